@@ -53,6 +53,7 @@ SMALLER = {
     "export": [],
     "pseudo-label": ["--num_beams", "2"],
     "shapes": ["--target_ms", "1000"],
+    "examples/results/family.py": ["--problems", "4"],
     "heads": ["--num_batches", "1", "--batch_size", "4"],
     "examples/distill_encoder.py": [
         *("--teacher", "tiny_encoder", "--max_texts", "60", "--max_steps", "2", "--use_cpu", "true"),

@@ -20,12 +20,12 @@ COLUMNS = {
 }
 
 
-def run(options: list, values: dict, console: CommandConsole) -> None:
-    """Measure the students and print them, smallest first."""
-    chosen, shapes = measure_shapes(*options, console.progress("Measuring students"))
+def run(console: CommandConsole, args: ShapeArguments) -> None:
+    """Measure the students and print them, quickest first."""
+    chosen, shapes = measure_shapes(args, console.progress("Measuring students"))
     rows = (
         (*(column(shape) for column in COLUMNS.values()), "chosen" if shape == chosen else "")
         for shape in sorted(shapes, key=lambda shape: shape.milliseconds)
     )
-    title = f"students, measured with {values['num_beams']} beam(s) in the NumPy runtime"
+    title = f"students, measured with {args.num_beams} beam(s) in the NumPy runtime"
     console.print(make_table(title, [*COLUMNS, ""], rows, right=COLUMNS))

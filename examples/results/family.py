@@ -1,0 +1,186 @@
+"""
+Measures solvers of a family side by side in the NumPy runtime: parameters, megabytes on disk, milliseconds and right
+answers. Leaves a record, a table and a Pareto picture (accuracy against milliseconds and against megabytes, with the
+figures of the first paper where it measured the same data set).
+
+    python examples/results/family.py small=runs/small/export-1 base=runs/base/export-2 --output_dir runs/family
+    python examples/results/family.py --from_results runs/family/family.json --output_dir runs/family
+
+Folders are those of `hf-mwp export`, or of any solver whose encoder is a student. All solve the same problems, one at
+a time and in turns, so that the load of the machine affects all alike; times are CPU time, the median over problems.
+"""
+
+import argparse
+import json
+import math
+import statistics
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from safetensors import safe_open
+
+from hf_mwp import load_mwp_dataset
+from hf_mwp.metrics.matching import answers_match
+from hf_mwp.runtime import load_solver
+from hf_mwp.runtime.weights import SCALE
+from hf_mwp.store.runs.environment import describe_environment
+
+
+PAPER = Path(__file__).parents[1] / "reproduce" / "compact_table7.yaml"
+# What a solver does not need to run.
+ASIDE = {"README.md", "record.json", "training_texts.safetensors", "tokenizer_config.json"}
+
+
+def measure(folders: Mapping[str, str], rows: Sequence[Mapping[str, Any]], num_beams: int | None) -> list[dict]:
+    """Solve the problems with each solver in turn; `num_beams=None` is the default search of each folder."""
+    solvers = {name: load_solver(folder) for name, folder in folders.items()}
+    seconds: dict[str, list[float]] = {name: [] for name in solvers}
+    right = dict.fromkeys(solvers, 0)
+    for solver in solvers.values():
+        solver(rows[0]["text"], num_beams=num_beams)
+    for row in rows:
+        for name, solver in solvers.items():
+            start = time.process_time()
+            (found,) = solver(row["text"], num_beams=num_beams)
+            seconds[name].append(time.process_time() - start)
+            right[name] += answers_match(found["answer"], row["answer"])
+    return [
+        {
+            "name": name,
+            "parameters": count_parameters(folder),
+            "megabytes": sum(path.stat().st_size for path in Path(folder).iterdir() if counts(path)) / 1e6,
+            "milliseconds": 1e3 * statistics.median(seconds[name]),
+            "right": right[name],
+            "problems": len(rows),
+        }
+        for name, folder in folders.items()
+    ]
+
+
+def counts(path: Path) -> bool:
+    """Return whether a file is needed to solve problems."""
+    return path.is_file() and path.name not in ASIDE and not path.name.startswith("stage.")
+
+
+def count_parameters(folder: str) -> int:
+    """Number of weights in a folder, without the scales of int8 matrices."""
+    count = 0
+    for path in Path(folder).glob("model*.safetensors"):
+        with safe_open(path, "np") as file:
+            shapes = (file.get_slice(name).get_shape() for name in file.keys() if not name.endswith(SCALE))
+            count += sum(map(math.prod, shapes))
+    return count
+
+
+def accuracy(model: Mapping[str, Any]) -> tuple[float, float]:
+    """Accuracy of a model and its standard error, in percent."""
+    share = model["right"] / model["problems"]
+    return 100 * share, 100 * math.sqrt(share * (1 - share) / model["problems"])
+
+
+def is_dominated(model: Mapping[str, Any], models: Sequence[Mapping[str, Any]], cost: str) -> bool:
+    """Return whether another model costs no more and has no fewer right answers, and is better in one of them."""
+    return any(
+        other[cost] <= model[cost]
+        and other["right"] >= model["right"]
+        and (other[cost] < model[cost] or other["right"] > model["right"])
+        for other in models
+    )
+
+
+def table(result: Mapping[str, Any]) -> str:
+    """Markdown table of a record."""
+    lines = [
+        "| model | parameters, M | on disk, MB | ms a problem | answers right, % |\n"
+        "| --- | ---: | ---: | ---: | ---: |"
+    ]
+    for model in result["models"]:
+        cells = (model["parameters"] / 1e6, model["megabytes"], model["milliseconds"])
+        share, error = accuracy(model)
+        lines.append(
+            f"| {model['name']} | {' | '.join(f'{cell:.1f}' for cell in cells)} | {share:.1f} ± {error:.1f} |"
+        )
+    search = "the default search of each folder" if result["num_beams"] is None else f"{result['num_beams']} beam(s)"
+    problems = result["models"][0]["problems"]
+    about = f"{problems:,} test problems of {result['dataset']}, {search}, NumPy runtime, CPU time on one machine; ±"
+    return "\n".join(lines) + f"\n\n{about} is the standard error.\n"
+
+
+def paper_figures(dataset: str) -> list[tuple[str, float, float]]:
+    """Title, millions of parameters and accuracy of the models in the first paper's table of compact models."""
+    arms = yaml.safe_load(PAPER.read_text("utf-8"))["arms"].values()
+    known = [(arm["title"], arm["paper"]) for arm in arms]
+    return [(title, paper["parameters"], paper[dataset]) for title, paper in known if dataset in paper]
+
+
+def draw(result: Mapping[str, Any], path: Path) -> None:
+    """Accuracy against milliseconds and megabytes; a line joins the models that no other one dominates."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 4.2), layout="constrained")
+    panels = figure.subplots(1, 2, sharey=True)
+    models = result["models"]
+    for panel, cost, label in zip(
+        panels, ("milliseconds", "megabytes"), ("CPU ms a problem", "MB on disk"), strict=True
+    ):
+        for number, model in enumerate(models):
+            share, error = accuracy(model)
+            panel.errorbar(model[cost], share, yerr=error, fmt="o", color=f"C{number}", capsize=3)
+            panel.annotate(model["name"], (model[cost], share), (6, 5), textcoords="offset points", fontsize="small")
+        front = sorted((each for each in models if not is_dominated(each, models, cost)), key=lambda each: each[cost])
+        panel.plot([each[cost] for each in front], [accuracy(each)[0] for each in front], "--", color="gray", zorder=0)
+        panel.set(xlabel=label)
+        panel.grid(alpha=0.3)
+    # The paper gives neither times nor bytes: its accuracies are levels, and 4 bytes a parameter stand for its sizes.
+    for title, parameters, share in paper_figures(result["dataset"]):
+        panels[0].axhline(share, color="#e45756", lw=0.8, ls=":")
+        panels[0].annotate(title, (0.99, share), xycoords=("axes fraction", "data"), ha="right", fontsize="x-small")
+        panels[1].plot(4 * parameters, share, "D", color="#e45756", markersize=5)
+        panels[1].annotate(title, (4 * parameters, share), (6, -8), textcoords="offset points", fontsize="x-small")
+    panels[0].set(ylabel="answers right, %", xlim=(0, 1.2 * max(model["milliseconds"] for model in models)))
+    # The papers' models are larger by more than ten times.
+    panels[1].set_xscale("log")
+    panels[1].set_xlim(left=2, right=2000)
+    panels[1].set_xticks([5, 10, 20, 50, 100, 200, 500, 1000], ["5", "10", "20", "50", "100", "200", "500", "1000"])
+    panels[1].minorticks_off()
+    told = "; red: Ming et al., 4 bytes a parameter" if paper_figures(result["dataset"]) else ""
+    figure.suptitle(f"{result['dataset']}, {models[0]['problems']:,} problems{told}", fontsize="medium")
+    figure.savefig(path, dpi=120, metadata={"Software": None})
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Parameters, size, time and accuracy of solvers, and their picture.")
+    parser.add_argument("folders", nargs="*", metavar="NAME=FOLDER", help="solvers to measure, in this order")
+    parser.add_argument("--dataset", default="math23k", help="data set whose test problems are solved")
+    parser.add_argument("--data_dir", help="folder of the data sets")
+    parser.add_argument("--fold", type=int, help="fold that is held out, of a data set with folds (asdiv_a)")
+    parser.add_argument("--problems", type=int, help="the most problems; all if not given")
+    parser.add_argument("--num_beams", type=int, help="beams; the default search of each folder if not given")
+    parser.add_argument("--from_results", type=Path, help="a record to make table and picture of, in place of folders")
+    parser.add_argument("--output_dir", type=Path, required=True, help="folder for family.json, family.md, family.png")
+    args = parser.parse_args(arguments)
+    if bool(args.folders) == (args.from_results is not None) or not all("=" in each for each in args.folders):
+        parser.error("give NAME=FOLDER for each solver, or --from_results")
+    args.output_dir.mkdir(parents=True, exist_ok=True)
+    if args.from_results is not None:
+        result = json.loads(args.from_results.read_text("utf-8"))
+    else:
+        rows = load_mwp_dataset(args.dataset, args.data_dir, fold=args.fold)["test"]
+        rows = list(rows if args.problems is None else rows.select(range(min(args.problems, len(rows)))))
+        models = measure(dict(each.split("=", 1) for each in args.folders), rows, args.num_beams)
+        result = {"dataset": args.dataset, "num_beams": args.num_beams, "models": models}
+        result["environment"] = describe_environment()
+        text = json.dumps(result, indent=1, ensure_ascii=False, default=str)
+        (args.output_dir / "family.json").write_text(text + "\n", "utf-8")
+    (args.output_dir / "family.md").write_text(table(result), "utf-8")
+    draw(result, args.output_dir / "family.png")
+    print(table(result))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
