@@ -63,7 +63,9 @@ class Setting:
         sizes |= {"vocab_size": len(self.processor.tokenizer), "hidden_dropout_prob": 0.0}
         config = MwpStudentConfig(**sizes, num_attention_heads=12, attention_probs_dropout_prob=0.0)
         self.encoder = MwpStudentModel(config, add_pooling_layer=False).train()
-        config = AthenaConfig(hidden_size=width, constants=self.processor.vocabulary.constants, dropout=0.0)
+        # The twin's exponents are constants alone, so problems with others are left out.
+        rules = {"constants": self.processor.vocabulary.constants, "strict_exponents": True}
+        config = AthenaConfig(hidden_size=width, dropout=0.0, **rules)
         self.decoder = AthenaModel(config).train()
         self.processor.vocabulary = PlanMaker(config).vocabulary
         self.processor.add_columns(self.decoder.extra_columns)
