@@ -13,6 +13,7 @@ from pathlib import Path
 from ..options.parsing import parse
 from ..options.stages import STAGES, commands_with, trains, types_of
 from ..problems.control_characters import show_controls
+from ..store.runs.main_process import end_process_group
 
 
 COMMANDS = {
@@ -75,8 +76,6 @@ def main(argv: list[str] | None = None) -> int:
                 return run.run(argv[1:], name, stage_commands())
         status = run_command(name, argv[1:])
         if "WORLD_SIZE" in os.environ:
-            from ..trainers.processes import end_process_group
-
             end_process_group()
         return status
     except KeyboardInterrupt:

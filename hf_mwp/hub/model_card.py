@@ -15,7 +15,8 @@ from ..data.training_texts import TrainingTexts
 from ..losses import CKALoss, HiddenMSELoss
 from ..metrics import count_parameters
 from ..metrics.accuracy_cells import percent
-from ..models import MwpStudentModel, Solver
+from ..models import MwpStudentModel
+from ..models.model_kind import kind_of
 from .usage import usage_section
 
 
@@ -119,9 +120,9 @@ def build_model_card(
         `ModelCard`: to be saved as `README.md`.
     """
     task = {**MATH_WORD_PROBLEMS, **next((stage.task for stage in reversed(stages) if stage.task), {})}
-    kind = "mwp_solver" if isinstance(model, Solver) else model.config.model_type
+    kind = "mwp_solver" if kind_of(model).is_solver else model.config.model_type
     is_encoder = isinstance(model, MwpStudentModel)
-    reads_problems = is_encoder or isinstance(model, Solver)
+    reads_problems = is_encoder or kind_of(model).is_solver
     language = language or task.get("language") or ("zh" if reads_problems else None)
     tag = "feature-extraction" if is_encoder else task.get("pipeline_tag")
     # Other models follow the paper only if they were distilled.
@@ -146,7 +147,7 @@ def build_model_card(
         summary,
         f"Architecture: {_architecture(model)}." + (f" Method: {paper}." if is_papers else ""),
         usage_section(
-            TASK if isinstance(model, Solver) else tag,
+            TASK if kind_of(model).is_solver else tag,
             model_id,
             language,
             indexed_numbers,
@@ -182,7 +183,7 @@ def model_record(
 
 
 def _architecture(model: PreTrainedModel) -> str:
-    encoder = model.encoder.config if isinstance(model, Solver) else model.config
+    encoder = kind_of(model).encoder(model).config
     told, layers = "{} transformer layers of width {}", ["num_hidden_layers"]
     if model.config.is_encoder_decoder:
         told = "{} encoder and {} decoder layers of width {}"
@@ -196,7 +197,7 @@ def _architecture(model: PreTrainedModel) -> str:
     }
     found = {told: [getattr(encoder, name, None) for name in names] for told, names in sizes.items()}
     text = ", ".join(told.format(*values) for told, values in found.items() if None not in values)
-    if isinstance(model, Solver):
+    if kind_of(model).is_solver:
         text += f", {model.decoder_title}"
     text += f"; {count_parameters(model):,} parameters"
     if isinstance(model, MwpStudentModel) and has_identity_pooling(model):

@@ -18,7 +18,7 @@ from ..building.seq2seq import is_seq2seq, load_seq2seq_model
 from ..building.solver import load_solver
 from ..data.batches.mwp_processor import MwpProcessor
 from ..data.training_lineage import note_training_texts, training_texts_of, write_training_texts
-from ..models import Solver
+from ..models.model_kind import kind_of
 from ..models.mwp_student import MwpStudentModel, save_student_code
 from ..models.mwp_student.layers_mwp_student import MwpStudentPooler
 from ..pipelines.math_word_problem_pipeline import MathWordProblemPipeline
@@ -71,7 +71,7 @@ def make_model_folder(args: CardArguments) -> None:
     reads, output = {}, None
     if isinstance(processor, MwpProcessor):
         reads = {"language": processor.language, "indexed_numbers": processor.indexed_numbers}
-    if isinstance(model, Solver):
+    if kind_of(model).is_solver:
         solver = MathWordProblemPipeline(model=model, processor=processor, device="cpu", rerank=reranker)
         output = str(solver(EXAMPLES.get(processor.language, EXAMPLES["en"])))
     if texts is not None:
@@ -124,7 +124,7 @@ def _reranker_of(args: CardArguments, processor: Any) -> PlausibilityReranker | 
 
 def _encoder_alone(solver: Any, source: str | PathLike) -> MwpStudentModel:
     encoder = getattr(solver, "encoder", None)
-    if not isinstance(solver, Solver) or not isinstance(encoder, MwpStudentModel):
+    if not kind_of(solver).is_solver or not isinstance(encoder, MwpStudentModel):
         kind = getattr(encoder, "config", solver.config).model_type
         raise UsageError(
             f"Only a solver's encoder that is a student can be written alone, not the {kind!r} of {source}."

@@ -41,16 +41,12 @@ def check_given(options: Any, *names: str) -> None:
 
 def check_numbers(**values: Any) -> None:
     """Raise `TypeError` if one of these values is no number."""
-    for name, value in values.items():
-        if isinstance(value, bool) or not isinstance(value, Real):
-            raise TypeError(f"`{name}` must be a number, got {value!r}.")
+    _check_kind(values, Real, "a number")
 
 
 def check_whole_numbers(**values: Any) -> None:
     """Raise `TypeError` if one of these values is no whole number."""
-    for name, value in values.items():
-        if isinstance(value, bool) or not isinstance(value, Integral):
-            raise TypeError(f"`{name}` must be a whole number, got {value!r}.")
+    _check_kind(values, Integral, "a whole number")
 
 
 def check_at_least_one(options: Any, *names: str) -> None:
@@ -67,6 +63,12 @@ def check_not_negative(options: Any, *names: str) -> None:
 def check_share(options: Any, *names: str) -> None:
     """Raise `ValueError` if one of these is given and not at least 0 and below 1, `TypeError` if it is no number."""
     _check_range(options, names, 0, 1, "at least 0 and below 1")
+
+
+def _check_kind(values: Mapping[str, Any], kind: type, told: str) -> None:
+    for name, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, kind):
+            raise TypeError(f"`{name}` must be {told}, got {value!r}.")
 
 
 def _given(options: Any, names: Sequence[str]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from transformers.pipelines.pt_utils import PipelineIterator
 from ..data.batches.mwp_processor import MwpProcessor
 from ..downloads import download_options
 from ..models import Solver
+from ..models.model_kind import kind_of
 from ..problems import MathWordProblem, refusal
 from ..runtime.answer_records import answer_records, check_confidence_threshold
 from ..runtime.default_search import DefaultSearch
@@ -106,7 +107,7 @@ class MathWordProblemPipeline(Pipeline):
     _load_tokenizer = False
 
     def __init__(self, model: Solver, processor: MwpProcessor | str | PathLike | None = None, **kwargs):
-        if not isinstance(model, Solver):
+        if not kind_of(model).is_solver:
             raise ValueError(
                 f'The pipeline "math-word-problem" needs an MwpSolver, not {type(model).__name__} '
                 f"({model.name_or_path or 'made here'}); train one with "

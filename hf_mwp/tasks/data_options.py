@@ -8,7 +8,7 @@ from ..data.datasets.sources import DEFAULT_DATASET
 from ..data.glue.glue_sources import GLUE_SOURCES
 from ..data.locating import locate_extra, locate_extra_texts, locate_problems
 from ..options import given_options, option
-from ..options.checks import check_at_least_one, check_not_negative, check_share
+from ..options.checks import check_at_least_one, check_not_negative, check_share, refuse
 
 
 @dataclass
@@ -109,18 +109,24 @@ class TaskArguments(DataArguments):
 
     def __post_init__(self):
         super().__post_init__()
-        if self.select_on_dev and self.task not in GLUE_SOURCES:
-            raise ValueError("`select_on_dev` is for tasks of GLUE: give a `task`, or leave it out.")
         given = given_options(self)
-        if self.select_on_dev and "validation_fraction" in given:
-            raise ValueError("`validation_fraction` does nothing with `select_on_dev`: leave one of them out.")
         usual = {each.name for each in fields(DataArguments)} | {"task"}
-        unused = [name for name in given if name not in USED_BY_TASKS.get(self.task, usual)]
-        if unused:
-            kind = "other tasks" if unused[0] in (*PAIRS, *GLUE) else "math word problems"
-            raise ValueError(f"`{unused[0]}` is for {kind} and does nothing with `task` {self.task}: leave it out.")
-        if self.task == SEQ2SEQ and not {"dataset", "source", "target"} <= {*given}:
-            raise ValueError("the task seq2seq needs a `dataset`, a `source` and a `target`, such as en and fr.")
+        unused = next((name for name in given if name not in USED_BY_TASKS.get(self.task, usual)), None)
+        kind = "other tasks" if unused in (*PAIRS, *GLUE) else "math word problems"
+        refuse(
+            {
+                "`select_on_dev` is for tasks of GLUE: give a `task`, or leave it out.": (
+                    self.select_on_dev and self.task not in GLUE_SOURCES
+                ),
+                "`validation_fraction` does nothing with `select_on_dev`: leave one of them out.": (
+                    self.select_on_dev and "validation_fraction" in given
+                ),
+                f"`{unused}` is for {kind} and does nothing with `task` {self.task}: leave it out.": unused,
+                "the task seq2seq needs a `dataset`, a `source` and a `target`, such as en and fr.": (
+                    self.task == SEQ2SEQ and not {"dataset", "source", "target"} <= {*given}
+                ),
+            }
+        )
 
 
 @dataclass

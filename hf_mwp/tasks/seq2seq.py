@@ -185,7 +185,7 @@ class Seq2SeqTask(Task):
         return next(self.pair(rows[0])[0] for rows in reversed(self.splits.values()) if len(rows))
 
 
-class MathSeq2Seq(Seq2SeqTask):
+class MathSeq2Seq(Seq2SeqTask, MathWordProblems):
     """
     Math word problems as sequences: from the text, with `[NUM0]`, `[NUM1]`, ... in place of its numbers, to its
     equation in prefix notation over these, scored by the answers.
@@ -195,27 +195,14 @@ class MathSeq2Seq(Seq2SeqTask):
     """
 
     metric, figures, recorded = "answer_accuracy", (), ("num_beams", "answer_match")
+    shares_work = False
     unused = ("rerank", "reranker")
     placeholders = [f"[NUM{index}]" for index in range(NUM_PLACEHOLDERS)]
 
-    def __init__(self, options: TaskArguments) -> None:
-        self.options, self.problems = options, MathWordProblems(options)
-
-    @property
-    def splits(self) -> Mapping[str, Dataset]:
-        return self.problems.splits
-
-    @property
-    def load_report(self):
-        return self.problems.load_report
-
-    @property
-    def name(self) -> str:
-        return self.problems.name
-
-    @property
-    def scheme(self) -> str:
-        return self.problems.scheme
+    # Data and metrics are those of math word problems, the rest is that of a sequence-to-sequence task.
+    __init__ = MathWordProblems.__init__
+    splits = MathWordProblems.splits
+    report = MathWordProblems.report
 
     def problem(self, row: Mapping[str, Any]) -> MathWordProblem:
         """Return the problem of a row."""
@@ -280,14 +267,8 @@ class MathSeq2Seq(Seq2SeqTask):
         trees = () if expression is None else ((expression, log_probability),)
         return SolverPrediction(problem, Beam(trees), answer_match=answer_match)
 
-    def report(self, predictions):
-        return self.problems.report(predictions)
-
-    def details(self, predictions):
-        return self.problems.details(predictions)
-
     def card(self):
-        return self.problems.card() | {"pipeline_tag": "text2text-generation", "example": self._example()}
+        return MathWordProblems.card(self) | {"pipeline_tag": "text2text-generation", "example": self._example()}
 
 
 def write_equation(problem: MathWordProblem) -> str | None:

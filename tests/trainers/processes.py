@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 from transformers import TrainerCallback
 
-from hf_mwp.trainers.processes import end_process_group
+from hf_mwp.store.runs.main_process import end_process_group
 
 
 # A server that has imported everything and has trained nothing: what it forks begins at once.

@@ -1,5 +1,6 @@
 """Processes that train or solve together: which one this is, and which one prints and writes."""
 
+import gc
 import os
 
 from ...usage_error import UsageError
@@ -38,3 +39,16 @@ def check_one_process(command: str, launches: bool = True) -> None:
     if processes > 1:
         more = f" --launch 'torchrun --nproc_per_node {processes}'" if launches else ""
         raise UsageError(f"{command}: start it in one process, not in {processes}: hf-mwp {command} ...{more}")
+
+
+def end_process_group() -> None:
+    """
+    Destroy the process group of a distributed training, if there is one; call it last in a program that `torchrun`
+    starts. Gloo's threads abort a process that ends while something holds the group, such as a trainer that is not
+    yet collected ([pytorch#190489](https://github.com/pytorch/pytorch/issues/190489)).
+    """
+    import torch
+
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        gc.collect()
+        torch.distributed.destroy_process_group()
