@@ -33,7 +33,7 @@ def read_recipe(path: str | Path, base: str | Path | None = None, _above: tuple[
     Read the file of a recipe and merge it into its base, which `base` may replace.
 
     Raises:
-        RecipeError: there is no such file, it is no YAML, or its base is no recipe or leads back to it.
+        RecipeError: the file does not exist or is no YAML, or its base is no recipe or leads back to it.
     """
     path = Path(path)
     try:

@@ -142,7 +142,7 @@ def fingerprint(command: str, options: Mapping[str, Any], made: Mapping[str, str
             return {"source": kind, "content": content_digest(place)}
         for folder, digest in made.items():
             value = value.replace(folder, digest)
-        # A word before a path says what it is: `ltp:FOLDER`. `Path.exists` fails for a text that is too long.
+        # A path may have a prefix: `ltp:FOLDER`. `Path.exists` fails for a text that is too long.
         prefix, _, path = value.rpartition(":")
         if path and os.path.exists(value):
             return {"content": content_digest(value)}

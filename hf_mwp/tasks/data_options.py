@@ -69,7 +69,7 @@ class DataArguments:
 
 
 SEQ2SEQ, MATH_SEQ2SEQ = "seq2seq", "math_seq2seq"
-# What of these says something about a task; about math word problems all but the last two lines does.
+# Options that each task uses; math word problems use all of `DataArguments`.
 USED_BY_ALL = ("task", "validation_fraction", "max_train_samples", "max_eval_samples")
 PAIRS, GLUE = ("source", "target", "source_prefix", "text_metrics"), ("select_on_dev",)
 USED_BY_TASKS = {
@@ -96,14 +96,14 @@ class TaskArguments(DataArguments):
 
     source: str | None = option(
         None,
-        "Of seq2seq: field or language of the source texts, such as en; column (1) of a TSV file without a header.",
+        "Task seq2seq: field or language of the source texts, such as en; column (1) of a TSV file without a header.",
         common=True,
     )
-    target: str | None = option(None, "Of seq2seq: the same of the target texts.", common=True)
-    source_prefix: str = option("", "Of seq2seq: text before each source text, as T5 wants it ('summarize: ').")
+    target: str | None = option(None, "Task seq2seq: field or language of the target texts.", common=True)
+    source_prefix: str = option("", "Task seq2seq: text before each source text, such as 'summarize: ' for T5.")
     text_metrics: list[str] = option(
         ["bleu", "chrf"],
-        "Of seq2seq: metrics of generated texts; the first one chooses the best checkpoint. Needs hf-mwp[seq2seq].",
+        "Task seq2seq: metrics of generated texts; the first one chooses the best checkpoint. Needs hf-mwp[seq2seq].",
         choices=("bleu", "chrf", "rouge"),
     )
 

@@ -1,9 +1,9 @@
 """
 Give equations to problems that have an answer and no equation (self-training): of the trees that a solver finds, the
-most probable one whose value is the answer. Of those without an answer the surest get the solver's own
-(--pseudo_label_fraction). labelled.jsonl is training data for --extra_train. With --task seq2seq or math_seq2seq
-the texts or equations that a sequence-to-sequence model generates become targets: sequence-level distillation, for
-students of any tokenizer.
+most probable one whose value is the answer. Problems without an answer get the solver's own equation if it is among
+the most certain (--pseudo_label_fraction). labelled.jsonl is training data for --extra_train. With --task seq2seq or
+math_seq2seq the texts or equations that a sequence-to-sequence model generates become targets: sequence-level
+distillation, for students of any tokenizer.
 """
 
 from pathlib import Path

@@ -43,7 +43,7 @@ def default_objectives(config: DistillationConfig) -> list[Objective]:
                 **options,
                 **({"pool_statistics": True} if name == "cka" and config.pool_statistics else {}),
             )
-            # Of those that read no states this says nothing.
+            # Objectives that read no states ignore it.
             objective.use_bottlenecks = config.use_bottlenecks
             objectives.append(objective)
         if config.embedding_weight:

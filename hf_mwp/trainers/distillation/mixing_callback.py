@@ -29,7 +29,7 @@ class ParameterMixingCallback(TrainerCallback):
         pretrained_weight (`float`, *optional*, defaults to 0.2): Share of its weights.
 
     Raises:
-        OSError: there is no such folder or Hub id, or its weights are a pickle.
+        OSError: the folder or Hub id does not exist, or its weights are a pickle.
         ValueError: at the beginning of training: other names or shapes of weights, or heads that are cut on the way.
 
     References:

@@ -44,7 +44,7 @@ class PreTrainingConfig(BaseConfig):
     mlm_probability: float = setting(0.15, "Share of the tokens that are masked.")
     keyword_weight: float = setting(3.0, "How much more often mathematical keywords are masked than other tokens.")
     number_weight: float = setting(3.0, "How much more often numbers and quantities are masked than other tokens.")
-    mlm_loss_weight: float = setting(1.0, "Weight of masked language modelling; 0 leaves it away.")
+    mlm_loss_weight: float = setting(1.0, "Weight of masked language modelling; 0 turns it off.")
     pos_loss_weight: float = setting(
         5.0, "Weight of part-of-speech tagging; with 0, tags only say which words are quantities."
     )
