@@ -70,13 +70,5 @@ class RecursiveDistillationConfig(DistillationConfig):
 
     def make_callback(self, max_ratio: float, importance: HeadImportance | None = None) -> HeadPruningCallback:
         """Return the callback that prunes a generation; `max_ratio` is a share of its teacher's heads."""
-        return HeadPruningCallback(
-            max_ratio=max_ratio,
-            alpha=self.alpha,
-            power=self.power,
-            importance=importance,
-            num_pruning_steps=self.num_pruning_steps,
-            end_fraction=self.end_fraction,
-            calibration_batches=self.calibration_batches,
-            min_heads_per_layer=self.min_heads_per_layer,
-        )
+        names = ("alpha", "power", "num_pruning_steps", "end_fraction", "calibration_batches", "min_heads_per_layer")
+        return HeadPruningCallback(max_ratio, importance=importance, **{name: getattr(self, name) for name in names})
