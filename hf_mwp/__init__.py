@@ -82,7 +82,7 @@ def _is_command() -> bool:
 
 
 # Registering needs PyTorch, whose import takes seconds: the command line registers when its arguments are read
-# (`tasks.commands`), and so shows its help at once. Where PyTorch is not installed, `hf_mwp.runtime` still solves.
+# (`cli.main`), and so shows its help at once. Where PyTorch is not installed, `hf_mwp.runtime` still solves.
 if not _is_command() and find_spec("torch") is not None:
     from . import pipelines  # noqa: F401 (registers models and pipeline)
 
