@@ -55,7 +55,8 @@ class FinishedFolder:
     @property
     def metrics(self) -> dict[str, Any]:
         """Content of the folder's `metrics.json`; empty without one."""
-        return read_json(self.path / "metrics.json") or {}
+        path = self.path / "metrics.json"
+        return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
     @property
     def checkpoint(self) -> str | None:
