@@ -1,4 +1,4 @@
-"""Arithmetic expressions: trees, the data sets' dialects, exact bounded evaluation. Needs no torch."""
+"""Expression trees: parsing of the notations of datasets, and exact, bounded evaluation. Does not import torch."""
 
 from .expression import Expression, draw
 from .numbers import NUMBER_PATTERN, ExpressionError, normalize_number, parse_number

@@ -1,4 +1,4 @@
-"""Canonical form of expressions, equal for all that differ by commuting and regrouping."""
+"""Canonical form of expressions, which is equal for expressions that differ only by commuting and regrouping."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ Tokens = tuple[str, ...]
 
 @dataclass(slots=True)
 class _Group:
-    """Flattened sum or product: `operator` joins the `direct` terms, its inverse the `inverse` ones."""
+    """Flattened sum or product: `operator` joins the `direct` terms, the inverse operator the `inverse` terms."""
 
     operator: str
     direct: list[Tokens]
@@ -31,7 +31,7 @@ class _Group:
 
 
 def canonical_prefix(postfix: Sequence[str]) -> Tokens:
-    """Return the prefix tokens of the canonical form of a tree in postfix order ([`Expression.canonical`])."""
+    """Return the canonical form ([`Expression.canonical`]) of a tree in postfix order, as prefix tokens."""
     stack: list[_Group] = []
     for token in postfix:
         if token not in PRECEDENCE:
@@ -41,7 +41,7 @@ def canonical_prefix(postfix: Sequence[str]) -> Tokens:
         if token == "^":
             stack.append(_Group("", [("^", *left.tokens(), *right.tokens())], []))
             continue
-        # Join the terms of both operands; those of a subtrahend or divisor change sides.
+        # Join the terms of both operands; the terms of a subtrahend or divisor change sides.
         operator = _GROUP[token]
         left, right = _regroup(left, operator), _regroup(right, operator)
         if token in COMMUTATIVE:
@@ -59,7 +59,7 @@ def _regroup(group: _Group, operator: str) -> _Group:
 
 
 def _spelling(token: str) -> str:
-    """Return one spelling of a number: `10` for `10.0` and `010`. Percentages and fractions keep their form."""
+    """Return the standard spelling of a number: `10` for `10.0` and `010`. Percentages and fractions are unchanged."""
     if is_slot(token) or not token.lstrip("-").replace(".", "").isdigit():
         return token
     value = parse_number(token)
@@ -70,7 +70,7 @@ def _spelling(token: str) -> str:
 
 
 def _order(tokens: Tokens) -> tuple[bool, int, Tokens]:
-    """Return the sort key of a term: slots by index, then numbers and operations, shorter ones first."""
+    """Return the sort key of a term: slots by index, then numbers and operations by length."""
     first = tokens[0]
     slot = is_slot(first)
     return not slot, int(first[1:]) if slot else len(tokens), tokens

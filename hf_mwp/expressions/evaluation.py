@@ -1,4 +1,4 @@
-"""Values of expressions: exact while numerator and denominator are short, otherwise floats."""
+"""Evaluation of expressions: exact while numerator and denominator are short, otherwise in floating point."""
 
 import math
 import operator as operators
@@ -10,7 +10,8 @@ from .operators import PRECEDENCE, offset_in_infix
 from .parsing import is_slot
 
 
-# Bits of numerator and denominator of exact values. Below 1024, so that the float of each is finite, and 0 only for 0.
+# Maximum bits of numerator and denominator of an exact value. Below 1024, exact values convert to finite floats, and
+# only 0 converts to 0.
 MAX_BITS = 1000
 
 Number = Fraction | float
@@ -23,8 +24,8 @@ def evaluate_postfix(
     steps: list[tuple[str, Number, Number, Number]] | None = None,
 ) -> Number:
     """
-    Return the value of a tree in postfix order ([`Expression.evaluate`]). Operator, left operand, right operand and
-    result of each operation are appended to `steps`.
+    Compute the value of a tree in postfix order ([`Expression.evaluate`]). If `steps` is given, each operation is
+    appended to it as `(operator, left operand, right operand, result)`.
     """
     stack: list[Number] = []
     for index, token in enumerate(tokens):
@@ -47,7 +48,7 @@ def _slot_value(slot: str, numbers: Sequence[str | Number] | None) -> Number:
     index = int(slot[1:])
     if numbers is None or index >= len(numbers):
         given = 0 if numbers is None else len(numbers)
-        raise ExpressionError(f"a slot has no number: {given} given", token=slot)
+        raise ExpressionError(f"the slot has no number: only {given} numbers were passed", token=slot)
     number = numbers[index]
     if isinstance(number, str):
         return parse_number(number)
@@ -76,7 +77,7 @@ def _apply(operator: str, left: Number, right: Number) -> Number:
 
 
 def _bounded(value: Fraction, token: str) -> Number:
-    """Return a value as a float if it has too many digits for exact arithmetic."""
+    """Convert a value to a float if numerator or denominator has more than `MAX_BITS` bits."""
     if value.numerator.bit_length() <= MAX_BITS and value.denominator.bit_length() <= MAX_BITS:
         return value
     return _as_float(lambda: value.numerator / value.denominator, token, value != 0)
@@ -100,8 +101,8 @@ def _as_float(compute: Callable[[], float], token: str, nonzero: bool) -> float:
 
 def _power(base: Number, exponent: Number) -> Number:
     """
-    Compute powers, exactly for integer exponents and results within `MAX_BITS`. `0^0` is 1. A negative base needs an
-    integer exponent.
+    Compute a power, exactly if the exponent is an integer and the result has at most `MAX_BITS` bits. `0^0` is 1.
+    Raises `ExpressionError` for a negative base with a fractional exponent.
     """
     if not base:
         if exponent < 0:

@@ -1,4 +1,4 @@
-"""Trees of arithmetic expressions."""
+"""The expression tree class, and a function that draws a tree."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
@@ -10,25 +10,27 @@ from .operators import PRECEDENCE, infix_from_postfix, nesting_level
 from .parsing import check_tokens, infix_to_postfix, is_slot
 
 
-MAX_NODES = 10_000  # of one tree, which bounds the time of all its methods
+MAX_NODES = 10_000  # maximum number of nodes of a tree; bounds the running time of all methods
 MAX_DEPTH = 100
 MAX_LENGTH = 4096
 
 
 class Expression:
     """
-    An immutable binary tree of the operators `+ - * / ^`, literals and number slots `N0`, `N1`, ...
+    An immutable binary expression tree. Inner nodes are the operators `+ - * / ^`; leaves are literals or number slots
+    `N0`, `N1`, ..., which stand for the first, second, ... number in a problem text.
 
-    Trees are equal if they have the same shape and tokens; [`~Expression.canonical`] makes `a+b` and `b+a` equal. No
-    method is recursive. `len(expression)` counts nodes.
+    Trees are equal if they have the same shape and tokens. Compare the results of [`~Expression.canonical`] to treat
+    `a+b` and `b+a` as equal. No method is recursive. `len(expression)` is the number of nodes.
 
     Args:
-        token (`str`): An operator or, for a leaf, a slot or a literal, which is stored in half-width characters and
+        token (`str`): An operator or, for a leaf, a slot or literal. Literals are stored in half-width characters
             without thousands commas.
-        left (`Expression`, *optional*), right (`Expression`, *optional*): Operands of an operator.
+        left (`Expression`, *optional*), right (`Expression`, *optional*): Operands. Required for an operator.
 
     Raises:
-        ExpressionError: the token does not fit the operands, or the tree has more than `MAX_NODES` nodes.
+        ExpressionError: If an operator has no operands or a leaf has operands, or if the tree has more than
+            `MAX_NODES` nodes.
 
     Example:
 
@@ -47,7 +49,7 @@ class Expression:
     left: "Expression | None"
     right: "Expression | None"
     depth: int
-    """Most operators between the root and a leaf; 0 for a leaf."""
+    """Maximum number of operators on a path from the root to a leaf; 0 for a leaf."""
 
     def __init__(self, token: str, left: "Expression | None" = None, right: "Expression | None" = None):
         if not isinstance(token, str):
@@ -61,9 +63,9 @@ class Expression:
             size, depth = 1, 0
         else:
             if token not in PRECEDENCE:
-                raise ExpressionError("operands need one of the operators + - * / ^", token=token)
+                raise ExpressionError("a node with operands must be one of + - * / ^", token=token)
             if not isinstance(left, Expression) or not isinstance(right, Expression):
-                raise ExpressionError("an operator needs two expressions as operands", token=token)
+                raise ExpressionError("an operator needs two operands of type Expression", token=token)
             size, depth = len(left) + len(right) + 1, max(left.depth, right.depth) + 1
             if size > MAX_NODES:
                 raise ExpressionError(f"an expression may have at most {MAX_NODES} nodes", token=token)
@@ -80,26 +82,27 @@ class Expression:
         max_length: int | None = MAX_LENGTH,
     ) -> "Expression":
         """
-        Read an equation as the data sets write it.
+        Parse an equation in any of the notations that datasets use.
 
-        - `x=4+2`, `X = 4+2`, `4+2=x` (an unknown alone on one side), `4+2`; `7+2=9`, `200/28=7 r4` and `9=3+6`, whose
-          result is ignored;
+        - `4+2`; `x=4+2`, `X = 4+2` and `4+2=x` (one side is only the unknown); `7+2=9`, `200/28=7 r4` and `9=3+6`
+          (the result is ignored);
         - operators `+ - * / ^`, also `**` for `^`, `:` for `/`, and `× ÷ − －`, left-associative except powers;
           `(3+4)%` and `N0%` are divided by 100;
         - brackets `( )`, `[ ]`, `{ }`;
         - literals `12`, `1,234`, `3.5`, `.5`, `80%`, `1(3/4)` (mixed: 1+3/4), and slots `N0`;
         - signs: `-a` is `0-a` and binds tighter than `*`, looser than `^`; `+a` is `a`;
-        - all of these in full-width characters.
+        - full-width forms of all these characters.
 
         Args:
             text (`str`): The equation.
-            numbers (`Iterable[str]`, *optional*): Numbers of the problem text as written. `(3/8)` or `-5` is one
-                literal if it is among them (`-5^2` is not), otherwise a division in brackets or `0-5`.
-            max_depth (`int`, *optional*, defaults to 100), max_length (`int`, *optional*, defaults to 4096): Largest
-                depth of the tree and number of characters; `None` for no limit.
+            numbers (`Iterable[str]`, *optional*): Numbers in the problem text, as written. A fraction `(3/8)` or a
+                negative number `-5` in the equation becomes a single literal if `numbers` contains it (except in
+                `-5^2`); otherwise it becomes the division `3/8` or the difference `0-5`.
+            max_depth (`int`, *optional*, defaults to 100), max_length (`int`, *optional*, defaults to 4096): Maximum
+                depth of the tree and maximum number of characters. `None` means no limit.
 
         Raises:
-            ExpressionError: the text cannot be read; with `position` (character offset) and `token`.
+            ExpressionError: If the text cannot be parsed. `position` is a character offset in `text`.
         """
         tokens, positions = infix_to_postfix(text, numbers, max_length)
         return cls._build(tokens, positions, max_depth)
@@ -109,15 +112,15 @@ class Expression:
         cls, tokens: Sequence[str], max_depth: int | None = MAX_DEPTH, max_length: int | None = MAX_LENGTH
     ) -> "Expression":
         """
-        Build the tree of postfix tokens; the inverse of [`~Expression.to_postfix`].
+        Build a tree from postfix tokens. This is the inverse of [`~Expression.to_postfix`].
 
         Args:
-            tokens (`Sequence[str]`): Operators, slots and literals, also bracketed fractions.
-            max_depth (`int`, *optional*, defaults to 100), max_length (`int`, *optional*, defaults to 4096): Largest
-                depth of the tree and number of tokens; `None` for no limit.
+            tokens (`Sequence[str]`): Operators, slots and literals, including bracketed fractions.
+            max_depth (`int`, *optional*, defaults to 100), max_length (`int`, *optional*, defaults to 4096): Maximum
+                depth of the tree and maximum number of tokens. `None` means no limit.
 
         Raises:
-            ExpressionError: the tokens are no tree; with `position` (index into `tokens`) and `token`.
+            ExpressionError: If the tokens do not form a tree. `position` is an index into `tokens`.
         """
         tokens = check_tokens(tokens, max_length)
         return cls._build(tokens, range(len(tokens)), max_depth)
@@ -126,7 +129,7 @@ class Expression:
     def from_prefix(
         cls, tokens: Sequence[str], max_depth: int | None = MAX_DEPTH, max_length: int | None = MAX_LENGTH
     ) -> "Expression":
-        """Build the tree of prefix tokens; see [`~Expression.from_postfix`]."""
+        """Build a tree from prefix tokens. The arguments are those of [`~Expression.from_postfix`]."""
         tokens = check_tokens(tokens, max_length)
         return cls._build(tokens[::-1], range(len(tokens))[::-1], max_depth, reverse=True)
 
@@ -134,13 +137,13 @@ class Expression:
     def _build(
         cls, tokens: Sequence[str], positions: Sequence[int], max_depth: int | None, reverse: bool = False
     ) -> "Expression":
-        """Build from postfix tokens or, with `reverse`, from reversed prefix tokens."""
+        """Build a tree from postfix tokens or, if `reverse`, from reversed prefix tokens."""
         stack: list[tuple[Expression, int]] = []
         for token, position in zip(tokens, positions, strict=True):
             operands = ()
             if token in PRECEDENCE:
                 if len(stack) < 2:
-                    raise ExpressionError("an operator lacks operands", position, token)
+                    raise ExpressionError("the operator has fewer than two operands", position, token)
                 last, first = stack.pop()[0], stack.pop()[0]
                 operands = (last, first) if reverse else (first, last)
             try:
@@ -152,7 +155,7 @@ class Expression:
             stack.append((node, position))
         if len(stack) > 1:
             node, position = stack[-2] if reverse else stack[1]
-            raise ExpressionError("more operands than operators: tokens left over", position, node.token)
+            raise ExpressionError("the tokens have too many operands for the operators", position, node.token)
         return stack[0][0]
 
     @property
@@ -167,12 +170,12 @@ class Expression:
 
     @property
     def slot_index(self) -> int | None:
-        """The `i` of slot `Ni`, `None` for any other tree."""
+        """Return the index `i` of a slot `Ni`, or `None` if the tree is not a slot."""
         return int(self.token[1:]) if self.is_slot else None
 
     @property
     def num_operators(self) -> int:
-        """Number of inner nodes."""
+        """Return the number of operators (inner nodes)."""
         return self._size // 2
 
     def leaves(self) -> "Iterator[Expression]":
@@ -205,52 +208,53 @@ class Expression:
 
     def to_infix(self) -> str:
         """
-        Return the infix text with as few brackets as possible. `from_infix(text, numbers)` returns the same tree if
-        `numbers` has the fractions and negative literals of the leaves.
+        Return the infix text with the minimum number of brackets. `from_infix(text, numbers)` returns the same tree if
+        `numbers` contains all fractions and negative literals in the leaves.
         """
         return infix_from_postfix(self.to_postfix())
 
     def evaluate(self, numbers: Sequence[str | Fraction | float] | None = None) -> Number:
         """
-        Compute the value, in bounded time. It is exact (`Fraction`) while numerator and denominator have at most 1,000
-        bits; longer values, roots and long powers are rounded (`float`).
+        Compute the value in bounded time. The value is exact (`Fraction`) while numerator and denominator have at most
+        1,000 bits. Longer values, roots and large powers are rounded (`float`).
 
         Args:
-            numbers (`Sequence[str | Fraction | float]`, *optional*): Literals or values for the slots.
+            numbers (`Sequence[str | Fraction | float]`, *optional*): Literals or values of the slots.
 
         Returns:
-            `Fraction` or `float`: never infinite or nan, and always convertible to a float.
+            `Fraction` or `float`: A finite value that can be converted to a float.
 
         Raises:
-            ExpressionError: division by zero, a complex result, a result too large or too small for a float, or a slot
-                without a number; `position` is the offset in [`~Expression.to_infix`].
+            ExpressionError: If a division by zero occurs, a result is complex or too large or too small for a float,
+                or a slot has no number. `position` is a character offset in the text of [`~Expression.to_infix`].
         """
         return evaluate_postfix(self.to_postfix(), numbers)
 
     def bind(self, numbers: Sequence[str]) -> "Expression":
-        """Return the tree with literals in place of slots; `ExpressionError` for a slot without a number."""
+        """Replace the slots by literals. Raises `ExpressionError` if a slot has no number."""
         tokens = []
         for node in self._nodes():
             index = node.slot_index
             if index is not None and index >= len(numbers):
-                raise ExpressionError(f"a slot has no number: {len(numbers)} given", token=node.token)
+                raise ExpressionError(f"the slot has no number: only {len(numbers)} were passed", token=node.token)
             tokens.append(node.token if index is None else numbers[index])
         return Expression.from_prefix(tokens, max_depth=None, max_length=None)
 
     def canonical(self) -> "Expression":
         """
-        Return a tree that is equal for all trees which differ only by commuting and regrouping.
+        Return the canonical form, which is equal for trees that differ only by commuting and regrouping.
 
-        Sums (`+` and `-`) and products (`*` and `/`) are flattened and their terms sorted, inverse ones last:
-        `a+b = b+a`, `(a+b)+c = c+(a+b)`, `a-b-c = a-(b+c)`, `a-(b-c) = c+a-b`, `a/(b/c) = c*a/b`. Nothing is computed
-        or expanded; `10.0` is spelt `10`. The value stays the same, except that `a/(b/c)` has none for `c = 0`.
+        Sums (`+` and `-`) and products (`*` and `/`) are flattened and their terms are sorted, subtracted terms and
+        divisors last: `a+b = b+a`, `(a+b)+c = c+(a+b)`, `a-b-c = a-(b+c)`, `a-(b-c) = c+a-b`, `a/(b/c) = c*a/b`.
+        Nothing is computed or expanded; `10.0` is written `10`. The value is unchanged, except that `a/(b/c)` has no
+        value for `c = 0`.
         """
         return Expression.from_prefix(canonical_prefix(self.to_postfix()), max_depth=None, max_length=None)
 
     def complexity(self) -> str:
         """
-        Return the level of symbolic complexity, the higher one of the two counts (Yu et al., "Efficient Mathematical
-        Reasoning Models via Dynamic Pruning and Knowledge Distillation", section 4.1):
+        Return the level of symbolic complexity: the higher level of the two columns (Yu et al., "Efficient
+        Mathematical Reasoning Models via Dynamic Pruning and Knowledge Distillation", section 4.1).
 
         | level | operators | nesting |
         |---|---|---|
@@ -258,8 +262,8 @@ class Expression:
         | `"medium"` | 3 or 4 | single |
         | `"high"` | 5 or more | multiple |
 
-        The paper does not define nesting. Here it is the depth of brackets that change the value: none in `a*b+c` and
-        `a+(b+c)`, single in `(a+b)*c`, multiple in `a/(b-(c+d))`. A fraction that is one literal counts as a number.
+        The paper does not define nesting. Here, it is the depth of brackets that change the value: none in `a*b+c` and
+        `a+(b+c)`, single in `(a+b)*c`, multiple in `a/(b-(c+d))`. A fraction that is a single literal has no operator.
         """
         nesting = nesting_level(self.to_postfix())
         if self.num_operators >= 5 or nesting >= 2:
@@ -267,7 +271,7 @@ class Expression:
         return "medium" if self.num_operators >= 3 or nesting == 1 else "low"
 
     def __setattr__(self, name: str, value: object = None) -> None:
-        raise AttributeError(f"an Expression is immutable: {name} cannot be changed")
+        raise AttributeError(f"an Expression is immutable: cannot set or delete {name}")
 
     __delattr__ = __setattr__
 
@@ -295,7 +299,7 @@ class Expression:
 
 def draw(expression: Expression) -> str:
     """
-    Draw a tree with box characters, one node per line, the left operand above the right one.
+    Draw a tree with box characters: one node per line, the left operand above the right operand.
 
     Example:
 

@@ -1,4 +1,4 @@
-"""Numbers as the data sets write them: `12`, `1,234`, `3.5`, `80%`, `(3/8)`, `1(3/4)`, full-width digits."""
+"""Numbers in the notations of datasets: `12`, `1,234`, `3.5`, `80%`, `(3/8)`, `1(3/4)`, full-width digits."""
 
 import re
 import unicodedata
@@ -6,8 +6,8 @@ from fractions import Fraction
 from functools import lru_cache
 
 
-MAX_NUMBER_LENGTH = 256  # characters of a literal, which bounds the size of exact arithmetic
-# Least digits after the point of a decimal that may abbreviate a fraction, and largest denominator of the fraction.
+MAX_NUMBER_LENGTH = 256  # maximum number of characters of a literal; bounds the size of exact arithmetic
+# Minimum decimals of a number that may be a rounded fraction, and maximum denominator of the fraction.
 MIN_DECIMALS, MAX_DENOMINATOR = 9, 100
 
 _DOUBLE_ROUNDING = Fraction(1, 2**53)
@@ -20,18 +20,18 @@ NUMBER_PATTERN = re.compile(
     rf"|(?<![\w.])\.{_D}+[%％]?"
 )
 """
-One unsigned literal, in text or in an equation:
+Pattern of an unsigned literal in a text or an equation:
 
 - a mixed number `1(3/4)` or a bracketed fraction `(3/8)` with a denominator other than 0;
 - an integer or decimal with thousands commas (`,`; `，` separates list items), decimal point `.` or `．`, and `%`;
 - a decimal without leading zero, `.5`, not directly after a word or number.
 """
 
-VULGAR = "¼-¾⅐-⅞"  # fractions of one character, for a class of a regular expression
+VULGAR = "¼-¾⅐-⅞"  # single-character fractions, for a character class of a regular expression
 VULGAR_PATTERN = re.compile(rf"({_D}*)\s?([{VULGAR}])")  # with the whole number before it
 
-# Full-width ASCII except the comma, and other spellings of operators and brackets. Replaced one for one, so that
-# positions stay those of the text.
+# Full-width ASCII except the comma, and variants of operators and brackets. Each is replaced by one character, so that
+# positions in the text stay valid.
 _HALF_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F) if code != ord("，")}
 _HALF_WIDTH |= str.maketrans("\u3000×✕✖∗·⋅÷⁄∕∶−–﹣【】〔〕", " ***" + "***" + "///" + ":" + "---" + "[][]")
 
@@ -42,14 +42,12 @@ _LITERAL = re.compile(
 
 class ExpressionError(ValueError):
     """
-    An expression or number cannot be read, built or evaluated.
+    Error raised if an expression or number cannot be parsed, built or evaluated.
 
     Args:
-        message (`str`): The fault and its remedy.
+        message (`str`): Description of the error, without position and token. Stored as `reason`.
         position (`int`, *optional*): 0-based character offset in the text, or 0-based index in the token sequence.
-        token (`str`, *optional*): The wrong token; the message shows at most 40 of its characters.
-
-    Attributes `position`, `token` and `reason` (the message without place and token) hold the parts.
+        token (`str`, *optional*): The wrong token. The message shows at most 40 of its characters.
     """
 
     def __init__(self, message: str, position: int | None = None, token: str | None = None):
@@ -63,17 +61,17 @@ class ExpressionError(ValueError):
 
 
 def to_half_width(text: str) -> str:
-    """Return a text with full-width characters and variant operator signs replaced one for one by ASCII."""
+    """Replace each full-width character and each variant of an operator sign by one ASCII character."""
     return text if text.isascii() else text.translate(_HALF_WIDTH)
 
 
 def normalize_number(text: str) -> str:
-    """Return a literal in half-width characters, without white space, thousands commas and a plus sign."""
+    """Return a literal in half-width characters, without white space, thousands commas and plus sign."""
     return "".join(to_half_width(text).split()).replace(",", "").removeprefix("+")
 
 
 def vulgar_literal(match: re.Match) -> str:
-    """Return the literal of a match of `VULGAR_PATTERN`: `1(1/2)` of `1½`, `(1/2)` of `½`."""
+    """Convert a match of `VULGAR_PATTERN` to a literal: `1½` to `1(1/2)`, `½` to `(1/2)`."""
     value = Fraction(unicodedata.numeric(match[2])).limit_denominator(10)
     return f"{to_half_width(match[1])}({value.numerator}/{value.denominator})"
 
@@ -81,18 +79,18 @@ def vulgar_literal(match: re.Match) -> str:
 @lru_cache(maxsize=8192)
 def parse_number(text: str) -> Fraction:
     """
-    Return the exact value of one literal: `"80%"` is 4/5, `"1(3/4)"` is 7/4, `"(3/8)"` is 3/8, `"1,234"` is 1234.
+    Return the exact value of a literal: 4/5 for `"80%"`, 7/4 for `"1(3/4)"`, 3/8 for `"(3/8)"`, 1234 for `"1,234"`.
 
-    A decimal with at least `MIN_DECIMALS` digits after the point is read as the fraction that it abbreviates, so that
-    `0.666666666667*30` is 20: one with a denominator up to `MAX_DENOMINATOR`, without an exact decimal, and within one
-    unit of the last digit and the rounding of a double.
+    A decimal with at least `MIN_DECIMALS` decimals may be a rounded fraction: `0.666666666667` is read as 2/3, so that
+    `0.666666666667*30` is 20. The fraction must have a denominator of at most `MAX_DENOMINATOR` and no exact decimal
+    form, and differ from the decimal by at most one unit of the last digit (plus the rounding of a double).
 
     Args:
-        text (`str`): The literal as written; a sign and surrounding white space are allowed.
+        text (`str`): The literal as written. A sign and surrounding white space are allowed.
 
     Raises:
-        ExpressionError: `text` is not one literal, has more than `MAX_NUMBER_LENGTH` characters, or a zero
-        denominator.
+        ExpressionError: If `text` is not a single literal, is longer than `MAX_NUMBER_LENGTH` characters, or has a
+            zero denominator.
     """
     if len(text) > MAX_NUMBER_LENGTH:
         raise ExpressionError(f"a number may have at most {MAX_NUMBER_LENGTH} characters, not {len(text)}", token=text)
@@ -116,7 +114,7 @@ def _decimal_value(decimal: str) -> Fraction:
     if decimals < MIN_DECIMALS:
         return value
     fraction = value.limit_denominator(MAX_DENOMINATOR)
-    # 2.000000001 does not abbreviate 2, which would have been written as such.
+    # 2.000000001 is not a rounded 2, which would have been written as 2.
     if 10**decimals % fraction.denominator == 0:
         return value
     # Rounded as a double first, then as a decimal.

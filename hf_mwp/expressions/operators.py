@@ -1,4 +1,4 @@
-"""Operators, and infix texts of trees with as few brackets as possible."""
+"""Operators, and conversion of trees to infix texts with the minimum number of brackets."""
 
 from collections.abc import Sequence
 
@@ -19,21 +19,21 @@ _MARK = "\0"
 
 
 def needs_brackets(parent: str, child: str, is_right: bool) -> bool:
-    """Return whether an operand that is itself an operation must be bracketed to be read back as the same tree."""
+    """Return whether an operand with the operator `child` needs brackets to be parsed back to the same tree."""
     if PRECEDENCE[child] != PRECEDENCE[parent]:
         return PRECEDENCE[child] < PRECEDENCE[parent]
     return is_right != (parent in RIGHT_ASSOCIATIVE)
 
 
 def offset_in_infix(tokens: Sequence[str], index: int) -> int:
-    """Return the offset of token number `index` of postfix `tokens` in their infix text."""
+    """Return the character offset of the postfix token `tokens[index]` in the infix text of the tree."""
     return infix_from_postfix(tokens, index).index(_MARK)
 
 
 def infix_from_postfix(tokens: Sequence[str], marked: int | None = None) -> str:
-    """Return the infix text of a tree in postfix order, with a null character before token number `marked`."""
+    """Convert a tree in postfix order to infix text, with a null character before the token `tokens[marked]`."""
     literals = {token for token in tokens if token[0] == "("}
-    stack: list[tuple[str, str]] = []  # text, its outermost operator ("" for a leaf)
+    stack: list[tuple[str, str]] = []  # text and outermost operator ("" for a leaf) of each operand
     for index, token in enumerate(tokens):
         mark = _MARK if index == marked else ""
         if token not in PRECEDENCE:

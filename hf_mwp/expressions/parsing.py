@@ -1,4 +1,4 @@
-"""Parser of the infix dialects of the data sets: one scan, one operator stack, no recursion."""
+"""Parser for the infix notations of datasets: a single scan with an operator stack, without recursion."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -29,16 +29,16 @@ _CLOSING = frozenset(BRACKETS.values())
 
 def split_equation(text: str) -> tuple[int, int]:
     """
-    Return start and end of the arithmetic in a solved equation: `4+2` in `x=4+2` and `4+2=x`, the side that is not the
-    result in `7+2=9`, `200/28=7 r4` and `9=3+6`.
+    Return the start and end of the expression to compute in an equation: `4+2` in `x=4+2` and `4+2=x`. In an equation
+    with a given result (`7+2=9`, `200/28=7 r4`, `9=3+6`), it is the side that is not the result.
     """
     if (place := text.find(";")) >= 0:
-        raise ExpressionError("a system of equations has no single expression", place, ";")
+        raise ExpressionError("a system of equations cannot be converted to one expression", place, ";")
     equals = text.find("=")
     if equals < 0:
         return 0, len(text)
     if (second := text.find("=", equals + 1)) >= 0:
-        raise ExpressionError("more than one equals sign", second, "=")
+        raise ExpressionError("the equation has more than one equals sign", second, "=")
     left, right = text[:equals].strip(), text[equals + 1 :].strip()
     if _is_unknown(left):
         return equals + 1, len(text)
@@ -47,28 +47,28 @@ def split_equation(text: str) -> tuple[int, int]:
     states_right = _RESULT.fullmatch(right) is not None
     for word in _WORD.finditer(text):
         if _is_unknown(word.group()) and not (states_right and word.start() > equals):
-            fault = "the unknown must be alone on one side: solve the equation for it first"
+            fault = "one side of the equation must be only the unknown: solve the equation for it first"
             raise ExpressionError(fault, word.start(), word.group())
     if left and states_right:
         return 0, equals
     if right and _RESULT.fullmatch(left):
         return equals + 1, len(text)
-    raise ExpressionError("one side of the equation must be an unknown alone or a number", equals, "=")
+    raise ExpressionError("one side of the equation must be only an unknown or only a number", equals, "=")
 
 
 def infix_to_postfix(
     text: str, numbers: Iterable[str] | None = None, max_length: int | None = None
 ) -> tuple[list[str], list[int]]:
     """
-    Return postfix tokens, with literals in half-width characters without commas, and their offsets in a text in any of
-    the dialects of [`Expression.from_infix`].
+    Convert an equation in any notation of [`Expression.from_infix`] to postfix tokens and their character offsets.
+    Literals are written in half-width characters without commas.
 
-    A bracketed fraction `(3/8)` or a signed number `-5` is one literal if it is among the `numbers` of the problem,
-    otherwise a division or `0-5`. A bare fraction `3/8` among them is the literal `(3/8)`, unless `/` or `^` is beside
-    it. `ExpressionError` has position and token of the first fault.
+    A bracketed fraction `(3/8)` or a negative number `-5` is a single literal if `numbers` contains it, otherwise a
+    division or `0-5`. A bare fraction `3/8` becomes the literal `(3/8)` if `numbers` contains `3/8` and neither `/`
+    nor `^` is next to it. Raises `ExpressionError` with the position and token of the first error.
     """
     if not isinstance(text, str):
-        raise ExpressionError(f"an expression is read from a string, not from {type(text).__name__}")
+        raise ExpressionError(f"an expression must be a string, not {type(text).__name__}")
     _check_length(text, max_length)
     text = to_half_width(text)
     start, end = split_equation(text)
@@ -84,12 +84,12 @@ def _literal(number: re.Match) -> str:
 
 
 class _Scan:
-    """State of the parser: output, open operators and brackets, and position in the text."""
+    """Parser state: output tokens, stack of pending operators and open brackets, and position in the text."""
 
     def __init__(self, text: str, start: int, end: int, numbers: Iterable[str]):
         self.text, self.position, self.end = text, start, end
         written = {normalize_number(number) for number in numbers}
-        # Only whether these spellings are literals depends on the numbers of the text.
+        # Fractions and negative numbers are literals only if the problem text contains them.
         self.fractions = {number for number in written if number[:1] == "("}
         self.negatives = {parse_number(number) for number in written if number[:1] == "-"}
         self.bare_fractions = {number for number in written if _BARE_FRACTION.fullmatch(number)}
@@ -105,13 +105,13 @@ class _Scan:
                 break
             expects_operand = self._operand() if expects_operand else self._operator()
         if expects_operand and (self.output or self.stack):
-            raise ExpressionError("the expression ends where a number, slot or bracket is expected", self.position)
+            raise ExpressionError("expected a number, slot or bracket, but the expression ends", self.position)
         if expects_operand:
-            raise ExpressionError("the expression is empty: nothing to read", self.position)
+            raise ExpressionError("the expression is empty", self.position)
         while self.stack:
             symbol, precedence, offset = self.stack.pop()
             if not precedence:
-                raise ExpressionError("an opening bracket is never closed", offset, symbol)
+                raise ExpressionError("the opening bracket is not closed", offset, symbol)
             self._emit(symbol, offset)
         return self.output, self.positions
 
@@ -120,7 +120,7 @@ class _Scan:
         self.positions.append(offset)
 
     def _operand(self) -> bool:
-        """Read a literal, slot, sign or opening bracket; return whether an operand is still expected after it."""
+        """Parse a literal, slot, sign or opening bracket. Return whether an operand must follow."""
         position = self.position
         symbol = self.text[position]
         if symbol in "(-" and (self.fractions or self.negatives) or self.bare_fractions:
@@ -141,7 +141,7 @@ class _Scan:
         return True
 
     def _listed_literal(self) -> str | None:
-        """Return a fraction or signed number that is among the numbers of the problem, or `None`."""
+        """Parse a fraction or negative number that the problem text contains; return its literal or `None`."""
         position = self.position
         if bare := _BARE_FRACTION.match(self.text, position, self.end):
             # a/1/2 is not a/(1/2), and a/-1/2 is not a/-(1/2).
@@ -175,7 +175,7 @@ class _Scan:
         number = self._number(position)
         if number is not None:
             literal = _literal(number)
-            # Like (1/2), ½ is a division if it is not among the numbers of the text.
+            # Like (1/2), ½ is a division if the problem text does not contain it.
             divided = literal[0] == "(" and literal not in self.fractions
             for token in [*literal[1:-1].split("/"), "/"] if divided else [literal]:
                 self._emit(token, position)
@@ -185,13 +185,13 @@ class _Scan:
         if word is None:
             raise ExpressionError("expected a number, slot or bracket", position, self.text[position])
         if SLOT_PATTERN.fullmatch(word.group()) is None:
-            fault = "neither a number nor a slot like N0: remove unknowns and units from the expression"
+            fault = "expected a number or a slot such as N0: remove unknowns and units from the expression"
             raise ExpressionError(fault, position, word.group())
         self._emit(word.group(), position)
         self.position = word.end()
 
     def _operator(self) -> bool:
-        """Read an operator, percent sign or closing bracket; return whether an operand is expected after it."""
+        """Parse an operator, percent sign or closing bracket. Return whether an operand must follow."""
         position = self.position
         match = _OPERATOR.match(self.text, position, self.end)
         if match is not None:
@@ -220,17 +220,17 @@ class _Scan:
     def _close(self, symbol: str, position: int) -> None:
         self._reduce(1)
         if not self.stack:
-            raise ExpressionError("a closing bracket was never opened", position, symbol)
+            raise ExpressionError("the closing bracket has no opening bracket", position, symbol)
         opened, _, offset = self.stack.pop()
         if BRACKETS[opened] != symbol:
-            raise ExpressionError(f"this bracket does not match the {opened!r} at {offset}", position, symbol)
+            raise ExpressionError(f"the bracket does not match {opened!r} at {offset}", position, symbol)
 
     def _percent(self, position: int) -> None:
-        """Read a percent sign: `20 %` is the literal `20%`; `(3+4)%` and `N0%` are divided by 100."""
+        """Apply a percent sign: `20 %` becomes the literal `20%`; `(3+4)%` and `N0%` are divided by 100."""
         last = self.output[-1]
         before = self.text[:position].rstrip()[-1]
         if before == "%":
-            raise ExpressionError("a second percent sign", position, "%")
+            raise ExpressionError("the number has two percent signs", position, "%")
         if before.isdigit() and last.replace(".", "").isdigit():
             self.output[-1] = f"{last}%"
         else:
@@ -239,7 +239,7 @@ class _Scan:
 
 
 def is_slot(token: str) -> bool:
-    """Return whether a token is a number slot, `N0`, `N1`, ..."""
+    """Return whether a token is a number slot: `N0`, `N1`, ..."""
     return SLOT_PATTERN.fullmatch(token) is not None
 
 
@@ -251,16 +251,16 @@ def _check_length(parts: Sequence, limit: int | None) -> None:
 
 def check_tokens(tokens: Sequence[str], max_length: int | None) -> list[str]:
     """
-    Return a prefix or postfix sequence as a list, operators in their one spelling; `ExpressionError` if it is empty,
-    longer than `max_length`, one string, or has something else than strings.
+    Return prefix or postfix tokens as a list, with operators in their standard spelling. Raises `ExpressionError` if
+    the sequence is empty, longer than `max_length`, a single string, or contains a non-string.
     """
     if isinstance(tokens, str):
-        raise ExpressionError("expected a sequence of tokens, not one string: split it first", token=tokens)
+        raise ExpressionError("expected a sequence of tokens, not a string: split it into tokens", token=tokens)
     tokens = list(tokens)
     if not tokens:
-        raise ExpressionError("the expression is empty: no tokens")
+        raise ExpressionError("the expression is empty: pass at least one token")
     _check_length(tokens, max_length)
     for position, token in enumerate(tokens):
         if not isinstance(token, str):
-            raise ExpressionError(f"tokens are strings, not {type(token).__name__}", position, str(token))
+            raise ExpressionError(f"a token must be a string, not {type(token).__name__}", position, str(token))
     return [OPERATOR_SPELLINGS.get(token, token) for token in tokens]

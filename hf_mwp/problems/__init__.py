@@ -1,4 +1,7 @@
-"""Math word problems: masking of numbers, alignment of equations with texts, parts of speech. Needs no torch."""
+"""
+Math word problems: number masking, alignment of equations with texts, part-of-speech tags and augmentation. Does not
+import torch.
+"""
 
 from .answer import answer_half_unit, answer_value
 from .distractors import add_distractors

@@ -1,4 +1,4 @@
-"""Numbers added to the text of a problem."""
+"""Helpers that create and check problems with additional numbers in the text (distractors)."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from .math_word_problem import MathWordProblem, ProblemError
 
 
 def known_values(problem: MathWordProblem) -> set[Fraction | float | None]:
-    """Return the values of a problem's text, answer and constants."""
+    """Return the values of the numbers in the text, of the answer, and of the constants in the equation."""
     constants = {parse_number(leaf.token) for leaf in problem.expression.leaves() if not leaf.is_slot}
     return {*problem.values, problem.answer_value, *constants}
 
 
 def with_added_numbers(problem: MathWordProblem, text: str, added: int, mark: str = "D") -> MathWordProblem | None:
     """
-    Return the problem with another text that has `added` more numbers; `mark` and their count are added to its id.
-    `None` if the numbers are not so many, or the equation gets another tree or value.
+    Return the problem with a new `text` that contains `added` more numbers; `-{mark}{added}` is appended to its id.
+    Returns `None` if `text` has a different number of numbers, or if the equation no longer gives the answer.
     """
     new = replace(problem, text=text, id=f"{problem.id}-{mark}{added}", context="")
     try:

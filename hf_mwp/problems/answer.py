@@ -1,4 +1,4 @@
-"""Value and precision of an answer as the data sets write it."""
+"""Parsing of annotated answers in the notations of datasets: value and precision."""
 
 import re
 from fractions import Fraction
@@ -8,14 +8,14 @@ from ..expressions.numbers import to_half_width
 from .numbers.number_mention import VULGAR, literal_in_digits
 
 
-# Math23k writes fractions ((7)/(4)) and mixed numbers 7((2)/(3)), others 7_2/3 and 7 2/3.
+# Math23k writes fractions ((7)/(4)) and mixed numbers 7((2)/(3)); other datasets write 7_2/3 and 7 2/3.
 _MATH23K_FRACTION = re.compile(r"\(\((\d+)\)/\((\d+)\)\)", flags=re.ASCII)
 _SPACED_MIXED = re.compile(r"(?<![\d./])(\d+)[ _]+(\d+/0*[1-9]\d*)(?![\d./])", flags=re.ASCII)
 _VULGAR = re.compile(rf"\d* ?[{VULGAR}]")
 _MIXED = re.compile(r"-?\d+\(\d+/\d+\)", flags=re.ASCII)
 _ARITHMETIC = re.compile(r"[-+*/^:().%\d\s]+", flags=re.ASCII)
 _NUMBER = re.compile(rf"(-?)(?:(\d+/0*[1-9]\d*)|({NUMBER_PATTERN.pattern}))", flags=re.ASCII)
-# Text after the number: a remark in brackets, a remainder, further answers.
+# Text after the number: a remark in brackets, a remainder, a separator of further answers.
 _REMARK = re.compile(rf"(?<=\S)\s*\([^()]*[^\W\d_{VULGAR}][^()]*\)\Z")
 _REMAINDER = re.compile(r"\s*(?:r|R|余|…+|\.{3,})\s*\d+\s*\Z")
 _FURTHER = re.compile(r"[;,，、\n]")
@@ -27,23 +27,23 @@ def answer_value(answer: str) -> Fraction | float | None:
     Return the value of an annotated answer.
 
     Arithmetic is evaluated: `20`, `880.0`, `10%`, `(11/20)`, `((7)/(4))`, `1/2`, the ratio `3:2`, and the mixed
-    numbers
-    `7((2)/(3))`, `23(1/3)`, `2_1/5`, `2 1/5` and `2⅕`. In other answers the first number counts: 9 in `9 (apples)`, 7
-    in `7 r4`, 5 in `5千克`, `x=5`, `[5, 3]` and `5;3`. One answer of two numbers is not read: `2小时30分`, `5元3角`.
+    numbers `7((2)/(3))`, `23(1/3)`, `2_1/5`, `2 1/5` and `2⅕`. In all other answers, the first number is the value: 9
+    in `9 (apples)`, 7 in `7 r4`, 5 in `5千克`, `x=5`, `[5, 3]` and `5;3`. An amount written with two numbers
+    (`2小时30分`, `5元3角`) has no value.
 
     Args:
-        answer (`str`): The answer as written, of which the first 1,000 characters are read.
+        answer (`str`): The answer as written. Only the first 1,000 characters are used.
 
     Returns:
-        `Fraction` or `float`, or `None` if it cannot be read.
+        `Fraction`, `float` or `None`: The value, or `None` if the answer cannot be parsed.
     """
     return _read(answer)[0]
 
 
 def answer_half_unit(answer: str) -> Fraction | None:
     """
-    Return half a unit of the last written digit of an answer: 0.005 for `3.14` and `20%`, 1/6 for `2/3` and
-    `7((2)/(3))`; `None` if the answer is not one number, such as `1200/(1+5%)`.
+    Return half a unit in the last written digit of an answer: 0.005 for `3.14` and `20%`. For `2/3` and `7((2)/(3))`,
+    it is half of 1/3. Returns `None` if the answer is not a single number, such as `1200/(1+5%)`.
     """
     literal = _read(answer)[1]
     if literal is None:
@@ -55,7 +55,7 @@ def answer_half_unit(answer: str) -> Fraction | None:
 
 
 def _read(answer: str) -> tuple[Fraction | float | None, str | None]:
-    """Return the value and, if the answer is one written number, its literal without sign."""
+    """Return the value of an answer and its literal without sign (`None` if the answer is a calculation)."""
     text = _MATH23K_FRACTION.sub(r"(\1/\2)", to_half_width(answer[:_MAX_LENGTH])).strip()
     text = _REMARK.sub("", _SPACED_MIXED.sub(r"\1(\2)", text))
     text = _VULGAR.sub(lambda match: literal_in_digits(match.group()), text)
@@ -63,7 +63,7 @@ def _read(answer: str) -> tuple[Fraction | float | None, str | None]:
     if number is None:
         return None, None
     sign, fraction, literal = number.groups()
-    # Only a literal puts a number before a bracket; the expression parser wants an operator there.
+    # In a mixed number, the bracket follows the whole part without an operator, which the expression parser rejects.
     if _ARITHMETIC.fullmatch(text) and not _MIXED.fullmatch(text):
         try:
             return Expression.from_infix(text).evaluate(), (fraction or literal) if number.group() == text else None

@@ -1,4 +1,4 @@
-"""Distractors of Chinese problems: clauses with numbers that the question does not need."""
+"""Distractors for Chinese problems: clauses with numbers that are not needed for the answer."""
 
 import random
 import re
@@ -14,9 +14,9 @@ from .math_word_problem import MathWordProblem
 MAX_DISTRACTORS = 5
 _MAX_STATEMENT = 28
 _TRIES = 12
-_SIMILAR = 0.7  # share of the distractors with a unit of the problem, if possible
+_SIMILAR = 0.7  # share of distractors whose unit occurs in the problem, if possible
 
-# Beginnings that refer to something before them.
+# Beginnings of clauses that refer to an earlier clause.
 _RELATIVE = re.compile(r"^(?:已知|有一道|其|而|但|且|并且|又|还|再|就|则|那么|求|问|如果|照)|这|[它他她]")
 _ENDS = re.compile(r"[，,．。；;？?！!：\s]+$")
 _UNIT = re.compile(rf"(?:[千毫分厘平立]方?[米克升秒钟])|小时|公[里斤顷]|[{UNITS}]")
@@ -24,7 +24,7 @@ _PARTS = (("红", "白"), ("大", "小"), ("新", "旧"), ("黑", "黄"), ("红"
 
 
 def add_chinese_distractors(problems: Sequence[MathWordProblem], seed: int = 0) -> Iterator[MathWordProblem | None]:
-    """[`~problems.add_distractors`] of Chinese problems."""
+    """Add distractors to Chinese problems (see [`~problems.add_distractors`])."""
     runs = [run for problem in problems if (run := _opening(problem))]
     by_unit: dict[str, list[int]] = defaultdict(list)
     for index, run in enumerate(runs):
@@ -35,11 +35,11 @@ def add_chinese_distractors(problems: Sequence[MathWordProblem], seed: int = 0) 
 
 
 Statement = tuple[str, Fraction, str]
-"""Clauses without their final mark, the value of their only number, and its unit."""
+"""Clauses with a single number, without final punctuation mark; the value of the number; its unit."""
 
 
 def _opening(problem: MathWordProblem) -> list[Statement]:
-    """Return the first statements of a problem, which refer to nothing before them."""
+    """Return the statements at the beginning of a problem, which make sense in a different problem."""
     opening: list[Statement] = []
     begin = 0
     for start, stop in split_clauses(problem.text)[:-1]:
@@ -67,7 +67,7 @@ def _distract(
     units = sorted({match[0] for match in matches if match} & by_unit.keys())
     wanted, pieces = rng.choice((1, 1, 2, 2, 3, 4, 5)), []
     text, added = problem.text, 0
-    # Some problems get the parts of a thing that they count, all others only foreign clauses.
+    # Some problems also get the sizes of parts of a counted set; the other clauses come from different problems.
     if rng.random() < 0.3 and (divided := _divide(problem, clauses, taken, rng)):
         text, values = divided
         taken |= values
@@ -77,7 +77,7 @@ def _distract(
             break
         pool = by_unit[rng.choice(units)] if units and rng.random() < _SIMILAR else range(len(runs))
         run = runs[pool[rng.randrange(len(pool))]]
-        # A whole run half of the time, otherwise its beginning.
+        # Use all statements half of the time, otherwise only the first.
         run = run[: wanted - added] if rng.random() < 0.5 else run[:1]
         values = {value for _, value, _ in run}
         if values & taken or any(_overlaps(each, question, problem.text) for each, _, _ in run):
@@ -91,7 +91,7 @@ def _distract(
 def _divide(
     problem: MathWordProblem, clauses: list[tuple[int, int]], taken: set, rng: random.Random
 ) -> tuple[str, set] | None:
-    """Return the text with one or both parts of a counted thing, 其中3条是红的，5条是白的, and their numbers."""
+    """Split a counted set into parts (其中3条是红的，5条是白的) and return the new text and the added numbers."""
     choices = []
     for mention in problem.masked.mentions:
         unit = problem.text[mention.end : mention.end + 1]
@@ -116,13 +116,13 @@ def _divide(
 
 
 def _overlaps(statement: str, question: str, text: str) -> bool:
-    """Return whether a statement shares so much with the question or the text that it may matter."""
+    """Return whether a statement shares so many words with the question or text that it may change the answer."""
     pairs = {statement[index : index + 2] for index in range(len(statement) - 1)}
     return sum(pair in question for pair in pairs) > 2 or sum(pair in text for pair in pairs) > 5
 
 
 def _insert(text: str, pieces: Iterable[list[str]], rng: random.Random) -> str:
-    """Return the text with each run of clauses before the last clause or, less often, before an earlier one."""
+    """Insert each run of clauses before the last clause (60 % of cases) or before a random clause."""
     for run in pieces:
         starts = [start for start, _ in split_clauses(text)]
         place = starts[-1] if rng.random() < 0.6 else rng.choice(starts)

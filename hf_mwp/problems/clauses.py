@@ -1,4 +1,4 @@
-"""Clauses of texts, and the clause that asks the question."""
+"""Functions that split texts into clauses and find the clause that asks the question."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import re
 
 
 UNITS = "个只天米元人千吨公小分年次本岁支张条辆棵块头页名台件朵盒根袋把倍周排间步双层段克秒升架箱套筐瓶"
-"""First characters of measure words that follow a number."""
+"""First characters of the measure words that follow a number."""
 
 CLAUSE_BREAK = re.compile(r"[，。．,；;！!\n]|\.(?=\s|$)|(?<=[?？])")
-"""Ends of clauses; a question mark belongs to its clause."""
+"""Pattern for the end of a clause. A question mark is part of its clause."""
 
-# A sign between digits is part of a number: 1,200, 3．5, 3：4.
+# A punctuation mark between digits is part of a number: 1,200, 3．5, 3：4.
 _CLAUSES = re.compile(r"(?:(?<=\d)[,．：](?=\d)|[^，,．。；;？?！!：])+[，,．。；;？?！!：]*|[，,．。；;？?！!：]+")
 _ASKS_FOR_NUMBER = re.compile(rf"(?<!第)(?:百分之几|几分之几|多少|几(?=[{UNITS}]))")
 _ASKS = {
@@ -21,26 +21,27 @@ _ASKS = {
 
 
 def split_clauses(text: str) -> list[tuple[int, int]]:
-    """Return start and end of each clause of a Chinese text, with the punctuation that ends it."""
+    """Return the start and end of each clause of a Chinese text, including the final punctuation."""
     return [match.span() for match in _CLAUSES.finditer(text)]
 
 
 def find_question_words(text: str) -> list[tuple[int, int]]:
-    """Return start and end of each Chinese word that asks for a number: 多少, 几个, 百分之几."""
+    """Return the start and end of each Chinese word that asks for a number: 多少, 几 (in 几个), 百分之几."""
     return [match.span() for match in _ASKS_FOR_NUMBER.finditer(text)]
 
 
 def find_question(text: str, language: str = "zh") -> tuple[list[tuple[int, int]], int]:
     """
-    Split a text into clauses and find the one that asks: the last one with a question word or mark, or else the last.
+    Split a text into clauses and find the question: the last clause with a question word or question mark or, if no
+    clause has any, the last clause.
 
     Args:
-        text (`str`): The text, with its numbers or with placeholders in their place.
+        text (`str`): The text, with numbers or placeholders.
         language (`str`, *optional*, defaults to `"zh"`): `"zh"` or `"en"`.
 
     Returns:
-        `tuple[list[tuple[int, int]], int]`: half-open character ranges of the clauses, without separators, and the
-        index of the one that asks; -1 if the text is blank.
+        `tuple[list[tuple[int, int]], int]`: Half-open character ranges of the clauses without separators, and the
+        index of the question (-1 if the text is blank).
 
     Example:
 

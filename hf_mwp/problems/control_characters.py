@@ -1,11 +1,11 @@
-"""Control characters and terminal escape sequences in texts."""
+"""Functions that remove or show control characters and terminal escape sequences in texts."""
 
 import re
 
 
 _CONTROLS = r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]"
-# Escape sequences of a terminal: with parameters (a colour), with a string (a window's title), of a character set, and
-# of a single character.
+# Terminal escape sequences with parameters (colours), with a string (window titles), for character sets, and with a
+# single character.
 _SEQUENCE = (
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]?|[\]PX^_][^\x07\x1b\n]*+(?:\x07|\x1b\\|(?=\n|\Z))|[()*+][0-~]|[78=>@-OQ-WYZ\\a-z{-~])"
 )
@@ -15,7 +15,7 @@ _SHOWN = re.compile(r"\r(?!\n)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 def without_controls(text: str) -> str:
     """
-    Return a text without control characters and terminal escape sequences, whose digits are no numbers of the text.
+    Remove control characters and terminal escape sequences, whose digits must not be mistaken for numbers.
 
     Example:
 
@@ -28,5 +28,5 @@ def without_controls(text: str) -> str:
 
 
 def show_controls(text: str, form: str = "\\x{:02x}") -> str:
-    """Return a text with its control characters, except line ends and tabs, as escapes."""
+    """Replace control characters, except line ends and tabs, by visible escapes such as `\\x1b`."""
     return _SHOWN.sub(lambda match: form.format(ord(match.group())), text)

@@ -1,4 +1,4 @@
-"""Distractors: clauses with numbers that the question does not need."""
+"""Augmentation with distractors: clauses with numbers that are not needed for the answer."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from .math_word_problem import MathWordProblem
 
 def add_distractors(problems: Sequence[MathWordProblem], seed: int = 0) -> Iterator[MathWordProblem | None]:
     """
-    Add numbers to each problem that its question does not need.
+    Add distractors (numbers that are not needed for the answer) to each problem.
 
-    In Chinese one to five clauses are added before the question: the first clauses of another problem, or a part of
-    the things that the problem counts (其中3条是红的). Clauses with a unit of the problem are preferred, because they
-    are harder to ignore. In English one to three first sentences of other problems are added, some of them with the
-    name of the problem's person. No distractor has a value of the problem, its answer or its constants, or mentions
-    what is asked for. The result depends only on the arguments.
+    In Chinese problems, one to five clauses are inserted: the first clauses of different problems, or the size of a
+    part of a counted set (其中3条是红的). Clauses with a unit that occurs in the problem are preferred, because they
+    are harder to ignore. In English problems, one to three sentences are inserted, each the first sentence of a
+    different problem, sometimes with the name of the person in this problem. A distractor shares few words with the
+    problem, and no number with its text, equation or answer. The result depends only on the arguments.
 
     Args:
-        problems (`Sequence[MathWordProblem]`): Problems with equation and answer; those in the same language provide
-            the distractors.
-        seed (`int`, *optional*, defaults to 0): Seed of the choice of clauses and places.
+        problems (`Sequence[MathWordProblem]`): Problems with equation and answer. They are also the source of the
+            distractors for problems in the same language.
+        seed (`int`, *optional*, defaults to 0): Seed for the choice of clauses and positions.
 
     Yields:
-        [`MathWordProblem`] or `None`: for each problem the new one, with the number of distractors in its id; `None`
-        if it has a single clause, or its equation does not give its answer.
+        [`MathWordProblem`] or `None`: The new problem, with the number of distractors in its id, or `None` if the
+        problem has a single clause, its equation does not give its answer, or no distractor fits.
 
     Example:
 

@@ -1,4 +1,4 @@
-"""Distractors of English problems: sentences with a number that the question does not need."""
+"""Distractors for English problems: sentences with a number that is not needed for the answer."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ _COMMON = frozenset(
 )
 
 Statement = tuple[str, Fraction, str]
-"""A sentence, the value of its only number, and the name at its beginning, if any."""
+"""A sentence with a single number; the value of the number; the name at the beginning or `""`."""
 
 
 def add_english_distractors(problems: Sequence[MathWordProblem], seed: int = 0) -> Iterator[MathWordProblem | None]:
-    """[`~problems.add_distractors`] of English problems."""
+    """Add distractors to English problems (see [`~problems.add_distractors`])."""
     statements = [found for problem in problems if (found := _opening(problem))]
     for index, problem in enumerate(problems):
         yield _distract(problem, statements, random.Random(f"{seed} {index} {problem.text}"))
 
 
 def _opening(problem: MathWordProblem) -> Statement | None:
-    """Return the first sentence of a problem if it has one number and refers to nothing before it."""
+    """Return the first sentence of a problem if it has a single number and makes sense in a different problem."""
     spans = [match.span() for match in _SENTENCE.finditer(problem.text)]
     if len(spans) < 2:
         return None
@@ -58,7 +58,7 @@ def _opening(problem: MathWordProblem) -> Statement | None:
 
 
 def _content(text: str) -> set[str]:
-    """Return the content words of a text, in the singular."""
+    """Return the content words of a text in lower case, without a final s."""
     words = (word.lower() for word in _WORD.findall(text))
     return {word.removesuffix("s") for word in words if len(word) > 2 and word not in _COMMON}
 
@@ -75,7 +75,7 @@ def _distract(problem: MathWordProblem, statements: Sequence[Statement], rng: ra
         if added == 1 and rng.random() < 0.6:
             break
         statement, value, name = rng.choice(statements)
-        # The last sentence asks. A sentence must not be put before a pronoun, which would then refer to its subject.
+        # The last sentence is the question. After the distractor, a pronoun would refer to the distractor's subject.
         place = len(sentences) - 1 if rng.random() < 0.7 else rng.randrange(1, len(sentences))
         if name and subject and name != subject[1] and rng.random() < 0.6:
             statement = statement.replace(name, subject[1])

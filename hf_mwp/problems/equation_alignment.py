@@ -1,4 +1,4 @@
-"""Alignment of the numbers of an equation with those of the text."""
+"""Alignment of the numbers in an equation with the numbers in the problem text."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from .numbers.number_mention import NumberMention, literal_of
 
 
 def group_numbers(mentions: Sequence[NumberMention]) -> tuple[int, ...]:
-    """Return for each number the index of the first one with the same value and kind (percentage or not)."""
+    """Return, for each number, the index of the first number with the same value and kind (percentage or not)."""
     first: dict = {}
     return tuple(
         first.setdefault((mention.value, mention.is_percent), index) for index, mention in enumerate(mentions)
@@ -16,14 +16,14 @@ def group_numbers(mentions: Sequence[NumberMention]) -> tuple[int, ...]:
 
 def align_literals(expression: Expression, mentions: Sequence[NumberMention]) -> Expression:
     """
-    Return the tree of an equation with its literals replaced by slots for the numbers of the text.
+    Replace the literals of an equation by slots (`N0`, `N1`, ...) for the numbers in the text.
 
-    A literal stands for the first number of the text with its value that is a percentage if the literal is one. If
-    there is none, a literal that is not whole stands for the first number with its value, so `0.2` is found as `20%`.
-    Any other literal is a constant in one spelling: `1.0`, `01` and `100%` are one symbol `1`.
+    A literal is replaced by the slot of the first number in the text with the same value and kind (percentage or not).
+    If there is no such number and the literal is not an integer, the kind is ignored, so `0.2` matches `20%`. All
+    other literals are constants and get a standard spelling: `1` for `1.0`, `01` and `100%`.
 
-    If the text has -5 and not 5, `8+5` becomes `8-(-5)`; if it has the bare fraction 1/3 and not 3, `12/3` becomes
-    `12*(1/3)`.
+    If the text contains -5 but not 5, `8+5` becomes `8-(-5)`. If the text contains the bare fraction 1/3 but not 3,
+    `12/3` becomes `12*(1/3)`.
     """
     by_kind: dict = {}
     by_value: dict = {}
@@ -45,7 +45,7 @@ INVERSE = {"+": "-", "-": "+", "*": "/", "/": "*"}
 
 
 def _opposites(mentions: Sequence[NumberMention], by_value: dict) -> dict:
-    """Return the slot of the negative or reciprocal of values that the text lacks, by kind of operator and value."""
+    """Return slots of negatives and reciprocals of values missing in the text, by `(operators, missing value)`."""
     opposites = {}
     for index, mention in enumerate(mentions):
         if mention.value < 0 and -mention.value not in by_value:
@@ -56,7 +56,7 @@ def _opposites(mentions: Sequence[NumberMention], by_value: dict) -> dict:
 
 
 def _turn_around(expression: Expression, opposites: dict) -> list[str]:
-    """Return postfix tokens in which `a+5` is `a-(-5)` and `a*3` is `a/(1/3)`, if such opposites are given."""
+    """Return postfix tokens with `a+5` rewritten as `a-(-5)` and `a*3` as `a/(1/3)` for the given `opposites`."""
 
     def opposite(operator: str, operand: list[str]) -> str | None:
         if len(operand) > 1 or operand[0][:1] == "N":

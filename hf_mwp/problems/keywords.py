@@ -1,4 +1,4 @@
-"""Words of a problem that carry its mathematics."""
+"""Search for mathematical keywords in problem texts."""
 
 import re
 from functools import cache
@@ -8,23 +8,26 @@ from typing import Any
 from .numbers.masked_text import LANGUAGES
 
 
-# Characters before a measure word: digits and their marks, a placeholder, numerals, and words that count or point.
+# Characters before a measure word: digits, percent signs, brackets, numerals, and words such as 几, 每 and 这.
 _COUNTS = "0-9０-９%％）)\\]一二两三四五六七八九十百千万亿半几每多少第这那某"
 _SPACES = " \\u3000"
 
 
 def find_keywords(text: str, language: str = "zh") -> list[tuple[int, int]]:
     """
-    Return the half-open character ranges of the mathematical keywords in a text, which do not overlap.
+    Return the half-open character ranges of the mathematical keywords in a text. The ranges do not overlap.
 
-    Masked language modelling favours them ("we pay more attention to the mask of mathematical keywords and numbers",
-    first paper, section Pretraining Tasks; the list is ours). The longest keyword counts: 多少, not 多 and 少. Words
-    such as 比赛 that only contain the characters of a keyword are ignored. English keywords are whole words in any
-    case.
+    Masked language modelling can mask keywords more often ("we pay more attention to the mask of mathematical keywords
+    and numbers", first paper, section Pretraining Tasks). The paper has no list of keywords; this one was made for
+    hf_mwp. The longest match is used: 多少, not 多 and 少. Words such as 比赛 that only contain the characters of a
+    keyword are ignored. English keywords must match whole words, in upper or lower case.
 
     Args:
-        text (`str`): The text, with its numbers or with placeholders in their place.
-        language (`str`, *optional*, defaults to `"zh"`): `"zh"` or `"en"`; `ValueError` for another one.
+        text (`str`): The text, with numbers or placeholders.
+        language (`str`, *optional*, defaults to `"zh"`): `"zh"` or `"en"`.
+
+    Raises:
+        ValueError: If the language is unknown.
 
     Example:
 
@@ -34,7 +37,7 @@ def find_keywords(text: str, language: str = "zh") -> list[tuple[int, int]]:
     ['比', '多', '个', '人', '一共', '多少', '个']
     ```
     """
-    # Exceptions match too, so that nothing inside them does.
+    # Exceptions are matched and then dropped, so that no keyword matches inside them.
     pattern, exceptions = _matcher(language)
     return [match.span() for match in pattern.finditer(text) if match.group().lower() not in exceptions]
 
@@ -42,8 +45,8 @@ def find_keywords(text: str, language: str = "zh") -> list[tuple[int, int]]:
 @cache
 def read_keywords(language: str) -> dict[str, Any]:
     """
-    Return the content of `keywords_zh.yaml` or `keywords_en.yaml`: `groups`, each with a name, a reason, the words,
-    and whether they count only `after_number`; and `exceptions`, words inside which no keyword counts.
+    Load `keywords_zh.yaml` or `keywords_en.yaml`. `groups` lists groups of words, each with a name, a reason, and
+    whether the words are keywords only `after_number`. `exceptions` lists words that contain no keyword.
     """
     import yaml
 
@@ -54,10 +57,10 @@ def read_keywords(language: str) -> dict[str, Any]:
 
 @cache
 def _matcher(language: str) -> tuple[re.Pattern[str], frozenset[str]]:
-    """Return a pattern for all keywords and exceptions, the longest first, and the exceptions."""
+    """Return a pattern for keywords and exceptions, which prefers the longest match, and the set of exceptions."""
     content = read_keywords(language)
     exceptions = frozenset(content["exceptions"])
-    # Words that count anywhere (with the exceptions, which hide them), and words that count only after a number.
+    # False: words that match anywhere, and exceptions; True: words that match only after a number.
     words: dict[bool, set[str]] = {False: set(exceptions), True: set()}
     for group in content["groups"]:
         words[group.get("after_number", False)].update(group["words"])
@@ -75,7 +78,7 @@ def _matcher(language: str) -> tuple[re.Pattern[str], frozenset[str]]:
 
 
 def _condition(word: str, counts: str) -> str:
-    """Return the conditions at the end of a word: what is before it, and that no letter follows."""
+    """Return the pattern after a word: lookbehinds for the text before the word, and a lookahead for its end."""
     escaped = re.escape(word)
     condition = f"(?:(?<=[{counts}]{escaped})|(?<=[{counts}][{_SPACES}]{escaped}))" if counts else ""
     if word[0].isascii() and not counts:

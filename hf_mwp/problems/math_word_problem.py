@@ -1,4 +1,4 @@
-"""Math word problem, and the checks that it can be solved."""
+"""The math word problem class, and a function that checks whether a problem can be solved."""
 
 import re
 from dataclasses import dataclass
@@ -13,34 +13,35 @@ from .equation_alignment import align_literals, group_numbers
 from .numbers.masked_text import MaskedText, mask_numbers, unreadable_numbers
 
 
-MAX_TEXT_LENGTH = 100_000  # characters, far more than any model reads
+MAX_TEXT_LENGTH = 100_000  # characters, far above the maximum length of any model
 TOO_LONG = f"the text has more than {MAX_TEXT_LENGTH:,} characters"
 
 _SPACE = re.compile(r"\s+")
 
 
 class ProblemError(ValueError):
-    """A math word problem lacks a field, or has one that cannot be read."""
+    """Error raised if a field of a math word problem is missing or invalid, or a tagger cannot be used."""
 
 
 @dataclass(frozen=True)
 class MathWordProblem:
     """
-    A math word problem as a data set states it. Numbers, tree and values are computed on first use.
+    A math word problem from a dataset or a user. Numbers, expression tree and values are computed on first use.
 
     Args:
-        text (`str`): The text as written; control characters and escape sequences of terminals are removed.
-        equation (`str`, *optional*): Its solution, in any dialect of [`~hf_mwp.expressions.Expression.from_infix`], or
-            over slots.
-        answer (`str`, *optional*): Its answer as written: `"20"`, `"((7)/(4))"`, `"9 (apples)"`.
-        id (`str`, *optional*, defaults to `""`): Name of the problem in its data set.
+        text (`str`): The text as written. Control characters and terminal escape sequences are removed.
+        equation (`str`, *optional*): The solution, in any notation of [`~hf_mwp.expressions.Expression.from_infix`],
+            with the numbers of the text or with slots (`N0+N1`).
+        answer (`str`, *optional*): The annotated answer as written: `"20"`, `"((7)/(4))"`, `"9 (apples)"`.
+        id (`str`, *optional*, defaults to `""`): Identifier of the problem in the dataset.
         language (`str`, *optional*, defaults to `"zh"`): `"zh"` or `"en"`.
-        parse_number_words (`bool`, *optional*): Count number words as numbers; by default in English, not in Chinese.
-        context (`str`, *optional*, defaults to `""`): Name of the context that several questions share.
-        kind (`str`, *optional*, defaults to `""`): Kind of problem in its data set, for separate accuracies.
+        parse_number_words (`bool`, *optional*): Whether number words ("seven") are numbers. Defaults to `True` for
+            English and `False` for Chinese.
+        context (`str`, *optional*, defaults to `""`): Identifier of a context that several questions share.
+        kind (`str`, *optional*, defaults to `""`): Problem category, for which a separate accuracy is reported.
 
     Raises:
-        TypeError: `text` is not a string.
+        TypeError: If `text` is not a string.
 
     Example:
 
@@ -71,78 +72,80 @@ class MathWordProblem:
 
     @property
     def is_too_long(self) -> bool:
-        """Return whether the text has more than `MAX_TEXT_LENGTH` characters, and is not read."""
+        """Return whether the text has more than `MAX_TEXT_LENGTH` characters, the maximum for parsing."""
         return len(self.text) > MAX_TEXT_LENGTH
 
     @cached_property
     def masked(self) -> MaskedText:
-        """Text with masked numbers; `ProblemError` if it has more than `MAX_TEXT_LENGTH` characters."""
+        """Return the text with masked numbers. Raises `ProblemError` if the text is too long."""
         self._check_length()
         return mask_numbers(self.text, self.language, self.parse_number_words)
 
     @cached_property
     def numbers(self) -> tuple[str, ...]:
-        """Numbers as literals: as written (`"80%"`, `"-5"`), in digits if they are words, and in brackets if they are
-        bare fractions (`"(1/2)"`)."""
+        """Return the numbers as literals: as written (`"80%"`, `"-5"`), number words as digits, and bare fractions in
+        brackets (`"(1/2)"`)."""
         return tuple(mention.literal for mention in self.masked.mentions)
 
     @cached_property
     def unreadable_numbers(self) -> tuple[str, ...]:
-        """Numbers in digits that stay in the text because they are too long or too large."""
+        """Return the numbers in digits that are not masked because they are too long or too large."""
         self._check_length()
         return tuple(unreadable_numbers(self.text, self.language))
 
     @cached_property
     def values(self) -> tuple[Fraction, ...]:
-        """Exact values of the numbers."""
+        """Return the exact values of the numbers."""
         return tuple(mention.value for mention in self.masked.mentions)
 
     @cached_property
     def number_groups(self) -> tuple[int, ...]:
-        """For each number the index of the first one with the same value and kind. Labels name the first; a loss over
-        the group counts all of them as right."""
+        """Return, for each number, the index of the first number with the same value and kind (percentage or not).
+        Labels contain the first; a loss over the group accepts all of them."""
         return group_numbers(self.masked.mentions)
 
     @cached_property
     def masked_key(self) -> str:
-        """Masked text in half-width characters without white space, equal for problems that differ only in numbers."""
+        """Return the masked text in half-width characters without white space. It is equal for problems that differ
+        only in their numbers."""
         return _SPACE.sub("", to_half_width(self.masked.text()))
 
     @cached_property
     def expression(self) -> Expression:
-        """Tree of the equation over slots `N0`, `N1`, ... and constants, numbers that the text lacks. `ProblemError`
-        if there is no equation, `ExpressionError` if it cannot be read."""
+        """Return the tree of the equation. Its leaves are slots `N0`, `N1`, ... and constants (numbers missing in the
+        text). Raises `ProblemError` without an equation, and `ExpressionError` if the equation cannot be parsed."""
         if self.equation is None or not self.equation.strip():
-            raise ProblemError(f"problem {self.id!r} has no equation, so it has no expression")
+            raise ProblemError(f"problem {self.id!r} has no equation: set `equation` to compute its expression")
         bare = (mention.text for mention in self.masked.mentions if mention.is_bare_fraction)
         written = Expression.from_infix(self.equation, (*self.numbers, *bare))
         return align_literals(written, self.masked.mentions)
 
     @cached_property
     def equation_value(self) -> Fraction | float:
-        """Value of the equation; errors as of [`~MathWordProblem.expression`] and [`Expression.evaluate`]."""
+        """Return the value of the equation. Raises the errors of [`~MathWordProblem.expression`] and
+        [`Expression.evaluate`]."""
         return self.expression.evaluate(self.values)
 
     @cached_property
     def answer_value(self) -> Fraction | float | None:
-        """Value of the annotated answer ([`~hf_mwp.problems.answer_value`]); `None` if there is none."""
+        """Return the value of the annotated answer ([`~hf_mwp.problems.answer_value`]), or `None` without a value."""
         return None if self.answer is None else answer_value(self.answer)
 
     def _check_length(self) -> None:
         if self.is_too_long:
-            raise ProblemError(f"problem {self.id!r} cannot be read: {TOO_LONG}")
+            raise ProblemError(f"problem {self.id!r} cannot be parsed: {TOO_LONG}")
 
     def agrees(self, tolerance: float = 1e-4) -> bool:
         """
-        Return whether the equation gives the annotated answer, closely enough for a training example: annotators
-        round. Scores of solvers are stricter ([`~hf_mwp.metrics.answers_match`]).
+        Return whether the equation evaluates to the annotated answer, closely enough for a training example, because
+        annotators round. The scoring of solvers is stricter ([`~hf_mwp.metrics.answers_match`]).
 
         Args:
-            tolerance (`float`, *optional*, defaults to 1e-4): Largest difference, relative to the answer if that is
-                over 1 in size, absolute otherwise.
+            tolerance (`float`, *optional*, defaults to 1e-4): Maximum difference. It is relative if the absolute value
+                of the answer exceeds 1, and absolute otherwise.
 
         Returns:
-            `bool`: `False` also if there is no answer, or no equation that has a value.
+            `bool`: Whether they agree. `False` if the answer or the equation is missing or has no value.
         """
         if self.answer_value is None:
             return False
@@ -156,8 +159,8 @@ class MathWordProblem:
 
 def refusal(problem: MathWordProblem) -> str | None:
     """
-    Return the reason, as a sentence, why solvers do not answer a problem; `None` if it can be solved. A problem
-    without numbers is refused, because an equation of constants alone would be a guess.
+    Return the reason, as a sentence, why solvers do not answer a problem, or `None` if the problem can be solved.
+    Problems without numbers are refused, because an equation with constants only would be a guess.
     """
     if problem.is_too_long:
         return f"{TOO_LONG[0].upper()}{TOO_LONG[1:]}: shorten it."
@@ -170,7 +173,7 @@ def refusal(problem: MathWordProblem) -> str | None:
         return "The text is empty."
     if problem.unreadable_numbers:
         listed = ", ".join(each if len(each) <= 20 else f"{each[:20]}..." for each in problem.unreadable_numbers)
-        return f"The text has a number that cannot be read: {listed}. Numbers have up to {MAX_NUMBER_LENGTH} digits."
+        return f"The text has a number that cannot be parsed: {listed}. Use at most {MAX_NUMBER_LENGTH} digits."
     if not problem.numbers:
-        return "No number was found in the text, so there is nothing to calculate with."
+        return "The text contains no number, so there is nothing to calculate."
     return None

@@ -1,4 +1,4 @@
-"""Reverse-operation problems: the answer is given, and one of the numbers becomes the unknown."""
+"""Reverse-operation augmentation: the answer is given, and a number of the problem becomes the unknown."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from .rewording.chinese import answer_in_chinese, turn_chinese
 from .rewording.english import answer_in_english, turn_english
 
 
-# Bounds of an answer that becomes a number of a text: no problem has 1234567/891 apples.
+# Limits for an answer that becomes a number in a text: 1234567/891 apples would not be plausible.
 MAX_ANSWER = 10**7
 MAX_DENOMINATOR = 100
 
@@ -20,22 +20,23 @@ _REWORDINGS = {"zh": (answer_in_chinese, turn_chinese), "en": (answer_in_english
 
 def reverse_operations(problem: MathWordProblem) -> list[MathWordProblem]:
     """
-    Return the problems that state a problem's answer and ask for one of its numbers (reverse-operation augmentation:
-    Liu et al., RODA, IEEE/ACM TASLP 2022, with our own rewording rules, [`~problems.rewording`]).
+    Create problems that state the answer of `problem` and ask for one of its numbers (reverse-operation augmentation:
+    Liu et al., RODA, IEEE/ACM TASLP 2022). The rules for rewording ([`~problems.rewording`]) are not from the paper.
 
-    Each number that the equation uses once gives a problem, if the rules apply: the question becomes a statement, the
-    clause of the number becomes the question at the end, and the equation is solved for the number. The result must
-    have as many operators, and an equation that gives its answer. Pronouns stay, so some results read oddly.
+    A problem is created for each number that the equation uses once, if the rules apply: the question becomes a
+    statement, the clause with the number becomes the question at the end, and the equation is solved for the number.
+    The new equation must have the same number of operators and evaluate to the new answer. Pronouns are not changed,
+    so some texts are unidiomatic.
 
     Args:
         problem ([`MathWordProblem`]): Problem with equation and answer.
 
     Returns:
-        `list[MathWordProblem]`: in the order of the numbers in the equation; empty if no rule applies or the equation
-        does not give the answer.
+        `list[MathWordProblem]`: New problems, in the order of the numbers in the equation. The list is empty if no
+        rule applies or the equation does not evaluate to the answer.
 
     Raises:
-        ProblemError: there are no rules for the problem's language.
+        ProblemError: If there are no rules for the language of the problem.
 
     Example:
 
@@ -48,7 +49,7 @@ def reverse_operations(problem: MathWordProblem) -> list[MathWordProblem]:
     ```
     """
     if problem.language not in _REWORDINGS:
-        raise ProblemError(f"no rules for `language` {problem.language!r} of problem {problem.id!r}")
+        raise ProblemError(f"`language` {problem.language!r} of problem {problem.id!r} is not supported")
     in_text, turn = _REWORDINGS[problem.language]
     value = _told_value(problem)
     answer = None if value is None else in_text(value, problem.answer, problem.text)
@@ -76,7 +77,7 @@ def reverse_operations(problem: MathWordProblem) -> list[MathWordProblem]:
 
 
 def _told_value(problem: MathWordProblem) -> Fraction | None:
-    """Return the value of the answer; `None` if it cannot be stated, or there is no operation to reverse."""
+    """Return the value of the answer, or `None` if it is unsuitable for a text or there is no operation to reverse."""
     try:
         if problem.expression.is_leaf or not problem.agrees():
             return None
@@ -87,7 +88,7 @@ def _told_value(problem: MathWordProblem) -> Fraction | None:
 
 
 def _solved_for_slots(tree: Expression, value: Expression) -> Iterator[tuple[int, Expression]]:
-    """Yield each slot that occurs once and under no power, with the equation `tree = value` solved for it."""
+    """Yield each slot that occurs once and in no power, and the equation `tree = value` solved for this slot."""
     once = {token for token, count in Counter(leaf.token for leaf in tree.leaves()).items() if count == 1}
     waiting = [(tree, value)]
     while waiting:
@@ -105,7 +106,7 @@ def _solved_for_slots(tree: Expression, value: Expression) -> Iterator[tuple[int
 
 
 def _is_sound(new: MathWordProblem, old: MathWordProblem) -> bool:
-    """Return whether a reversed problem has as many numbers and operations as the original, and the right value."""
+    """Return whether a reversed problem has as many numbers and operators as the original, and a correct equation."""
     try:
         expression = new.expression
     except (ExpressionError, ProblemError):

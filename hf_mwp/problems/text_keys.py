@@ -1,4 +1,4 @@
-"""Keys of texts that are equal for the same problem, and for problems that differ only in their numbers."""
+"""Normalised texts for finding duplicates: the same problem, and problems that differ only in their numbers."""
 
 import re
 import unicodedata
@@ -10,30 +10,30 @@ from .numbers.chinese_numerals import numerals_in_digits
 from .numbers.english_numerals import find_english_numerals
 
 
-VERSION = 1  # of the rules: digests of other versions cannot be compared
+VERSION = 1  # of the rules; digests from different versions cannot be compared
 
 _CHINESE = re.compile("[\u3400-\u9fff〇]")
 _SPACE = re.compile(r"\s+")
 _SHARE = re.compile(r"(\d+)分之(\d+(?:\.\d+)?)")
-# `.:/*-` is punctuation except between digits, where it is part of a number or calculation. `\w` has the underscore.
+# `.:/*-` are punctuation except between digits (numbers and calculations). `\w` includes the underscore.
 _DROPPED = re.compile(r"(?:(?<!\d)[.:/*-]|[.:/*-](?!\d)|[^\w.:/*+<=>±≈≠≤≥√-]|_)+")
-# Not an English number word, since it rarely is a number.
+# `find_english_numerals` skips "one", which rarely is a number.
 _ONE = re.compile(r"\bone\b")
 _NUMBER = re.compile(r"\d+(?:[.:/]\d+)*")
 
 
 class TextKeys(NamedTuple):
     """
-    Normalised texts, equal for the same words whatever the spaces, punctuation, width and case of letters, and whether
-    numbers are written in digits or words.
+    Normalised forms of a text that do not depend on spaces, punctuation, letter width or case, or on whether numbers
+    are written as digits or words.
 
-    The text is normalised to NFKC and lower case; numerals in words become digits, 三分之二 the fraction 2/3; white
-    space, punctuation and symbols are dropped, except between digits (`3.5`, `3/8`, `3:4`, `3*4`) and `+ < = >`.
-    Different texts may have the same key (`1.5` and `1.5 %`), but a text written in another way never has another.
+    Texts are normalised to NFKC and lower case. Number words become digits, and 三分之二 becomes 2/3. White space,
+    punctuation and symbols are removed, except between digits (`3.5`, `3/8`, `3:4`, `3*4`) and in `+ < = >`. Different
+    texts may have the same keys (`1.5` and `1.5 %`).
 
     Args:
-        exact (`str`): Words and numbers.
-        masked (`str`): Words, with `#` for each number.
+        exact (`str`): The words and numbers.
+        masked (`str`): The words, with `#` for each number.
 
     Example:
 
@@ -48,7 +48,7 @@ class TextKeys(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> Self:
-        """Return the keys of a text; both are empty if it has neither letters nor digits."""
+        """Compute the keys of a text. Both are empty if the text has neither letters nor digits."""
         text = to_half_width(unicodedata.normalize("NFKC", without_controls(text))).lower()
         if _CHINESE.search(text):
             text = _SHARE.sub(_share, numerals_in_digits(_SPACE.sub("", text)))
@@ -59,7 +59,7 @@ class TextKeys(NamedTuple):
 
 
 def _share(match: re.Match) -> str:
-    # Percent signs are punctuation.
+    # The percent sign is dropped because it is punctuation.
     return match[2] if match[1] == "100" else f"{match[2]}/{match[1]}"
 
 

@@ -1,4 +1,4 @@
-"""Composition of the steps of a worked answer, as in GSM8K, to one expression."""
+"""Function that combines the calculation steps of a worked answer, as in GSM8K, into one expression."""
 
 import re
 from fractions import Fraction
@@ -12,37 +12,37 @@ from .numbers.number_mention import literal_of
 
 STEP_FAULTS = {
     "no_steps": "the worked answer has no calculation",
-    "unreadable_step": "a step of the worked answer cannot be read",
-    "wrong_step": "a step of the worked answer does not give its result",
-    "unknown_number": "a step uses a number of neither the text nor an earlier step",
+    "unreadable_step": "a step of the worked answer cannot be parsed",
+    "wrong_step": "a step of the worked answer does not evaluate to its result",
+    "unknown_number": "a step uses a number from neither the text nor an earlier step",
     "unused_step": "the result of a step is not used",
-    "ambiguous_steps": "the steps can be put together in more than one way",
-    "open_steps": "the last step does not give the answer",
+    "ambiguous_steps": "the steps can be combined in more than one way",
+    "open_steps": "the last step does not evaluate to the answer",
 }
-"""Reasons why steps cannot be composed, in the order of the checks."""
+"""Reasons why steps cannot be combined, in the order of the checks."""
 
 CONSTANTS = frozenset(
     map(Fraction, (*range(13), 24, 30, 31, 52, 60, 100, 365, 1000, "0.01", "0.1", "0.25", "0.5", "0.75", "1.5"))
 )
-"""Numbers that a step may use although the text lacks them: half, twice, a dozen, a percentage, units of time."""
+"""Numbers that steps may use even if the text lacks them, such as half, twice, a dozen, and units of time."""
 
-MAX_READINGS = 256  # compositions that are tried
+MAX_READINGS = 256  # maximum number of interpretations to try
 
 _STEP = re.compile(r"<<([^<>]*)>>")
 _CURRENCY = re.compile(r"[$€£\s]")
 _PERCENTAGE = re.compile(r"(?<![\d./^])(?:(\d+(?:\.\d+)?)(?:/100|\*0?\.01)|0?\.01\*(\d+(?:\.\d+)?))(?![\d.%^])")
-_ROUNDING = Fraction(1, 200)  # largest error of a written result
+_ROUNDING = Fraction(1, 200)  # maximum rounding error of a written result
 
-Reading = tuple[Expression, frozenset[int]]  # a tree, and the earlier steps that it uses
+Reading = tuple[Expression, frozenset[int]]  # interpretation of a step: tree, and indices of the earlier steps in it
 
 
 class StepError(ProblemError):
     """
-    Steps that cannot be composed.
+    Error raised if the steps of a worked answer cannot be combined into one expression.
 
     Args:
         reason (`str`): A key of `STEP_FAULTS`.
-        detail (`str`, *optional*): The step.
+        detail (`str`, *optional*): The step, or further information.
     """
 
     def __init__(self, reason: str, detail: str = ""):
@@ -52,21 +52,21 @@ class StepError(ProblemError):
 
 def compose_steps(problem: MathWordProblem, worked: str) -> Expression:
     """
-    Compose the steps of a worked answer to one expression: `48+48/2` for `<<48/2=24>>` and `<<48+24=72>>`.
+    Combine the steps of a worked answer into one expression: `48+48/2` for `<<48/2=24>>` and `<<48+24=72>>`.
 
-    A number that is the result of an earlier step is replaced by that step. If it is a number of the text too, it is
-    read so that the result of every step is used. All other numbers must be `CONSTANTS`. `20/100` and `0.2` are the
-    percentage if the text has `20%` or `20 percent`.
+    Numbers that equal the result of an earlier step are replaced by this step. If such a number also occurs in the
+    text, the choice is made so that the results of all steps are used. Numbers from neither the text nor an earlier
+    step must be in `CONSTANTS`. `20/100` and `0.2` become `20%` if the text contains `20%` or `20 percent`.
 
     Args:
-        problem ([`MathWordProblem`]): Problem with the answer, which the last step must give.
-        worked (`str`): The worked answer, its steps in double angle brackets.
+        problem ([`MathWordProblem`]): Problem with an answer, which must be the result of the last step.
+        worked (`str`): The worked answer, with steps in double angle brackets.
 
     Returns:
-        [`Expression`]: over literals, not slots.
+        [`Expression`]: An expression with literals instead of slots.
 
     Raises:
-        StepError: no expression, or more than one, uses all steps.
+        StepError: If no expression or more than one expression uses all steps.
 
     Example:
 
@@ -87,12 +87,12 @@ def compose_steps(problem: MathWordProblem, worked: str) -> Expression:
         readings.append(_step_readings(tree, results, numbers, step))
         results.append(result)
     if problem.answer_value is None or abs(results[-1] - Fraction(problem.answer_value)) > _ROUNDING:
-        raise StepError("open_steps", f"<<{steps[-1]}>>, the answer {problem.answer}")
+        raise StepError("open_steps", f"<<{steps[-1]}>>, but the answer is {problem.answer}")
     return _put_together(readings, steps)
 
 
 class _TextNumbers:
-    """Numbers of a text: values, meanings of its percentages, and literals that an equation may hold."""
+    """Numbers in a text: values, percentages with the numbers derived from them, and literals for the parser."""
 
     def __init__(self, problem: MathWordProblem):
         mentions = problem.masked.mentions
@@ -103,17 +103,17 @@ class _TextNumbers:
             written = {value: literal_of(value) for value in problem.values if value > 0}
             shares |= {value / 100: Expression.from_infix(f"{literal}/100") for value, literal in written.items()}
         self.derived = dict(each for value, share in shares.items() for each in _derived(value, share))
-        # As `MathWordProblem.expression` reads equations.
+        # The same literals as in `MathWordProblem.expression`.
         self.literals = (*problem.numbers, *(mention.text for mention in mentions if mention.is_bare_fraction))
 
     def percentage(self, match: re.Match) -> str:
-        """Return `20%` for a match of `_PERCENTAGE` (`20/100`, `20*.01`), if the text has it."""
+        """Replace a match of `_PERCENTAGE` (`20/100`, `20*.01`) by `20%` if the text contains `20%`."""
         number = match[1] or match[2]
         return f"{number}%" if Fraction(number) in self.percentages else match.group()
 
 
 def _derived(value: Fraction, share: Expression) -> list[tuple[Fraction, Expression]]:
-    """Return the numbers that a step may write for a percentage: for 20% also 1.2, 0.8, 120, 80 and 20."""
+    """Return the numbers that a step may use for a percentage and their trees: 0.2, 1.2, 0.8, 20, 120, 80 for 20%."""
     one, hundred = Expression("1"), Expression("100")
     more, less = Expression("+", one, share), Expression("-", one, share)
     parts = {value: share, 1 + value: more, 1 - value: less}
@@ -121,7 +121,7 @@ def _derived(value: Fraction, share: Expression) -> list[tuple[Fraction, Express
 
 
 def _read_step(step: str, numbers: _TextNumbers) -> tuple[Expression, Fraction]:
-    """Return the calculation of a step, and its result as written."""
+    """Parse a step and return the tree of the calculation and the written result."""
     calculation, _, written = _CURRENCY.sub("", to_half_width(step)).rpartition("=")
     calculation = _PERCENTAGE.sub(numbers.percentage, calculation)
     try:
@@ -135,8 +135,8 @@ def _read_step(step: str, numbers: _TextNumbers) -> tuple[Expression, Fraction]:
 
 
 def _step_readings(tree: Expression, results: list[Fraction], numbers: _TextNumbers, step: str) -> list[Reading]:
-    """Return the meanings of a step: trees with `N0`, `N1`, ... for results of steps, and the steps that they use."""
-    # Each leaf may be any earlier result of its value, or a number of its own.
+    """Return the interpretations of a step. In their trees, `N0`, `N1`, ... stand for results of earlier steps."""
+    # Each leaf may be an earlier result with the same value, or a number from the text.
     choices = []
     for leaf in tree.leaves():
         value = parse_number(leaf.token)
@@ -155,16 +155,16 @@ def _step_readings(tree: Expression, results: list[Fraction], numbers: _TextNumb
 
 
 def _number(leaf: Expression, value: Fraction, numbers: _TextNumbers, step: str) -> Expression:
-    """Return the leaf of a number of the text or a constant, or the tree of a percentage of the text."""
+    """Return the leaf if it is a constant or a number in the text, or a tree if it is derived from a percentage."""
     if value not in numbers.values and value in numbers.derived:
         return numbers.derived[value]
     if value not in numbers.values and value not in CONSTANTS:
-        raise StepError("unknown_number", f"{leaf.token} of <<{step}>>")
+        raise StepError("unknown_number", f"{leaf.token} in <<{step}>>")
     return leaf
 
 
 def _fill(tree: Expression, leaves: list[Expression]) -> Expression:
-    """Return the tree with other leaves, given from left to right."""
+    """Replace the leaves of a tree by `leaves`, from left to right."""
     rest, stack = iter(leaves), []
     for token in tree.to_postfix():
         if token in OPERATORS:
@@ -176,7 +176,7 @@ def _fill(tree: Expression, leaves: list[Expression]) -> Expression:
 
 
 def _put_together(readings: list[list[Reading]], steps: list[str]) -> Expression:
-    """Return the last step with the earlier ones inserted, if there is one way to use all of them."""
+    """Insert the earlier steps into the last step. Raises `StepError` unless exactly one result uses all steps."""
     needed = frozenset(range(len(steps) - 1))
     usable = frozenset().union(*(used for step in readings for _, used in step))
     if unused := needed - usable:
@@ -184,7 +184,7 @@ def _put_together(readings: list[list[Reading]], steps: list[str]) -> Expression
     found: dict[Expression, Expression] = {}
     for number, chosen in enumerate(product(*readings)):
         if number == MAX_READINGS:
-            raise StepError("ambiguous_steps", "too many ways")
+            raise StepError("ambiguous_steps", "there are too many ways")
         if needed.issubset(frozenset().union(*(used for _, used in chosen))):
             whole = _insert([tree for tree, _ in chosen])
             found.setdefault(whole.canonical(), whole)
@@ -198,12 +198,12 @@ def _put_together(readings: list[list[Reading]], steps: list[str]) -> Expression
 
 
 def _insert(trees: list[Expression]) -> Expression:
-    """Return the last tree, with the trees of the earlier results that it uses in their place."""
+    """Return the last tree with each slot replaced by the tree of the earlier step."""
     whole: list[Expression] = []
     for tree in trees:
         leaves = [whole[leaf.slot_index] if leaf.is_slot else leaf for leaf in tree.leaves()]
         try:
             whole.append(_fill(tree, leaves))
         except ExpressionError as error:
-            raise StepError("unreadable_step", "too long") from error
+            raise StepError("unreadable_step", "the expression is too long") from error
     return whole[-1]

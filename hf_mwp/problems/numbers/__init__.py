@@ -1,1 +1,1 @@
-"""The numbers of a text, however they are written."""
+"""Search for numbers in texts: digits, fractions, and English and Chinese number words."""

@@ -1,4 +1,4 @@
-"""Numbers in digits: with a sign, as a bare fraction, in scientific notation, in any script."""
+"""Search for numbers in digits, including signs, bare fractions, scientific notation and non-Latin digits."""
 
 import re
 from itertools import pairwise
@@ -15,9 +15,9 @@ _PATTERN = re.compile(
 _SLASH = "/／⁄"
 _HAS_SLASH = re.compile(f"[{_SLASH}]")
 _HAS_MINUS = re.compile(f"[{MINUS}]")
-_REACH = 24  # characters beside a number that its reading may depend on
+_REACH = 24  # number of characters before a number that are searched for context
 
-# A bare fraction: at most three digits over four, so that neither 2019/2020 nor 33333/66666 is one.
+# Bare fractions have at most three digits over four digits, which excludes 2019/2020 and 33333/66666.
 _BAR = {"en": re.compile(f"[{_SLASH}]"), "zh": re.compile(rf" ?[{_SLASH}] ?")}
 _NUMERATOR, _DENOMINATOR = re.compile(r"\d{1,3}"), re.compile(r"(?!0)\d{1,4}")
 _WHOLE = re.compile(r"\d{1,3}")
@@ -48,8 +48,8 @@ _SIGN = re.compile(
 
 def find_digit_numbers(text: str, language: str) -> tuple[list[NumberMention], list[str]]:
     """
-    Return the numbers in digits by position, and those that are too long or have too large an exponent, as written.
-    The language determines which words show a division instead of a fraction.
+    Return the numbers in digits, by position, and the texts of numbers that are too long or have too large exponents.
+    `language` selects the words that indicate a division instead of a fraction.
     """
     spans = [match.span() for match in _PATTERN.finditer(text)]
     if len(spans) > 1 and _HAS_SLASH.search(text):
@@ -67,7 +67,7 @@ def find_digit_numbers(text: str, language: str) -> tuple[list[NumberMention], l
 
 
 def _join_fractions(text: str, spans: list[tuple[int, int]], language: str) -> list[tuple[int, int]]:
-    """Join numerator and denominator of bare fractions, and a whole number before them."""
+    """Merge the spans of the numerator, the denominator and the whole part of each bare fraction."""
     joined: list[tuple[int, int]] = []
     denominator = None
     for first, second in pairwise([*spans, (len(text), len(text))]):
@@ -104,7 +104,7 @@ def _is_fraction(text: str, first: tuple[int, int], second: tuple[int, int], lan
 
 
 def _is_mixed(text: str, whole: tuple[int, int], first: tuple[int, int], second: tuple[int, int]) -> bool:
-    """Return whether a whole number and a fraction are one number: one space between, and a fraction below 1."""
+    """Return whether `whole` and a fraction are a mixed number: one space between, and a fraction below 1."""
     return (
         text[whole[1] : first[0]] in (" ", "\u3000", "\xa0")
         and second[0] - first[1] == 1
@@ -114,7 +114,7 @@ def _is_mixed(text: str, whole: tuple[int, int], first: tuple[int, int], second:
 
 
 def _start_of_sign(text: str, start: int) -> int:
-    """Return the start of the sign of the number at `start`, or `start` if there is none."""
+    """Return the start of the minus sign before the number at `start`, or `start` if there is no sign."""
     before = start - 1 if start and text[start - 1] in MINUS else start - 2
     if before < 0 or text[before] not in MINUS or not (before == start - 1 or text[start - 1].isspace()):
         return start

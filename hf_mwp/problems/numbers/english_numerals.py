@@ -1,9 +1,15 @@
 """
-English number words: "seven", "twenty-five", "two hundred and five", "a million", "a dozen".
+Search for English number words: "seven", "twenty-five", "two hundred and five", "a million", "a dozen".
 
-The words were chosen on the equations of ASDiv-A (1,218) and MAWPS (2,022 that are solved for their unknown). With
-digits alone, 309 and 83 of them use a number that the text lacks; with these words, 2 and 69. "one" would help 5
-equations and add a number to 143 problems, "a" 9 and 1,177, "half" 4 and 13, "twice", "double", "pair" and "couple" 0.
+Equations of ASDiv-A (1,218) and MAWPS (2,022 solved for the unknown) that use a number missing in the text:
+
+| | ASDiv-A | MAWPS |
+|---|---:|---:|
+| digits only | 309 | 83 |
+| digits and number words | 2 | 69 |
+
+Words that are not numbers here, because they would help few equations but add numbers to many problems: "one" (5
+equations, 143 problems), "a" (9, 1,177), "half" (4, 13). "twice", "double", "pair" and "couple" would help none.
 """
 
 import re
@@ -34,7 +40,7 @@ _BELOW_100 = rf"(?:{_choice(_TENS)}(?:(?:\s?-\s?|\s){_UNIT}\b)?|{_choice(_ONES)}
 _BELOW_1000 = rf"(?:(?:an?|{_BELOW_100})\shundred(?:\s(?:and\s)?{_BELOW_100}\b(?!\shundred\b))?|{_BELOW_100})"
 _HEAD = rf"(?:an?|{_BELOW_1000})"
 _AND = r",?\s(?:and\s)?"
-# Groups go down in scale: five thousand and five thousand are two numbers.
+# The scales of groups must decrease: "five thousand and five thousand" are two numbers.
 _TAIL = rf"(?:{_AND}{_BELOW_1000}\b(?!\s{_choice(_SCALES)}\b))?"
 _THOUSANDS = rf"(?:{_AND}{_HEAD}\sthousand\b)?"
 _MILLIONS = rf"(?:{_AND}{_HEAD}\smillion\b)?"
@@ -48,9 +54,9 @@ _WORDS = re.compile("[a-z]+")
 
 def find_english_numerals(text: str) -> Iterator[tuple[int, int, Fraction]]:
     """
-    Yield start, end and value of number words in English text. "a dozen" and "8 dozen" have the number 12, as in the
-    equations of MAWPS; "half a dozen" is 6. A lone "one" does not count, and "a" only before hundred, thousand,
-    million or billion.
+    Yield the start, end and value of the number words in an English text. The value of "dozen" is 12 in "a dozen" and
+    "8 dozen", as in the equations of MAWPS; "half a dozen" is 6. "one" is skipped unless it is part of a longer
+    number, and "a" is a number only before hundred, thousand, million or billion.
     """
     for match in _PATTERN.finditer(text):
         words = _WORDS.findall(match.group().lower())

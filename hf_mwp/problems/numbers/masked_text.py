@@ -1,4 +1,4 @@
-"""Numbers of a problem text, and the text without them."""
+"""Functions that find and mask the numbers in problem texts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,38 +10,39 @@ from .number_mention import NumberMention
 
 
 LANGUAGES = ("zh", "en")
-_MAX_NUMERAL_BITS = 400  # so that numerator and denominator in digits fit into one literal
+_MAX_NUMERAL_BITS = 400  # the decimal digits of numerator and denominator must fit into a literal
 _NUMERAL_FINDERS = {"en": find_english_numerals, "zh": find_chinese_numerals}
 
 
 def find_numbers(text: str, language: str = "zh", parse_number_words: bool | None = None) -> list[NumberMention]:
     """
-    Find the numbers of a text, from left to right.
+    Find the numbers in a text, from left to right.
 
-    - Digits, half or full width or of another script: integers, decimals with `.` or `．`, thousands commas (`3,409`,
-      but not `2,5,11`), percentages, bracketed fractions `(3/8)`, mixed numbers `1(3/4)`, scientific notation `1.2e3`.
-      A full stop or comma without a digit behind it ends the sentence; full-width commas separate list items.
-    - A bare fraction `3/8`, `1 3/8` or `1½` is one number. It is a division of two numbers beside an operator or an
-      equals sign (`2*3/8`, `6/3=2`), beside words of division (`6/3的商`, `算式6/3`, "the quotient of 6/3"), in
-      `3/8/2024`, and with more than three digits over four.
-    - A minus sign is part of a number where no operand can precede it: at the start of the text or a line, after an
-      opening bracket, a comma, a colon, an operator, or a word like 是, 得, 气温, "is", "of", "and". It is an operator
-      in `5-3`, `10-15` and `x-5`.
-    - `12:30` and `3:2` are two numbers, `(1/6)0` too; in `x2` or `l4小时` only the digit counts.
-    - Number words, if asked for: see `english_numerals.py` and `chinese_numerals.py`.
-    - Numbers of more than 256 characters (`hf_mwp.expressions.numbers.MAX_NUMBER_LENGTH`) stay in the text;
-      [`unreadable_numbers`] returns them.
+    - Digits in half width, full width or a different script: integers, decimals with `.` or `．`, thousands commas
+      (`3,409`, but not `2,5,11`), percentages, bracketed fractions `(3/8)`, mixed numbers `1(3/4)`, and scientific
+      notation `1.2e3`. A full stop or comma without a following digit, and a full-width comma, are punctuation.
+    - A bare fraction `3/8`, `1 3/8` or `1½` is a single number. It is a division of two numbers next to an operator or
+      an equals sign (`2*3/8`, `6/3=2`), next to words for a division (`6/3的商`, `算式6/3`, "divide 6/3"), in
+      `3/8/2024`, or with more than three digits over four digits.
+    - A minus sign is part of a number if no operand can precede it: at the start of the text or a line, after an
+      opening bracket, a comma, a colon, an operator, or a word such as 是, 得, 气温, "is", "of", "and". It is an
+      operator in `5-3`, `10-15` and `x-5`.
+    - `12:30`, `3:2` and `(1/6)0` are two numbers. In `x2` or `l4小时`, only the digit is a number.
+    - Number words are included if `parse_number_words` (see `english_numerals.py` and `chinese_numerals.py`).
+    - Numbers with more than 256 characters (`hf_mwp.expressions.numbers.MAX_NUMBER_LENGTH`) are skipped. Use
+      [`unreadable_numbers`] to list them.
 
     Args:
         text (`str`): The problem text.
-        language (`str`, *optional*, defaults to `"zh"`): `"zh"` or `"en"`, the language of number words.
-        parse_number_words (`bool`, *optional*): Count number words; by default in English, not in Chinese.
+        language (`str`, *optional*, defaults to `"zh"`): Language of the text, `"zh"` or `"en"`.
+        parse_number_words (`bool`, *optional*): Whether number words are numbers. Defaults to `True` for English and
+            `False` for Chinese.
 
     Returns:
-        `list[NumberMention]`: numbers that do not overlap, by position.
+        `list[NumberMention]`: The numbers, by position. They do not overlap.
 
     Raises:
-        ValueError: the language is unknown.
+        ValueError: If the language is unknown.
 
     Example:
 
@@ -64,35 +65,35 @@ def find_numbers(text: str, language: str = "zh", parse_number_words: bool | Non
 
 
 def unreadable_numbers(text: str, language: str = "zh") -> list[str]:
-    """Return the numbers in digits that [`find_numbers`] leaves out: hundreds of digits, and `1e999`."""
+    """Return the numbers in digits that [`find_numbers`] skips because they are too long or too large (`1e999`)."""
     return find_digit_numbers(text, language)[1]
 
 
 @dataclass(frozen=True)
 class MaskedText:
     """
-    Text split at its numbers. With segments instead of a string with placeholders, masking can be undone even if the
-    text itself contains a placeholder.
+    Text split at its numbers. Because it stores segments instead of a string with placeholders, masking can be undone
+    even if the original text contains a placeholder.
     """
 
-    segments: tuple[str, ...]  # before, between and after the numbers: one more than there are numbers
+    segments: tuple[str, ...]  # texts before, between and after the numbers
     mentions: tuple[NumberMention, ...]
 
     def placeholders(self, indexed: bool = False, limit: int | None = None) -> list[str]:
         """
-        Return the placeholder of each number: `[NUM]` or, if `indexed`, `[NUM0]`, `[NUM1]`, ... for the first `limit`
-        numbers and `[NUM]` for the others.
+        Return the placeholder of each number: `[NUM]`. If `indexed`, the first `limit` numbers have the placeholders
+        `[NUM0]`, `[NUM1]`, ... instead.
         """
         count = len(self.mentions)
         with_index = 0 if not indexed else count if limit is None else min(limit, count)
         return [f"[NUM{index}]" for index in range(with_index)] + ["[NUM]"] * (count - with_index)
 
     def text(self, indexed: bool = False, limit: int | None = None) -> str:
-        """Return the masked text. Arguments as in [`~MaskedText.placeholders`]."""
+        """Return the masked text. The arguments are those of [`~MaskedText.placeholders`]."""
         return self._join(self.placeholders(indexed, limit))
 
     def placeholder_offsets(self, indexed: bool = False, limit: int | None = None) -> list[tuple[int, int]]:
-        """Return the half-open character range of each placeholder in [`~MaskedText.text`] with the same arguments."""
+        """Return the half-open character range of each placeholder in the result of [`~MaskedText.text`]."""
         offsets, end = [], 0
         for segment, name in zip(self.segments[:-1], self.placeholders(indexed, limit), strict=True):
             start = end + len(segment)
@@ -111,7 +112,7 @@ class MaskedText:
 
 def mask_numbers(text: str, language: str = "zh", parse_number_words: bool | None = None) -> MaskedText:
     """
-    Mask the numbers of a text. Arguments and errors are those of [`find_numbers`].
+    Mask the numbers in a text. The arguments and errors are those of [`find_numbers`].
 
     Example:
 

@@ -1,4 +1,4 @@
-"""One number of a problem text."""
+"""A class for numbers found in problem texts, and conversion of their spellings to literals."""
 
 import re
 import unicodedata
@@ -10,7 +10,7 @@ from ...expressions.numbers import MAX_NUMBER_LENGTH, VULGAR, VULGAR_PATTERN, to
 
 
 MINUS = "−–﹣－-"
-"""Characters of a minus sign, for the end of a class of a regular expression."""
+"""Minus signs, for use at the end of a character class of a regular expression."""
 
 _IN_DIGITS = re.compile(rf"[\d{VULGAR}]")
 _SIGN = re.compile(rf"[{MINUS}]\s?(?=[\d(（.{VULGAR}])")
@@ -23,9 +23,9 @@ _FOREIGN_SIGNS = {"٪": "%", "٫": ".", "٬": ","}
 
 def literal_in_digits(written: str) -> str:
     """
-    Return the literal of a number in digits: `(1/2)` for `1/2`, `1(1/2)` for `1 1/2` and `1½`, `1500` for `1.5e3`,
-    `-4` for `− 4`, with digits of other scripts in ASCII. `ExpressionError` if scientific notation has more than
-    `MAX_NUMBER_LENGTH` digits.
+    Convert a number in digits to a literal: `1/2` to `(1/2)`, `1 1/2` and `1½` to `1(1/2)`, `1.5e3` to `1500`, `− 4`
+    to `-4`. Digits in non-Latin scripts become ASCII digits. Raises `ExpressionError` if the exponent of scientific
+    notation is `MAX_NUMBER_LENGTH` or more.
     """
     if sign := _SIGN.match(written):
         return "-" + to_half_width(literal_in_digits(written[sign.end() :]))
@@ -38,7 +38,7 @@ def literal_in_digits(written: str) -> str:
     if scientific := _SCIENTIFIC.fullmatch(written):
         mantissa, exponent = scientific.groups()
         if abs(int(exponent)) >= MAX_NUMBER_LENGTH:
-            raise ExpressionError(f"a number may have at most {MAX_NUMBER_LENGTH} digits", token=written)
+            raise ExpressionError(f"an exponent must be below {MAX_NUMBER_LENGTH}", token=written)
         return literal_of(Fraction(mantissa.replace(",", "")) * Fraction(10) ** int(exponent))
     return written
 
@@ -49,7 +49,7 @@ def _to_ascii(match: re.Match) -> str:
 
 
 def literal_of(value: Fraction) -> str:
-    """Return the shortest literal of a value that is not negative: `12`, `0.75`, or `(1/3)` if no decimal is exact."""
+    """Return the shortest literal of a non-negative value: `12`, `0.75`, or `(1/3)` if no decimal is exact."""
     if value.denominator == 1:
         return str(value.numerator)
     rest, digits = value.denominator, 0
@@ -67,7 +67,7 @@ def literal_of(value: Fraction) -> str:
 
 @dataclass(frozen=True)
 class NumberMention:
-    """A number of a text, and its place."""
+    """A number in a text, with its position."""
 
     text: str  # as written: "3,409", "80%", "1(3/4)", "1 3/4", "twenty-five", "三"
     start: int  # offset of its first character
@@ -76,15 +76,15 @@ class NumberMention:
 
     @property
     def is_bare_fraction(self) -> bool:
-        """Return whether it is a fraction without brackets and without a whole part: `1/2`, `½`, not `(1/2)`."""
+        """Return whether the number is a fraction without brackets and whole part: `1/2`, `½`, but not `(1/2)`."""
         return _BARE.fullmatch(self.text) is not None
 
     @property
     def is_percent(self) -> bool:
-        """Return whether it is written with a percent sign."""
+        """Return whether the number is written with a percent sign."""
         return self.text[-1] in "%％٪"
 
     @property
     def literal(self) -> str:
-        """Literal of the number for expressions, in digits also for number words."""
+        """Return the literal of the number for expressions. Number words are converted to digits."""
         return literal_in_digits(self.text) if _IN_DIGITS.search(self.text) else literal_of(self.value)

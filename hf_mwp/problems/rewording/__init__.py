@@ -1,1 +1,1 @@
-"""Rewording of problems as reverse-operation problems, one module per language."""
+"""Rules that reword problems as reverse-operation problems, one module per language."""

@@ -1,4 +1,4 @@
-"""Rewording of Chinese problems as reverse-operation problems."""
+"""Rules that reword Chinese problems as reverse-operation problems."""
 
 import re
 from fractions import Fraction
@@ -8,15 +8,15 @@ from ..numbers.number_mention import NumberMention, literal_of
 
 
 _ENDS = re.compile(r"[，,．。；;？?！!：\s]+$")
-# Beginnings of questions only.
+# Beginnings that occur only in questions.
 _BEGINS = re.compile(r"^(?:求|问|请问|那么|则|请你算一算|算一算|请|你知道|想一想)[，,：]?")
-# Marks of ordinals, lists, ratios, ranges and dates.
+# Characters next to numbers in ordinals, lists, ratios, ranges and dates.
 _BEFORE = tuple("第、:：-~～—至到")
 _AFTER = tuple("、:：-~～—至到月日号")
 
 
 def answer_in_chinese(value: Fraction, answer: str, text: str) -> str | None:
-    """Return the answer as a literal for the text, as a percentage if it is written or asked for as one."""
+    """Return the answer as a literal for the text, as a percentage if `answer` or the question is a percentage."""
     if "%" not in answer and "百分之几" not in text:
         return literal_of(value)
     percent = literal_of(100 * value)
@@ -25,8 +25,9 @@ def answer_in_chinese(value: Fraction, answer: str, text: str) -> str | None:
 
 def turn_chinese(text: str, mention: NumberMention, answer: str) -> str | None:
     """
-    Return the text that states the answer and asks for a number: the last clause, which must ask for one thing (多少,
-    几...), becomes a statement, and the clause of the number the question at the end. `None` if that is not possible.
+    Return a text that states the answer and asks for a number. The last clause, which must contain the only question
+    word (多少, 几个), becomes a statement; the clause with the number becomes the question and moves to the end.
+    Returns `None` if the rules do not apply.
     """
     *_, (start, stop) = clauses = split_clauses(text)
     asked = find_question_words(text)
@@ -37,7 +38,7 @@ def turn_chinese(text: str, mention: NumberMention, answer: str) -> str | None:
         unknown = "百分之几"
     elif "/" in mention.literal and not text.startswith(tuple(UNITS), mention.end):
         unknown = "几分之几"
-    # 多少钱 is asked in 元.
+    # The answer to 多少钱 has the unit 元.
     begin, end = asked[0][0], asked[0][1] + (text[asked[0][1] :][:1] == "钱")
     answer += "元" * (end - asked[0][1])
     edits = sorted([(begin, end, answer), (mention.start, mention.end, unknown)], reverse=True)

@@ -1,4 +1,4 @@
-"""Rewording of English problems as reverse-operation problems."""
+"""Rules that reword English problems as reverse-operation problems."""
 
 import re
 from fractions import Fraction
@@ -16,7 +16,7 @@ _ASKED = re.compile(
     rf"(?P<thing>(?:(?!(?:{_AUXILIARY})\b)[\w'-]+\s+){{0,6}})(?P<auxiliary>{_AUXILIARY})\s+(?P<rest>.*)"
 )
 
-# Ends of what precedes a clause, and the things that a number counts with what follows them.
+# Text before a clause; fillers before a number; the counted things after a number, and the rest of the clause.
 _CLAUSE_START = re.compile(r".*(?:[,;:]|\b(?:and|but|then|so|because|if|when|while|after|before|that|now)\b)\s*", re.I)
 _FILLER = re.compile(r"\s*\b(?:another|about|only|just|exactly|over|a total of|approximately)$", flags=re.IGNORECASE)
 _THING = re.compile(
@@ -32,16 +32,16 @@ _MAX_SUBJECT = 5
 
 
 def answer_in_english(value: Fraction, answer: str, text: str) -> str | None:
-    """Return the answer as a literal for the text; `None` for percentages."""
+    """Return the answer as a literal for the text, or `None` for a percentage."""
     return None if "%" in answer or "percent" in answer else literal_of(value)
 
 
 def turn_english(text: str, mention: NumberMention, answer: str) -> str | None:
     """
-    Return the text that states the answer and asks for a number: the last sentence, which must be the only question
-    ("How many ..." or "How much ..."), becomes a statement; the number becomes "some", and a question about its clause
-    is added. "Al has 4 pens and Bo has 5 pens. How many pens do they have?" asks for the 5 as "Al has 4 pens and Bo
-    has some pens. They have 9 pens. How many pens does Bo have?". `None` if that is not possible.
+    Return a text that states the answer and asks for a number. The last sentence, which must be the only question
+    ("How many ..." or "How much ..."), becomes a statement. The number becomes "some", and a question about its clause
+    is added. "Al has 4 pens and Bo has 5 pens. How many pens do they have?" becomes, for the 5, "Al has 4 pens and Bo
+    has some pens. They have 9 pens. How many pens does Bo have?". Returns `None` if the rules do not apply.
     """
     *told, last = _SENTENCE_END.split(text.strip())
     question = _QUESTION.fullmatch(last)
@@ -63,7 +63,7 @@ def turn_english(text: str, mention: NumberMention, answer: str) -> str | None:
 
 
 def _find(mention: NumberMention, text: str, told: list[str]) -> tuple[int, int] | None:
-    """Return the sentence of a number and its place there; `None` if it is in the question."""
+    """Return the index of the sentence with a number and the offset there, or `None` if `told` lacks the number."""
     before = len(re.findall(rf"(?<![\w.]){re.escape(mention.text)}(?!\w)", text[: mention.start], flags=re.IGNORECASE))
     for index, sentence in enumerate(told):
         for match in re.finditer(rf"(?<![\w.]){re.escape(mention.text)}(?!\w)", sentence, flags=re.IGNORECASE):
@@ -74,7 +74,7 @@ def _find(mention: NumberMention, text: str, told: list[str]) -> tuple[int, int]
 
 
 def _state(rest: str, is_amount: bool, lead: str, answer: str, text: str) -> str | None:
-    """Turn a question into a statement: "did she buy" with "5 pens" gives "she bought 5 pens"."""
+    """Turn a question into a statement: "pens did she buy" with the answer 5 becomes "She bought 5 pens."."""
     asked = _ASKED.fullmatch(rest)
     if asked is None or re.search(r"\d", lead):
         return None
@@ -111,8 +111,8 @@ def _first_verb(words: list[str]) -> int:
 
 
 def _ask(sentence: str, start: int, stop: int) -> tuple[str, str] | None:
-    """Return the sentence with "some" for the number, and the question that asks for it."""
-    # Split at the number: clause before it, filler ("another"), counted things after it.
+    """Return the sentence with the number replaced by "some", and a question that asks for the number."""
+    # Split the sentence into the clause before the number, a filler ("another"), and the counted things.
     before, after = sentence[:start], sentence[stop:]
     thing = _THING.match(after)
     is_money = before.rstrip().endswith("$")
@@ -135,7 +135,7 @@ def _ask(sentence: str, start: int, stop: int) -> tuple[str, str] | None:
 
 
 def _clause_verb(clause: list[str]) -> list[str] | None:
-    """Return subject and verb of a clause that ends with its verb in the order of a question: did, she, buy."""
+    """Return the subject and final verb of a clause in the order of a question: did, she, buy."""
     if len(clause) < 2:
         return None
     *subject, verb = clause

@@ -1,4 +1,4 @@
-"""Forms of the verbs of English word problems."""
+"""Forms of verbs that are common in English word problems."""
 
 _IRREGULAR = dict(
     verb.split(":")
@@ -45,12 +45,12 @@ def _third(base: str) -> str:
 BASES = frozenset(_IRREGULAR).union(_REGULAR) - {"do"}
 
 AUXILIARIES = {_past(base): ("did", base) for base in BASES}
-"""Form of a verb -> the auxiliary and the base form of a question: `"bought"` -> `("did", "buy")`."""
+"""Mapping from verb forms to the auxiliary and base form in a question: `"bought"` -> `("did", "buy")`."""
 AUXILIARIES |= {base: ("do", base) for base in BASES if _past(base) != base}
 AUXILIARIES |= {_third(base): ("does", base) for base in BASES}
 
 INFLECTED = {(auxiliary, base): form for form, (auxiliary, base) in AUXILIARIES.items()}
-"""The inverse: `("did", "buy")` -> `"bought"`."""
+"""Inverse of `AUXILIARIES`: `("did", "buy")` -> `"bought"`."""
 
 MODALS = frozenset({"will", "would", "can", "could", "should", "must"})
 BE = frozenset({"is", "are", "was", "were"})

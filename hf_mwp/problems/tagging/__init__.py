@@ -1,1 +1,1 @@
-"""Parts of speech, and where the words stand in the text."""
+"""Part-of-speech taggers, which also return the positions of words in the text."""

@@ -1,4 +1,4 @@
-"""Parts of speech by jieba, which carries its own dictionary."""
+"""Part-of-speech tagger based on jieba, which includes a dictionary."""
 
 import functools
 import logging
@@ -10,18 +10,18 @@ from ..numbers.masked_text import mask_numbers
 from .tagged_word import TaggedWord, fingerprint_of
 
 
-_RULES = "2"  # version of the rules of this file, on which tags depend
+_RULES = "2"  # version of the rules in this file, which affect the tags
 
 
 class JiebaTagger:
     """
-    Words and tags of Chinese text by `jieba.posseg`, with its hidden Markov model for words outside the dictionary.
+    Part-of-speech tagger for Chinese texts that uses `jieba.posseg`, with a hidden Markov model for words missing in
+    the dictionary.
 
-    jieba splits numbers, and tags a measure word behind digits as a numeral. So it reads the segments between the
-    numbers ([`mask_numbers`]), and each number is one word with the tag of numerals, `m`. In 1,000 problems 1,474
-    instead of 1,001 words are then measure words (`q`).
+    jieba splits numbers and tags measure words after digits as numerals. Therefore, only the segments between numbers
+    ([`mask_numbers`]) are passed to jieba, and each number is a single word with the tag for numerals, `m`.
 
-    The dictionary is jieba's own, without user dictionaries, and is read once in a process, in about two seconds.
+    Only the dictionary in the jieba package is used. It is loaded once per process, in about two seconds.
 
     Example:
 
@@ -44,7 +44,7 @@ class JiebaTagger:
         self.fingerprint = fingerprint_of(["jieba", jieba.__version__, _RULES], [folder / "dict.txt"])
 
     def tag(self, texts: Sequence[str]) -> list[list[TaggedWord]]:
-        """See [`PosTagger`]. About 900 short texts a second."""
+        """Split texts into words and tag them (see [`PosTagger`]), about 900 short texts per second."""
         return [self._tag(text) for text in texts]
 
     def _tag(self, text: str) -> list[TaggedWord]:
@@ -52,7 +52,7 @@ class JiebaTagger:
         words: list[TaggedWord] = []
         start = 0
         for index, segment in enumerate(masked.segments):
-            # jieba neither drops nor changes a character of a segment.
+            # The words of jieba joined together equal the segment.
             for pair in self._tagger.cut(segment):
                 end = start + len(pair.word)
                 if not pair.word.isspace():
@@ -67,7 +67,7 @@ class JiebaTagger:
 
 @functools.cache
 def _tokenizer() -> Any:
-    """Return a tokenizer with jieba's own dictionary."""
+    """Create a tokenizer with the default dictionary of jieba."""
     import jieba.posseg
 
     return jieba.posseg.POSTokenizer(jieba.Tokenizer())

@@ -1,4 +1,4 @@
-"""Parts of speech by LTP, the tagger of the first paper."""
+"""Part-of-speech tagger based on LTP, which the first paper uses."""
 
 import contextlib
 import io
@@ -14,31 +14,32 @@ from ..math_word_problem import ProblemError
 from .tagged_word import TaggedWord, fingerprint_of, join_numbers, locate_words
 
 
-_RULES = "2"  # version of the rules of this file and of tagged_word.py, on which tags depend
+_RULES = "2"  # version of the rules in this file and tagged_word.py, which affect the tags
 _TASKS = ["cws", "pos"]
-_MAX_LENGTH = 500  # neural models silently truncate after 510 tokens, at most one a character
+_MAX_LENGTH = 500  # characters; neural models silently truncate after 510 tokens (at most one per character)
 _SENTENCE_END = re.compile("[。．！？；!?;\n]")
 _FILES = ["*.json", "*.txt", "*.bin", "*.model"]
 
 
 class LtpTagger:
     """
-    Words and tags of Chinese text by a model of the package `ltp`, legacy (perceptron) or neural.
+    Part-of-speech tagger for Chinese texts that uses a legacy (perceptron) or neural model of the `ltp` package.
 
     "The POS tagging datasets are obtained using the latest Chinese NLP tool called LTP" (first paper, section
-    Pretraining Tasks). LTP is free for academic and individual research use and paid for commercial use, so it is an
-    optional extra, and no model of it comes with this package.
+    Pretraining Tasks). LTP is free for academic and individual research use but paid for commercial use. Therefore, it
+    is an optional dependency, and no LTP model is included in hf_mwp.
 
-    Each number is one word, as in [`PosTagger`], with the tag that LTP gives to its first digit. Texts of more than
-    500 characters are split after a sentence. A neural model runs on the GPU if there is one. Its configuration names
-    Python callables, and its weights are a torch file, so load only models that you trust.
+    Each number is a single word ([`PosTagger`]) with the tag of its first digit. Texts with more than 500 characters
+    are split at the ends of sentences. A neural model uses the GPU if there is one. The configuration of a neural
+    model can call Python functions and its weights are a torch file, so load only models that you trust.
 
     Args:
-        folder_or_id (`str` or `PathLike`): Folder of a model, or its Hub id, also with a revision: `"LTP/small"`,
+        folder_or_id (`str` or `PathLike`): Folder or Hub id of a model, with an optional revision: `"LTP/small"`,
             `"LTP/legacy@main"`.
 
     Raises:
-        ProblemError: the package ltp is not installed, or the model is missing, damaged, or does not split and tag.
+        ProblemError: If the ltp package is not installed, or if the model is missing or damaged, or cannot split and
+            tag texts.
     """
 
     name = "ltp"
@@ -52,8 +53,8 @@ class LtpTagger:
             files = _model_files(folder, config)
         except (OSError, ValueError, LookupError, TypeError) as error:
             raise ProblemError(
-                f"{path} is not a configuration of an LTP model, with 'nerual' and the files of the tasks "
-                f"{' and '.join(_TASKS)}: {type(error).__name__}: {error}"
+                f"{path} is not the configuration of an LTP model, which needs the field 'nerual' and files for the "
+                f"tasks {' and '.join(_TASKS)}: {type(error).__name__}: {error}"
             ) from error
         import importlib.metadata
 
@@ -61,8 +62,8 @@ class LtpTagger:
             import ltp
         except ImportError as error:
             raise ProblemError(
-                "the tagger 'ltp' needs the package ltp: pip install \"hf-mwp[ltp]\". It is free for academic and "
-                "individual research use and paid for commercial use; the tagger 'jieba' is free for all"
+                "the tagger 'ltp' needs the ltp package: pip install \"hf-mwp[ltp]\". LTP is free for academic and "
+                "individual research use but paid for commercial use. The tagger 'jieba' is free for any use"
             ) from error
         self.fingerprint = fingerprint_of(["ltp", importlib.metadata.version("ltp"), _RULES], files)
         try:
@@ -70,19 +71,20 @@ class LtpTagger:
             with contextlib.redirect_stdout(io.StringIO()):
                 self._model = ltp.LTP(str(folder))
         except Exception as error:
-            raise ProblemError(f"{folder}: the LTP model is damaged or of another version: {error}") from error
+            raise ProblemError(f"{folder}: the LTP model is damaged or has a different version: {error}") from error
         missing = set(_TASKS) - set(self._model.supported_tasks)
         if missing:
-            raise ProblemError(f"{folder}: the LTP model lacks {', '.join(sorted(missing))}: it has to split and tag")
+            tasks = ", ".join(sorted(missing))
+            raise ProblemError(f"{folder}: the LTP model does not support {tasks}. Use a model that splits and tags")
         if config["nerual"]:
             self._prepare_neural()
 
     def tag(self, texts: Sequence[str]) -> list[list[TaggedWord]]:
-        """See [`PosTagger`]; a batch goes through the model at once."""
+        """Split texts into words and tag them (see [`PosTagger`]), all texts in one call of the model."""
         pieces = [(index, start, piece) for index, text in enumerate(texts) for start, piece in _split(text)]
         words: list[list[TaggedWord]] = [[] for _ in texts]
         if pieces:
-            # By default LTP asks for names too, which models may lack; without texts it raises IndexError.
+            # The default tasks include named entities, which some models lack. LTP raises IndexError without texts.
             result = self._model.pipeline([piece for _, _, piece in pieces], tasks=_TASKS)
             for (index, start, piece), found, tags in zip(pieces, result.cws, result.pos, strict=True):
                 words[index] += locate_words(piece, zip(found, tags, strict=True), start)
@@ -92,7 +94,7 @@ class LtpTagger:
         import torch
 
         tokenizer = self._model.tokenizer
-        if not hasattr(tokenizer, "batch_encode_plus"):  # it is gone from transformers 5
+        if not hasattr(tokenizer, "batch_encode_plus"):  # removed in transformers 5
             tokenizer.batch_encode_plus = partial(type(tokenizer).__call__, tokenizer)
         if torch.cuda.is_available():
             self._model.to("cuda")
@@ -102,7 +104,7 @@ class LtpTagger:
 
 
 def _find_folder(source: str) -> Path:
-    """Return the model's folder, after a download if it is on the Hub."""
+    """Return the model folder. Downloads the model if `source` is a Hub id."""
     if Path(source).is_dir():
         return Path(source)
     from huggingface_hub import snapshot_download
@@ -112,13 +114,13 @@ def _find_folder(source: str) -> Path:
         return Path(snapshot_download(name, revision=revision or None, allow_patterns=_FILES))
     except Exception as error:
         raise ProblemError(
-            f"{source} is not a folder, and cannot be downloaded from the Hub: {type(error).__name__}: {error}. Name a"
-            " folder with an LTP model, or a Hub id such as LTP/small"
+            f"{source} is not a folder and cannot be downloaded from the Hub: {type(error).__name__}: {error}. Pass a "
+            "folder with an LTP model or a Hub id such as LTP/small"
         ) from error
 
 
 def _model_files(folder: Path, config: dict[str, Any]) -> list[Path]:
-    """Return the files that tags depend on."""
+    """Return the model files that affect the tags."""
     if config["nerual"]:  # sic
         present = {path for pattern in _FILES for path in folder.glob(pattern)}
         return sorted(present | {folder / "config.json", folder / "pytorch_model.bin"})
@@ -126,7 +128,7 @@ def _model_files(folder: Path, config: dict[str, Any]) -> list[Path]:
 
 
 def _split(text: str) -> Iterator[tuple[int, str]]:
-    """Yield pieces that LTP can read whole, with their offsets, without blank ones."""
+    """Split a text into pieces of at most `_MAX_LENGTH` characters; yield non-blank pieces with their offsets."""
     start = 0
     while start < len(text):
         end = start + _MAX_LENGTH

@@ -1,4 +1,4 @@
-"""Part-of-speech taggers and their names."""
+"""The part-of-speech tagger protocol, and a function that loads a tagger by name."""
 
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
@@ -8,32 +8,33 @@ from .tagged_word import TaggedWord
 
 
 QUANTITY_TAGS = {"jieba": frozenset(("m", "mg", "mq", "q")), "ltp": frozenset(("m", "q"))}
-"""Tags of numbers and measure words, by the kind of tagger."""
+"""Tags for numbers and measure words, by kind of tagger."""
 
 
 @runtime_checkable
 class PosTagger(Protocol):
     """
-    Protocol of taggers, which split texts into words and tag them. No word has white space; a number in digits
-    ([`find_numbers`]) is one word, because models see one placeholder; tags are the tagger's own.
+    Protocol for taggers, which split texts into words and assign part-of-speech tags. Words contain no white space. A
+    number in digits ([`find_numbers`]) is a single word, because models receive a single placeholder. The tag set
+    depends on the tagger.
 
     Attributes:
-        name (`str`): The kind of tagger, e.g. `"jieba"`, which determines the tag set.
-        fingerprint (`str`): Depends on the tagger's version, dictionary and model files.
+        name (`str`): Kind of tagger, such as `"jieba"`, which determines the tag set.
+        fingerprint (`str`): Hash of the version, dictionary and model files of the tagger.
     """
 
     name: str
     fingerprint: str
 
     def tag(self, texts: Sequence[str]) -> list[list[TaggedWord]]:
-        """Return the words of each text of a batch, from left to right; texts may be of any length."""
+        """Return the tagged words of each text, from left to right. Texts may have any length."""
         ...
 
 
 def load_tagger(name: str) -> PosTagger:
     """
-    Return a tagger: `"jieba"`, or `"ltp:"` and the folder or Hub id of an LTP model, such as `"ltp:LTP/small"`.
-    `ProblemError` for another name, or if the tagger's package or model is missing.
+    Load a tagger by name: `"jieba"`, or `"ltp:"` followed by the folder or Hub id of an LTP model, such as
+    `"ltp:LTP/small"`. Raises `ProblemError` if the name is invalid, or if the package or model is missing.
     """
     kind, source = split_tagger(name)
     if kind == "jieba":
@@ -46,8 +47,8 @@ def load_tagger(name: str) -> PosTagger:
 
 
 def split_tagger(name: str) -> tuple[str, str]:
-    """Return the kind and model of `"ltp:LTP/small"`; `ProblemError` for another name."""
+    """Split a name such as `"ltp:LTP/small"` into kind and model. Raises `ProblemError` if the name is invalid."""
     kind, _, source = name.partition(":")
     if name != "jieba" and (kind != "ltp" or not source):
-        raise ProblemError(f"unknown tagger {name!r}: use 'jieba', or 'ltp:' and the folder or Hub id of an LTP model")
+        raise ProblemError(f"unknown tagger {name!r}: use 'jieba', or 'ltp:' + the folder or Hub id of an LTP model")
     return kind, source

@@ -1,4 +1,4 @@
-"""Tagged words, their alignment with the text, and fingerprints of taggers."""
+"""The tagged word class, and functions that align words with texts and compute fingerprints of taggers."""
 
 import hashlib
 import re
@@ -15,38 +15,39 @@ _NO_SPACE = re.compile(r"\S+")
 
 @dataclass(frozen=True, slots=True)
 class TaggedWord:
-    """A word, its tag and its place in the text. No word has white space."""
+    """A word with its part-of-speech tag and position in the text. It contains no white space."""
 
     word: str  # as written
-    tag: str  # its part of speech in the tagger's own tag set: "n", "v", "m", ...
+    tag: str  # part of speech in the tag set of the tagger: "n", "v", "m", ...
     start: int  # offset of its first character
     end: int  # offset after its last character
 
 
 def locate_words(text: str, pairs: Iterable[tuple[str, str]], offset: int = 0) -> list[TaggedWord]:
     """
-    Return (word, tag) pairs of a text as tagged words, with `offset` added to their places. Words with white space are
-    split at it. `ProblemError` for a word that is not in the text after those before it.
+    Convert `(word, tag)` pairs to tagged words with `offset` added to their positions. Words are split at white space.
+    Raises `ProblemError` if the text does not contain a word after the end of the previous word.
     """
     words, position = [], 0
     for written, tag in pairs:
         for piece in _NO_SPACE.findall(written):
             start = text.find(piece, position)
             if start < 0:
-                raise ProblemError(f"the tagger's word {piece!r} is not in the text after {text[:position][-20:]!r}")
+                before = text[:position][-20:]
+                raise ProblemError(f"the tagger returned {piece!r}, which does not occur in the text after {before!r}")
             position = start + len(piece)
             words.append(TaggedWord(piece, tag, start + offset, position + offset))
     return words
 
 
 def join_numbers(text: str, words: list[TaggedWord]) -> list[TaggedWord]:
-    """Return the words with each number in digits ([`find_numbers`]) as one word, with the tag of its first digit."""
+    """Merge the words of each number in digits ([`find_numbers`]) into one word with the tag of the first digit."""
     joined: list[TaggedWord] = []
     rest = list(reversed(words))
     for number in find_numbers(text):
         first_digit = next(index for index in range(number.start, number.end) if text[index].isnumeric())
         tag = None
-        # Words before the number stay; of those that overlap with it, the parts outside stay.
+        # Keep words before the number. Of words that overlap with the number, keep the parts outside.
         while rest and rest[-1].start < number.end:
             word = rest.pop()
             if word.end <= number.start:
@@ -66,8 +67,8 @@ def join_numbers(text: str, words: list[TaggedWord]) -> list[TaggedWord]:
 
 def fingerprint_of(facts: Iterable[str], files: Iterable[Path] = ()) -> str:
     """
-    Return 16 hexadecimal digits that depend on facts (versions, settings) and on the names and contents of files;
-    `ProblemError` if a file cannot be read.
+    Return a hash of versions and settings (`facts`) and of the names and contents of files, as 16 hexadecimal digits.
+    Raises `ProblemError` if a file cannot be read.
     """
     digest = hashlib.sha256("\0".join(facts).encode())
     for path in files:
