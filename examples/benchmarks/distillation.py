@@ -1,8 +1,8 @@
 """Time of an epoch of distillation with and without the teacher cache, and of fine-tuning.
 
 Problems of Math23k, the 3 x 312 student, a teacher of 12 layers and width 384 or 768 (BERT-base), in fp32. Teachers
-have random weights unless one is given: what they say does not change the time. All figures are of one run of one
-process; the rounds of the three kinds of training alternate.
+have random weights, which do not change the time, unless `--teacher` is given. All figures are from one process; the
+rounds of the three kinds of training alternate.
 
     python examples/benchmarks/distillation.py [--problems 512] [--rounds 2] [--teacher FOLDER] [--write]
 """
@@ -22,7 +22,7 @@ WARM_UP = 2  # batches
 
 
 def teacher_sizes(width: int) -> dict:
-    """Twelve layers of BERT's shape."""
+    """Return the sizes of a BERT with twelve layers."""
     return {"num_hidden_layers": 12, "hidden_size": width, "intermediate_size": 4 * width, "num_attention_heads": 12}
 
 
@@ -42,7 +42,7 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
 
 
 def new_solver(processor, config, **settings):
-    """A solver with random weights."""
+    """Return a solver with random weights."""
     import torch
 
     from hf_mwp import MwpSolver, MwpStudentModel
@@ -54,7 +54,7 @@ def new_solver(processor, config, **settings):
 
 
 def new_teacher(args: argparse.Namespace, processor, narrow: int | None, config_fields: dict):
-    """The teacher; with `narrow`, bottleneck networks of this width after the layers that are compared."""
+    """Return the teacher; `narrow` is the width of bottleneck networks after the compared layers."""
     from transformers import AutoConfig
 
     from hf_mwp import MwpSolver, MwpStudentConfig
@@ -71,7 +71,7 @@ def new_teacher(args: argparse.Namespace, processor, narrow: int | None, config_
 
 
 class Watch:
-    """A trainer's callback that takes the time of the steps, and the memory they need beyond files."""
+    """Trainer callback that measures the time of steps and their memory, mapped files excluded."""
 
     def __new__(cls, clock: Clock):
         from transformers import TrainerCallback
@@ -93,14 +93,14 @@ class Watch:
 
 
 def resident(name: str) -> int:
-    """A figure of the process's memory in bytes; 0 where the system does not tell."""
+    """Return a memory value of the process in bytes; 0 if the system does not report it."""
     status = Path("/proc/self/status")
     lines = status.read_text(encoding="utf-8").splitlines() if status.exists() else []
     return sum(int(line.split()[1]) << 10 for line in lines if line.startswith(f"{name}:"))
 
 
 def settle(threads: int) -> None:
-    """So many threads, and no progress bars."""
+    """Set the number of threads and disable progress bars."""
     import datasets
     import torch
     from transformers.utils import logging
@@ -111,7 +111,7 @@ def settle(threads: int) -> None:
 
 
 def trainer_options(folder: str, batch_size: int) -> dict:
-    """Options of trainers that do nothing besides training."""
+    """Return trainer options without evaluation, logging and saving."""
     return {
         "output_dir": folder,
         "use_cpu": True,
@@ -127,12 +127,12 @@ def trainer_options(folder: str, batch_size: int) -> dict:
 
 def measure(args: argparse.Namespace, student_fields: dict | None = None, sizes=teacher_sizes) -> dict:
     """
-    All figures.
+    Measure all figures.
 
     Args:
         args (`argparse.Namespace`): The options.
-        student_fields (`dict`, *optional*): Sizes of the student's encoder, if not its defaults.
-        sizes (`Callable`, *optional*): From a width to the sizes of a teacher's encoder.
+        student_fields (`dict`, *optional*): Sizes of the student's encoder that differ from the defaults.
+        sizes (`Callable`, *optional*): Function from a width to the sizes of a teacher's encoder.
     """
     from hf_mwp import MwpProcessor, MwpStudentConfig, load_mwp_dataset
     from hf_mwp.data import problem_from_row
@@ -156,7 +156,7 @@ def measure(args: argparse.Namespace, student_fields: dict | None = None, sizes=
 
 
 def measure_teacher(args, processor, rows, student_config, teacher) -> dict:
-    """The figures of one teacher: seconds of each kind of epoch, of building, opening, and of one teacher pass."""
+    """Measure one teacher: seconds of each kind of epoch, of building and opening the cache, and of a teacher pass."""
     import hf_mwp
 
     figures: dict = {}
@@ -197,7 +197,7 @@ def measure_teacher(args, processor, rows, student_config, teacher) -> dict:
 
 
 def teacher_pass(trainer, rows) -> float:
-    """CPU seconds of running the teacher once over the rows, in batches of like length as the trainer makes them."""
+    """Measure CPU seconds of one teacher pass over the rows, in the trainer's batches of similar length."""
     import torch
 
     from hf_mwp.trainers.length_grouped_sampler import LengthGroupedSampler
@@ -213,7 +213,7 @@ def teacher_pass(trainer, rows) -> float:
 
 
 def report(figures: dict) -> str:
-    """Everything measured, as Markdown."""
+    """Return all measurements as Markdown."""
     from hf_mwp.distillation.teachers.cached_teacher import NUM_CHECKED
 
     parts = [
@@ -233,7 +233,7 @@ def report(figures: dict) -> str:
             ]
             for kind, seconds in epochs.items()
         ]
-        # Some problems are asked about twice, and one of them alone; a sum, not measured apart.
+        # Some problems run through the teacher twice, one of them also alone; the sum is estimated.
         fixed = each["open"] / each["pass"] + (2 * NUM_CHECKED + 1) / figures["problems"]
         head = ["epoch", "CPU s", "times fine-tuning", "resident MiB", "mapped MiB"]
         figure_rows = [

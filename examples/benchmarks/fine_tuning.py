@@ -1,9 +1,9 @@
 """Cost of a training step of a teacher: all weights or low-rank adapters (LoRA), in fp32 and bf16.
 
-Problems of Math23k, encoders of BERT's shape with random weights, which do not change the time. Each way trains on the
-same batches, in rounds that take turns, so that what else the machine does falls on all alike. Figures are CPU seconds
-of a step, the optimiser's included, of the best round; bf16 is quicker only on processors that have instructions for
-it.
+Problems of Math23k, encoders of BERT's shape with random weights, which do not change the time. Each way trains on
+the same batches, in alternating rounds, so that other load on the machine affects all alike. Figures are CPU
+seconds of a step with the optimiser, from the fastest round; bf16 is only faster on processors with bf16
+instructions.
 
     python examples/benchmarks/fine_tuning.py [--shapes 6x384 12x768] [--rank 8] [--rounds 2] [--quick] [--write]
 """
@@ -38,7 +38,7 @@ def parse_arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def step_watch(clock: Clock):
-    """A trainer's callback that takes the time of the steps after the first ones."""
+    """Return a trainer callback that measures the time of steps after warm-up."""
     from transformers import TrainerCallback
 
     class Watch(TrainerCallback):
@@ -54,7 +54,7 @@ def step_watch(clock: Clock):
 
 
 def measure(args: argparse.Namespace) -> dict:
-    """By shape and way (`"all weights"`, `"LoRA"`): parameters that are trained, seconds of a step by precision."""
+    """Measure, by shape and way (`"all weights"`, `"LoRA"`), trained parameters and seconds per step by precision."""
     from hf_mwp import MwpProcessor, MwpStudentConfig, add_lora, load_mwp_dataset
     from hf_mwp.data import problem_from_row
 
@@ -80,7 +80,7 @@ def measure(args: argparse.Namespace) -> dict:
 
 
 def step_seconds(model, processor, rows: list[dict], batch_size: int, bf16: bool) -> float:
-    """CPU seconds of a step of an epoch, but for its first ones."""
+    """Return CPU seconds per step of an epoch, after warm-up."""
     from hf_mwp import SolverTrainer, SolverTrainingConfig
 
     clock = Clock()
@@ -97,7 +97,7 @@ def step_seconds(model, processor, rows: list[dict], batch_size: int, bf16: bool
 
 
 def report(figures: dict, args: argparse.Namespace) -> str:
-    """A table with a row for each shape and way."""
+    """Return a table with a row for each shape and way."""
     rows = []
     for shape, ways in figures.items():
         base = ways["all weights"]["seconds"]

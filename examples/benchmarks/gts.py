@@ -1,8 +1,7 @@
 """Speed and memory of the batched tree decoder, with MWPToolkit's `MWPBert` measured in the same run.
 
 Both solve Math23k problems with the same 3 x 312 encoder, the same weights and the same batches; the script checks
-that they give the same scores and the same equations before it measures. Each number of threads gets a process of
-its own.
+that scores and equations agree before it measures. Each number of threads runs in a new process.
 
     python examples/benchmarks/gts.py [--threads 1 2] [--steps 10] [--problems 256] [--write]
 """
@@ -37,7 +36,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def run(args: argparse.Namespace, threads: int) -> dict:
-    """Measures in a fresh process, so that thread pools and memory of one run do not touch the next."""
+    """Measure in a new process, so that thread pools and memory of one run do not affect the next."""
     with tempfile.TemporaryDirectory() as folder:
         result = Path(folder) / "result.json"
         command = [sys.executable, __file__, "--measure", str(result), "--threads", str(threads)]
@@ -45,7 +44,7 @@ def run(args: argparse.Namespace, threads: int) -> dict:
             if getattr(args, name) is not None:
                 command += ["--" + name.replace("_", "-"), str(getattr(args, name))]
         environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
-        # Threads that wait should sleep: spinning counts as CPU seconds, and crawls where the cores are shared.
+        # Waiting threads should sleep: spinning counts as CPU time, and is slow on shared cores.
         environment.update({"OMP_WAIT_POLICY": "PASSIVE", "PYTHONPATH": str(ROOT)})
         environment["HF_DATASETS_DISABLE_PROGRESS_BARS"] = "1"
         subprocess.run(command, check=True, env=environment)
@@ -53,7 +52,7 @@ def run(args: argparse.Namespace, threads: int) -> dict:
 
 
 def speed_table(figures: dict) -> str:
-    """Problems per second, ours and the peer's, and how many times more ours are."""
+    """Return the table of problems per second, ours and the peer's, with their ratio."""
     rows = []
     for label, ours, peer in [
         ("training step, same batches and optimizer", "train", "peer_train"),
@@ -97,7 +96,7 @@ def share_table(figures: dict) -> str:
 
 
 def report(results: dict[int, dict]) -> str:
-    """Everything measured, as Markdown."""
+    """Return all measurements as Markdown."""
     parts = []
     for threads, figures in results.items():
         parts += [f"### {threads} thread{'s' * (threads > 1)}", speed_table(figures), share_table(figures)]

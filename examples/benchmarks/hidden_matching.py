@@ -1,8 +1,8 @@
 """Time and memory that matching hidden states adds to a step of distillation, with the teacher in the loop or cached.
 
 A BERT of 12 layers and width 768 teaches the 3 x 312 student on batches of 32 texts of 128 tokens, in fp32, three
-pairs of layers. Weights are random: they do not change the time. The kinds of loss alternate in each round of one
-process. Peers: the formula of the authors' program (in fp64), and TextBrewer's `nst`.
+pairs of layers. Weights are random, which does not change the time. The losses alternate in each round of one process.
+They are compared with the formula in the authors' program (in fp64), and with TextBrewer's `nst`.
 
     python examples/benchmarks/hidden_matching.py [--rounds 3] [--write]
 """
@@ -29,7 +29,7 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
 
 
 def losses() -> dict:
-    """Losses on a pair of hidden states, by the name of their row."""
+    """Return losses on a pair of hidden states, by row name."""
     import torch
     from torch import nn
 
@@ -47,7 +47,7 @@ def losses() -> dict:
             return 1 - norms[0] / torch.sqrt((norms[1] + 1e-8) * (norms[2] + 1e-8))
 
     class TextBrewerNST(nn.Module):
-        """`nst` (`mmd_loss`) as in TextBrewer, of one layer with itself."""
+        """`nst` (`mmd_loss`) as in TextBrewer, for one layer paired with itself."""
 
         needs_equal_width = False
 
@@ -67,7 +67,7 @@ def losses() -> dict:
 
 
 def make_teacher(args: argparse.Namespace):
-    """A classifier with random weights."""
+    """Return a classifier with random weights."""
     import torch
     from transformers import BertConfig, BertForSequenceClassification
 
@@ -77,7 +77,7 @@ def make_teacher(args: argparse.Namespace):
 
 
 def make_step(args: argparse.Namespace, teacher, loss, is_cached: bool, folder: str):
-    """A function that trains a student for a step, always on the same batch."""
+    """Return a function that trains a student for one step, always on the same batch."""
     import torch
 
     from hf_mwp import DistillationConfig, DistillationTrainer, MwpStudentConfig, MwpStudentForSequenceClassification
@@ -110,7 +110,7 @@ def make_step(args: argparse.Namespace, teacher, loss, is_cached: bool, folder: 
 
 
 def measure(args: argparse.Namespace) -> dict:
-    """CPU seconds of a step by kind of teacher and loss, and bytes of a pair in teacher's states."""
+    """Measure CPU seconds per step by kind of teacher and loss, and bytes of a pair of the teacher's states."""
     import torch
 
     torch.set_num_threads(args.threads)
@@ -143,7 +143,7 @@ def measure(args: argparse.Namespace) -> dict:
 
 
 def report(figures: dict) -> str:
-    """Everything measured, as Markdown."""
+    """Return all measurements as Markdown."""
     loop, cached = (figures["seconds"][name] for name in ("in the loop", "cached"))
     rows = []
     for name in loop:

@@ -1,7 +1,7 @@
-"""Time of `import hf_mwp` beside the libraries it needs.
+"""Time of `import hf_mwp`, compared with the libraries it needs.
 
-Each round starts a fresh interpreter and takes all figures from it, so that what the machine does meanwhile falls on
-all of them; the smallest of the rounds is reported.
+Each round measures all figures in a new interpreter, so that other load on the machine affects all alike; the
+minimum over the rounds is reported.
 
     python examples/benchmarks/import_time.py [--rounds 7] [--write]
 """

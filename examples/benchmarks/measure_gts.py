@@ -22,7 +22,7 @@ COLUMNS = ["input_ids", "number_positions", "number_groups", "labels", "length"]
 
 
 def new_solver(processor: MwpProcessor) -> MwpSolver:
-    """The 3 x 312 student with random weights and a decoder of the same width."""
+    """Return the 3 x 312 student with random weights and a decoder with the same width."""
     torch.manual_seed(SEED)
     encoder = MwpStudentModel(MwpStudentConfig(), add_pooling_layer=False)
     settings = {"dropout": 0.1, "root_goal": "mean", "max_length": MAX_LENGTH}
@@ -30,13 +30,13 @@ def new_solver(processor: MwpProcessor) -> MwpSolver:
 
 
 def bucketed(rows: list[dict], size: int, seed: int = SEED) -> list[list[dict]]:
-    """The batches of one epoch, as the trainer groups them by length; full ones only."""
+    """Return the full batches of one epoch, grouped by length as in the trainer."""
     order = list(LengthGroupedSampler([row["length"] for row in rows], size, seed))
     return [[rows[i] for i in order[start : start + size]] for start in range(0, len(order) - size + 1, size)]
 
 
 def padding(batches: list[list[dict]]) -> float:
-    """Share of padding in the tokens of the batches."""
+    """Return the share of padding tokens in the batches."""
     lengths = [[row["length"] for row in batch] for batch in batches]
     return 1 - sum(map(sum, lengths)) / sum(max(batch) * len(batch) for batch in lengths)
 
@@ -53,9 +53,9 @@ def new_optimizer(model: torch.nn.Module, lr: float) -> torch.optim.Optimizer:
 
 
 def fitted_solver(args: argparse.Namespace, processor: MwpProcessor, rows: list[dict]) -> MwpSolver:
-    """Weights fitted to the very problems to be solved, so that both programs decode trees as long as the data's.
+    """Return a solver overfitted to the test problems, so that both programs decode trees as long as in the data.
 
-    Made once and kept.
+    The weights are cached on disk.
     """
     folder = Path(args.cache_dir) / f"solver-{len(rows)}-{args.fit_steps}"
     if (folder / "config.json").exists():
@@ -71,7 +71,7 @@ def fitted_solver(args: argparse.Namespace, processor: MwpProcessor, rows: list[
 
 
 def measure(args: argparse.Namespace) -> dict:
-    """All figures of one number of threads, as JSON takes them."""
+    """Measure all figures for one number of threads, for JSON."""
     torch.set_num_threads(args.threads[0])
     disable_progress_bar()
     data = load_mwp_dataset("math23k", data_dir=args.data_dir)
@@ -84,7 +84,7 @@ def measure(args: argparse.Namespace) -> dict:
 
 
 def encode(processor: MwpProcessor, dataset) -> list[dict]:
-    """Encoded rows whose label the peer can learn too: no longer than its limit."""
+    """Encode the rows whose labels are within the peer's length limit."""
     rows = processor.prepare_dataset(dataset, skipped=[]).select_columns(COLUMNS).to_list()
     return [row for row in rows if len(row["labels"]) <= MAX_LENGTH]
 
@@ -97,7 +97,7 @@ def figures_of(
     train: list[dict],
     held_out: list[dict],
 ) -> dict:
-    """Checks that both models do the same, then measures both."""
+    """Check that both models agree, then measure both."""
     size = args.batch_size
     held_out = sorted(held_out, key=lambda row: row["length"])
     held_out = [collator(held_out[i : i + size]) for i in range(0, len(held_out), size)]
@@ -129,7 +129,7 @@ def solve(solver: MwpSolver, batch: dict, num_beams: int) -> list[list[int]]:
 
 @torch.no_grad()
 def check(solver: MwpSolver, peer: peers.Peer, batches: list[dict]) -> dict:
-    """Compares scores of teacher-forced nodes, then equations, with the peer's."""
+    """Compare scores of teacher-forced nodes, then equations, with the peer's."""
     solver.eval()
     peer.model.eval()
     found = {"nodes": 0, "logits": 0.0, "problems": 0, "greedy": 0, "beam": 0}
@@ -154,7 +154,7 @@ def figure(total: Clock, problems: int) -> dict:
 
 
 def measure_solving(solver: MwpSolver, peer: peers.Peer, batches: list[dict]) -> dict:
-    """Encoder alone, greedy and beam search of whole batches and of single problems."""
+    """Measure the encoder, and greedy and beam search, on batches and on single problems."""
     singles = [single(batch, i) for batch in batches for i in range(len(batch["input_ids"]))]
     peer_batches = [peer.batch(batch) for batch in batches]
 
@@ -175,7 +175,7 @@ def measure_solving(solver: MwpSolver, peer: peers.Peer, batches: list[dict]) ->
 
 
 def single(batch: dict, i: int) -> dict:
-    """One problem of a batch, without its padding."""
+    """Return one problem of a batch, without padding."""
     one = {key: value[i : i + 1] for key, value in batch.items() if isinstance(value, torch.Tensor)}
     length, numbers = int(one["attention_mask"].sum()), int((one["number_positions"] >= 0).sum())
     for key, keep in [("input_ids", length), ("attention_mask", length), ("number_positions", numbers)]:
@@ -190,8 +190,8 @@ def measure_training(
     batches: list[list[dict]],
     shuffled: list[list[dict]],
 ) -> dict:
-    """Steps in turn: ours, collation included; the peer's, on the same batches with the same optimizer; the peer's as
-    it trains, with batches in random order and Adam. Then the decoder's part of ours alone."""
+    """Measure alternating steps: ours, with collation; the peer's, with the same batches and optimizer; the peer's
+    with its own settings (random batches, Adam). Then measure our decoder alone."""
     solver.train()
     peer.model.train()
     optimizer, peer_optimizer = new_optimizer(solver, 1e-5), new_optimizer(peer.model, 1e-5)
@@ -220,7 +220,7 @@ def measure_training(
 
 
 def decoder_step(solver: MwpSolver, batch: dict, total: Clock) -> None:
-    """Forward and backward of the decoder on hidden states that stand still."""
+    """Run the decoder forward and backward on fixed hidden states."""
     inputs = {key: value for key, value in batch.items() if key != "input_ids"}
     with torch.no_grad():
         states = solver.encoder(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"])[0]
@@ -231,7 +231,7 @@ def decoder_step(solver: MwpSolver, batch: dict, total: Clock) -> None:
 
 
 def synthetic_batch(solver: MwpSolver, problems: int, nodes: int, length: int = 40) -> dict:
-    """Problems of `length` tokens and four numbers whose trees, balanced, have `nodes` nodes."""
+    """Return problems with `length` tokens, four numbers and balanced trees with `nodes` nodes."""
     config = solver.config.decoder_config
     first = len(config.operators) + len(config.constants)
 
@@ -253,7 +253,7 @@ def synthetic_batch(solver: MwpSolver, problems: int, nodes: int, length: int = 
 
 
 def memory_tables(solver: MwpSolver) -> dict:
-    """Peak memory of a step against the number of problems, and against the nodes of a tree."""
+    """Measure peak memory of a step by number of problems and by tree size."""
     solver.train()
 
     def peak(problems: int, nodes: int) -> int:
@@ -269,7 +269,7 @@ def memory_tables(solver: MwpSolver) -> dict:
 
 
 def growth(sizes: list[list[int]]) -> list[list]:
-    """Memory in MiB, and what each step up adds for one unit of the first column."""
+    """Return memory in MiB, and the increase per unit of the first column."""
     rows = []
     for i, (units, other, peak) in enumerate(sizes):
         added = f"{(peak - sizes[i - 1][2]) / (units - sizes[i - 1][0]) / 2**20:.2f}" if i else ""
@@ -278,7 +278,7 @@ def growth(sizes: list[list[int]]) -> list[list]:
 
 
 def measure_gpu(solver: MwpSolver, collator: MwpCollator, batches: list[list[dict]]) -> list[list]:
-    """Steps per second and kernels started per step on the first GPU."""
+    """Measure steps per second and kernel launches per step on the first GPU."""
     from torch.profiler import ProfilerActivity, profile
 
     solver.to("cuda").train()

@@ -21,8 +21,8 @@ RESULTS = Path(__file__).parent / "RESULTS.md"
 
 def restart_with_threads(threads: int) -> None:
     """
-    Starts the program again with so many threads that sleep while they wait: spinning counts as CPU seconds, and
-    crawls where the cores are shared. Then finds the package of this repository.
+    Restart the program with a number of threads that sleep while they wait: spinning counts as CPU time, and is slow
+    on shared cores. Then make this repository's package importable.
     """
     wanted = {"OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "PASSIVE"}
     if any(os.environ.get(name) != value for name, value in wanted.items()):
@@ -32,9 +32,9 @@ def restart_with_threads(threads: int) -> None:
 
 @dataclass
 class Clock:
-    """Adds up CPU and wall seconds of `with` blocks.
+    """Sum of CPU and wall seconds over `with` blocks.
 
-    CPU seconds are those of the process, all its threads together, and say on a shared machine what wall time cannot.
+    CPU seconds include all threads of the process; unlike wall time, they are meaningful on a shared machine.
     """
 
     cpu: float = 0.0
@@ -52,7 +52,7 @@ class Clock:
 
 
 def clock(function: Callable, arguments: Iterable, warmup: int = 1) -> Clock:
-    """Times `function` on each of the arguments; the first `warmup` of them are also run once before."""
+    """Time `function` on each of the arguments, after a warm-up run on the first `warmup` of them."""
     arguments = list(arguments)
     for argument in arguments[:warmup]:
         function(argument)
@@ -64,7 +64,7 @@ def clock(function: Callable, arguments: Iterable, warmup: int = 1) -> Clock:
 
 
 class OperatorCounter(TorchDispatchMode):
-    """Counts the operator calls of a block, forward and backward, except views, which move no data."""
+    """Counter of operator calls in a block, forward and backward, without views, which move no data."""
 
     def __init__(self):
         super().__init__()
@@ -78,7 +78,7 @@ class OperatorCounter(TorchDispatchMode):
 
 
 class PeakMemory(TorchDispatchMode):
-    """Largest number of bytes that tensors made inside the block hold at one time."""
+    """Maximum number of bytes in tensors created inside a block."""
 
     def __init__(self):
         super().__init__()
@@ -99,7 +99,7 @@ class PeakMemory(TorchDispatchMode):
 
 
 def machine() -> str:
-    """Processor, cores and library versions, for the head of a table."""
+    """Return processor, cores and library versions for the head of a table."""
     import transformers
 
     model = platform.processor() or platform.machine()
@@ -114,7 +114,7 @@ def machine() -> str:
 
 
 def table(head: list[str], rows: list[list]) -> str:
-    """A Markdown table; the first column is text, the others are numbers."""
+    """Return a Markdown table with text in the first column and numbers in the others."""
     cells = [[str(cell) for cell in row] for row in [head, *rows]]
     widths = [max(2, *(len(row[i]) for row in cells)) for i in range(len(head))]
     lines = [
@@ -128,7 +128,7 @@ def table(head: list[str], rows: list[list]) -> str:
 
 
 def revision() -> str:
-    """Short git revision, with a plus sign when programs differ from it."""
+    """Return the short git revision, with a plus sign if programs are modified."""
 
     def git(*command: str) -> str:
         return subprocess.run(["git", *command], capture_output=True, text=True, cwd=RESULTS.parent).stdout.strip()
@@ -138,7 +138,7 @@ def revision() -> str:
 
 
 def write_section(title: str, body: str, path: Path = RESULTS) -> None:
-    """Puts a section into the results file, in place of the one of the same title."""
+    """Write a section to the results file, and replace the section with the same title."""
     command = " ".join(["python", os.path.relpath(sys.argv[0], Path(__file__).parents[2]), *sys.argv[1:]])
     section = f"## {title}\n\n`{command}` at revision {revision()}, on {machine()}.\n\n{body.strip()}\n"
     text = path.read_text(encoding="utf-8") if path.exists() else "# Results of the benchmarks\n"

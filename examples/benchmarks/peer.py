@@ -1,8 +1,8 @@
-"""MWPToolkit 0.0.6's `MWPBert` beside our solver: its own modules, unchanged, with our encoder and our weights.
+"""MWPToolkit 0.0.6's `MWPBert` for comparison: its unchanged modules with our encoder and weights.
 
-The package as published asks for transformers 4.3.3, ray, stanza and gensim, and imports all of them at once. None of
-them is needed by the model itself, so its wheel is unpacked into a folder and only the modules that `MWPBert` is made
-of are imported; the `__init__` files of its packages, which import everything, are passed over.
+The published package requires and imports transformers 4.3.3, ray, stanza and gensim, which the model does not
+need. The wheel is therefore unpacked into a folder, and only the modules of `MWPBert` are imported, without the
+`__init__` files of their packages.
 """
 
 import copy
@@ -20,13 +20,13 @@ REQUIREMENT = "mwptoolkit==0.0.6"
 
 
 def fetch(folder: Path) -> Path:
-    """Downloads the wheel with pip, once, and unpacks it.
+    """Download the wheel with pip, once, and unpack it.
 
     Args:
-        folder (`Path`): Where to keep it; git does not see it.
+        folder (`Path`): Folder for the wheel, ignored by git.
 
     Returns:
-        `Path`: The folder which holds the package `mwptoolkit`.
+        `Path`: The folder with the package `mwptoolkit`.
     """
     unpacked = folder / REQUIREMENT
     if not (unpacked / "mwptoolkit").is_dir():
@@ -40,7 +40,7 @@ def fetch(folder: Path) -> Path:
 
 
 def import_model(unpacked: Path) -> types.ModuleType:
-    """Imports `mwptoolkit.model.Seq2Tree.mwpbert` without running the `__init__` file of any package above it."""
+    """Import `mwptoolkit.model.Seq2Tree.mwpbert` without the `__init__` files of its packages."""
     root = unpacked / "mwptoolkit"
     for package in [root, *(path for path in root.rglob("*") if (path / "__init__.py").exists())]:
         name = ".".join(package.relative_to(unpacked).parts)
@@ -52,7 +52,7 @@ def import_model(unpacked: Path) -> types.ModuleType:
 
 @torch.no_grad()
 def copy_decoder_weights(decoder, model: torch.nn.Module) -> None:
-    """Splits our fused layers into the peer's."""
+    """Split our fused layers into the peer's."""
 
     def copy(ours: torch.nn.Linear, *theirs: torch.nn.Linear) -> None:
         parts = len(theirs)
@@ -81,13 +81,13 @@ def copy_decoder_weights(decoder, model: torch.nn.Module) -> None:
 
 
 class Peer:
-    """The peer's model, set to the weights of ours, and its view of our batches.
+    """The peer's model with our weights, and the conversion of our batches.
 
     Args:
-        module (`ModuleType`): What [`import_model`] returned.
-        solver (`MwpSolver`): Ours; the root goal must be the mean of the rows, as the peer's is.
-        num_beams (`int`, *optional*, defaults to 1): The peer has no other greedy search than a beam of one.
-        max_length (`int`, *optional*, defaults to 30): Longest tree that it decodes.
+        module (`ModuleType`): The module from [`import_model`].
+        solver (`MwpSolver`): Our solver; its `root_goal` must be `"mean"`, as in the peer.
+        num_beams (`int`, *optional*, defaults to 1): Number of beams; 1 is greedy search.
+        max_length (`int`, *optional*, defaults to 30): Maximum length of a decoded tree.
     """
 
     def __init__(self, module: types.ModuleType, solver, num_beams: int = 1, max_length: int = 30):
@@ -119,7 +119,7 @@ class Peer:
         copy_decoder_weights(solver.decoder, self.model)
 
     def batch(self, batch: dict) -> dict:
-        """Our padded tensors as the peer's lists; a number that occurs twice is its first occurrence."""
+        """Convert our padded tensors to the peer's lists; a repeated number is replaced by its first occurrence."""
         lengths = batch["attention_mask"].sum(1).tolist()
         positions = [[p for p in row if p >= 0] for row in batch["number_positions"].tolist()]
         return {
@@ -134,7 +134,7 @@ class Peer:
         }
 
     def train_step(self, batch: dict, optimizer: torch.optim.Optimizer) -> float:
-        """One step as its trainer takes it: `calculate_loss` runs forward and backward."""
+        """Run a step as in the peer's trainer: `calculate_loss` runs forward and backward."""
         optimizer.zero_grad()
         loss = self.model.calculate_loss(batch)
         optimizer.step()
@@ -142,7 +142,7 @@ class Peer:
 
     @torch.no_grad()
     def solve(self, batch: dict) -> list[list[int]]:
-        """Decodes problem by problem, the only way it has.
+        """Decode one problem after the other; the peer has no batched decoding.
 
         Returns:
             `list[list[int]]`: Prefix ids of each problem.
@@ -156,7 +156,7 @@ class Peer:
 
     @torch.no_grad()
     def logits(self, batch: dict) -> torch.Tensor:
-        """Teacher-forced scores of all nodes, (B, T, V)."""
+        """Return the teacher-forced scores of all nodes, (B, T, V)."""
         arguments = [torch.tensor(batch["question"]), torch.tensor(batch["ques len"]), batch["num stack"]]
         arguments += [batch["num size"], batch["num pos"], torch.tensor(batch["equation"])]
         return self.model(*arguments)[0]

@@ -1,10 +1,11 @@
-"""Costs and savings of gated and sliced heads and neurons: latency, size, price of pruning during training.
+"""Costs and savings of masked (gated) and removed (sliced) heads and neurons: latency, size, and cost of pruning
+during training.
 
-Classifiers of random weights in two shapes, MiniLM's (6 x 384) and BERT-base's (12 x 768); which heads go does not
-change the time. Cut models are students, whose code is not BERT's: the dense one is measured as a student, too. The
-peer is torch-pruning 1.6 (`pip install --no-deps torch-pruning==1.6.*`), whose functions cut the same heads and
-neurons out of the stock model; what it cuts does not reload. All figures are of one run of one process, calls in
-turns, CPU seconds, the least of the rounds; both shapes take some seven minutes of a quiet core.
+Classifiers have random weights and the shapes of MiniLM (6 x 384) and BERT-base (12 x 768); the choice of heads
+does not change the time. Pruned models are students, so the dense model is also measured as a student. They are
+compared with torch-pruning 1.6 (`pip install --no-deps torch-pruning==1.6.*`), which removes the same heads and
+neurons from the BERT class; its result cannot be reloaded. All figures are CPU seconds from one process with
+alternating calls, the minimum over the rounds; both shapes take about seven minutes on an idle core.
 
     python examples/benchmarks/pruning.py [--shapes 6x384 12x768] [--rounds 2] [--long] [--quick] [--write]
 """
@@ -27,7 +28,7 @@ SHAPES = {
 QUICK = {"num_hidden_layers": 2, "hidden_size": 16, "num_attention_heads": 4, "intermediate_size": 24}
 # Texts and tokens of a batch.
 WORKLOADS = [(1, 32), (1, 128), (32, 32), (32, 128)]
-# Of what a training step and the scoring of heads are made.
+# Numbers of batches for a training step and for scoring heads.
 STEP = (32, 32)
 INTERVAL = 100  # steps between two events: 10 events, the default, in a training of 1,000 steps
 
@@ -46,7 +47,7 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
 
 
 def new_classifier(sizes: dict):
-    """A stock BERT with random weights and without dropout."""
+    """Return a BERT with random weights and without dropout."""
     import torch
     from transformers import BertConfig, BertForSequenceClassification
 
@@ -56,7 +57,7 @@ def new_classifier(sizes: dict):
 
 
 def chosen(model, share: float) -> tuple[dict, dict]:
-    """This share of the heads over all layers, and of the neurons of each layer."""
+    """Choose a share of the heads over all layers, and of the neurons in each layer."""
     import torch
 
     from hf_mwp.models.architecture import layer_parts
@@ -70,7 +71,7 @@ def chosen(model, share: float) -> tuple[dict, dict]:
 
 
 def gated(model, heads: dict):
-    """A copy whose heads are closed by gates."""
+    """Return a copy with heads masked by gates."""
     from hf_mwp.pruning import HeadGates
 
     model = copy.deepcopy(model)
@@ -79,7 +80,7 @@ def gated(model, heads: dict):
 
 
 def cut_by_peer(model, heads: dict, neurons: dict):
-    """A copy that torch-pruning has cut."""
+    """Return a copy pruned by torch-pruning."""
     import torch_pruning
 
     from hf_mwp.models.architecture import layer_parts
@@ -97,7 +98,7 @@ def cut_by_peer(model, heads: dict, neurons: dict):
 
 
 def variants(model) -> dict:
-    """The models that are compared, by name."""
+    """Return the compared models by name."""
     from hf_mwp.pruning import prune_heads, prune_neurons
 
     models = {"dense": model, "dense, as a student": prune_heads(model, {})}
@@ -120,11 +121,11 @@ def new_batch(rows: int, tokens: int) -> dict:
 
 
 def least(functions: dict[str, Callable], rounds: int, repeats: int) -> dict[str, float]:
-    """CPU seconds of a call of each: calls in turns, of each the fastest round."""
+    """Return the minimum CPU seconds of each function, called in alternating rounds."""
     seconds = {name: [] for name in functions}
     for turn in range(rounds + 1):
         for name, function in functions.items():
-            # The first turn warms up.
+            # The first round is the warm-up.
             with (clock := Clock()):
                 for _ in range(repeats if turn else 1):
                     function()
@@ -166,7 +167,7 @@ def measure_shape(sizes: dict, workloads: list[tuple[int, int]], rounds: int) ->
 
 
 def measure_price(model, rounds: int) -> dict:
-    """CPU seconds of a training step without and with gates, and of scoring heads at one event."""
+    """Measure CPU seconds of a training step without and with gates, and of one scoring of heads."""
     import torch
 
     from hf_mwp.pruning import CombinedImportance
@@ -199,7 +200,7 @@ def measure_price(model, rounds: int) -> dict:
 
 
 def measure(args: argparse.Namespace) -> dict:
-    """The figures of each shape."""
+    """Measure each shape."""
     import torch
 
     torch.set_num_threads(args.threads)
@@ -213,7 +214,7 @@ def measure(args: argparse.Namespace) -> dict:
 
 
 def report(results: dict) -> str:
-    """Everything measured, as Markdown."""
+    """Return all measurements as Markdown."""
     parts = [
         "Weights without embeddings; peak memory is that of weights and of the tensors of the largest workload. Each "
         "workload, texts x tokens: speed-up over the dense model, that which floating point operations promise, and "

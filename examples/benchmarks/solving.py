@@ -1,10 +1,10 @@
-"""Cost of solving a problem: greedy search, five beams, and twenty with re-ranking, one at a time and in batches, by
-the published solver and by one whose encoder has a teacher's size.
+"""Cost of solving a problem: greedy search, 5 beams, and 20 beams with re-ranking, one at a time and in batches, for
+the published solver and for a solver with an encoder of a teacher's size.
 
-All of them solve the same test problems of Math23k in the same run; rounds take turns, so that what else the machine
-does falls on all alike. Figures are CPU seconds of the process, of problem text to answer, with the share of
-re-ranking measured apart. The large encoder is BERT-base's, of random weights: its states are thrown away for those of
-the published one, so that both searches are the same. A teacher's decoder is wider, too, which is not counted.
+All solve the same Math23k test problems in one run; rounds alternate, so that other load on the machine affects all
+alike. Figures are CPU seconds from problem text to answer; re-ranking is also measured alone. The large encoder is
+a BERT-base with random weights; its hidden states are replaced by the published encoder's, so that both searches
+are the same. The wider decoder of a real teacher is not counted.
 
     python examples/benchmarks/solving.py [--problems 64] [--rounds 2] [--batch-sizes 1 32] [--quick] [--write]
 """
@@ -49,7 +49,7 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
 
 
 class LargeEncoder(nn.Module):
-    """Costs what an encoder of these sizes does, and gives the states that another one gave for the same batch."""
+    """Encoder that runs at the given sizes but returns the hidden states of a different encoder."""
 
     def __init__(self, encoder, sizes: dict[str, int]) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ class LargeEncoder(nn.Module):
 
 
 def with_large_encoder(solver, texts: Sequence[str], batch_sizes: Sequence[int], sizes: dict[str, int]):
-    """A pipeline that solves these texts as another one does, and encodes them at the cost of these sizes."""
+    """Return a pipeline with the results of `solver` and the encoding cost of the given sizes."""
     large = copy.copy(solver)
     large.model = copy.deepcopy(solver.model)
     large.model.encoder = LargeEncoder(large.model.encoder, sizes)
@@ -79,7 +79,7 @@ def with_large_encoder(solver, texts: Sequence[str], batch_sizes: Sequence[int],
 
 
 class TimedReranker(PlausibilityReranker):
-    """Takes the time that re-ranking alone needs."""
+    """Re-ranker that measures its own time."""
 
     clock = Clock()
 
@@ -89,7 +89,7 @@ class TimedReranker(PlausibilityReranker):
 
 
 def measure(solver, reranker, texts: Sequence[str], batch_sizes: Sequence[int], rounds: int, large=LARGE) -> dict:
-    """CPU seconds of a problem by way, batch size and encoder, of each the best round; those of re-ranking alone."""
+    """Measure CPU seconds per problem by search, batch size and encoder (the fastest round), and of re-ranking."""
     seconds: dict[tuple[str, int, str], float] = {}
     ways = {name: options | ({"rerank": reranker} if "rerank" in options else {}) for name, options in WAYS.items()}
     for options in ways.values():
@@ -109,7 +109,7 @@ def measure(solver, reranker, texts: Sequence[str], batch_sizes: Sequence[int], 
 
 
 def report(figures: dict, batch_sizes: Sequence[int]) -> str:
-    """A table of milliseconds and problems a CPU second, with the ratios to five beams and to the large encoder."""
+    """Return a table of milliseconds and problems per CPU second, relative to 5 beams and to the large encoder."""
     rows = []
     for size in batch_sizes:
         base = figures["seconds"][BASE, size, "own"]

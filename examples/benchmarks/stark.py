@@ -1,10 +1,10 @@
-"""Cost of STARK's stages: scoring against an epoch of distillation, sliced against masked teachers.
+"""Cost of STARK's stages: scoring compared with an epoch of distillation, and sliced with masked teachers.
 
-Classifiers of random weights, a teacher in MiniLM's shape (6 x 384) and a student of its first two layers; which heads
-and neurons go does not change the time. An epoch of distillation without cache is a pass of the teacher and a training
-step of the student on each row; scores are measured on a tenth of the rows. All figures are of one run of one process,
-calls in turns, CPU seconds, the least of the rounds. The search is StarkTrainer's own: trial student, scores and a
-student for each sparsity, with the teachers' outputs cached and without.
+The teacher is a classifier with MiniLM's shape (6 x 384) and random weights, the student has its first two layers;
+the choice of heads and neurons does not change the time. An epoch of distillation without cache is a pass of the
+teacher and a training step of the student on each row; scores are measured on a tenth of the rows. All figures are
+CPU seconds from one process with alternating calls, the minimum over the rounds. The search is StarkTrainer's own:
+trial student, scores and a student for each sparsity, with the teachers' outputs cached and without.
 
     python examples/benchmarks/stark.py [--rows 32] [--tokens 64] [--rounds 3] [--epochs 5] [--bf16] [--quick]
         [--write]
@@ -21,7 +21,7 @@ from pruning import QUICK, SEED, SHAPES, least, new_batch, new_classifier
 
 
 SCORED = 0.1
-# Of the data that the search trains on.
+# Numbers of rows in the search.
 BATCHES = 4
 SPARSITIES = (0.1, 0.3, 0.5, 0.7, 0.9)
 
@@ -40,7 +40,7 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
 
 
 def measure(args: argparse.Namespace) -> dict:
-    """CPU seconds of one batch, by what is done with it, and floating point operations of the teachers."""
+    """Measure CPU seconds of each operation on one batch, and floating point operations of the teachers."""
     import torch
 
     from hf_mwp.losses import LogitDistillationLoss
@@ -102,7 +102,7 @@ def measure(args: argparse.Namespace) -> dict:
 
 
 def measure_search(args: argparse.Namespace) -> dict:
-    """CPU seconds of searches: of the trial student alone and of all sparsities, with caches and without."""
+    """Measure CPU seconds of the trial student and of all sparsities, with and without caches."""
     from transformers import PrinterCallback, default_data_collator
 
     from hf_mwp import StarkConfig, StarkTrainer
@@ -138,7 +138,7 @@ def measure_search(args: argparse.Namespace) -> dict:
 
             def note(trainer, sparsity, begun=begun, cached=cached):
                 trainer.remove_callback(PrinterCallback)
-                # The first sparse teacher comes after trial student and scores.
+                # The first sparse teacher is created after trial student and scores.
                 if sparsity:
                     seconds["trial student"].setdefault(cached, time.process_time() - begun)
 
@@ -165,7 +165,7 @@ def promised_by_caches(found: dict, search: dict) -> dict[str, float]:
 
 
 def report(found: dict, search: dict) -> str:
-    """Everything measured, as Markdown."""
+    """Return all measurements as Markdown."""
     seconds, flops, (rows, tokens) = found["seconds"], found["flops"], found["workload"]
     step = seconds["student step"]
     epoch = seconds["dense"] + step

@@ -9,24 +9,24 @@ from .report_error import ReportError, check_fields
 
 @dataclass(frozen=True)
 class Arm:
-    """A row of a table: its changes of the recipe, and the paper's figures."""
+    """A row of a table: its changes to the recipe, and the paper's figures."""
 
     name: str  # in the file and for `--arms`
     title: str = ""  # first cell of the row; the name by default
-    changes: Mapping[str, Any] = field(default_factory=dict)  # of the recipe, as [`Recipe`] takes them
-    budgets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # further changes under a budget
+    changes: Mapping[str, Any] = field(default_factory=dict)  # to the recipe, see [`Recipe`]
+    budgets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # further changes, by budget
     paper: Mapping[str, float] = field(default_factory=dict)  # the paper's figures by column, in the column's unit
     shape: Mapping[str, Any] | None = None  # encoder whose parameters and operations are measured: [`measure_shape`]
-    weights: str | None = None  # variable that names pretrained weights; the arm is skipped if they are unavailable
+    weights: str | None = None  # variable with pretrained weights; the arm is skipped if they are unavailable
     layers: int | None = None  # layers that the teacher needs; the arm is skipped if it has fewer
-    seeds: Mapping[str, int] = field(default_factory=dict)  # under a budget, how many of the table's seeds are run
+    seeds: Mapping[str, int] = field(default_factory=dict)  # number of the table's seeds to run, by budget
     compare_with: str | None = None  # arm to compare with, instead of the table's
-    missing: str | None = None  # why the arm cannot be run at all; the paper's figures are shown
+    missing: str | None = None  # why the arm cannot be run; only the paper's figures are shown
     note: str = ""  # for the reader
 
     @classmethod
     def from_dict(cls, name: str, content: Mapping[str, Any] | None, place: str) -> Self:
-        """Read an arm from its part of the file; `ReportError` names the mistake."""
+        """Read an arm from its mapping in the file. Raises `ReportError` for wrong fields."""
         place, content = f"{place}, arm {name!r}", {} if content is None else content
         check_fields(cls, content, place)
         for key in ("changes", "budgets", "paper", "seeds"):

@@ -11,11 +11,11 @@ class ArmRun:
     """Results of an arm with one seed."""
 
     seed: int
-    # done: all figures are there; skipped: something that it needs is unavailable; failed: a stage raised an error;
-    # waiting: neither asked for nor found.
+    # done: all figures exist; skipped: weights or data are unavailable; failed: a stage raised an error;
+    # waiting: neither selected nor found.
     state: str = "waiting"
     figures: dict[str, float] = field(default_factory=dict)  # by column, in the column's unit
-    counts: dict[str, int] = field(default_factory=dict)  # problems that a figure is a share of
+    counts: dict[str, int] = field(default_factory=dict)  # number of problems of a figure that is a share
     seconds: float = 0.0  # of all its stages, including those shared with other arms
     stages: list[dict[str, Any]] = field(default_factory=list)  # `stage`, `folder`, `fingerprint`, `seconds` of each
     teacher: str = ""  # description of the teacher; "; " between several
@@ -25,7 +25,7 @@ class ArmRun:
 
     @property
     def teachers(self) -> list[str]:
-        """Descriptions of the teachers; several where columns have their own."""
+        """Descriptions of the teachers, several if columns have different teachers."""
         return self.teacher.split("; ") if self.teacher else []
 
 
@@ -39,7 +39,7 @@ class ArmResult:
     note: str = ""
     runs: list[ArmRun] = field(default_factory=list)  # one for each seed
     x: float | None = None  # position in a sweep
-    compare_with: str = ""  # the arm that it is compared with
+    compare_with: str = ""  # arm to compare with
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:

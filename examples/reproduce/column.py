@@ -13,7 +13,7 @@ from .report_error import ReportError, check_fields, check_name
 # Factor from a figure in `metrics.json` to the unit, and decimals shown.
 UNITS = {"%": (100.0, 2), "M": (1e-6, 1), "B": (1e-9, 1), "h": (1 / 3600, 2), "": (1.0, 2)}
 MEASURES = ("parameters", "flops")
-# Fields that name the columns which a column is computed from.
+# Fields with the columns that a column is computed from.
 DERIVED = ("mean_of", "pooled_of", "share_of")
 SOURCES = ("figure", "measure", "share_of", "mean_of", "pooled_of")
 
@@ -22,32 +22,32 @@ SOURCES = ("figure", "measure", "share_of", "mean_of", "pooled_of")
 class Column:
     """
     A column of a table. Exactly one of `figure`, `measure`, `share_of`, `mean_of` and `pooled_of` is the source of its
-    figures. `${name}` in a stage or in keys is a variable of the recipe, so that each arm may read other stages, or
-    other figures of a stage.
+    figures. `${name}` in a stage or in keys is a variable of the recipe, so that arms can read different stages or
+    figures.
     """
 
     name: str  # in the file
     title: str  # heading
     unit: str = "%"  # or "M" (millions), "B" (billions), "h" (hours, of seconds), or empty
-    stage: str | None = None  # whose `metrics.json` holds the figure
+    stage: str | None = None  # stage with the figure in its `metrics.json`
     # Keys of the figure, such as "test/reports/all problems/answer_accuracy"; the first existing one of several.
     # "stage_seconds" is the time of the stage.
     figure: str | list[str] | None = None
     optional: bool = False  # arms without the figure leave the cell empty, and the column is not compared
     count: str | list[str] | None = None  # keys of the number of problems that the figure is a share of
-    outcomes: str | None = None  # keys of a text of 0 and 1, the outcome of each problem: the basis of intervals
-    examples: str | None = None  # keys of predictions and labels of each example, for a figure that is no share
+    outcomes: str | None = None  # keys of a string of 0 and 1, the outcome of each problem, for intervals
+    examples: str | None = None  # keys of predictions and labels of each example, for a figure that is not a share
     metric: str | None = None  # the [`~metrics.GLUE_FIGURES`] that is computed from them: "f1", "spearman", ...
     measure: str | None = None  # "parameters" or "flops" of the arm's shape
     share_of: Mapping[str, str] | None = None  # `{column: ..., arm: ...}`: percent of the figure of another arm
     mean_of: list[str] | None = None  # columns to average
     pooled_of: list[str] | None = None  # columns whose problems are pooled, such as those of all folds
     needs: str | None = None  # variable without which the column stays empty, such as a folder of data
-    changes: Mapping[str, Any] = field(default_factory=dict)  # of the recipe, such as another data set
+    changes: Mapping[str, Any] = field(default_factory=dict)  # to the recipe, such as a different dataset
 
     @classmethod
     def from_dict(cls, name: str, content: Mapping[str, Any], place: str) -> Self:
-        """Read a column from its part of the file; `ReportError` names the mistake."""
+        """Read a column from its mapping in the file. Raises `ReportError` for wrong fields."""
         place = f"{place}, column {name!r}"
         check_fields(cls, content, place)
         column = cls(name=name, **{"title": name, **content})
@@ -80,7 +80,7 @@ class Column:
     def read(self, metrics: Mapping[str, Any]) -> dict[str, Any]:
         """
         Read the figure, in the column's unit, and its count, outcomes and examples from a `metrics.json`; the keys are
-        fields of [`ArmRun`]. `ReportError` if one of them is missing, except for an optional figure.
+        fields of [`ArmRun`]. Raises `ReportError` if one of them is missing, except for an optional figure.
         """
         found: dict[str, Any] = {}
         try:
@@ -97,7 +97,7 @@ class Column:
         return found
 
     def show(self, value: float | None, deviation: float | None = None) -> str:
-        """Format a figure for the table; a dash for `None`."""
+        """Format a figure for the table; `None` is a dash."""
         if value is None:
             return "-"
         decimals = UNITS[self.unit][1]

@@ -1,4 +1,4 @@
-"""Joining results of one table that were measured on several machines: seeds, arms or columns."""
+"""Join results of one table from several machines: seeds, arms or columns."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -18,23 +18,23 @@ SHARED = {
     "columns": lambda result: [column["name"] for column in result.columns],
     "arms": lambda result: [arm.name for arm in result.arms],
 }
-STATES = ("done", "failed", "skipped", "waiting")  # the first state that one of the runs has is that of the joined run
+STATES = ("done", "failed", "skipped", "waiting")  # a joined run has the first of these states found in its runs
 
 
 def join_results(paths: Sequence[str | Path]) -> TableResult:
     """
-    Join the results of several files of one table and budget. Machines and changes of the recipe, such as `bf16`, may
-    differ; the joined results have those of each file.
+    Join the results of several files of one table and budget. Machines and changes to the recipe, such as `bf16`, may
+    differ; the joined results list them for each file.
 
     Raises:
-        ReportError: other tables, budgets, columns or arms, or two figures of an arm, a seed and a column.
+        ReportError: the files differ in table, budget, columns or arms, or both have a figure of an arm and seed.
     """
     found = {str(path): TableResult.load(path) for path in paths}
     (first_path, first), *others = found.items()
     for path, result in others:
         for name, of in SHARED.items():
             if of(result) != of(first):
-                raise ReportError(f"{path} has not the {name} of {first_path}; only results of one table are joined.")
+                raise ReportError(f"{path} and {first_path} differ in the {name}. Join results of one table only.")
     results = list(found.values())
     parts = [part for result in results for part in result.parts or [_part(result)]]
     columns = [_column(each) for each in zip(*(result.columns for result in results), strict=True)]
@@ -56,14 +56,14 @@ def join_results(paths: Sequence[str | Path]) -> TableResult:
     )
     joined.derive()
     for column in columns:
-        # A column may be computed from columns of several files.
+        # A column may be computed from columns in several files.
         if any(arm.values(column["name"]) for arm in joined.arms):
             column.pop("missing", None)
     return joined
 
 
 def _part(result: TableResult) -> dict[str, Any]:
-    """Return what was measured in one file, and how."""
+    """Return the measured seeds, arms and columns of one file, with changes and environment."""
     measured = [
         column["title"]
         for column in result.columns
@@ -80,7 +80,7 @@ def _part(result: TableResult) -> dict[str, Any]:
 
 
 def _column(columns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Join a column, which is missing only if all files miss it."""
+    """Join a column, which is only missing if it is missing in all files."""
     column = {name: value for each in columns for name, value in each.items()}
     if not all("missing" in each for each in columns):
         column.pop("missing", None)
@@ -88,7 +88,7 @@ def _column(columns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _arm(arms: Mapping[str, ArmResult], derived: set[str]) -> ArmResult:
-    """Join an arm, with all seeds of all files."""
+    """Join an arm with all seeds from all files."""
     runs: dict[int, ArmRun] = {}
     sources: dict[tuple[int, str], str] = {}
     for path, arm in arms.items():

@@ -1,4 +1,4 @@
-"""Results as Markdown, with the paper's figures beside the measured ones."""
+"""Conversion of results to Markdown, with the paper's figures beside the measured ones."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -64,8 +64,8 @@ def _grid(result: TableResult) -> list[str]:
 
 
 def _differences(result: TableResult) -> list[str]:
-    """Return a line for each column of each arm that is compared with another arm."""
-    # Folds that are pooled are compared as a whole.
+    """Return a line for each column of each arm that is compared with a different arm."""
+    # Pooled folds are compared as a whole.
     parts = {each["name"] for each in result.columns if "part_of" in each}
     columns = [each for each in result.shown_columns if not each.optional and each.name not in parts]
     by_name, lines = {arm.name: arm for arm in result.arms}, []

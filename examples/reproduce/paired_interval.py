@@ -1,4 +1,4 @@
-"""Confidence intervals of the difference of two arms."""
+"""Confidence intervals for the difference of two arms."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,9 +18,8 @@ RESAMPLES = 2_000
 @dataclass(frozen=True)
 class PairedInterval:
     """
-    The difference of two arms and its 95 % interval, in the column's unit: percentiles of a bootstrap over pairs of
-    examples or problems, for which the figures of both arms are computed from the same drawn rows; over pairs of seeds
-    if the outcomes of single rows are not known.
+    The difference of two arms and its 95 % interval, in the column's unit: percentiles of a bootstrap over examples or
+    problems, with the same rows drawn for both arms, or over seeds if the outcomes of single rows are unknown.
     """
 
     mean: float  # of the differences
@@ -36,8 +35,8 @@ class PairedInterval:
 
 def paired_interval(arm: ArmResult, other: ArmResult, column: Column) -> PairedInterval | None:
     """
-    Subtract another arm's figures from an arm's, paired by example or problem (the mean over seeds that both have) or
-    else by seed; `None` with fewer than two pairs.
+    Subtract a baseline arm's figures from an arm's, paired by example or problem (mean over common seeds), or else by
+    seed. Returns `None` for fewer than two pairs.
     """
     theirs = {run.seed: run for run in other.runs if column.name in run.figures}
     pairs = [(run, theirs[run.seed]) for run in arm.runs if column.name in run.figures and run.seed in theirs]
@@ -69,13 +68,13 @@ def _rows(run: ArmRun, column: Column) -> tuple[str, str, str, str]:
 
 @lru_cache(maxsize=1000)
 def _drawn(metric: str, predictions: str, labels: str) -> np.ndarray:
-    """Return a figure of all rows, then of each draw of them. All arms have the same draws, so the cache is shared."""
+    """Return a figure for all rows, then for each bootstrap draw. All arms have the same draws and share the cache."""
     found, true = (np.array(numbers.split(), dtype=float) for numbers in (predictions, labels))
     return _draw(len(true), lambda chosen: GLUE_FIGURES[metric](found[chosen], true[chosen]))
 
 
 def _draw(count: int, figure: Callable[[np.ndarray], float]) -> np.ndarray:
-    # A fixed seed: the same results give the same text.
+    # With a fixed seed, the same results give the same text.
     random = np.random.default_rng(0)
     draws = (rows for _ in range(RESAMPLES // 500) for rows in random.integers(count, size=(500, count)))
     return np.array([figure(np.arange(count)), *map(figure, draws)])

@@ -1,4 +1,4 @@
-"""Pictures of results."""
+"""Plots of results."""
 
 import textwrap
 from pathlib import Path
@@ -14,9 +14,9 @@ MEASURED, PAPER = "#4c78a8", "#e45756"
 
 def draw_table(result: TableResult, path: str | Path) -> bool:
     """
-    Draw the columns in percent to a PNG file, with the standard deviation of the seeds and the paper's figures: for a
-    sweep a line for each column, otherwise a panel for each column with a bar for each arm. Return `False` if there is
-    nothing to draw.
+    Draw the columns in percent to a PNG file, with the standard deviation of the seeds and the paper's figures: a line
+    per column for a sweep, otherwise a panel per column with a bar per arm. Returns `False` if there is nothing to
+    draw.
     """
     columns = [
         column
@@ -31,7 +31,7 @@ def draw_table(result: TableResult, path: str | Path) -> bool:
     (_draw_lines if result.x else _draw_bars)(figure, result, columns)
     quick = " (quick: only to see it run)" if result.budget == "quick" else ""
     figure.suptitle(f"{result.title}, budget {result.budget}{quick}", fontsize="medium")
-    # Without the version of the library in the file, the same results give the same picture.
+    # Leave out the library version, so that the same results give the same file.
     figure.savefig(path, dpi=120, metadata={"Software": None})
     return True
 

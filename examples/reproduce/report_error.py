@@ -8,7 +8,7 @@ from hf_mwp.recipes.recipe_file import unknown_name
 
 
 class ReportError(ValueError):
-    """A table that cannot be run as it is written, or a file without results; the message names file and place."""
+    """Error in a table's file or in a results file; the message has the file and the place in it."""
 
 
 def check_name(name: object, known: Iterable[object], kind: str, place: str) -> None:

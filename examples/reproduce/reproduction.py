@@ -1,4 +1,4 @@
-"""Running the arms of a table."""
+"""Runs the arms of a table."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,10 +33,10 @@ class Reproduction:
         output_dir (`str` or `Path`): Folder of the stages.
         budget (`str`, *optional*): Budget of the recipe; its own by default.
         seeds (`Sequence[int]`, *optional*): Seeds of each arm; those of the table by default, or the recipe's.
-        arms (`Sequence[str]`, *optional*): Arms to run, all by default; of the others, existing results are read.
-        changes (`Mapping[str, Any]`, *optional*): Changes of the recipe, see [`Recipe`]; the table's arms win.
+        arms (`Sequence[str]`, *optional*): Arms to run, all by default; existing results of the other arms are read.
+        changes (`Mapping[str, Any]`, *optional*): Changes to the recipe, see [`Recipe`]; the arms' changes win.
         environment (`Mapping[str, Any]`, *optional*): Versions and machine, for the results.
-        launch (`str`, *optional*): Program that starts the stages which train.
+        launch (`str`, *optional*): Program that launches training stages, such as `torchrun`.
 
     Raises:
         ReportError, RecipeError: unknown arms, budgets, variables or stages.
@@ -83,7 +83,7 @@ class Reproduction:
 
     @cached_property
     def recipes(self) -> dict[tuple[str, int], Recipe]:
-        """The recipe of each arm with each seed, in the order of the runs, without changes of columns."""
+        """Recipes by arm and seed, in the order of the runs, without the columns' changes."""
         arms = self.table.arms.values()
         return {
             (arm.name, seed): self._recipe(arm, seed)
@@ -108,7 +108,7 @@ class Reproduction:
         return self._obstacles[key]
 
     def check(self) -> None:
-        """Check each stage of the arms to run once; `UsageError` names the arm of a wrong one."""
+        """Check each stage of the selected arms once. Raises `UsageError` with the arm for a wrong stage."""
         seen = set()
         for arm, seed in self.recipes:
             if arm not in self.chosen or self.obstacle(self.table.arms[arm], seed) is not None:
@@ -131,7 +131,7 @@ class Reproduction:
         Run the stages that are not completed yet.
 
         Args:
-            commands (`Mapping[str, Callable]`): By name, functions that take the arguments of a command.
+            commands (`Mapping[str, Callable]`): Functions that run a command with its arguments, by command name.
             tell (`Callable`, *optional*): Called with a line of text before each stage and after each arm.
             save (`Callable`, *optional*): Called after each arm, with the results so far.
         """
@@ -157,7 +157,7 @@ class Reproduction:
         return self.table.make_recipe(arm, self.output_dir, self.budget, self.changes, seed, self.launch, column)
 
     def _recipe_of(self, column: Column, arm: str, seed: int) -> Recipe:
-        """Return the recipe of a column's figure; columns of equal changes share one."""
+        """Return the recipe of a column's figure; columns with equal changes share a recipe."""
         if not column.changes:
             return self.recipes[arm, seed]
         key = arm, seed, repr(column.changes)
@@ -231,14 +231,14 @@ class Reproduction:
             raise ReportError(self._failed[stage.fingerprint]) from error
 
     def _measure(self, arm: Arm, run: ArmRun) -> None:
-        """Fill in the columns that need the arm's shape alone."""
+        """Fill in the columns that only need the arm's shape."""
         columns = [column for column in self.table.columns.values() if column.measure is not None]
         if arm.shape is not None and columns:
             measured = measure_shape(arm.shape)
             run.figures |= {each.name: UNITS[each.unit][0] * measured[each.measure] for each in columns}
 
     def _read(self, arm: Arm, seed: int) -> ArmRun:
-        """Return the run of an arm whose stages are done; a waiting one if they are not."""
+        """Return the run of an arm; its state is `waiting` if its stages are not completed."""
         run = ArmRun(seed)
         if not all(stage.is_done for stage in self.stages(arm.name, seed)) or self.obstacle(arm, seed) is not None:
             self._measure(arm, run)
@@ -326,7 +326,7 @@ class Reproduction:
             raise ReportError(f"arm {arm.name!r}: the variable {self.table.x!r} is no number: {value!r}.") from None
 
     def _data_sets(self) -> list[str]:
-        """Return the names of the data sets or tasks of the columns."""
+        """Return the names of the datasets or tasks of the columns."""
         arm = next(iter(self.table.arms))
         variables = [self._recipe_of(column, arm, self.seeds[0]).variables for column in self._measured]
         names = [each.get("dataset") or each.get("task") for each in variables or [self.variables]]

@@ -1,4 +1,4 @@
-"""A table of a paper as a grid of changes of a recipe."""
+"""A table of a paper as a grid of changes to a recipe."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,17 +23,17 @@ class Table:
     A table of a paper, read from a YAML file:
 
     ```yaml
-    table: The encoder cut to its first layers
+    table: First layers of the encoder
     paper: Table 4 of Ming et al. (AAAI 2025)
     about: one line for the list of tables
     note: what differs from the paper
     recipe: ../compact_math23k.yaml            # relative to this file
-    teacher_stage: teacher                     # the stage whose encoder is named as the teacher, if there is one
-    x: layers                                  # of a sweep, the variable on the x axis of the picture
-    compare_with: "1"                          # the arm that the others are compared with, with intervals
-    seeds: {cpu: [42, 1, 2]}                   # under a budget; otherwise the recipe's seed
-    variables: {layers: 12}                    # in addition to those of the recipe
-    stages: {}                                 # in addition to those of the recipe
+    teacher_stage: teacher                     # optional: the stage of the teacher, for its description
+    x: layers                                  # for a sweep: the variable on the x axis of the picture
+    compare_with: "1"                          # the arm to compare the others with, with intervals
+    seeds: {cpu: [42, 1, 2]}                   # by budget; the recipe's seed by default
+    variables: {layers: 12}                    # added to the recipe's variables
+    stages: {}                                 # added to the recipe's stages
     changes: {teacher.encoder_layers: "${layers}"}
     budgets: {quick: {teacher: {max_steps: 5}}}
     columns:
@@ -43,7 +43,7 @@ class Table:
     ```
 
     The recipe of an arm is the recipe with its budget, then changed by the table, the table's budget, the caller, the
-    column (eight columns may be eight data sets), the arm, and the arm's budget; the last one wins. Equal stages are
+    column (such as its dataset), the arm, and the arm's budget; the last one wins. Equal stages are
     run once.
 
     Args:
@@ -74,23 +74,23 @@ class Table:
         compare_with = content.get("compare_with")
         self.compare_with = None if compare_with is None else str(compare_with)
         self.stage_names = [*(recipe.get("stages") or {}), *(content.get("stages") or {})]
-        # Name of the recipe's file, and of the folder of its stages.
+        # Name of the recipe's file and of its output folder.
         self.recipe_name = Path(content.get("recipe", name)).stem
         self._check_names()
 
     @classmethod
     def from_file(cls, path: str | Path, recipe: str | Path | None = None) -> Self:
-        """Read a table and its recipe, or another `recipe` in place of that."""
+        """Read a table and its recipe, or use `recipe` instead."""
         path = Path(path)
         content = read_yaml(path)
         if not isinstance(content, Mapping) or not isinstance(content.get("recipe"), str):
-            raise ReportError(f"{path} names no `recipe`, so it is no table.")
+            raise ReportError(f"{path} is not a table: it has no `recipe`.")
         if recipe is not None:
             content = {**content, "recipe": str(Path(recipe).resolve())}
         return cls(path.stem.replace("_", "-"), content, read_recipe(path.parent / content["recipe"]), str(path))
 
     def seeds(self, budget: str) -> list[int]:
-        """Return the table's own seeds under a budget; empty if it has none."""
+        """Return the table's seeds for a budget; the list is empty if it has none."""
         return list((self.content.get("seeds") or {}).get(budget) or ())
 
     def make_recipe(
@@ -104,7 +104,7 @@ class Table:
         column: Column | None = None,
     ) -> Recipe:
         """
-        Return the recipe of an arm under a budget (by default the recipe's own), with `changes` and `launch` as in
+        Return the recipe of an arm for a budget (by default the recipe's own), with `changes` and `launch` as in
         [`Recipe`], a value of the variable `seed`, and the changes of a column. The arm's own changes win.
         """
         budget = budget or self.recipe.get("budget")

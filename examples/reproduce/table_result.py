@@ -33,9 +33,9 @@ class TableResult:
     # `mean_of`, `pooled_of`, `share_of`: the columns that it is computed from.
     columns: list[dict[str, Any]]
     arms: list[ArmResult]  # the rows
-    data: str = ""  # data set and its size
-    x: str = ""  # the variable of a sweep; empty if the table is none
-    compare_with: str = ""  # the arm that the others are compared with; empty if there is none
+    data: str = ""  # dataset and its size
+    x: str = ""  # variable of a sweep, or empty
+    compare_with: str = ""  # arm to compare the others with, or empty
     changes: dict[str, Any] = field(default_factory=dict)  # from the command line
     environment: dict[str, Any] = field(default_factory=dict)  # versions of libraries, machine, revision, time
     # Parts of joined results: `seeds`, `arms` and `columns` that have figures, `changes` and `environment` of each.
@@ -43,7 +43,7 @@ class TableResult:
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read a file of [`save`](TableResult.save); `ReportError` if it is none."""
+        """Read a file written by [`save`](TableResult.save). Raises `ReportError` for other files."""
         try:
             content = json.loads(Path(path).read_text(encoding="utf-8"))
             if content.pop("version") != VERSION:
@@ -55,7 +55,7 @@ class TableResult:
         except ReportError:
             raise
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-            raise ReportError(f"{path} holds no results of a table: {error!r}") from error
+            raise ReportError(f"{path} has no table results: {error!r}") from error
 
     def save(self, path: str | Path) -> None:
         """Write the results as JSON, atomically."""
@@ -64,7 +64,7 @@ class TableResult:
         write_whole(path, json.dumps(content, indent=2, ensure_ascii=False, default=str) + "\n")
 
     def derive(self) -> None:
-        """Compute the columns that are made of others, in each run that has these."""
+        """Compute the columns derived from other columns, in each run that has these."""
         figures = {arm.name: {run.seed: run.figures for run in arm.runs} for arm in self.arms}
         runs = [run for arm in self.arms for run in arm.runs]
         for column in self.columns:
@@ -83,17 +83,17 @@ class TableResult:
 
     @property
     def caution(self) -> str:
-        """Warning about the budget, for Markdown, JSON, picture and terminal; empty if there is none."""
+        """Warning about the budget, or an empty string."""
         return caution(self.budget)
 
     @property
     def file_name(self) -> str:
-        """Name of the files of a report without their endings."""
+        """File name of the results, without extension."""
         return f"{self.table}-{self.budget}"
 
     @property
     def shown_columns(self) -> list[Column]:
-        """The columns that are not missing, in order, with the fields that showing them needs."""
+        """Columns that are not missing, in order, with the fields needed to show them."""
         return [
             Column(each["name"], each["title"], each["unit"], metric=each.get("metric"), optional="optional" in each)
             for each in self.columns
@@ -118,7 +118,7 @@ class TableResult:
 
 
 def _pool(name: str, parts: list[str], run: ArmRun) -> None:
-    """Compute the share of the problems of all parts together."""
+    """Compute the share over the problems of all pooled columns."""
     if all(run.counts.get(each) and each in run.figures for each in parts):
         run.counts[name] = sum(run.counts[each] for each in parts)
         run.figures[name] = round(sum(run.figures[each] * run.counts[each] for each in parts) / run.counts[name], 4)

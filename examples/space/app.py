@@ -14,7 +14,7 @@ from typing import Any
 
 HERE = Path(__file__).parent
 for wheel in HERE.glob("hf_mwp-*.whl"):
-    # Installed by pip, the package would bring PyTorch along.
+    # pip would also install PyTorch.
     zipfile.ZipFile(wheel).extractall(HERE / ".packages")
     sys.path.insert(0, str(HERE / ".packages"))
 
@@ -23,7 +23,7 @@ from hf_mwp.runtime import RuntimeSolver, load_solver  # noqa: E402
 
 
 SIGNS = {"*": "×", "/": "÷", "-": "−"}
-LEVEL, LEAF = 52, 56  # height of a level and least width of a leaf of a tree, in pixels
+LEVEL, LEAF = 52, 56  # height of a level and minimum width of a leaf, in pixels
 STYLE = """
 <style>
 .mwp mark { background: #fff1c2; color: #1c2330; border-radius: 4px; padding: 0 3px; }
@@ -37,7 +37,7 @@ STYLE = """
 
 
 def find_solver() -> RuntimeSolver:
-    """Load the solver that the variable `SOLVER` names, a folder or a repository of the Hub, or the folder beside."""
+    """Load the solver from the folder or Hub repository in `SOLVER`, by default from the folder `solver`."""
     name = os.environ.get("SOLVER", str(HERE / "solver"))
     if not Path(name).is_dir() and name.count("/") == 1:
         from huggingface_hub import snapshot_download
@@ -47,13 +47,13 @@ def find_solver() -> RuntimeSolver:
 
 
 def show(solver: RuntimeSolver, text: str) -> str:
-    """Return the answers to problems, one a line, as HTML; whatever a problem holds is text."""
+    """Return the answers to problems, one per line, as HTML, with the problems' text escaped."""
     if len(text.encode()) > MAX_BYTES:
         return f'{STYLE}<div class="mwp"><p class="error">That is too much text.</p></div>'
     lines = [line for line in text.splitlines() if line.strip()] or [""]
     blocks = [_problem(solver, line) for line in lines[:MAX_PROBLEMS]]
     if len(lines) > MAX_PROBLEMS:
-        blocks.append(f"<p>{len(lines) - MAX_PROBLEMS} more problems were left out: use hf-mwp solve --file.</p>")
+        blocks.append(f"<p>{len(lines) - MAX_PROBLEMS} more problems were skipped. Use hf-mwp solve --file.</p>")
     return f'{STYLE}<div class="mwp">{"".join(blocks)}</div>'
 
 
@@ -87,7 +87,7 @@ def _certainty(answer: dict[str, Any]) -> str:
 
 
 def tree(prefix: list[str], numbers: list[str]) -> str:
-    """Return an expression tree as SVG, from its prefix order over the numbers of the text."""
+    """Return an expression tree, given in prefix order with the numbers of the text, as SVG."""
     tokens, drawn, edges, leaves = iter(prefix), [], [], 0
     labels = [numbers[int(token[1:])] if token[0] == "N" else SIGNS.get(token, token) for token in prefix]
     width = max(LEAF, 18 + 10 * max(map(len, labels)))
@@ -141,7 +141,7 @@ def make_app(solver: RuntimeSolver) -> Any:
 def main() -> None:
     import gradio as gr
 
-    # Fonts of the default theme would be fetched from elsewhere.
+    # The default theme loads fonts from other hosts.
     theme = gr.themes.Base(font=["system-ui", "sans-serif"], font_mono=["monospace"])
     make_app(find_solver()).launch(theme=theme)
 

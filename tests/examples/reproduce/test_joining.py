@@ -105,10 +105,10 @@ def test_two_figures_of_the_same_are_refused(measure):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"table": "compact-table8"}, "the table of"),
-        ({"budget": "quick"}, "the budget of"),
-        ({"columns": []}, "the columns of"),
-        ({"arms": []}, "the arms of"),
+        ({"table": "compact-table8"}, "differ in the table"),
+        ({"budget": "quick"}, "differ in the budget"),
+        ({"columns": []}, "differ in the columns"),
+        ({"arms": []}, "differ in the arms"),
     ],
 )
 def test_other_tables_are_refused(measure, changes, message):

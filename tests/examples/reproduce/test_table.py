@@ -102,7 +102,7 @@ def test_the_recipe_of_a_table_may_have_a_base(tmp_path):
 def test_a_file_without_a_recipe_is_no_table(tmp_path):
     path = tmp_path / "x.yaml"
     path.write_text("stages: {}\n")
-    with pytest.raises(ReportError, match="names no `recipe`"):
+    with pytest.raises(ReportError, match="it has no `recipe`"):
         Table.from_file(path)
     with pytest.raises(UsageError, match="There is no file"):
         Table.from_file(tmp_path / "y.yaml")
