@@ -27,7 +27,7 @@ def join_results(paths: Sequence[str | Path]) -> TableResult:
     differ; the joined results list them for each file.
 
     Raises:
-        ReportError: the files differ in table, budget, columns or arms, or both have a figure of an arm and seed.
+        ReportError: the files differ in table, budget, columns or arms, or in the figure of an arm and seed.
     """
     found = {str(path): TableResult.load(path) for path in paths}
     (first_path, first), *others = found.items()
