@@ -125,7 +125,12 @@ def test_results_of_a_run_come_back_as_they_were(tmp_path):
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [("{", "has no table results"), ("[]", "has no table results"), ("{}", "has no table results"), (None, "There is no file")],
+    [
+        ("{", "has no table results"),
+        ("[]", "has no table results"),
+        ("{}", "has no table results"),
+        (None, "There is no file"),
+    ],
 )
 def test_other_files_are_no_results(tmp_path, content, message):
     path = tmp_path / "r.json"
