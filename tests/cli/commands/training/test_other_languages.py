@@ -33,7 +33,7 @@ def test_a_solver_of_another_language_is_refused(command, option, solver_folder,
     argv = [command, option, str(solver_folder), "--dataset", str(english), "--output_dir", str(folder)]
     assert main(argv if command == "heads" else [*argv, "--use_cpu", "--max_steps=1"]) == 1
     error = capsys.readouterr().err
-    assert all(part in error for part in (str(solver_folder), "Chinese", str(english), "English"))
+    assert "in Chinese" in error and "in English" in error
     assert not folder.exists()
 
 
