@@ -1,4 +1,4 @@
-"""Distillation losses: one per file, tensors in, scalar out."""
+"""Distillation losses. Each takes tensors of student and teacher and returns a scalar."""
 
 from .attention_mse_loss import AttentionMSELoss
 from .cka_loss import CKALoss

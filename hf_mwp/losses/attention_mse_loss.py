@@ -1,4 +1,4 @@
-"""Distillation of attention matrices."""
+"""Loss on attention matrices."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from .state_loss import count_token_pairs, valid_tokens
 
 class AttentionMSELoss(nn.Module):
     r"""
-    Purpose: draws the student's attention matrices towards the teacher's: squared difference over the pairs of a
-    valid query and a valid key, summed over them and over heads, divided by the number of such pairs and heads;
-    computed in fp32.
+    Squared difference between the attention matrices of student and teacher, averaged over heads and over the pairs of
+    a valid query and a valid key. Computed in fp32.
 
     Args:
         heads (`str`, *optional*, defaults to `"each"`):
-            `"each"`: head by head (TextBrewer's `attention_mse`); both models have the same number. `"sum"`: the sums
-            over heads are compared (`attention_mse_sum`); for the same number of heads too, since a sum grows with
-            them. `"mean"`: the means over heads are compared, for any numbers of heads.
+            `"each"` compares head by head (`attention_mse` in TextBrewer) and `"sum"` the sums over heads
+            (`attention_mse_sum`). Both need the same number of heads in student and teacher. `"mean"` compares the
+            means over heads, for any numbers of heads.
 
     References:
         - TextBrewer: https://huggingface.co/papers/2002.12620 (`attention_mse`, `attention_mse_sum`)
@@ -27,18 +26,18 @@ class AttentionMSELoss(nn.Module):
           matrix"
 
     Requirements:
-        1. The models give attention matrices, which of the implementations in transformers only `"eager"` does. While
-           training they hold the dropout of attention, if there is any.
-        2. Layers are counted from 1: there is no attention in the embeddings.
+        1. The models return attention matrices, which in Transformers only the `"eager"` attention implementation
+           does. In training mode the matrices include attention dropout.
+        2. Layers are counted from 1, since embeddings have no attention.
 
     Inputs:
         - student_attention (`torch.Tensor`): `(batch, heads, tokens, tokens)`, probabilities.
-        - teacher_attention (`torch.Tensor`): the same, but for the number of heads; receives no gradient.
-        - mask (`torch.Tensor`, *optional*): `(batch, tokens)`, true or non-zero where a token counts; of
-          cross-attention `(batch, queries, keys)`.
+        - teacher_attention (`torch.Tensor`): the same shape except for the number of heads; receives no gradient.
+        - mask (`torch.Tensor`, *optional*): `(batch, tokens)`, true or non-zero for tokens that count;
+          `(batch, queries, keys)` for cross-attention.
 
     Relations:
-        - [`NSTLoss`] compares similarities of states, which are of the same shape, without any weights of attention.
+        - [`NSTLoss`] compares similarities of hidden states instead of attention weights.
 
     Example:
         >>> AttentionMSELoss()(student.attentions[0], teacher.attentions[3], mask=batch["attention_mask"])
@@ -53,17 +52,17 @@ class AttentionMSELoss(nn.Module):
         self.heads = heads
 
     def forward(self, student_attention: Tensor, teacher_attention: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Scalar fp32 loss; zero, with a zero gradient, if no token is valid."""
+        """Return the scalar fp32 loss. It is zero, with a zero gradient, if no token is valid."""
         shapes = [tuple(each.shape) for each in (student_attention, teacher_attention)]
         if any(len(shape) != 4 or not shape[1] for shape in shapes) or shapes[0][::2] != shapes[1][::2]:
             raise ValueError(
-                f"The attention of the student has the shape {shapes[0]}, the teacher's {shapes[1]}: (batch, heads, "
-                "tokens, tokens) of layers with heads that read the same tokens are needed."
+                "Expected attention matrices `(batch, heads, tokens, tokens)` for the same tokens, got the shapes "
+                f"{shapes[0]} from the student and {shapes[1]} from the teacher."
             )
         if self.heads != "mean" and shapes[0][1] != shapes[1][1]:
             raise ValueError(
-                f"The student's layer has {shapes[0][1]} heads, the teacher's {shapes[1][1]}: only their means can be "
-                'compared (`AttentionMSELoss(heads="mean")`, "attention_mean" in a config).'
+                f"The student's layer has {shapes[0][1]} heads, the teacher's {shapes[1][1]}. Compare the means over "
+                'heads: use `AttentionMSELoss(heads="mean")`, or "attention_mean" in a config.'
             )
         student, teacher = student_attention.float(), teacher_attention.detach().float()
         if self.heads != "each":
@@ -71,7 +70,7 @@ class AttentionMSELoss(nn.Module):
         difference = student - teacher
         if mask is None or mask.dim() < 3:
             mask = valid_tokens(mask, difference[:, 0])
-        # `where` and not a product: whatever stands at padded places, NaN included, must not reach the loss.
+        # `where` instead of a product: values at padding, NaN included, must not reach the loss.
         pairs = mask if mask.dim() == 3 else mask.unsqueeze(-1) & mask.unsqueeze(-2)
         difference = torch.where(pairs.unsqueeze(1), difference, 0.0)
         return difference.square().sum() / (self.count(mask).clamp(min=1) * difference.shape[1])

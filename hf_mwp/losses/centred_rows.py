@@ -1,4 +1,4 @@
-"""Hidden states as matrices of centred rows, and norms of their products."""
+"""Functions on hidden states as matrices of centred rows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from torch import Tensor
 
 
 MIN_ROWS = 3
-"""With two rows all centred states are multiples of one direction, and any two models look alike."""
+"""Minimum number of valid tokens. With two, all centred states have the same direction, so any two models look
+alike."""
 
 
 def count_rows(mask: Tensor) -> Tensor:
@@ -15,13 +16,13 @@ def count_rows(mask: Tensor) -> Tensor:
     Return the number of valid tokens.
 
     Raises:
-        ValueError: one or two. On an accelerator the number is checked by an assertion on the device, so that nothing
-            waits for it.
+        ValueError: if one or two tokens are valid. On an accelerator an assertion on the device checks this, without
+            waiting.
     """
     number = mask.sum()
     message = (
-        f"Hidden states are compared over at least {MIN_ROWS} valid tokens, and this batch has one or two. Use larger "
-        "batches, and leave out a short last one (`dataloader_drop_last=True`)."
+        f"Comparing hidden states needs at least {MIN_ROWS} valid tokens, but this batch has one or two. Use larger "
+        "batches and drop a short last batch (`dataloader_drop_last=True`)."
     )
     if number.device.type == "cpu":
         if 0 < number < MIN_ROWS:
@@ -33,13 +34,13 @@ def count_rows(mask: Tensor) -> Tensor:
 
 def centred_rows(ours: Tensor, theirs: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """
-    Return two states `(batch, tokens, width)`, zero at padding, as rows that are centred over the valid tokens, and
-    the number of these. Rows of padding stay zero. The states are changed in place.
+    Centre the states `(batch, tokens, width)` of student and teacher over the valid tokens, in place. Return both as
+    rows, and the number of valid tokens. Padding must be zero and stays zero.
     """
     number, valid = count_rows(mask), mask.flatten().unsqueeze(-1)
     rows = [states.flatten(0, 1) for states in (ours, theirs)]
     means = [each.sum(0, keepdim=True) / number.clamp(min=1) for each in rows]
-    # In place: copies of the states are most of what such a loss needs.
+    # In place, since copies of the states would take most of the memory.
     return *(
         each.addcmul_(valid.to(each.dtype), mean, value=-1) for each, mean in zip(rows, means, strict=True)
     ), number
@@ -47,8 +48,8 @@ def centred_rows(ours: Tensor, theirs: Tensor, mask: Tensor) -> tuple[Tensor, Te
 
 def squared_product_norm(first: Tensor, second: Tensor) -> Tensor:
     r"""
-    Return `||XᵀY||_F²` of two matrices of as many rows, `(rows, width)`: from the product of the features, or from the
-    two products of the rows where these are smaller.
+    Return `||XᵀY||_F²` of two matrices `(rows, width)` with the same number of rows. It is computed from the products
+    of features, or from the products of rows if there are fewer rows than features.
     """
     if first.shape[0] < min(first.shape[1], second.shape[1]):
         return ((first @ first.T) * (second @ second.T)).sum()
@@ -61,5 +62,5 @@ def safe_sqrt(value: Tensor) -> Tensor:
 
 
 def unit_norm(rows: Tensor) -> Tensor:
-    """Return a matrix divided by its Frobenius norm; zero stays zero."""
+    """Return a matrix divided by its Frobenius norm. A zero matrix stays zero."""
     return rows / (safe_sqrt(rows.square().sum()) + torch.finfo(rows.dtype).tiny)

@@ -1,4 +1,4 @@
-"""Distillation of hidden states of any width by centred kernel alignment."""
+"""Loss on hidden states of any width: centred kernel alignment."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from .product_loss import ProductLoss
 from .state_loss import without_autocast
 
 
-EPSILON = 1e-8  # as in the authors' program
+EPSILON = 1e-8  # as in the authors' implementation
 
 
 class CKAStatistics(NamedTuple):
     """
-    Sums over rows that determine the linear CKA of two states. They are additive: those of a large batch are the sums
-    of those of its parts, over accumulation steps and processes. In fp64.
+    Sums over tokens that determine the linear CKA between two models' states, in fp64. The sums of several batches,
+    from accumulation steps or processes, can be added.
     """
 
     rows: Tensor
@@ -31,12 +31,12 @@ class CKAStatistics(NamedTuple):
 
 class CKALoss(ProductLoss):
     r"""
-    Purpose: draws the geometry of the student's hidden states towards the teacher's, with neither a projection nor
-    equal widths: `1 - ||Σ_TS||_F / sqrt(||Σ_TT||_F ||Σ_SS||_F)`, where `Σ_XY` is the covariance of the states over the
-    valid tokens of the batch. This is one minus the square root of linear CKA. Orthogonal maps and isotropic scaling
-    of either side do not change it. Computed in fp32, or fp64 for fp64 states, under autocast, too.
+    One minus the square root of linear centred kernel alignment (CKA) between the hidden states of student and
+    teacher: `1 - ||Σ_TS||_F / sqrt(||Σ_TT||_F ||Σ_SS||_F)`, where `Σ_XY` is the covariance of the states over the
+    valid tokens of the batch. Widths may differ, and no projection is needed. Orthogonal maps and isotropic scaling of
+    either side do not change the loss. Computed in fp32 (fp64 for fp64 states), also under autocast.
 
-    The value depends on how many tokens it is computed over: unrelated states look alike if the tokens are few.
+    The loss depends on the number of tokens. With few tokens, unrelated states look alike:
 
     | tokens | 32 | 256 | 2,048 |
     | --- | ---: | ---: | ---: |
@@ -45,9 +45,9 @@ class CKALoss(ProductLoss):
     `unbiased=True` removes this bias; [`CKALoss.statistics`] lets a trainer compute the loss over several batches.
 
     Args:
-        squared (`bool`, *optional*, defaults to `False`): One minus linear CKA, without the root.
-        unbiased (`bool`, *optional*, defaults to `False`): CKA from the unbiased estimator HSIC₁, of at least four
-            tokens. Values below zero count as zero under the root.
+        squared (`bool`, *optional*, defaults to `False`): Return one minus linear CKA, without the square root.
+        unbiased (`bool`, *optional*, defaults to `False`): Compute CKA from the unbiased estimator HSIC₁, which needs
+            at least four tokens. Values below zero count as zero under the root.
 
     References:
         - Dasgupta and Cohn, Improving Language Model Distillation through Hidden State Matching (ICLR 2025):
@@ -56,14 +56,14 @@ class CKALoss(ProductLoss):
           https://huggingface.co/papers/1905.00414 (linear CKA)
         - Song et al., Feature Selection via Dependence Maximization (JMLR 2012), equation 4 (HSIC₁)
 
-    Requirements: At least three valid tokens in a batch; with two the loss is zero for all states.
+    Requirements: At least three valid tokens in a batch. With two, the loss would be zero for all states.
 
-    Inputs: As in [`HiddenMSELoss`], of any widths.
+    Inputs: As in [`HiddenMSELoss`]. Widths may differ.
 
     Relations:
-        - [`GramLoss`] and [`ProcrustesLoss`] are distances between the same centred matrices.
-        - [`NSTLoss`] compares products of tokens within each text, without centring.
-        - [`HiddenMSELoss`] needs equal widths, or a learned projection.
+        - [`GramLoss`] and [`ProcrustesLoss`] are distances between the same centred states.
+        - [`NSTLoss`] compares products of tokens within each text, uncentred.
+        - [`HiddenMSELoss`] needs the same width in both models, or a learned projection.
 
     Example:
         >>> CKALoss()(student_states[1], teacher_states[4], mask=batch["attention_mask"])
@@ -76,7 +76,7 @@ class CKALoss(ProductLoss):
         self.squared, self.unbiased, self.in_groups = squared, unbiased, not unbiased
 
     def product(self, first: Tensor, second: Tensor, number: Tensor) -> Tensor:
-        """See [`ProductLoss.product`]; if `unbiased`, HSIC₁ of linear kernels, without a matrix of pairs of rows."""
+        """Return the squared norm of the product, or HSIC₁ of linear kernels if `unbiased`."""
         product = super().product(first, second, number)
         if not self.unbiased:
             return product
@@ -88,25 +88,26 @@ class CKALoss(ProductLoss):
 
     def statistics(self, student_hidden: Tensor, teacher_hidden: Tensor, mask: Tensor | None = None) -> CKAStatistics:
         """
-        Return the sums from which [`CKALoss.from_statistics`] computes the loss. Sums of several batches can be added.
+        Return the sums from which [`CKALoss.from_statistics`] computes the loss. The sums of several batches can be
+        added.
 
         Raises:
-            ValueError: `unbiased=True`, whose products are no sums over rows.
+            ValueError: if `unbiased=True`, since HSIC₁ is not determined by sums over tokens.
         """
         if self.unbiased:
-            raise ValueError("Unbiased CKA cannot be pooled over batches: set `unbiased=False`.")
+            raise ValueError("Unbiased CKA cannot be computed over several batches. Set `unbiased=False`.")
         [ours], [theirs], mask = self.prepare(student_hidden, teacher_hidden, mask)
         sums = [states.flatten(0, 1).double().sum(0) for states in (ours, theirs)]
         with without_autocast(mask):
             ours, theirs, number = centred_rows(ours, theirs, mask)
             number = number.double()
-            # Means are added back in fp64, where they cancel again without loss.
+            # Add the means back in fp64, so that subtracting them later loses no precision.
             products = [(ours, ours, 0, 0), (theirs, theirs, 1, 1), (ours, theirs, 0, 1)]
             raw = [(x.T @ y).double() + torch.outer(sums[i], sums[j]) / number.clamp(min=1) for x, y, i, j in products]
         return CKAStatistics(number, *sums, *raw)
 
     def from_statistics(self, statistics: CKAStatistics) -> Tensor:
-        """Return the loss of the batches whose statistics were added up, as if they were one."""
+        """Return the loss of all batches whose statistics were added, as if they were one batch."""
         number = statistics.rows.clamp(min=1)
         ours, theirs = statistics.student_sum, statistics.teacher_sum
         products = [
@@ -120,7 +121,7 @@ class CKALoss(ProductLoss):
         return self.of_products(*products)
 
     def of_products(self, cross: Tensor, ours: Tensor, theirs: Tensor, *sizes: Tensor) -> Tensor:
-        """Return the loss from the squared norms of the three covariances, or from three values of HSIC₁."""
+        """Return the loss from the squared norms of the three covariances, or from three HSIC₁ values."""
         scale = (safe_sqrt(ours) + EPSILON) * (safe_sqrt(theirs) + EPSILON)
         return 1 - cross / scale if self.squared else 1 - safe_sqrt(cross) / scale.sqrt()
 

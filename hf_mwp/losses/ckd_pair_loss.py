@@ -1,4 +1,4 @@
-"""Distillation of how alike pairs of representations are."""
+"""Loss on the cosines between pairs of representations."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from .state_loss import StateLoss
 
 class CKDPairLoss(StateLoss):
     r"""
-    Purpose: draws relations of pairs in the student towards the teacher's: squared difference of the cosines between
-    two items' vectors, averaged over the pairs of different valid items; computed in fp32. The items are tokens of a
-    layer (word relation) or a token's layers (layer transforming relation).
+    Squared difference between student and teacher in the cosine between the vectors of two items, averaged over all
+    pairs of different valid items. Computed in fp32. The items are the tokens of a layer (word relation) or the layers
+    of a token (layer transforming relation).
 
     References:
         - Distilling Linguistic Context for Language Model Compression: https://huggingface.co/papers/2109.08359
-          (contextual knowledge distillation, the pair-wise part; of its measures the cosine, which no scale changes)
+          (contextual knowledge distillation, pair-wise part, with the cosine as scale-invariant measure)
 
-    Requirements: Widths may differ: no projection is needed.
+    Requirements: Widths may differ, and no projection is needed.
 
     Inputs:
         - student (`torch.Tensor`): `(batch, items, width)`.
-        - teacher (`torch.Tensor`): the same but for the width; receives no gradient.
-        - mask (`torch.Tensor`, *optional*): `(batch, items)`, true or non-zero where an item counts.
+        - teacher (`torch.Tensor`): the same shape except for the width; receives no gradient.
+        - mask (`torch.Tensor`, *optional*): `(batch, items)`, true or non-zero for items that count.
 
     Relations:
-        - [`CKDTripleLoss`] is its other part.
-        - [`NSTLoss`] compares products, and so lengths as well.
+        - [`CKDTripleLoss`] is the triple-wise part.
+        - [`NSTLoss`] compares products, which also depend on the lengths of the vectors.
 
     Example:
         >>> CKDPairLoss()(student_states[1], teacher_states[4], mask=batch["attention_mask"])
@@ -35,13 +35,13 @@ class CKDPairLoss(StateLoss):
 
     def compare(self, ours: Tensor, theirs: Tensor, mask: Tensor) -> Tensor:
         difference = _cosines(ours) - _cosines(theirs)
-        # Each pair stands there twice; an item with itself adds nothing.
+        # Each pair occurs twice. An item paired with itself does not count.
         own = torch.eye(mask.shape[1], dtype=torch.bool, device=mask.device)
         return difference.masked_fill(own, 0.0).square().sum() / (2 * self.count(mask)).clamp(min=1)
 
     @staticmethod
     def count(mask: Tensor) -> Tensor:
-        """Over how many pairs a batch is averaged; batches of one step are weighted by it."""
+        """Return the number of pairs that a batch is averaged over. Batches of one step are weighted by it."""
         items = mask.bool().sum(-1)
         return (items * (items - 1) // 2).sum()
 

@@ -1,4 +1,4 @@
-"""Distillation of how triples of representations lie to each other."""
+"""Loss on the angles within triples of representations."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from .state_loss import StateLoss
 
 class CKDTripleLoss(StateLoss):
     r"""
-    Purpose: draws relations of triples in the student towards the teacher's: squared difference of the cosines of the
-    angle at one item between two others, averaged over the triples of different valid items; computed in fp32. The
-    items are tokens of a layer (word relation) or a token's layers (layer transforming relation).
+    Squared difference between student and teacher in the cosine of the angle at one item between two other items,
+    averaged over all triples of different valid items. Computed in fp32. The items are the tokens of a layer (word
+    relation) or the layers of a token (layer transforming relation).
 
     Args:
         window (`int`, *optional*):
-            The two others stand at most so many places from the item at which the angle is; anywhere if `None`. For
-            tokens give one: memory grows with its square.
+            Maximum distance in positions of the two other items from the item at the angle. Unlimited if `None`. Set
+            it for tokens, since memory grows with its square.
 
     References:
         - Distilling Linguistic Context for Language Model Compression: https://huggingface.co/papers/2109.08359
-          (contextual knowledge distillation, the triple-wise part)
+          (contextual knowledge distillation, triple-wise part)
 
-    Requirements: Widths may differ: no projection is needed.
+    Requirements: Widths may differ, and no projection is needed.
 
     Inputs: As in [`CKDPairLoss`].
 
-    Relations: [`CKDPairLoss`] is its other part.
+    Relations: [`CKDPairLoss`] is the pair-wise part.
 
     Example:
         >>> CKDTripleLoss(window=2)(student_states[1], teacher_states[4], mask=batch["attention_mask"])
@@ -43,18 +43,21 @@ class CKDTripleLoss(StateLoss):
     def compare(self, ours: Tensor, theirs: Tensor, mask: Tensor) -> Tensor:
         places, near = self._neighbours(mask)
         difference = _angles(ours, places) - _angles(theirs, places)
-        # Each triple stands there twice; a neighbour with itself adds nothing.
+        # Each triple occurs twice. A neighbour paired with itself does not count.
         counted = near.unsqueeze(-1) & near.unsqueeze(-2)
         counted = counted & ~torch.eye(near.shape[-1], dtype=torch.bool, device=mask.device)
         return torch.where(counted, difference, 0.0).square().sum() / (2 * self.count(mask)).clamp(min=1)
 
     def count(self, mask: Tensor) -> Tensor:
-        """Over how many triples a batch is averaged; batches of one step are weighted by it."""
+        """Return the number of triples that a batch is averaged over. Batches of one step are weighted by it."""
         near = self._neighbours(mask)[1].sum(-1)
         return (near * (near - 1) // 2).sum()
 
     def _neighbours(self, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Places `(items, neighbours)` near each item, and whether both are valid, `(batch, items, neighbours)`."""
+        """
+        Return the positions `(items, neighbours)` near each item, and a mask `(batch, items, neighbours)` of the
+        positions where item and neighbour are valid.
+        """
         count = mask.shape[1]
         reach = max(count - 1, 1) if self.window is None else self.window
         steps = torch.arange(-reach, reach, device=mask.device)
@@ -68,6 +71,9 @@ class CKDTripleLoss(StateLoss):
 
 
 def _angles(vectors: Tensor, places: Tensor) -> Tensor:
-    """Cosines `(batch, items, neighbours, neighbours)` of the angle at each item between two of its neighbours."""
+    """
+    Return the cosines `(batch, items, neighbours, neighbours)` of the angle at each item between two of its
+    neighbours.
+    """
     edges = nn.functional.normalize(vectors[:, places] - vectors.unsqueeze(2), dim=-1)
     return edges @ edges.transpose(-1, -2)

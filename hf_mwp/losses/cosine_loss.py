@@ -1,4 +1,4 @@
-"""Distillation of the direction of hidden states."""
+"""Loss on the directions of hidden states."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from .state_loss import StateLoss
 
 class CosineLoss(StateLoss):
     r"""
-    Purpose: draws the direction of the student's hidden states towards the teacher's: one minus the cosine of each
-    token, averaged over the valid tokens; lengths do not matter. Computed in fp32, or fp64 for fp64 states.
+    One minus the cosine between the hidden states of student and teacher, averaged over the valid tokens. The lengths
+    of the states have no influence. Computed in fp32, or fp64 for fp64 states.
 
     References:
         - DistilBERT: https://huggingface.co/papers/1910.01108 (section 3)
-        - Dasgupta and Cohn, Improving Language Model Distillation through Hidden State Matching (ICLR 2025): the arm
-          named MSE in the authors' program
+        - Dasgupta and Cohn, Improving Language Model Distillation through Hidden State Matching (ICLR 2025): the
+          variant called MSE in the authors' implementation
 
-    Requirements: Equal widths, as for [`HiddenMSELoss`].
+    Requirements: The same width in both models, as for [`HiddenMSELoss`].
 
     Inputs: As in [`HiddenMSELoss`].
 
-    Relations: [`HiddenMSELoss`] compares lengths, too; [`CKALoss`] needs neither equal widths nor equal directions.
+    Relations: [`HiddenMSELoss`] also compares lengths. [`CKALoss`] needs neither the same width nor the same
+    directions.
 
     Example:
         >>> CosineLoss()(projection(student_states[1]), teacher_states[4], mask=batch["attention_mask"])

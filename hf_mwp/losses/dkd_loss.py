@@ -1,4 +1,4 @@
-"""Distillation of a classifier's logits, the right class apart from the others."""
+"""Loss on a classifier's logits, with separate weights for the correct class and the other classes."""
 
 from __future__ import annotations
 
@@ -8,37 +8,38 @@ from torch import Tensor, nn
 from .logit_distillation_loss import SoftenedLoss
 
 
-FLOOR = -1e30  # of log-probabilities: forbidden classes stay finite, and so do gradients
+FLOOR = -1e30  # minimum log-probability, so that forbidden classes and their gradients are finite
 
 
 class DKDLoss(SoftenedLoss):
     r"""
-    Purpose: makes the student's class probabilities follow the teacher's in two parts with weights of their own: how
-    much goes to the right class, `b = (p_y, 1 - p_y)`, and how the rest is spread over the others, `q` (the
-    probabilities without `p_y`, renormalised): `T² · (alpha · KL(b_T || b_S) + beta · KL(q_T || q_S))`, computed in
-    fp32.
+    Decoupled divergence between the class probabilities of teacher and student,
+    `T² · (alpha · KL(b_T || b_S) + beta · KL(q_T || q_S))`. Its two terms have separate weights: `b = (p_y, 1 - p_y)`
+    is the probability of the correct class and of all others, and `q` the distribution over the other classes (the
+    probabilities without `p_y`, renormalised). Computed in fp32.
 
     Args:
-        temperature (`float`, *optional*, defaults to 4.0): Softens all probabilities.
+        temperature (`float`, *optional*, defaults to 4.0): Temperature `T` that softens all probabilities.
         alpha (`float`, *optional*, defaults to 1.0), beta (`float`, *optional*, defaults to 8.0):
-            Weights of the two parts (the paper's).
+            Weights of the two terms, as in the paper.
         scale_by_square (`bool`, *optional*, defaults to `True`), reduction (`str`, *optional*, defaults to `"mean"`):
             As in [`LogitDistillationLoss`].
 
     References: Decoupled Knowledge Distillation: https://huggingface.co/papers/2203.08679 (equation 7)
 
     Requirements:
-        1. As in [`LogitDistillationLoss`]: the same classes in the same order; forbidden ones stay out of both parts.
+        1. The same classes in the same order, as in [`LogitDistillationLoss`]. Forbidden classes are in neither term.
 
     Inputs:
         - student_logits (`torch.Tensor`): `(..., classes)`.
         - teacher_logits (`torch.Tensor`): the same shape; receives no gradient.
-        - targets (`torch.Tensor`): the right class, `(...)`, or which classes are right, `(..., classes)` boolean.
-        - mask (`torch.Tensor`, *optional*): the shape without the classes; true or non-zero where a position counts.
+        - targets (`torch.Tensor`): the correct class `(...)`, or a boolean mask of the correct classes
+          `(..., classes)`.
+        - mask (`torch.Tensor`, *optional*): the shape without the classes; true or non-zero for positions that count.
 
     Relations:
-        - [`LogitDistillationLoss`] is the case `alpha = 1`, `beta = 1 - p_y` of the teacher: the surer the teacher,
-          the less counts what it thinks of the other classes.
+        - [`LogitDistillationLoss`] is the case `alpha = 1`, `beta = 1 - p_y` of the teacher: the more confident the
+          teacher, the lower the weight of the other classes.
 
     Example:
         >>> DKDLoss()(student(**batch).logits, teacher(**batch).logits, batch["labels"])
@@ -60,13 +61,14 @@ class DKDLoss(SoftenedLoss):
     def forward(
         self, student_logits: Tensor, teacher_logits: Tensor, targets: Tensor, mask: Tensor | None = None
     ) -> Tensor:
-        """Scalar fp32 loss; zero, with a zero gradient, if nothing is valid."""
+        """Return the scalar fp32 loss. It is zero, with a zero gradient, if nothing is valid."""
         student, teacher, rows = self.log_probabilities(student_logits, teacher_logits, mask)
         if targets.shape == student.shape[:-1]:
             targets = nn.functional.one_hot(targets.clamp(min=0), student.shape[-1])
         if targets.shape != student.shape:
             raise ValueError(
-                f"The targets have the shape {tuple(targets.shape)}, but the logits {tuple(student.shape)}."
+                f"`targets` has the shape {tuple(targets.shape)}, the logits {tuple(student.shape)}. Pass one class "
+                "for each position, or a mask of the logits' shape."
             )
         others = torch.where(targets.bool(), FLOOR, 0.0)
         splits = (_split(log_probs.clamp(min=FLOOR), others) for log_probs in (student, teacher))
@@ -84,7 +86,7 @@ class DKDLoss(SoftenedLoss):
 
 
 def _split(log_probs: Tensor, others: Tensor) -> tuple[Tensor, Tensor]:
-    """Logarithms of `b` and of `q`; `others` is 0 at all classes but the right ones."""
+    """Return the logarithms of `b` and `q`. `others` is 0 for all classes but the correct ones."""
     right = log_probs.masked_fill(others == 0, FLOOR).logsumexp(-1, keepdim=True)
     left = (log_probs + others).clamp(min=FLOOR)
     rest = left.logsumexp(-1, keepdim=True)

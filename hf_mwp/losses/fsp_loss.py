@@ -1,4 +1,4 @@
-"""Distillation of the flow between two layers."""
+"""Loss on the flow between two layers."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from .state_loss import StateLoss, count_texts
 
 class FSPLoss(StateLoss):
     r"""
-    Purpose: draws the flow of the solution procedure in the student, from one layer to another, towards the teacher's:
-    squared difference of the matrices `H₁ᵀ H₂ / length` `(width, width)` of each text, averaged over their entries and
-    over texts; computed in fp32.
+    Squared difference between the matrices `H₁ᵀ H₂ / length` `(width, width)` of student and teacher, averaged over
+    entries and texts. `H₁` and `H₂` are the states of two layers for a text; the matrix describes the flow of the
+    solution procedure (FSP) from one layer to the other. Computed in fp32.
 
     References:
         - Yim et al., A Gift from Knowledge Distillation: Fast Optimization, Network Minimization and Transfer Learning
@@ -20,16 +20,16 @@ class FSPLoss(StateLoss):
         - A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), table 6, "FSP
           matrix"
 
-    Requirements: Equal widths, as for [`HiddenMSELoss`].
+    Requirements: The same widths in both models, as for [`HiddenMSELoss`].
 
     Inputs:
         - student_hidden (`Sequence[torch.Tensor]`): the states `(batch, tokens, width)` of two layers, which may
-          differ in width; twice the same for the uncentred covariance of one layer.
+          differ in width. Pass the same layer twice for its uncentred covariance.
         - teacher_hidden (`Sequence[torch.Tensor]`): the same shapes; receive no gradient.
-        - mask (`torch.Tensor`, *optional*): `(batch, tokens)`, true or non-zero where a token counts.
+        - mask (`torch.Tensor`, *optional*): `(batch, tokens)`, true or non-zero for tokens that count.
 
     Relations:
-        - [`NSTLoss`] multiplies the same states the other way: token by token, not feature by feature.
+        - [`NSTLoss`] compares the products of tokens instead of the products of features.
         - [`HiddenMSELoss`] compares the states themselves.
 
     Example:

@@ -1,4 +1,4 @@
-"""Distillation of hidden states and of embedding outputs by their squared distance."""
+"""Loss on hidden states and embedding outputs: squared difference."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from .state_loss import StateLoss
 
 class HiddenMSELoss(StateLoss):
     r"""
-    Purpose: draws the student's hidden states towards the teacher's: squared difference, averaged over width and valid
-    tokens, computed in fp32. Layers of any depth are compared with it, the embedding output included (layer 0), which
-    the paper treats with the same formula; there is no class of its own for embeddings.
+    Squared difference between the hidden states of student and teacher, averaged over width and valid tokens. Computed
+    in fp32. It is used for all layers, including the embedding output (layer 0).
 
     References:
         - A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), the losses on hidden
@@ -20,16 +19,16 @@ class HiddenMSELoss(StateLoss):
         - TextBrewer: https://huggingface.co/papers/2002.12620 (`hidden_mse`)
 
     Requirements:
-        1. Both tensors have the same width: where the models differ in it, the caller first applies a trained linear
-           map ([`DistillationTrainer`] does).
+        1. Both tensors have the same width. If the models differ in width, the caller first applies a trained linear
+           map to the student's states, as [`DistillationTrainer`] does.
 
     Inputs:
         - student_hidden (`torch.Tensor`): `(batch, tokens, width)`.
         - teacher_hidden (`torch.Tensor`): the same shape; receives no gradient.
-        - mask (`torch.Tensor`, *optional*): `(batch, tokens)`, true or non-zero where a token counts; usually the
+        - mask (`torch.Tensor`, *optional*): `(batch, tokens)`, true or non-zero for tokens that count; usually the
           attention mask.
 
-    Relations: [`LogitDistillationLoss`] compares the models' outputs and needs no layer mapping.
+    Relations: [`LogitDistillationLoss`] compares predictions and needs no layer mapping.
 
     Example:
         >>> HiddenMSELoss()(projection(student_states[1]), teacher_states[4], mask=batch["attention_mask"])

@@ -1,4 +1,4 @@
-"""Distillation of a classifier's logits."""
+"""Losses between the class probabilities of student and teacher."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .state_loss import masked, valid_tokens
 
 
 def _kl(first: Tensor, second: Tensor) -> Tensor:
-    """Sum of `KL(first || second)` of log-probabilities `(..., classes)`."""
+    """Return the sum of `KL(first || second)` over log-probabilities `(..., classes)`."""
     probabilities = first.exp()
     # A forbidden class has probability 0, and 0 times its log-probability may be NaN. Any other NaN is kept.
     difference = torch.where(probabilities == 0, 0.0, first - second)
@@ -19,7 +19,7 @@ def _kl(first: Tensor, second: Tensor) -> Tensor:
 
 
 def _mixture(student: Tensor, teacher: Tensor, alpha: float) -> Tensor:
-    """Log-probabilities of `alpha * teacher + (1 - alpha) * student`, finite for forbidden classes."""
+    """Return the log-probabilities of `alpha * teacher + (1 - alpha) * student`, finite for forbidden classes."""
     lowest = torch.finfo(student.dtype).min / 4
     student, teacher = student.clamp(min=lowest), teacher.clamp(min=lowest)
     return torch.logaddexp(teacher + math.log(alpha), student + math.log1p(-alpha))
@@ -43,7 +43,7 @@ DIRECTIONS = {
 
 
 class SoftenedLoss(nn.Module):
-    """Base class of losses between class probabilities that a temperature softens."""
+    """Base class of losses between class probabilities that are softened by a temperature."""
 
     def __init__(self, temperature: float, scale_by_square: bool, reduction: str) -> None:
         super().__init__()
@@ -56,63 +56,67 @@ class SoftenedLoss(nn.Module):
     def log_probabilities(
         self, student: Tensor, teacher: Tensor, mask: Tensor | None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the softened log-probabilities of both, equal at padding, and which positions are valid."""
+        """
+        Return the softened log-probabilities of both models, equal at padding, and a mask of the valid positions.
+        """
         if student.shape != teacher.shape:
             raise ValueError(
-                f"The student's logits have the shape {tuple(student.shape)}, the teacher's {tuple(teacher.shape)}: "
-                "they must classify the same positions into the same classes."
+                f"The student's logits have the shape {tuple(student.shape)}, the teacher's {tuple(teacher.shape)}. "
+                "Both models must classify the same positions into the same classes."
             )
         rows = valid_tokens(mask, student)
         logits = (masked(each, rows).float() / self.temperature for each in (student, teacher.detach()))
         return *(each.log_softmax(-1) for each in logits), rows
 
     def reduce(self, total: Tensor, rows: Tensor) -> Tensor:
-        """Return the loss from its sum over the valid positions."""
+        """Return the loss from `total`, its sum over the valid positions."""
         loss = total / (max(len(rows), 1) if self.reduction == "batchmean" else rows.sum().clamp(min=1))
         return loss * self.temperature**2 if self.scale_by_square else loss
 
 
 class LogitDistillationLoss(SoftenedLoss):
     r"""
-    Purpose: makes the student's class probabilities follow the teacher's, both softened by a temperature `T`:
-    `T² · KL(softmax(teacher / T) || softmax(student / T))`, computed in fp32.
+    Kullback-Leibler divergence between the class probabilities of teacher and student, both softened by a temperature
+    `T`: `T² · KL(softmax(teacher / T) || softmax(student / T))`. Computed in fp32.
 
-    The paper writes a cross-entropy; the Kullback-Leibler divergence differs from it by the teacher's entropy, which
-    does not depend on the student: the gradients are the same, and identical logits give zero.
+    The papers write a cross-entropy instead, which is larger by the teacher's entropy. This entropy does not depend on
+    the student, so the gradients are the same. The divergence is zero for identical logits.
 
     Args:
         temperature (`float`, *optional*, defaults to 4.0):
-            Larger values soften the probabilities. 4 is the value of Ming et al.
+            Larger values soften the probabilities. The default is the value of the compact model (AAAI 2025, below).
         scale_by_square (`bool`, *optional*, defaults to `True`):
-            Multiply by `T²`, as Hinton et al. do, which keeps the size of the gradients when `T` changes and so the
-            balance with a loss on labels. `False` gives the formula of Ming et al. and of TextBrewer.
+            Multiply by `T²`, as in "Distilling the Knowledge in a Neural Network". The size of the gradients, and so
+            the balance with a loss on labels, then stays the same when `T` changes. `False` is the formula of the
+            compact model and of TextBrewer.
         reduction (`str`, *optional*, defaults to `"mean"`):
             `"mean"`: average over the valid positions. `"batchmean"`: sum over the valid positions, divided by the
-            number of examples; this is how [`MwpSolver`] reduces its cross-entropy, so the two can be weighted.
+            number of examples. [`MwpSolver`] reduces its cross-entropy in the same way.
         direction (`str`, *optional*, defaults to `"forward"`):
-            `"forward"`: `KL(teacher || student)`, which makes the student cover all that the teacher holds possible.
-            `"reverse"`: `KL(student || teacher)`, which makes it keep to what the teacher holds likely. `"jsd"`: the
+            `"forward"`: `KL(teacher || student)`, which makes the student cover all classes that the teacher considers
+            possible. `"reverse"`: `KL(student || teacher)`, which concentrates the student on classes that the teacher
+            considers likely. `"jsd"`: the
             Jensen-Shannon divergence. `"skew"`: `KL(teacher || skew_alpha * teacher + (1 - skew_alpha) * student)`.
-        skew_alpha (`float`, *optional*, defaults to 0.1): Share of the teacher in `"skew"`, from 0 to below 1; 0 is
-            `"forward"`.
+        skew_alpha (`float`, *optional*, defaults to 0.1): Share of the teacher in `"skew"`, at least 0 and below 1.
+            With 0, `"skew"` equals `"forward"`.
 
     References:
         - Distilling the Knowledge in a Neural Network: https://huggingface.co/papers/1503.02531 (section 2)
-        - A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), the soft part of its
+        - A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), the soft part of the
           prediction loss
         - DistiLLM: https://huggingface.co/papers/2402.03898 (section 3.1, skew divergence)
 
     Requirements:
         1. Student and teacher have the same classes in the same order.
-        2. Classes which a model forbids (for example absent numbers) may hold `finfo.min` or `-inf`; both models must
-           forbid the same ones, and leave at least one class at each valid position.
+        2. Forbidden classes (for example absent numbers) may have the logit `finfo.min` or `-inf`. Both models must
+           forbid the same classes and allow at least one class at each valid position.
 
     Inputs:
         - student_logits (`torch.Tensor`): `(..., classes)`, for example `(B, C)` or `(B, T, V)`.
         - teacher_logits (`torch.Tensor`): the same shape; receives no gradient.
-        - mask (`torch.Tensor`, *optional*): the shape without the classes; true or non-zero where a position counts.
+        - mask (`torch.Tensor`, *optional*): the shape without the classes; true or non-zero for positions that count.
 
-    Relations: [`HiddenMSELoss`] compares what the encoder computes inside instead of what the model finally says.
+    Relations: [`HiddenMSELoss`] compares hidden states instead of predictions.
 
     Example:
         >>> LogitDistillationLoss()(student(**batch).logits, teacher(**batch).logits, batch["labels"] != -100)
@@ -130,11 +134,11 @@ class LogitDistillationLoss(SoftenedLoss):
         if direction not in DIRECTIONS:
             raise ValueError(f"`direction` must be one of {', '.join(DIRECTIONS)}, got {direction!r}.")
         if not 0 <= skew_alpha < 1:
-            raise ValueError(f"`skew_alpha` must be from 0 to below 1, got {skew_alpha}.")
+            raise ValueError(f"`skew_alpha` must be at least 0 and below 1, got {skew_alpha}.")
         self.direction, self.skew_alpha = direction, skew_alpha
 
     def forward(self, student_logits: Tensor, teacher_logits: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Scalar fp32 loss; zero, with a zero gradient, if nothing is valid."""
+        """Return the scalar fp32 loss. It is zero, with a zero gradient, if nothing is valid."""
         student, teacher, rows = self.log_probabilities(student_logits, teacher_logits, mask)
         return self.reduce(DIRECTIONS[self.direction](student, teacher, self.skew_alpha), rows)
 

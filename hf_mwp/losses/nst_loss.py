@@ -1,4 +1,4 @@
-"""Distillation of the similarities between the tokens of a text."""
+"""Loss on the similarities between the tokens of a text."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from .state_loss import StateLoss, count_token_pairs
 
 class NSTLoss(StateLoss):
     r"""
-    Purpose: draws the similarities between tokens in the student towards the teacher's: squared difference of the
-    matrices `H₁ H₂ᵀ / width` `(tokens, tokens)`, averaged over the pairs of valid tokens; computed in fp32. This is
-    neuron selectivity transfer with the polynomial kernel, a maximum mean discrepancy.
+    Squared difference between the token similarities `H₁ H₂ᵀ / width` `(tokens, tokens)` of student and teacher,
+    averaged over the pairs of valid tokens. Computed in fp32. This is neuron selectivity transfer (NST) with the
+    polynomial kernel, a maximum mean discrepancy.
 
     References:
         - Like What You Like: Knowledge Distill via Neuron Selectivity Transfer: https://huggingface.co/papers/1707.01219
@@ -20,17 +20,17 @@ class NSTLoss(StateLoss):
         - A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), table 6, "NST
           matrix"
 
-    Requirements: Widths may differ: no projection is needed.
+    Requirements: Widths may differ, and no projection is needed.
 
     Inputs:
         - student_hidden (`torch.Tensor` or `Sequence[torch.Tensor]`): the states `(batch, tokens, width)` of a layer,
           or of two layers.
-        - teacher_hidden (`torch.Tensor` or `Sequence[torch.Tensor]`): the same, of any width; receive no gradient.
-        - mask (`torch.Tensor`, *optional*): `(batch, tokens)`, true or non-zero where a token counts.
+        - teacher_hidden (`torch.Tensor` or `Sequence[torch.Tensor]`): the same with any width; receive no gradient.
+        - mask (`torch.Tensor`, *optional*): `(batch, tokens)`, true or non-zero for tokens that count.
 
     Relations:
-        - [`FSPLoss`] multiplies the same states the other way: feature by feature, not token by token.
-        - [`AttentionMSELoss`] compares learned similarities, head by head.
+        - [`FSPLoss`] compares the products of features instead of the products of tokens.
+        - [`AttentionMSELoss`] compares learned similarities (attention), head by head.
 
     Example:
         >>> NSTLoss()(student_states[1], teacher_states[4], mask=batch["attention_mask"])
@@ -57,7 +57,7 @@ class NSTLoss(StateLoss):
 def _similarity(first: Tensor, second: Tensor) -> Tensor:
     if first.shape != second.shape:
         raise ValueError(
-            f"The two layers of a model have states of the widths {first.shape[-1]} and {second.shape[-1]}; their "
-            "tokens can only be compared at the same width."
+            f"The two layers of a model have the widths {first.shape[-1]} and {second.shape[-1]}. Choose two layers "
+            "with the same width."
         )
     return first @ second.transpose(1, 2) / first.shape[-1]

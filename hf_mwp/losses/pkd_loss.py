@@ -1,4 +1,4 @@
-"""Distillation of what several layers say of a whole text."""
+"""Loss on the first token's states of several layers."""
 
 from __future__ import annotations
 
@@ -9,24 +9,25 @@ from .state_loss import StateLoss, count_texts
 
 class PKDLoss(StateLoss):
     r"""
-    Purpose: draws the first token's states (`[CLS]`) of several layers of the student towards those of the teacher,
-    each brought to length 1: squared distance, averaged over layers and texts; computed in fp32. A patient student
-    learns from many layers instead of the last alone.
+    Squared distance between the first token's states (`[CLS]`) of student and teacher, each normalised to length 1,
+    averaged over several layers and over texts. Computed in fp32. In patient knowledge distillation (PKD) the student
+    learns from many layers instead of only the last.
 
     References:
         - Patient Knowledge Distillation for BERT Model Compression: https://huggingface.co/papers/1908.09355 (equation
           7, there a sum over layers and texts)
         - TextBrewer: https://huggingface.co/papers/2002.12620 (`pkd`)
 
-    Requirements: Equal widths, as for [`HiddenMSELoss`].
+    Requirements: The same width in both models, as for [`HiddenMSELoss`].
 
     Inputs:
         - student_hidden (`Sequence[torch.Tensor]`): the states `(batch, tokens, width)` of some layers.
-        - teacher_hidden (`Sequence[torch.Tensor]`): as many, of the same shapes; receive no gradient.
-        - mask (`torch.Tensor`, *optional*): `(batch, tokens)`, true or non-zero where a token counts; the first one of
-          a text is its `[CLS]`.
+        - teacher_hidden (`Sequence[torch.Tensor]`): the same number of states with the same shapes; receive no
+          gradient.
+        - mask (`torch.Tensor`, *optional*): `(batch, tokens)`, true or non-zero for tokens that count. The first of
+          them in a text is its `[CLS]`.
 
-    Relations: [`HiddenMSELoss`] compares all tokens, and their lengths as well.
+    Relations: [`HiddenMSELoss`] compares the states of all tokens, including their lengths.
 
     Example:
         >>> PKDLoss()(student_states[1:4], teacher_states[4:13:4], mask=batch["attention_mask"])
@@ -52,6 +53,6 @@ class PKDLoss(StateLoss):
 
 
 def _first(states: Tensor, mask: Tensor) -> Tensor:
-    """`(batch, width)`: the state of each text's first token at length 1; zero for a text without tokens."""
+    """Return the normalised state `(batch, width)` of each text's first token, zero for a text without tokens."""
     place = mask.int().argmax(-1).view(-1, 1, 1).expand(-1, 1, states.shape[-1])
     return nn.functional.normalize(states.gather(1, place).squeeze(1), dim=-1)

@@ -1,4 +1,4 @@
-"""Distillation of hidden states of any width by the Procrustes distance."""
+"""Loss on hidden states of any width: Procrustes distance."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from .state_loss import StateLoss
 
 class ProcrustesLoss(StateLoss):
     r"""
-    Purpose: draws the student's hidden states towards the nearest rotation of the teacher's: `2 - 2 ||Xᵀ Y||_*` (the
-    nuclear norm) of the states, centred over the valid tokens and divided by their Frobenius norms. The rotation is
-    found without a gradient, and directions without variance get none, so that gradients are finite for dead features.
-    Computed in fp32, or fp64 for fp64 states.
+    Squared distance between the hidden states of student and teacher after the best rotation: `2 - 2 ||Xᵀ Y||_*`
+    (nuclear norm). `X` and `Y` are the states, centred over the valid tokens and divided by their Frobenius norms. The
+    rotation is computed without a gradient, and directions without variance receive no gradient, so that gradients
+    stay finite for dead features. Computed in fp32, or fp64 for fp64 states.
 
     References:
         - Bhattarai et al., Knowledge distillation through geometry-aware representational alignment:
           https://huggingface.co/papers/2509.25253
 
-    Requirements: At least three valid tokens in a batch. Widths may differ.
+    Requirements: At least three valid tokens in a batch.
 
-    Inputs: As in [`HiddenMSELoss`], of any widths.
+    Inputs: As in [`HiddenMSELoss`]. Widths may differ.
 
-    Relations: [`CKALoss`] and [`GramLoss`] compare the same matrices without a singular value decomposition, and are
-    quicker.
+    Relations: [`CKALoss`] and [`GramLoss`] compare the same states without a singular value decomposition, which is
+    faster.
 
     Example:
         >>> ProcrustesLoss()(student_states[1], teacher_states[4], mask=batch["attention_mask"])
@@ -41,12 +41,12 @@ class ProcrustesLoss(StateLoss):
 
 def _nuclear_norm(ours: Tensor, theirs: Tensor) -> Tensor:
     """
-    Return `||XᵀY||_*` of `(rows, width)` and `(rows, other width)`, whose gradient with respect to `XᵀY` is the polar
-    factor `U Vᵀ`: with that as a constant, the trace of `V Uᵀ XᵀY` has the same value and gradient.
+    Return `||XᵀY||_*` for `(rows, width)` and `(rows, other width)`. Its gradient with respect to `XᵀY` is the polar
+    factor `U Vᵀ`. With this factor as a constant, the trace of `V Uᵀ XᵀY` has the same value and gradient.
     """
     with torch.no_grad():
         if ours.shape[0] < min(ours.shape[1], theirs.shape[1]):
-            # Fewer rows than features: the product is taken in the spaces that the rows span.
+            # With fewer rows than features, compute the product in the spaces spanned by the rows.
             left, small_left = torch.linalg.qr(ours.T)
             right, small_right = torch.linalg.qr(theirs.T)
             u, values, v = torch.linalg.svd(small_left @ small_right.T, full_matrices=False)

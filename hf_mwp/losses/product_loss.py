@@ -1,4 +1,4 @@
-"""Losses that are determined by products of centred hidden states, which are computed in groups of texts."""
+"""Losses computed from products of centred hidden states, in groups of texts."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from .state_loss import StateLoss, without_autocast
 
 class ProductLoss(StateLoss):
     """
-    Base class of losses between centred states `X` and `Y` that a few norms determine. A derived class implements
-    `of_products`, which gets the squared Frobenius norms of `XᵀY`, `XᵀX`, `YᵀY`, `X` and `Y`.
+    Base class of losses computed from products of the centred states `X` and `Y` of student and teacher. A derived
+    class implements `of_products`, which receives the squared Frobenius norms of `XᵀY`, `XᵀX`, `YᵀY`, `X` and `Y`.
 
     Attributes:
-        in_groups (`bool`): Compute these in groups of texts, unless there are fewer tokens than features.
+        in_groups (`bool`): Whether to compute these norms in groups of texts if there are at least as many tokens as
+            features.
     """
 
     in_groups = True
@@ -28,7 +29,7 @@ class ProductLoss(StateLoss):
         teacher_hidden: Tensor | Sequence[Tensor],
         mask: Tensor | None = None,
     ) -> Tensor:
-        """See [`StateLoss.forward`]."""
+        """Return the scalar loss, see [`StateLoss.forward`]."""
         [ours], [theirs], valid = self.check(student_hidden, teacher_hidden, mask)
         if not self.in_groups or valid.numel() < min(ours.shape[-1], theirs.shape[-1]):
             return super().forward(student_hidden, teacher_hidden, mask)
@@ -44,7 +45,7 @@ class ProductLoss(StateLoss):
         return torch.where(number > 0, self.of_products(*products, *sizes), 0.0)
 
     def product(self, first: Tensor, second: Tensor, number: Tensor) -> Tensor:
-        """Return the squared norm of the product of centred rows, `number` of which are valid."""
+        """Return the squared norm of the product of centred rows. `number` is the number of valid rows."""
         return squared_product_norm(first, second)
 
     def of_products(self, cross: Tensor, ours: Tensor, theirs: Tensor, our_size: Tensor, their_size: Tensor) -> Tensor:
@@ -53,8 +54,9 @@ class ProductLoss(StateLoss):
 
 class StreamedProducts(torch.autograd.Function):
     """
-    Squared norms of `XᵀY`, `XᵀX` and `YᵀY` of centred states, and of `X` and `Y`. The states are read in groups of
-    texts, forward and backward, so that no copy of them is made and only the student's gradient has their size.
+    Autograd function that returns the squared norms of `XᵀY`, `XᵀX`, `YᵀY`, `X` and `Y` for centred states `X` and
+    `Y`. Forward and backward read the states in groups of texts, so that the states are not copied and only the
+    student's gradient has their size.
     """
 
     @staticmethod
@@ -73,7 +75,7 @@ class StreamedProducts(torch.autograd.Function):
                 _clear_padding(each.sub_(mean), valid)
             _add_products(cross, ours, theirs, *rows)
         counts, means = torch.stack(counts).to(dtype), [torch.stack(each) for each in zip(*means, strict=True)]
-        # The rows of each group were centred by its own mean. What is left are the differences of these means.
+        # Each group was centred by its own mean. Add the products of the differences between these means.
         centres = [counts @ each / number.clamp(min=1) for each in means]
         differences = [
             (each - centre) * counts.sqrt().unsqueeze(1) for each, centre in zip(means, centres, strict=True)
@@ -102,13 +104,13 @@ class StreamedProducts(torch.autograd.Function):
 
 
 def _groups(mask: Tensor, rows: int = 1024) -> list[slice]:
-    """Slices of texts that have about so many tokens together."""
+    """Return slices of texts that have about `rows` tokens each."""
     size = max(rows // max(mask.shape[1], 1), 1)
     return [slice(start, start + size) for start in range(0, len(mask), size)]
 
 
 def _buffer(states: Tensor, mask: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return memory for the rows of a group, which all groups use."""
+    """Allocate memory for the rows of one group, which all groups reuse."""
     return states.new_empty(mask[_groups(mask)[0]].numel(), states.shape[-1], dtype=dtype)
 
 
@@ -118,15 +120,15 @@ def _copy_rows(buffer: Tensor, states: Tensor, texts: slice) -> Tensor:
 
 
 def _clear_padding(rows: Tensor, valid: Tensor) -> Tensor:
-    """Set rows that are not valid to zero, in place."""
+    """Set rows of padding to zero, in place."""
     if rows.device.type == "cpu":
-        # Touches the rows of padding alone. On an accelerator the host would wait for their number.
+        # Write only the rows of padding. On an accelerator the host would have to wait for their number.
         return rows.index_fill_(0, valid.logical_not().nonzero().squeeze(1), 0)
     return rows.masked_fill_(~valid.unsqueeze(1), 0)
 
 
 def _add_products(cross: Tensor, ours: Tensor, theirs: Tensor, x: Tensor, y: Tensor, block: int = 128) -> None:
-    """Add `xᵀy`, and of the symmetric `xᵀx` and `yᵀy` the blocks on and above the diagonal."""
+    """Add `xᵀy` to `cross`. Of the symmetric `xᵀx` and `yᵀy`, add only the blocks on and above the diagonal."""
     cross.addmm_(x.T, y)
     for total, rows in ((ours, x), (theirs, y)):
         for start in range(0, len(total), block):

@@ -1,4 +1,4 @@
-"""Distillation of the relations between a layer's queries, keys or values."""
+"""Loss on the relations between tokens in a layer's queries, keys or values."""
 
 from __future__ import annotations
 
@@ -12,27 +12,28 @@ from .state_loss import StateLoss
 
 class RelationLoss(StateLoss):
     r"""
-    Purpose: draws relations between tokens in the student towards the teacher's. The vectors of all heads of a layer
-    are put side by side and cut anew into relation heads; in each `R = softmax(X Xᵀ / sqrt(width of a head))` over the
-    valid tokens, and the loss is `KL(R_teacher || R_student)`, averaged over heads and valid tokens; computed in fp32.
+    Kullback-Leibler divergence between the token relations of teacher and student. The vectors of all heads of a layer
+    are concatenated and split into relation heads. In each relation head,
+    `R = softmax(X Xᵀ / sqrt(width of the head))` over the valid tokens. The loss is `KL(R_teacher || R_student)`,
+    averaged over heads and valid tokens. Computed in fp32.
 
     Args:
-        heads (`int`, *optional*, defaults to 1): Relation heads; widths of both models must be multiples of it.
+        heads (`int`, *optional*, defaults to 1): Number of relation heads. It must divide the widths of both models.
 
     References:
-        - MiniLMv2: https://huggingface.co/papers/2012.15828 (section 3.1; there with 48 heads for a large teacher and
-          the sum of queries', keys' and values' relations)
+        - MiniLMv2: https://huggingface.co/papers/2012.15828 (section 3.1, with 48 heads for a large teacher and the
+          sum of query, key and value relations)
         - MiniLM: https://huggingface.co/papers/2002.10957 (value relations)
 
-    Requirements: Neither widths nor numbers of attention heads need be the same.
+    Requirements: Widths and numbers of attention heads may differ.
 
     Inputs:
         - student (`torch.Tensor`): `(batch, tokens, width)`, queries, keys or values of all heads of a layer.
-        - teacher (`torch.Tensor`): the same but for the width; receives no gradient.
-        - mask (`torch.Tensor`, *optional*): `(batch, tokens)`, true or non-zero where a token counts.
+        - teacher (`torch.Tensor`): the same shape except for the width; receives no gradient.
+        - mask (`torch.Tensor`, *optional*): `(batch, tokens)`, true or non-zero for tokens that count.
 
     Relations:
-        - [`AttentionMSELoss`] compares relations of queries with keys, head by head.
+        - [`AttentionMSELoss`] compares relations between queries and keys, head by head.
         - [`NSTLoss`] compares products of hidden states without a softmax.
 
     Example:
@@ -54,8 +55,8 @@ class RelationLoss(StateLoss):
     def _log_relations(self, vectors: Tensor, mask: Tensor) -> Tensor:
         if vectors.shape[-1] % self.heads:
             raise ValueError(
-                f"Vectors of the width {vectors.shape[-1]} cannot be cut into {self.heads} relation heads: give a "
-                "number that divides the widths of both models."
+                f"Vectors of width {vectors.shape[-1]} cannot be split into {self.heads} relation heads. Choose a "
+                "number of heads that divides the widths of both models."
             )
         vectors = vectors.unflatten(-1, (self.heads, -1)).transpose(1, 2)
         scores = vectors @ vectors.transpose(-1, -2) / math.sqrt(vectors.shape[-1])
