@@ -1,6 +1,6 @@
 """
-Re-ranking of answers by plausibility. A solver sees no values, so it cannot tell a right answer in its beam from an
-absurd one; a linear re-ranker over named features can.
+Re-ranking of the answers in a beam by plausibility. The input of a solver has placeholders instead of numbers, so the
+solver cannot recognise an absurd value; a linear model over features of the value, expression and question can.
 """
 
 from .candidate_answer import CandidateAnswer, candidate_answers

@@ -1,4 +1,4 @@
-"""Candidate answers: values of a beam with their trees, steps and units."""
+"""Candidate answers: the values of the trees in a beam, with trees, steps and units."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from .question import RATIO, Question
 
 Step = tuple[str, Number, Number, Number]  # operator, left and right operand, result
 
-# Numbers with more decimals are not exact; at most so many significant digits are counted.
+# Maximum number of decimals of an exact number, and maximum number of significant digits to count.
 MOST_DECIMALS, MOST_DIGITS = 4, 8
-# Units that may be multiplied by themselves.
+# Endings of length units, the only units whose product with the same unit is meaningful.
 _LENGTHS = ("米", "m", "foot", "inch", "yard", "mile", "meter")
 
 
 @dataclass
 class Dimensions:
     """
-    Units of the operations of an equation.
+    Unit of the result of an expression, and counts of operations with incompatible units.
 
     Args:
-        unit (`str`, *optional*): Unit of the result; `RATIO` for none, `None` if unknown.
+        unit (`str`, *optional*): Unit of the result. `RATIO` means no unit, `None` an unknown unit.
         clashes (`int`): Number of sums and differences of amounts with different units.
-        shares_added (`int`): Number of sums and differences of a share or multiple and an amount with a unit.
-        squares (`int`): Number of products of two amounts with the same unit other than a length.
+        shares_added (`int`): Number of sums and differences of an amount and a ratio (share or multiple).
+        squares (`int`): Number of products of two amounts with the same unit, except lengths.
     """
 
     unit: str | None = None
@@ -41,7 +41,7 @@ class Dimensions:
 
     @classmethod
     def of(cls, postfix: Sequence[str], units: Sequence[str | None]) -> Dimensions:
-        """Compute the units of a tree in postfix order from those of its numbers; constants have unknown units."""
+        """Compute the units of a tree in postfix order from the units of its numbers. Constants have no known unit."""
         found = cls()
         stack: list[str | None] = []
         for token in postfix:
@@ -55,7 +55,7 @@ class Dimensions:
 
     def _apply(self, operator: str, left: str | None, right: str | None) -> str | None:
         if left is None or right is None:
-            # A sum has the unit of the known part; a sum with a share has an unknown unit.
+            # The sum has the known unit; it is unknown if the known operand is a ratio.
             return (left or right or None) if operator in "+-" else None
         if operator in "+-":
             self.shares_added += left != right and RATIO in (left, right)
@@ -71,7 +71,7 @@ class Dimensions:
 
 @dataclass(frozen=True)
 class BeamTree:
-    """Tree over number slots in a beam, with its log probability and its rank, from 0."""
+    """Tree over number slots in a beam, with its log probability and 0-based rank."""
 
     expression: Expression
     log_probability: float
@@ -81,12 +81,12 @@ class BeamTree:
 @dataclass(frozen=True)
 class CandidateAnswer:
     """
-    A value with all trees of a beam that have it.
+    A value with all trees in a beam that evaluate to it.
 
     Args:
         question ([`Question`]): Question of the problem.
         value (`Fraction` or `float`): The value.
-        trees (`tuple[BeamTree, ...]`): The trees, the most probable one first.
+        trees (`tuple[BeamTree, ...]`): The trees, most probable first.
         postfix (`tuple[str, ...]`), steps (`tuple[Step, ...]`): Tokens and operations of the first tree.
     """
 
@@ -98,70 +98,70 @@ class CandidateAnswer:
 
     @property
     def best(self) -> BeamTree:
-        """The most probable tree."""
+        """Return the most probable tree."""
         return self.trees[0]
 
     @cached_property
     def log_mass(self) -> float:
-        """Logarithm of the summed probability of the trees."""
+        """Return the logarithm of the total probability of the trees."""
         top = self.best.log_probability
         return top + math.log(math.fsum(math.exp(tree.log_probability - top) for tree in self.trees))
 
     @cached_property
     def is_whole(self) -> bool:
-        """Return whether the value is whole."""
+        """Return whether the value is an integer."""
         return is_whole(self.value)
 
     @cached_property
     def decimals(self) -> int:
-        """Decimals of the value, see [`decimals`]."""
+        """Return the number of decimals of the value (see [`decimals`])."""
         return decimals(self.value)
 
     @cached_property
     def inner_results(self) -> tuple[Number, ...]:
-        """Results of all operations but the last."""
+        """Return the results of all operations except the last."""
         return tuple(step[3] for step in self.steps[:-1])
 
     @cached_property
     def slots(self) -> tuple[int, ...]:
-        """Indices of the numbers in the first tree, repeated if they are used repeatedly."""
+        """Return the indices of the numbers in the first tree, with repetitions."""
         return tuple(int(token[1:]) for token in self.postfix if token[0] == "N")
 
     @cached_property
     def unused(self) -> tuple[int, ...]:
-        """Indices of the unused numbers."""
+        """Return the indices of the unused numbers."""
         used = set(self.slots)
         return tuple(index for index in range(len(self.question.values)) if index not in used)
 
     @cached_property
     def num_constants(self) -> int:
-        """Number of constants."""
+        """Return the number of constants."""
         return sum(token not in PRECEDENCE and token[0] != "N" for token in self.postfix)
 
     @cached_property
     def last_operator(self) -> str:
-        """Operator of the root; empty for a lone number."""
+        """Return the operator of the root, or `""` if the tree is a single number."""
         return self.steps[-1][0] if self.steps else ""
 
     @cached_property
     def dimensions(self) -> Dimensions:
-        """Units of the operations."""
+        """Return the units of the operations."""
         return Dimensions.of(self.postfix, self.question.units)
 
 
 def is_whole(number: Number) -> bool:
-    """Return whether a number is whole."""
+    """Return whether a number is an integer."""
     return number.denominator == 1 if isinstance(number, Fraction) else number.is_integer()
 
 
 def decimals(number: Number) -> int:
-    """Return the decimals that write a number exactly; `MOST_DECIMALS + 1` for rounded and for longer numbers."""
+    """Return the number of decimals of an exact number, or `MOST_DECIMALS + 1` if it is rounded or has more."""
     exact = range(MOST_DECIMALS + 1) if isinstance(number, Fraction) else ()
     return next((count for count in exact if not 10**count % number.denominator), MOST_DECIMALS + 1)
 
 
 def digits(number: Number) -> int:
-    """Count the significant digits of a number, up to `MOST_DIGITS`: 2 of 1.5 and of 150, 8 of 1/3."""
+    """Count the significant digits of a number, at most `MOST_DIGITS`: 2 for 1.5 and 150, 8 for 1/3."""
     mantissa, _ = f"{float(number):.{MOST_DIGITS - 1}e}".split("e")
     return max(len(mantissa.replace(".", "").strip("-").rstrip("0")), 1)
 
@@ -171,12 +171,12 @@ def candidate_answers(question: Question, trees: Sequence[tuple[Expression, floa
     Group the trees of a beam by their values.
 
     Args:
-        question ([`Question`]): The problem.
-        trees (`Sequence[tuple[Expression, float]]`): Trees over its slots and their log probabilities, best first.
+        question ([`Question`]): Question of the problem.
+        trees (`Sequence[tuple[Expression, float]]`): Trees over number slots with log probabilities, best first.
 
     Returns:
-        `list[CandidateAnswer]`: in the order of their best trees, without trees that have no value. Rounded values are
-        equal if their first twelve digits are.
+        `list[CandidateAnswer]`: The values, in the order of the best tree of each. Trees without a value are skipped.
+        Rounded values are equal if their first twelve digits are equal.
     """
     groups: dict[Fraction | str, tuple[Number, list[str], list[Step], list[BeamTree]]] = {}
     for rank, (expression, log_probability) in enumerate(trees):

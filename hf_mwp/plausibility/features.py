@@ -1,4 +1,4 @@
-"""Features of an answer's plausibility."""
+"""Features of candidate answers for the plausibility re-ranker."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .candidate_answer import MOST_DECIMALS, CandidateAnswer, Step, decimals, di
 from .question import RATIO
 
 
-FEATURE_LIST = "3"  # version of the features and their words; increase it with each change
+FEATURE_LIST = "3"  # version of the features and word lists; increase it with each change
 
 MEASURES = ("money", "length", "area", "volume", "weight", "time")
 
@@ -23,14 +23,14 @@ MEASURES = ("money", "length", "area", "volume", "weight", "time")
 @dataclass(frozen=True)
 class Feature:
     """
-    A feature of an answer.
+    A feature of a candidate answer.
 
     Args:
-        name (`str`): Name, under which its weight is stored.
-        measure (`Callable`): Function that computes it for a [`CandidateAnswer`].
-        meaning (`str`): Description.
-        complaint (`str`, *optional*): Reason that is shown against an answer.
-        worse (`"larger"` or `"smaller"`): Values to which the complaint applies.
+        name (`str`): Name of the feature, and key of its weight.
+        measure (`Callable`): Function that computes the feature of a [`CandidateAnswer`].
+        meaning (`str`): Description of the feature.
+        complaint (`str`, *optional*): Template for the reason that is shown to users against an answer.
+        worse (`"larger"` or `"smaller"`): Whether larger or smaller values of the feature count against an answer.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Feature:
 
 
 def feature_row(answer: CandidateAnswer) -> list[float]:
-    """Return the features of an answer in the order of [`FEATURES`]."""
+    """Compute the features of an answer, in the order of [`FEATURES`]."""
     return [float(feature.measure(answer)) for feature in FEATURES]
 
 
@@ -54,17 +54,17 @@ def _above_all(answer: CandidateAnswer) -> bool:
 
 
 def _orders(larger: float, smaller: float) -> float:
-    """Return the orders of magnitude by which a positive number exceeds another, from 0 to 4."""
+    """Return the decimal logarithm of `larger / smaller`, clipped to between 0 and 4; 0 unless both are positive."""
     return min(math.log10(larger / smaller), 4.0) if larger > smaller > 0 else 0.0
 
 
 def _denominator(number: Number) -> float:
-    """Return the decimal logarithm of the denominator, at most 6, and 6 for a rounded number."""
+    """Return the decimal logarithm of the denominator, at most 6; 6 for a rounded number."""
     return min(math.log10(number.denominator), 6.0) if isinstance(number, Fraction) else 6.0
 
 
 def _numerator(number: Number) -> float:
-    """Return the decimal logarithm of 1 plus the numerator, at most 12; a rounded number is its own numerator."""
+    """Return the decimal logarithm of 1 plus the numerator, at most 12. The numerator of a float is the float."""
     return min(math.log10(1 + abs(number.numerator if isinstance(number, Fraction) else number)), 12.0)
 
 
@@ -82,7 +82,7 @@ def _is_uneven(step: Step) -> bool:
 
 
 def _asked(answer: CandidateAnswer) -> float:
-    """Return the mean overlap of the clauses of the used numbers with the question; 0 without numbers."""
+    """Return the mean overlap between the question and the clauses of the used numbers; 0 without numbers."""
     used = set(answer.slots)
     return sum(answer.question.asked[index] for index in used) / len(used) if used else 0.0
 
@@ -97,7 +97,7 @@ _MEASURES: Mapping[str, Callable[[CandidateAnswer], float]] = {
     "log_mass": lambda a: a.log_mass,
     "num_trees": lambda a: math.log(len(a.trees)),
     "rank": lambda a: math.log(1 + a.best.rank),
-    # The value against what is asked for.
+    # The value compared with the kind of question.
     "negative": lambda a: a.value < 0,
     "zero": lambda a: a.value == 0,
     "not_whole_counted": lambda a: _asks(a, "counted", "age") and not a.is_whole,
@@ -115,7 +115,7 @@ _MEASURES: Mapping[str, Callable[[CandidateAnswer], float]] = {
     "times_below_one": lambda a: _asks(a, "times") and a.value < 1,
     "below_one": lambda a: not _asks(a, "share", "times") and 0 < a.value < 1,
     "one": lambda a: a.value == 1,
-    # The value against the numbers of the text.
+    # The value compared with the numbers in the text.
     "in_text": lambda a: a.value in a.question.values,
     "in_text_used": lambda a: a.value in [a.question.values[index] for index in a.slots],
     "orders_above": lambda a: _orders(a.value, max(a.question.amounts)),
@@ -124,13 +124,13 @@ _MEASURES: Mapping[str, Callable[[CandidateAnswer], float]] = {
     "left_large": lambda a: "left" in a.question.cues and _above_all(a),
     "difference_large": lambda a: "difference" in a.question.cues and _above_all(a),
     "average_large": lambda a: "average" in a.question.cues and _above_all(a),
-    # How it is written: what is asked at school comes out round.
+    # Digits of the value: answers to school problems are mostly round.
     "digits": lambda a: digits(a.value),
     "digits_above": lambda a: max(digits(a.value) - max(map(digits, a.question.values), default=1), 0),
     "denominator": lambda a: _denominator(a.value),
     "numerator": lambda a: _numerator(a.value),
     "round": lambda a: a.value != 0 and a.value % 10 == 0,
-    # The way to it.
+    # Steps of the calculation.
     "negative_step": lambda a: any(v < 0 for v in a.inner_results),
     "zero_step": lambda a: 0 in a.inner_results,
     "one_step": lambda a: 1 in a.inner_results,
@@ -159,14 +159,14 @@ _MEASURES: Mapping[str, Callable[[CandidateAnswer], float]] = {
     "unit_differs": lambda a: bool(a.dimensions.unit and a.question.unit) and a.dimensions.unit != a.question.unit,
     "unit_of_share": lambda a: bool(a.dimensions.unit) and _asks(a, "share", "times"),
     "ratio_for_amount": lambda a: a.dimensions.unit == RATIO and _asks(a, "counted", "age", "days", *MEASURES),
-    # The numbers against the question.
+    # The used numbers compared with the question.
     "no_operation": lambda a: not a.steps,
     "lone_asked": lambda a: 0.0 if a.steps else _asked(a),
     "used_asked": _asked,
     "unused_asked": lambda a: sum(a.question.asked[index] for index in a.unused),
     "used_unrelated": lambda a: sum(1 - a.question.related[index] for index in set(a.slots)),
     "unused_related": lambda a: sum(a.question.related[index] for index in a.unused),
-    # The last operation against the question.
+    # The last operation compared with the question.
     "minus_last": lambda a: a.last_operator == "-",
     "plus_last": lambda a: a.last_operator == "+",
     "left_by_sum": lambda a: "left" in a.question.cues and a.last_operator == "+",

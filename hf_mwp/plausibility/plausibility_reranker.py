@@ -1,4 +1,4 @@
-"""Re-ranker of the answers of a beam, with weights of named features."""
+"""The plausibility re-ranker: a linear model that ranks the answers in a beam."""
 
 from __future__ import annotations
 
@@ -20,27 +20,28 @@ from .features import FEATURE_LIST, FEATURES, feature_row
 from .question import Question
 
 
-# Folders of the package's own re-rankers, by language.
+# Folders of the re-rankers included in the package, by language.
 GENERAL = {language: Path(__file__).parent / "general" / language for language in ("en", "zh")}
-# Number of reasons given against an answer, and the least share of each in the difference of two scores.
+# Maximum number of reasons against an answer, and minimum share of each in the difference between two scores.
 MOST_VIOLATIONS, LEAST_SHARE = 2, 0.2
 
 
 class PlausibilityError(ValueError):
-    """A re-ranker cannot be read, fitted or applied."""
+    """Error raised if a re-ranker cannot be loaded, fitted or applied."""
 
 
 @dataclass(frozen=True)
 class RankedAnswer:
     """
-    An answer in the order of a re-ranker.
+    An answer ranked by a re-ranker.
 
     Attributes:
-        value (`Fraction` or `float`): The value.
-        expression ([`Expression`]): Its most probable tree, over number slots.
-        log_probability (`float`), rank (`int`): Log probability of that tree, and its place in the beam, from 0.
-        plausibility (`float`): Softmax of the weighted features over the values of the beam.
-        violations (`tuple[str, ...]`): Reasons against it in comparison with the first answer, the heaviest first.
+        value (`Fraction` or `float`): Value of the answer.
+        expression ([`Expression`]): Most probable tree with this value, over number slots.
+        log_probability (`float`), rank (`int`): Log probability of the tree, and its 0-based rank in the beam.
+        plausibility (`float`): Softmax over the values in the beam of their weighted sums of features.
+        violations (`tuple[str, ...]`): Reasons against the answer compared with the first answer, most important
+            first.
     """
 
     value: Number
@@ -54,22 +55,23 @@ class RankedAnswer:
 @dataclass(frozen=True)
 class PlausibilityReranker:
     """
-    Re-ranker of the answers of a beam by a linear score over named features of value, tree and question. A solver,
-    whose encoder sees no numbers, cannot know that its answer is a negative length or 2.4 people.
+    Re-ranker for the answers in a beam: a linear model over features of the value, tree and question. A solver, whose
+    input has placeholders instead of numbers, cannot avoid answers such as a negative length or 2.4 people.
 
-    It is saved with the model as `plausibility.json`, and made by [`fit_plausibility`].
+    It is fitted by [`fit_reranker`] or [`fit_plausibility`], and saved beside the model as `plausibility.json`.
 
     Args:
         language (`str`): Language of the problems, `"zh"` or `"en"`.
-        weights (`Mapping[str, float]`): Weight of each of [`FEATURES`] by its name.
-        num_beams (`int`): Beams of the fit, and default of a search.
-        fitted_on (`Mapping`, *optional*): Model, data and counts of the fit.
+        weights (`Mapping[str, float]`): Weights by feature name ([`FEATURES`]).
+        num_beams (`int`): Number of beams used for fitting, and default for a search.
+        fitted_on (`Mapping`, *optional*): Information on the fit: model, data and numbers of problems.
         measured (`Mapping`, *optional*): Accuracies with and without re-ranking, by split.
         feature_list (`str`, *optional*): Version of the features.
-        min_beams (`int`, *optional*): Least number of beams to re-rank; defaults to `num_beams`.
+        min_beams (`int`, *optional*): Minimum number of beams for re-ranking. Defaults to `num_beams`.
 
     Raises:
-        PlausibilityError: the weights are for other features or not finite, or a number of beams is out of range.
+        PlausibilityError: If the weights belong to a different version of the features or are not finite, or if a
+            number of beams is out of range.
     """
 
     language: str
@@ -87,9 +89,9 @@ class PlausibilityReranker:
         different = sorted(names.symmetric_difference(self.weights))
         if self.feature_list != FEATURE_LIST or different:
             raise PlausibilityError(
-                f"the weights are for feature list {self.feature_list!r}, but this version of hf_mwp has "
-                f"{FEATURE_LIST!r} (missing or unknown: {', '.join(different) or 'none'}): fit them again with "
-                "`hf-mwp rerank`"
+                f"the weights belong to feature list {self.feature_list!r}, but this version of hf_mwp has feature "
+                f"list {FEATURE_LIST!r} (missing or unknown: {', '.join(different) or 'none'}). Fit the re-ranker "
+                "again with `hf-mwp rerank`"
             )
         for name, weight in self.weights.items():
             if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not math.isfinite(weight):
@@ -98,35 +100,35 @@ class PlausibilityReranker:
 
     def check(self, language: str, num_beams: int | None = None) -> int:
         """
-        Return the number of beams to search with, by default that of the fit. `PlausibilityError` for a solver in
-        another language, or too few beams.
+        Return the number of beams to search: `num_beams`, by default the number used for fitting. Raises
+        `PlausibilityError` if the language of the solver differs or `num_beams` is too small.
         """
         if language != self.language:
             raise PlausibilityError(
-                f"the re-ranker was fitted to problems in language {self.language!r}, not in {language!r}: "
-                "fit one on problems of that language with `hf-mwp rerank`"
+                f"the re-ranker was fitted on problems in the language {self.language!r}, not {language!r}. Fit a "
+                "re-ranker on problems in this language with `hf-mwp rerank`"
             )
         least = self.min_beams or self.num_beams
         if num_beams is not None and num_beams < least:
             raise PlausibilityError(
-                f"the re-ranker was fitted to {self.num_beams} beams and cannot rank {num_beams}: search with "
-                f"num_beams={least}, or fit one with `hf-mwp rerank --num_beams {num_beams}`"
+                f"the re-ranker was fitted with {self.num_beams} beams and cannot rank {num_beams}. Use "
+                f"num_beams={least}, or fit a re-ranker with `hf-mwp rerank --num_beams {num_beams}`"
             )
         return self.num_beams if num_beams is None else num_beams
 
     def rerank(self, problem: MathWordProblem, trees: Sequence[tuple[Expression, float]]) -> list[RankedAnswer]:
         """
-        Rank the answers of a beam, the most plausible one first.
+        Rank the answers in a beam, most plausible first.
 
         Args:
-            problem ([`MathWordProblem`]): The problem; its equation and answer are not used.
-            trees (`Sequence[tuple[Expression, float]]`): Trees over its slots and their log probabilities, best first.
+            problem ([`MathWordProblem`]): The problem. Its equation and answer are not used.
+            trees (`Sequence[tuple[Expression, float]]`): Trees over number slots with log probabilities, best first.
 
         Returns:
-            `list[RankedAnswer]`: one for each value; empty if no tree has one.
+            `list[RankedAnswer]`: An answer for each different value; empty if no tree has a value.
 
         Raises:
-            PlausibilityError: the problem is in another language.
+            PlausibilityError: If the language of the problem differs from the language of the re-ranker.
         """
         self.check(problem.language)
         answers = candidate_answers(Question.read(problem), trees)
@@ -147,7 +149,7 @@ class PlausibilityReranker:
         return ranked
 
     def save_pretrained(self, save_directory: str | PathLike) -> None:
-        """Write `plausibility.json` to a folder, such as that of the model."""
+        """Save the re-ranker as `plausibility.json` in a folder, such as the model folder."""
         weights = {feature.name: round(float(self.weights[feature.name]), 4) for feature in FEATURES}
         content = {name: getattr(self, name) for name in ("feature_list", "language", "num_beams", "min_beams")}
         content |= {"weights": weights, "fitted_on": dict(self.fitted_on), "measured": dict(self.measured)}
@@ -156,30 +158,30 @@ class PlausibilityReranker:
     @classmethod
     def from_pretrained(cls, name_or_path: str | PathLike, **kwargs) -> PlausibilityReranker:
         """
-        Read a re-ranker from a model's folder or repository; `kwargs` (`revision`, `token`, ...) go to the download.
-        The package's own, `"en"` and `"zh"`, are for solvers without one.
+        Load a re-ranker from a model folder or Hub repository. `kwargs` (`revision`, `token`, ...) are passed to the
+        download. `"en"` and `"zh"` load the re-rankers included in the package, for solvers without a re-ranker.
 
         Raises:
-            PlausibilityError: there is no re-ranker, or its file is damaged or of another version.
+            PlausibilityError: If there is no re-ranker, or its file is damaged or has a different version.
         """
-        remedy = "fit one with `hf-mwp rerank --model FOLDER`, or use the package's own, `en` or `zh`"
+        remedy = "Fit a re-ranker with `hf-mwp rerank --model FOLDER`, or use `en` or `zh`, included in the package"
         name_or_path = GENERAL.get(str(name_or_path), name_or_path)
         path = find_beside(name_or_path, cls.file_name, **kwargs)
         if path is None:
-            raise PlausibilityError(f"{name_or_path} has no {cls.file_name}: {remedy}")
+            raise PlausibilityError(f"{name_or_path} has no {cls.file_name}. {remedy}")
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
             return cls(**content)
         except (ValueError, TypeError, AttributeError, KeyError) as error:
             known = isinstance(error, PlausibilityError)
-            fault = f": {error}" if known else f" is damaged, or not a re-ranker's file ({error}): {remedy}"
+            fault = f": {error}" if known else f" is damaged, or not the file of a re-ranker ({error}). {remedy}"
             raise PlausibilityError(f"{path}{fault}") from error
 
 
 def _violations(
     answer: CandidateAnswer, row: Sequence[float], better: Sequence[float], weights: Sequence[float]
 ) -> tuple[str, ...]:
-    """Return the reasons against an answer (`"2.4 人"`): the features that contribute most to its lower score."""
+    """Return the reasons against an answer (`"2.4 人"`): the features that lower its score most."""
     losses = [weight * (theirs - ours) for weight, theirs, ours in zip(weights, better, row, strict=True)]
     least = LEAST_SHARE * sum(loss for loss in losses if loss > 0)
     value = f"{float(answer.value):.6g}"
@@ -190,24 +192,24 @@ def _violations(
     for loss, ours, theirs, feature in sorted(columns, key=lambda each: -each[0]):
         if len(told) == MOST_VIOLATIONS or loss <= 0 or loss < least:
             break
-        # An advantage of the better answer, such as a share below 1, is not a fault of this one.
+        # Skip features that speak for the better answer instead of against this answer.
         if (ours > theirs) != (feature.worse == "larger"):
             continue
         complaint = feature.complaint.format(value=value, unit=answer.question.unit or kind, kind=kind)
-        # The value is shown once.
+        # At most one reason shows the value.
         if complaint and complaint not in told and not (value in complaint and any(value in each for each in told)):
             told.append(complaint)
     return tuple(told)
 
 
 def check_fit(num_beams: int, min_beams: int | None = None, regularization: float = 1.0) -> None:
-    """Raise `PlausibilityError` if an argument of a fit is out of range."""
+    """Raise `PlausibilityError` if an argument of fitting is out of range."""
     fault = None
     if type(num_beams) is not int or num_beams < 2:
-        fault = f"`num_beams` must be a whole number of at least 2, not {num_beams!r}"
+        fault = f"`num_beams` must be an integer of at least 2, not {num_beams!r}"
     elif min_beams is not None and min_beams not in range(2, num_beams + 1):
-        fault = f"`min_beams` must be from 2 to {num_beams}, not {min_beams!r}"
+        fault = f"`min_beams` must be between 2 and {num_beams}, not {min_beams!r}"
     elif regularization <= 0:
-        fault = f"`regularization` must be more than 0, not {regularization}"
+        fault = f"`regularization` must be greater than 0, not {regularization}"
     if fault is not None:
         raise PlausibilityError(fault)

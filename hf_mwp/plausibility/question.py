@@ -1,4 +1,4 @@
-"""Question of a problem, units of its numbers, and the words that show both."""
+"""Analysis of problem texts for the plausibility features: kind of question, and units of numbers."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ _MARK = "\0"
 
 
 class QuestionWords:
-    """Words that show what a problem asks for, as patterns, from `words_zh.toml` or `words_en.toml`."""
+    """Patterns for words that indicate questions and units, loaded from `words_zh.toml` or `words_en.toml`."""
 
     def __init__(self, language: str) -> None:
         content = tomllib.loads(Path(__file__).with_name(f"words_{language}.toml").read_text(encoding="utf-8"))
         kinds = {kind["name"]: kind for kind in content["kinds"]}
-        # Kind of each unit, and one name for units with several names.
+        # Kind of each unit, and the canonical name of each unit with several names.
         self.kind_of = {unit.lower(): name for name, kind in kinds.items() for unit in kind.get("units", ())}
         self.same = {name: names[0] for names in content["same"] for name in names}
-        # Whether any other noun is the unit of its number.
+        # Whether all other nouns after numbers are units.
         self.counts_nouns = bool(content.get("counts_nouns"))
         unit = _any_of(self.kind_of) + ("|[a-z]{3,}" if self.counts_nouns else "")
         between = rf"[\s（(]*(?:(?:{_any_of(content['between'])})\s+)*" if content.get("between") else r"[\s（(]*"
-        # A word that asks for an amount, with the following unit as its group; and the unit of a number.
+        # A word that asks for an amount, and the unit after it as a group; the unit after a number as a group.
         self.asks = _pattern(f"(?:{_any_of(content['asks'])}){between}({unit})?")
         self.unit = _pattern(rf"{between}({unit})(?!\s*[/／每])")
-        # Words that show the kind of the question or give another hint.
+        # Words that indicate the kind of question; words for further hints ("total", "left").
         self.kinds = {name: _pattern(_any_of(kind["words"])) for name, kind in kinds.items() if kind.get("words")}
         self.cues = {cue["name"]: _pattern(_any_of(cue["words"])) for cue in content["cues"]}
         # Words before the number of a rate, and words after a share or multiple.
         self.rate = _pattern(_any_of(content["rates"]))
         self.ratio = _pattern(rf"\s*(?:{_any_of(content['ratios'])})")
-        # A word (in Chinese a character), and the words without content.
+        # A word (in Chinese, a character), and function words to ignore.
         self.word = re.compile("[a-z]{3,}" if language == "en" else "[\u3400-\u9fff]")
         self.ignored = {word for text in content["ignored"] for word in (text.split() if " " in text else text)}
 
@@ -60,12 +60,12 @@ class QuestionWords:
 
 @cache
 def read_question_words(language: str) -> QuestionWords:
-    """Return the words of a language, `"zh"` or `"en"`; they are read once."""
+    """Load the words of a language, `"zh"` or `"en"`. They are cached."""
     return QuestionWords(language)
 
 
 def _any_of(words: Iterable[str]) -> str:
-    """Return a pattern for any of the words, the longest first; English words match as a whole."""
+    """Return a pattern for any of the words that prefers longer words. English words must match whole words."""
     ordered = sorted(set(words), key=lambda word: (-len(word), word))
     return "|".join(
         rf"\b{re.escape(word)}\b" if re.fullmatch(r"[a-z][a-z ]*", word) else re.escape(word) for word in ordered
@@ -79,17 +79,17 @@ def _pattern(text: str) -> re.Pattern[str]:
 @dataclass(frozen=True)
 class Question:
     """
-    Facts of a problem for the features of plausibility.
+    Question and numbers of a problem, as used by the plausibility features.
 
     Args:
-        kinds (`frozenset[str]`): Kinds of the answer: `"counted"`, `"money"`, `"share"`, ...; empty if unknown.
-        cues (`frozenset[str]`): Other hints of the question: `"total"`, `"left"`, ...
-        unit (`str`, *optional*): Unit of the answer; none for a share.
-        values (`tuple[Fraction, ...]`), literals (`tuple[str, ...]`): Numbers of the text, as values and as written.
-        units (`tuple[str | None, ...]`): Their units: `RATIO` for shares and multiples, `None` if unknown.
-        clause (`str`): The clause that asks.
-        asked (`tuple[float, ...]`): For each number the overlap of its clause with the clause that asks.
-        related (`tuple[float, ...]`): For each number the largest overlap of its clause with another one.
+        kinds (`frozenset[str]`): Kinds of answer: `"counted"`, `"money"`, `"share"`, ... Empty if unknown.
+        cues (`frozenset[str]`): Further hints in the question: `"total"`, `"left"`, ...
+        unit (`str`, *optional*): Unit of the answer. `None` if unknown or if the answer is a share.
+        values (`tuple[Fraction, ...]`), literals (`tuple[str, ...]`): Numbers in the text, as values and as literals.
+        units (`tuple[str | None, ...]`): Units of the numbers: `RATIO` for shares and multiples, `None` if unknown.
+        clause (`str`): The clause with the question.
+        asked (`tuple[float, ...]`): For each number, the overlap between its clause and the question.
+        related (`tuple[float, ...]`): For each number, the maximum overlap between its clause and a different clause.
     """
 
     kinds: frozenset[str]
@@ -104,7 +104,7 @@ class Question:
 
     @classmethod
     def read(cls, problem: MathWordProblem) -> Question:
-        """Read the text of a problem; its equation and answer are ignored."""
+        """Analyse the text of a problem. Its equation and answer are ignored."""
         words = read_question_words(problem.language)
         segments = problem.masked.segments
         text = _MARK.join(segments)
@@ -134,20 +134,21 @@ class Question:
 
     @cached_property
     def amounts(self) -> tuple[Fraction, ...]:
-        """Numbers other than shares, multiples and 0; 1 if there are none."""
+        """Return the numbers except shares, multiples and 0, or 1 if there are none."""
         pairs = zip(self.values, self.units, strict=True)
         return tuple(value for value, unit in pairs if unit != RATIO and value) or (Fraction(1),)
 
     @cached_property
     def all_whole(self) -> bool:
-        """Return whether all numbers of the text are whole."""
+        """Return whether all numbers in the text are integers."""
         return all(value.denominator == 1 for value in self.values)
 
 
 def _in_common(contents: Sequence[set[str]], place: int) -> tuple[list[float], list[float]]:
     """
-    Return for each clause its words in common with the clause that asks, at `place`, and with the nearest other
-    clause, as a share of three; 1 for the clause that asks.
+    Return, for each clause, its overlap with the question (the clause at `place`), and its maximum overlap with a
+    different clause. The overlap is the number of common words divided by three, at most 1. Both are 1 for the
+    question.
     """
     asked, related = [], []
     for index, content in enumerate(contents):

@@ -1,1 +1,1 @@
-"""Solving of data sets: batches, search, re-ranking, reasons of failure, and pseudo-labels."""
+"""Functions that solve datasets: batching, search, re-ranking, scoring and pseudo-labels."""

@@ -1,4 +1,4 @@
-"""Search for the trees of problems: encode, pad, solve."""
+"""Beam search for many problems: encoding, padding and batched solving."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..models import MwpSolver, SolveOutput
 
 INPUTS = ("input_ids", "attention_mask", "number_positions")
-AT_ONCE = 1024  # problems of a chunk that is kept on disk
+AT_ONCE = 1024  # number of problems per chunk saved to disk
 
 
 def find_beams(
@@ -35,9 +35,9 @@ def find_beams(
     progress: Callable[[Sequence], Iterable] | None = None,
 ) -> list[Beam]:
     """
-    Return the `top_k` trees that a solver finds for each problem, at most `num_beams`, and none if all its numbers
-    were cut off. With a `batch_size` problems of similar length are solved together, otherwise all at once. Arguments
-    are those of [`solve_problems`].
+    Search for the `top_k` best trees of each problem. A beam has no tree if the problem is refused
+    ([`~problems.refusal`]) or all its numbers are truncated. With `batch_size`, problems of similar length are solved
+    together; otherwise, all problems are a single batch. The arguments are those of [`solve_problems`].
     """
     model.eval()
     found = [Beam()] * len(problems)
@@ -78,8 +78,8 @@ def find_kept_beams(
     *options: Any,
 ) -> list[Beam]:
     """
-    As [`find_beams`], with beams kept in a folder: a killed search resumes, and processes under `accelerate launch`
-    share the work.
+    Search for beams as in [`find_beams`] and cache them in a folder. An interrupted search resumes, and processes
+    under `accelerate launch` share the work.
     """
     facts = {"model": hash_model(model), "processor": hash_processing(processor), "dtype": str(model.dtype)}
     facts |= {"num_beams": num_beams, "top_k": top_k, "max_decode_length": max_decode_length}
@@ -100,7 +100,7 @@ def solve_batch(
     top_k: int = 1,
     max_decode_length: int | None = None,
 ) -> SolveOutput:
-    """Solve a padded batch of a processor or collator on the device of the model."""
+    """Solve a padded batch from a processor or collator on the device of the model."""
     names = (*INPUTS, *model.extra_inputs)
     kept = {name: inputs[name].to(model.device) for name in names if name in inputs}
     return model.solve(**kept, num_beams=num_beams, max_length=max_decode_length, num_return_sequences=top_k)
@@ -108,8 +108,8 @@ def solve_batch(
 
 def unknown_shares(processor: MwpProcessor, rows: Sequence[Sequence[int]]) -> list[float]:
     """
-    Return the share of unknown tokens (`[UNK]`) of each row of ids, without placeholders of numbers and special
-    tokens. A vocabulary of bytes has no unknown tokens.
+    Return the share of unknown tokens (`[UNK]`) in each row of token ids. Number placeholders and special tokens are
+    not counted. A byte-level vocabulary has no unknown tokens.
     """
     tokenizer = processor.tokenizer
     unknown = tokenizer.unk_token_id

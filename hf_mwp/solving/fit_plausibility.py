@@ -1,4 +1,4 @@
-"""Fitting of a re-ranker's weights to the beams of training problems."""
+"""Function that fits the weights of a re-ranker to the beams of training problems."""
 
 from __future__ import annotations
 
@@ -29,29 +29,29 @@ def fit_plausibility(
     fitted_on: Mapping[str, Any] | None = None,
 ) -> PlausibilityReranker:
     """
-    Fit the weights of a re-ranker by maximising the probability of the right values, with a softmax over the values of
-    each beam. The loss is convex, so the fit does not depend on a seed.
+    Fit the weights of a re-ranker by maximising the probability of the correct values, with a softmax over the values
+    in each beam. The loss is convex, so the result does not depend on a seed.
 
-    A solver is too confident on its own training problems. Searching some of them with dropout ([`fit_reranker`],
-    `mc_dropout_fraction`) gives the other features more weight.
+    A solver is overconfident on its training problems. Searching some of them with dropout
+    (`fit_reranker(mc_dropout_fraction=...)`) increases the weights of the features other than its probability.
 
     Args:
-        problems (`Sequence[MathWordProblem]`): Training problems with answers or equations, in one language.
-        beams (`Sequence[Sequence[tuple[Expression, float]]]`): The trees that the solver finds for each problem and
+        problems (`Sequence[MathWordProblem]`): Training problems with answers or equations, in the same language.
+        beams (`Sequence[Sequence[tuple[Expression, float]]]`): For each problem, the trees found by the solver with
             their log probabilities, best first.
-        num_beams (`int`): Beams of that search.
-        regularization (`float`, *optional*, defaults to 1.0): Weight of the squared distance from the solver's own
-            order: weight 1 for the log mass, 0 for the other features.
-        fitted_on (`Mapping`, *optional*): Model and data, for the re-ranker's file.
+        num_beams (`int`): Number of beams of the search.
+        regularization (`float`, *optional*, defaults to 1.0): Weight of the squared distance from the ranking by
+            probability, which has weight 1 for `log_mass` and 0 for all other features.
+        fitted_on (`Mapping`, *optional*): Names of the model and data, stored in the file of the re-ranker.
 
     Raises:
-        PlausibilityError: no beam has both a right and a wrong value, the problems are in several languages, or a
-            number is out of range.
+        PlausibilityError: If no beam has both a correct and a wrong value, the problems are in several languages, or
+            a number is out of range.
     """
     check_fit(num_beams, regularization=regularization)
     languages = sorted({problem.language for problem in problems})
     if len(languages) > 1:
-        raise PlausibilityError(f"weights are fitted to one language, not to {' and '.join(languages)}")
+        raise PlausibilityError(f"all problems must have the same language, but they are {' and '.join(languages)}")
     rows: list[list[float]] = []
     right: list[bool] = []
     groups: list[int] = []
@@ -69,8 +69,8 @@ def fit_plausibility(
             used += 1
     if not used:
         raise PlausibilityError(
-            f"none of the {len(problems)} problems has both a right and a wrong value in its beam. Use more problems, "
-            "more beams, or a trained solver"
+            f"none of the {len(problems)} problems has both a correct and a wrong value in its beam. Use more "
+            "problems, more beams, or a trained solver"
         )
     weights = _fit(torch.tensor(rows, dtype=torch.float64), torch.tensor(right), torch.tensor(groups), regularization)
     return PlausibilityReranker(
@@ -82,7 +82,7 @@ def fit_plausibility(
 
 
 def right_answer(problem: MathWordProblem) -> Number | None:
-    """Return the value of the annotated answer or else of the equation; `None` if there is none."""
+    """Return the value of the annotated answer or, without an answer, of the equation. `None` if neither has one."""
     if problem.answer_value is not None:
         return problem.answer_value
     try:
@@ -92,7 +92,7 @@ def right_answer(problem: MathWordProblem) -> Number | None:
 
 
 def _fit(rows: Tensor, right: Tensor, groups: Tensor, regularization: float) -> Tensor:
-    """Fit weights `(features,)` to the values' `rows` `(values, features)`; `groups` holds the beam of each value."""
+    """Fit weights `(features,)` to the `rows` `(values, features)`. `groups` contains the beam index of each value."""
     prior = torch.tensor([float(feature.name == "log_mass") for feature in FEATURES], dtype=rows.dtype)
     weights = prior.clone().requires_grad_()
     optimizer = torch.optim.LBFGS([weights], max_iter=500, tolerance_grad=1e-6, line_search_fn="strong_wolfe")
@@ -110,7 +110,7 @@ def _fit(rows: Tensor, right: Tensor, groups: Tensor, regularization: float) -> 
 
 
 def _log_sums(scores: Tensor, groups: Tensor) -> Tensor:
-    """Return the log-sum-exp of the scores of each group."""
+    """Compute the log-sum-exp of the scores in each group."""
     count = int(groups[-1]) + 1
     tops = scores.detach().new_full((count,), -torch.inf).scatter_reduce(0, groups, scores.detach(), "amax")
     sums = scores.new_zeros(count).index_add(0, groups, (scores - tops[groups]).exp())

@@ -1,4 +1,4 @@
-"""Fitting of a re-ranker to a solver."""
+"""Function that fits a re-ranker to a solver and measures it."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from ..data.batches.mwp_processor import MwpProcessor
     from ..models import MwpSolver
 
-AT_ONCE = 512  # problems of a chunk that is kept on disk
-# With it the published solver has 58 % of its training problems right, without it 91 %, and 77 % of new problems.
+AT_ONCE = 512  # number of problems per chunk saved to disk
+# The published solver answers 58 % of its training problems correctly with this dropout and 91 % without, and 77 % of
+# new problems.
 UNSURE_DROPOUT = 0.35
 
 
@@ -52,22 +53,24 @@ def fit_reranker(
 
     Args:
         model ([`MwpSolver`]), processor ([`MwpProcessor`]): The solver, on its device.
-        parts (`Mapping[str, Iterable]`): Problems or rows of [`load_mwp_dataset`], by the name of the split.
-        num_beams (`int`, *optional*, defaults to 20): Beams of the search.
-        min_beams (`int`, *optional*): Least number of beams to re-rank later, with which all splits but the first are
-            measured too; defaults to `num_beams`.
-        regularization (`float`, *optional*, defaults to 1.0), fitted_on (`Mapping`, *optional*): As in
+        parts (`Mapping[str, Iterable]`): Problems or rows from [`load_mwp_dataset`], by split name.
+        num_beams (`int`, *optional*, defaults to 20): Number of beams of the search.
+        min_beams (`int`, *optional*): Minimum number of beams for re-ranking later. All splits except the first are
+            also measured with this number. Defaults to `num_beams`.
+        regularization (`float`, *optional*, defaults to 1.0), fitted_on (`Mapping`, *optional*): Passed to
             [`fit_plausibility`].
-        mc_dropout_fraction (`float`, *optional*, defaults to 0.0): Share of the first split, its last problems, that
-            is solved with dropout in the encoder, because a solver is too confident on its training problems.
-        beams_dir (`str`, *optional*): Folder where beams are kept and reused.
-        batch_size (`int`, *optional*, defaults to 64), progress (`Callable`, *optional*): As in [`solve_problems`].
+        mc_dropout_fraction (`float`, *optional*, defaults to 0.0): Share of the first split, at its end, to solve with
+            dropout in the encoder, because a solver is overconfident on its training problems.
+        beams_dir (`str`, *optional*): Folder in which beams are cached for later calls.
+        batch_size (`int`, *optional*, defaults to 64), progress (`Callable`, *optional*): Passed to
+            [`solve_problems`].
 
     Returns:
-        [`PlausibilityReranker`]: with the facts of the fit, and the shares of right answers of each split.
+        [`PlausibilityReranker`]: The fitted re-ranker. `measured` contains the accuracies by split.
 
     Raises:
-        PlausibilityError: as [`fit_plausibility`], or the encoder has no dropout.
+        PlausibilityError: If fitting fails ([`fit_plausibility`]), or if `mc_dropout_fraction` is set and the encoder
+            has no dropout.
 
     Example:
 
@@ -101,7 +104,7 @@ def fit_reranker(
         is_first = reranker is None
         if not problems and not is_first:
             continue
-        # At least one problem is solved without dropout.
+        # Solve at least one problem without dropout.
         num_unsure = min(round(mc_dropout_fraction * len(problems)), len(problems) - 1) if is_first else 0
         num_sure = len(problems) - max(num_unsure, 0)
         beams = search(problems[:num_sure])
@@ -120,10 +123,10 @@ def fit_reranker(
 
 @contextmanager
 def _encoder_dropout(model: MwpSolver, rate: float) -> Iterator[None]:
-    """Use dropout in the encoder inside the context, with a fixed seed."""
+    """Context manager that activates dropout in the encoder, with a fixed seed."""
     rates = {layer: layer.p for layer in model.encoder.modules() if isinstance(layer, nn.Dropout)}
     if not rates:
-        raise PlausibilityError("the encoder has no dropout: leave `mc_dropout_fraction` at 0")
+        raise PlausibilityError("the encoder has no dropout layers. Set `mc_dropout_fraction` to 0")
     hook = model.encoder.register_forward_pre_hook(lambda encoder, inputs: encoder.train() and None)
     try:
         for layer in rates:
@@ -141,7 +144,7 @@ def _encoder_dropout(model: MwpSolver, rate: float) -> Iterator[None]:
 def _measure(
     reranker: PlausibilityReranker, problems: Sequence[MathWordProblem], beams: Sequence[Trees]
 ) -> dict[str, float]:
-    """Return the shares of right answers without and with the re-ranker, and of beams with a right answer."""
+    """Return the accuracies without and with the re-ranker, and the share of beams that contain a correct answer."""
     counts = {"without": 0, "with": 0, "in_beam": 0}
     for problem, beam in zip(problems, beams, strict=True):
         target = right_answer(problem)

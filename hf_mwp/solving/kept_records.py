@@ -1,4 +1,4 @@
-"""Cache of expensive records in row stores, made by one process or by several together."""
+"""On-disk cache for expensive results (one JSON record per problem), filled by one or several processes."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def kept_records(
     at_once: int,
 ) -> Iterator[list[Any]]:
     """
-    Yield the results of `make` for chunks of problems, a JSON value for each problem. With a folder, values are cached
-    there by `facts`. Processes under `accelerate launch` or `torchrun` share the work: each makes a part, and all get
-    all values, in the order of the problems.
+    Yield the records of chunks of problems. `make` computes a JSON record for each problem of a chunk. If `folder` is
+    given, records are cached there, separately for each value of `facts`. Processes under `accelerate launch` or
+    `torchrun` share the work: each computes some chunks, and all yield all records, in the order of the problems.
     """
     rank, processes = process_place()
     if folder is not None and processes > 1:
@@ -55,7 +55,7 @@ def kept_records(
 
 
 class _KeptRecords:
-    """Records by the key of their problem: this process's store, and those of other processes, which are only read."""
+    """Records by problem key, in the store of this process and the read-only stores of other processes."""
 
     def __init__(self, folder: Path, fingerprint: str, rank: int) -> None:
         name = fingerprint[:16]
@@ -64,7 +64,7 @@ class _KeptRecords:
         self.own, *self.others = (RowStore(path, fingerprint) for path in (own, *others))
 
     def missing(self, keys: Sequence[bytes]) -> list[int]:
-        """Return the indices of keys that no store has."""
+        """Return the indices of the keys that are in no store."""
         absent = self.own.missing(keys).tolist()
         for store in self.others:
             there = store.find([keys[place] for place in absent]) >= 0
@@ -72,7 +72,7 @@ class _KeptRecords:
         return absent
 
     def writing(self, keys: Sequence[bytes]) -> ExitStack:
-        """Return the context in which records of these keys are made; it takes the lock if any is missing."""
+        """Return a context for adding records. It locks the store of this process if a key is missing."""
         import pyarrow
 
         stack = ExitStack()
@@ -83,14 +83,14 @@ class _KeptRecords:
         return stack
 
     def make(self, problems: Sequence[Problem], keys: Sequence[bytes], make: Callable) -> None:
-        """Make and keep the records that are missing."""
+        """Compute and store the missing records."""
         if missing := self.missing(keys):
             records = [json.dumps(record) for record in make([problems[place] for place in missing])]
             self.own.append({"key": [keys[place] for place in missing], "record": records})
             self.own.complete()
 
     def read(self, keys: Sequence[bytes]) -> list[Any]:
-        """Return the records of these keys."""
+        """Return the records with the given keys."""
         found: dict[int, Any] = {}
         for store in (self.own, *self.others):
             numbers = store.find(keys)
@@ -101,5 +101,5 @@ class _KeptRecords:
 
 
 def join_records(*args, **kwargs) -> list[Any]:
-    """Return the values of [`kept_records`] in one list."""
+    """Return the records of all chunks of [`kept_records`] as a single list."""
     return list(chain.from_iterable(kept_records(*args, **kwargs)))

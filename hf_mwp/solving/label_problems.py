@@ -1,4 +1,4 @@
-"""Pseudo-labels: equations for problems that have none, with an answer or without."""
+"""Pseudo-labelling: a solver adds equations to problems with or without an answer."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     from ..models import MwpSolver
     from ..plausibility import PlausibilityReranker
 
-AT_ONCE = 1024  # problems of a chunk that is kept on disk
+AT_ONCE = 1024  # number of problems per chunk saved to disk
 
 FATES = {
-    "labelled": "a tree has the answer as its value",
-    "not found": "no tree has the answer as its value",
-    "excluded": "the masked text is in an excluded set",
-    "duplicate": "the masked text occurred before",
-    "no answer": "not exactly one answer can be read, or the text has no number",
-    "surest": "no answer is given, and the solver's own is among the surest",
-    "unsure": "no answer is given, and the solver's own is not among the surest",
+    "labelled": "a tree evaluates to the answer",
+    "not found": "no tree evaluates to the answer",
+    "excluded": "an excluded dataset contains the masked text",
+    "duplicate": "an earlier problem has the same masked text",
+    "no answer": "the answer is missing, ambiguous or cannot be parsed, or the text has no number",
+    "surest": "labelled without an answer: the prediction is among the most confident",
+    "unsure": "not labelled: without an answer, and the prediction is not among the most confident",
 }
 
 
@@ -45,9 +45,10 @@ class LabelledProblems:
     Result of [`label_problems`].
 
     Args:
-        rows (`list[dict]`): `id`, `text`, `equation`, `answer`, `language`, and `log_probability` and `rank` of the
-            tree, from 0; without an answer also `confidence` ([`SolverPrediction.confidence`]).
-        fates (`dict[str, int]`): Number of problems with each of `FATES`.
+        rows (`list[dict]`): Labelled problems: `id`, `text`, `equation`, `answer`, `language`, and the
+            `log_probability` and 0-based `rank` of the tree. Problems without an answer also have the `confidence`
+            ([`SolverPrediction.confidence`]).
+        fates (`dict[str, int]`): Number of problems by outcome, a key of `FATES`.
     """
 
     rows: list[dict[str, Any]]
@@ -71,29 +72,31 @@ def label_problems(
     tell: Callable[[str], Any] | None = None,
 ) -> LabelledProblems:
     """
-    Label problems with equations for self-training: with the most probable tree of a solver whose value is the given
-    answer. The surest problems without an answer get the solver's own tree. Each masked text is labelled once.
+    Label problems with equations for self-training. A problem with an answer is labelled with the most probable tree
+    that evaluates to the answer. Of the problems without an answer, those with the most confident predictions are
+    labelled with the predicted tree. Among problems that differ only in their numbers, only the first is labelled.
 
     Args:
         model ([`MwpSolver`]), processor ([`MwpProcessor`]): The solver, on its device.
-        problems (`Iterable`): Problems or rows of [`load_mwp_dataset`]; equations are ignored.
-        num_beams (`int`, *optional*, defaults to 5): Trees that are tried for each problem.
-        min_probability (`float`, *optional*, defaults to 0.0): Least probability of a tree.
-        pseudo_label_fraction (`float`, *optional*, defaults to 0.0): Share of the problems without an answer to label,
-            those with the highest confidence.
-        reranker ([`PlausibilityReranker`], *optional*): Chooses the solver's own answers, and determines the
-            confidence.
-        exclude (`Iterable[str]`, *optional*), data_dir (`str`, *optional*): Data sets or files whose texts must not
-            occur, whatever their numbers; and the folder of the data sets.
-        batch_size (`int`, *optional*, defaults to 64), progress (`Callable`, *optional*): As in [`solve_problems`].
-        unfinished (`str`, *optional*): Folder of finished work, from which the same call resumes after a kill. The
-            caller removes it.
-        tell (`Callable`, *optional*): Called with a line after each 1,024 problems, if there are more.
+        problems (`Iterable`): Problems or rows from [`load_mwp_dataset`]. Equations are ignored.
+        num_beams (`int`, *optional*, defaults to 5): Number of beams, and of trees to try for each problem.
+        min_probability (`float`, *optional*, defaults to 0.0): Minimum probability of a tree.
+        pseudo_label_fraction (`float`, *optional*, defaults to 0.0): Share of the problems without an answer to label.
+        reranker ([`PlausibilityReranker`], *optional*): Re-ranker that selects the predictions for problems without an
+            answer and computes their confidence.
+        exclude (`Iterable[str]`, *optional*), data_dir (`str`, *optional*): Datasets or files whose texts must not be
+            labelled, even with different numbers, and folder of the datasets.
+        batch_size (`int`, *optional*, defaults to 64), progress (`Callable`, *optional*): Passed to
+            [`solve_problems`].
+        unfinished (`str`, *optional*): Folder for intermediate results, with which an interrupted call resumes. The
+            caller must delete it.
+        tell (`Callable`, *optional*): Function called with a message after each 1,024 problems, if there are more.
 
     Raises:
-        UsageError: a problem is in another language than the solver's, or no problem is left to label.
-        TypeError: a single problem is given instead of several.
-        ValueError: a number is below 1, or a share is not at least 0 and below 1.
+        UsageError: If the language of a problem differs from the language of the solver, or there is no problem to
+            label.
+        TypeError: If a single problem is passed instead of several.
+        ValueError: If a number is below 1, or a share is not in [0, 1).
 
     Example:
 
@@ -125,7 +128,7 @@ def label_problems(
         done += len(found)
         if tell is not None and len(asked) > AT_ONCE:
             tell(f"{done:,} of {len(asked):,} problems tried, {len(rows):,} labelled")
-    # Of the problems without an answer, only the surest share keeps its label.
+    # Of the problems without an answer, keep the labels with the highest confidence.
     without = sum(problem.answer is None for problem in asked)
     own = [place for place, row in enumerate(rows) if row["answer"] is None]
     own.sort(key=lambda place: rows[place]["confidence"], reverse=True)
@@ -146,7 +149,7 @@ def _problems_to_label(
     unanswered: bool,
     fates: Counter[str],
 ) -> list[MathWordProblem]:
-    """Return the problems to label, each masked text once, without equations; count the others in `fates`."""
+    """Return the problems to label, without equations. Count the skipped problems in `fates`."""
     language = processor.language
     excluded = set(map(loose_digest, held_out_texts(tuple(exclude), data_dir)))
     seen: set[bytes] = set()
@@ -157,7 +160,7 @@ def _problems_to_label(
         if problem.language != language:
             known = isinstance(row, Mapping) and "file" in row
             place = f"{row['file']}, line {row['line']}, field language: " if known else ""
-            raise UsageError(f"{place}the text is not in the language of the solver ({language}).")
+            raise UsageError(f"{place}the language differs from the language of the solver ({language}).")
         no_answer = not unanswered if problem.answer is None else find_answer_fault(problem) is not None
         if no_answer or refusal(problem) is not None:
             fates["no answer"] += 1
@@ -175,7 +178,7 @@ def _problems_to_label(
 
 
 def _label(prediction: SolverPrediction, min_probability: float) -> dict[str, Any] | None:
-    """Return the row of a problem for the first tree with its answer or, without one, for the solver's own answer."""
+    """Return the row for the first tree that evaluates to the answer or, without an answer, for the predicted tree."""
     problem = prediction.problem
     own = problem.answer is None
     for rank, (expression, log_probability) in enumerate(prediction.beam.trees):

@@ -1,4 +1,4 @@
-"""Options of the commands that search with a solver."""
+"""Options of the commands that run a solver."""
 
 from __future__ import annotations
 
@@ -21,18 +21,20 @@ if TYPE_CHECKING:
 
 @dataclass
 class SearchOptions:
-    """Options of the solver, its search, batches and device."""
+    """Options for the solver, its search, the batch size and the device."""
 
     model: str | None = option(
         "hf_mwp_quickstart/student", "Folder or Hub id of the solver.", common=True, locate=locate_solver
     )
     num_beams: int | None = option(
         None,
-        "Beams of the search; 1 is greedy, the papers report 5. If neither beams nor re-ranking are chosen, the model "
-        "folder's generation_config.json says both.",
+        "Number of beams; 1 is greedy search, the papers use 5. If neither num_beams nor re-ranking is set, "
+        "generation_config.json in the model folder sets both.",
     )
-    batch_size: int = option(64, "Problems solved at once.", affects_result=False)
-    device: str | None = option(None, "Device, such as cpu or cuda:0; chosen if not given.", affects_result=False)
+    batch_size: int = option(64, "Number of problems per batch.", affects_result=False)
+    device: str | None = option(
+        None, "Device, such as cpu or cuda:0. By default a GPU if there is one.", affects_result=False
+    )
 
     def __post_init__(self):
         check_at_least_one(self, "num_beams", "batch_size")
@@ -40,26 +42,26 @@ class SearchOptions:
 
 @dataclass
 class RankedSearchOptions(SearchOptions):
-    """[`SearchOptions`] with those of the re-ranker."""
+    """[`SearchOptions`] and options for re-ranking."""
 
     rerank: bool | None = option(
         None,
-        "Choose among the answers of the beams by how plausible they are, with the plausibility.json "
-        "beside the model.",
+        "Select the most plausible answer in the beam with the re-ranker in the model folder (plausibility.json).",
     )
     reranker: str | None = option(
         None,
-        "Folder or Hub id of a re-ranker to use in its place (`hf-mwp rerank` makes one), or the package's own, en or "
-        "zh.",
+        "Folder or Hub id of a different re-ranker (created by `hf-mwp rerank`), or en or zh, which are included in "
+        "the package.",
     )
 
     def load_reranker(self, processor: MwpProcessor) -> tuple[PlausibilityReranker | None, int]:
         """
-        Return the chosen re-ranker, if any, and the number of beams; without a choice those of the model folder's
-        [`DefaultSearch`].
+        Return the re-ranker, or `None` without re-ranking, and the number of beams. If no option is set, the
+        [`DefaultSearch`] of the model folder is used.
 
         Raises:
-            UsageError: there is no such re-ranker, or it does not fit the solver of this processor or the beams.
+            UsageError: If the re-ranker cannot be loaded, or does not support the language of the processor or the
+                number of beams.
         """
         from ..plausibility import PlausibilityError, PlausibilityReranker
         from ..runtime.default_search import DefaultSearch
@@ -83,41 +85,43 @@ class LabelArguments(RankedSearchOptions):
 
     problems: list[str] = option(
         [],
-        "Files, data sets, or sets and parts; with task one file, folder or data set (must be given).",
+        "Files, datasets, or datasets and splits. With task: a single file, folder or dataset. Required.",
         common=True,
         locate=locate_source,
     )
-    output_dir: str | None = option(None, "Folder for labelled.jsonl and the figures (must be given).")
+    output_dir: str | None = option(None, "Folder for labelled.jsonl and the counts. Required.")
     model: str = option(
         "hf_mwp_quickstart/teacher", "Folder or Hub id of the solver.", common=True, locate=locate_solver
     )
-    data_dir: str | None = option(None, "Folder of the data sets.")
+    data_dir: str | None = option(None, "Folder of the datasets.")
     exclude: list[str] | None = option(
-        None, "Data sets or files whose texts must not occur, whatever their numbers.", locate=locate_texts
+        None, "Datasets or files whose texts must not be labelled, even with different numbers.", locate=locate_texts
     )
-    num_beams: int = option(5, "Trees tried for each problem.")
-    min_probability: float = option(0.0, "Least probability of a tree.")
+    num_beams: int = option(5, "Number of beams, and of trees to try for each problem.")
+    min_probability: float = option(0.0, "Minimum probability of a tree.")
     pseudo_label_fraction: float = option(
         0.0,
-        "Share of the problems without an answer that get the solver's own, those that it is the surest of; "
-        "--rerank chooses it.",
+        "Share of the problems without an answer to label with the most confident predictions, which --rerank can "
+        "re-rank.",
     )
     task: str | None = option(
         None,
-        "seq2seq or math_seq2seq: generate target texts, or equations of problems, with a sequence-to-sequence model, "
-        "the data of a following training: train.jsonl in the folder, with the other splits beside it.",
+        "seq2seq or math_seq2seq: generate target texts, or equations of problems, with a sequence-to-sequence model. "
+        "output_dir then contains a dataset for training: train.jsonl and the other splits.",
         common=True,
         choices=("seq2seq", "math_seq2seq"),
     )
-    source: str | None = option(None, "Of seq2seq: field or language of the source texts.")
-    target: str | None = option(None, "Of seq2seq: the same of the target texts that are written.")
-    num_return_sequences: int = option(1, "With task: texts generated from each source text, the best of the beams.")
+    source: str | None = option(None, "For seq2seq: field or language of the source texts.")
+    target: str | None = option(None, "For seq2seq: field or language of the generated target texts.")
+    num_return_sequences: int = option(1, "With task: number of texts to generate from each source text.")
     keep_fraction: float = option(
-        1.0, "With task: share of the source texts that are kept, those whose best text is the likeliest by token."
+        1.0, "With task: share of the source texts to keep, by the probability per token of their best text."
     )
-    max_decode_length: int | None = option(None, "With task: most tokens of a text; as the model has it if not given.")
-    max_train_samples: int | None = option(None, "With task: label so many training texts only, for a quick try.")
-    overwrite: bool = option(False, "Replace the labels that are in the folder.", affects_result=False)
+    max_decode_length: int | None = option(
+        None, "With task: maximum number of tokens of a text. Defaults to the generation config of the model."
+    )
+    max_train_samples: int | None = option(None, "With task: maximum number of training texts, for a quick test.")
+    overwrite: bool = option(False, "Replace existing labels in output_dir.", affects_result=False)
 
     def __post_init__(self):
         if not self.problems or self.output_dir is None:
@@ -126,10 +130,10 @@ class LabelArguments(RankedSearchOptions):
         _check_task(self)
         check_share(self, "min_probability", "pseudo_label_fraction")
         if (self.rerank or self.reranker is not None) and not self.pseudo_label_fraction:
-            raise ValueError("`rerank` is for problems without an answer: give `pseudo_label_fraction`, too.")
+            raise ValueError("`rerank` applies to problems without an answer. Set `pseudo_label_fraction` as well.")
 
 
-# Options of pseudo-labels by what gets labels.
+# Options of pseudo-labels for problems, pairs of texts, and all sequence-to-sequence tasks.
 OF_PROBLEMS = ("exclude", "data_dir", "min_probability", "pseudo_label_fraction", "rerank", "reranker")
 OF_PAIRS = ("source", "target")
 OF_SEQUENCES = (*OF_PAIRS, "num_return_sequences", "keep_fraction", "max_decode_length", "max_train_samples")
@@ -141,36 +145,38 @@ def _check_task(args: LabelArguments) -> None:
         others, kind = [*OF_PAIRS, *(name for name in OF_PROBLEMS if name != "data_dir")], "other tasks"
     unused = [name for name in given_options(args) if name in others]
     if unused:
-        raise ValueError(f"`{unused[0]}` is for labels of {kind}: leave it out, or set `task` accordingly.")
+        raise ValueError(f"`{unused[0]}` applies only to labels of {kind}. Remove it, or set `task` accordingly.")
     if args.task is None:
         return
     if len(args.problems) > 1 or (args.task == "seq2seq" and None in (args.source, args.target)):
         needed = "a `source`, a `target` and " if args.task == "seq2seq" else ""
-        raise ValueError(f"the task {args.task} needs {needed}one source of `problems`.")
+        raise ValueError(f"The task {args.task} needs {needed}a single file, folder or dataset in `problems`.")
     check_at_least_one(args, "num_return_sequences", "max_decode_length", "max_train_samples")
     if args.num_return_sequences > args.num_beams:
-        raise ValueError(f"`num_return_sequences` must be at most `num_beams`, {args.num_beams}.")
+        raise ValueError(f"`num_return_sequences` must be at most `num_beams` ({args.num_beams}).")
     if not 0 < args.keep_fraction <= 1:
         raise ValueError(f"`keep_fraction` must be above 0 and at most 1, not {args.keep_fraction}.")
 
 
 @dataclass
 class RerankArguments(SearchOptions):
-    """Options of `hf-mwp rerank` beside those of the data."""
+    """Options of `hf-mwp rerank`, except the data options."""
 
-    output_dir: str | None = option(None, "Folder for plausibility.json; the model's own folder if not given.")
-    split: str = option("train", "Part of the data set to fit on.", choices=["train", "validation"])
-    num_samples: int = option(4000, "Problems to fit on, drawn at random; --max_train_samples may say it as well.")
-    num_beams: int = option(20, "Beams of the search.")
-    min_beams: int | None = option(None, "The least that can be ranked later, measured, too; num_beams if not given.")
-    regularization: float = option(1.0, "How strongly weights are held to those of the solver's own probability.")
+    output_dir: str | None = option(None, "Folder for plausibility.json. Defaults to the model folder.")
+    split: str = option("train", "Dataset split for fitting.", choices=["train", "validation"])
+    num_samples: int = option(4000, "Number of random problems for fitting; --max_train_samples sets it as well.")
+    num_beams: int = option(20, "Number of beams.")
+    min_beams: int | None = option(
+        None, "Minimum number of beams for re-ranking later, also measured. Defaults to num_beams."
+    )
+    regularization: float = option(1.0, "Weight of the squared distance from the ranking by probability.")
     mc_dropout_fraction: float = option(
         0.0,
-        "Share of these problems solved with dropout in the encoder: a solver is too sure of what it learned from.",
+        "Share of the problems to solve with dropout, because a solver is overconfident on its training problems.",
     )
     beams_dir: str | None = option(None, "Folder where beams are cached for later runs.")
-    seed: int = option(0, "Seed of the choice of problems.")
-    overwrite: bool = option(False, "Replace the plausibility.json that is in the folder.", affects_result=False)
+    seed: int = option(0, "Seed for the choice of problems.")
+    overwrite: bool = option(False, "Replace an existing plausibility.json.", affects_result=False)
 
     def __post_init__(self):
         from ..plausibility.plausibility_reranker import check_fit
@@ -182,52 +188,51 @@ class RerankArguments(SearchOptions):
 
 @dataclass
 class EvaluateArguments(RankedSearchOptions):
-    """Options of `hf-mwp evaluate` beside those of the data."""
+    """Options of `hf-mwp evaluate`, except the data options."""
 
-    model: str | None = option(
-        None, "Folder or Hub id of the solver (must be given).", common=True, locate=locate_solver
+    model: str | None = option(None, "Folder or Hub id of the solver. Required.", common=True, locate=locate_solver)
+    split: str = option("test", "Dataset split to solve.", choices=["test", "validation", "train"])
+    max_decode_length: int | None = option(
+        None, "Maximum number of symbols of an equation. Defaults to the limit of the decoder."
     )
-    split: str = option("test", "Part of the data set to solve.", choices=["test", "validation", "train"])
-    max_decode_length: int | None = option(None, "Most symbols of an equation; the decoder's own limit if not given.")
     answer_match: str = option(
         "annotated",
-        "Right answer: the annotated one (whole numbers equal, others up to a relative 1e-4), "
+        "Target value: the annotated answer (integers must be equal, other values within a relative 1e-4), "
         "or the value of the target equation (absolute tolerance).",
         choices=["annotated", "equation_value"],
     )
     predictions: str | None = option(
         None,
-        "JSONL file for the predictions; predictions_<dataset>_<split>.jsonl in output_dir if not given, "
-        "or else runs/predictions_<model>_<dataset>[_fold<fold>]_<split>-<digest of their paths>.jsonl.",
+        "JSONL file for the predictions. Defaults to predictions_<dataset>_<split>.jsonl in output_dir or, without "
+        "output_dir, runs/predictions_<model>_<dataset>[_fold<fold>]_<split>-<digest of their paths>.jsonl.",
         writes=True,
     )
     output_dir: str | None = option(
-        None, "Folder for the predictions, the figures (metrics.json) and a picture (reliability.png)."
+        None, "Folder for the predictions, the metrics (metrics.json) and a reliability diagram (reliability.png)."
     )
     random_sparsity: float = option(
-        0.0, "Share of the weights of the encoder's layers to set to 0 at random first (the pilot study of STARK)."
+        0.0, "Share of the weights in the encoder layers to set to 0 at random first (pilot study of STARK)."
     )
-    seed: int = option(0, "Seed of the choice of these weights.")
-    half_precision: bool = option(False, "Round the weights first, as `hf-mwp card` does for the published folder.")
-    json: bool = option(False, "Print the figures as one JSON object instead of tables.", affects_result=False)
-    overwrite: bool = option(
-        False, "Replace a file that holds something other than predictions.", affects_result=False
+    seed: int = option(0, "Seed for the choice of the weights set to 0.")
+    half_precision: bool = option(
+        False, "Round the weights to half precision first, as `hf-mwp card` does for the published folder."
     )
+    json: bool = option(False, "Print the metrics as a JSON object instead of tables.", affects_result=False)
+    overwrite: bool = option(False, "Replace a file that contains no predictions.", affects_result=False)
 
     def __post_init__(self):
         check_at_least_one(self, "num_beams", "batch_size", "max_decode_length")
         check_share(self, "random_sparsity")
         if self.model is None:
             raise ValueError(
-                "a `model` and a `dataset` must be given: what solves, and what it is measured on, for example "
-                "--model hf_mwp_quickstart/student --dataset asdiv_a."
+                "`model` and `dataset` are required, for example --model hf_mwp_quickstart/student --dataset asdiv_a."
             )
         if self.predictions is not None and Path(self.predictions).is_dir():
-            raise ValueError(f"`predictions` takes a file, and {self.predictions} is a folder: name a file in it.")
+            raise ValueError(f"`predictions` must be a file, but {self.predictions} is a folder. Pass a file in it.")
 
 
 def find_device(name: str | None) -> str:
-    """Return the named device or, without a name, the first GPU or else the CPU; `UsageError` if it does not exist."""
+    """Return `name` or, without a name, a GPU or else the CPU. Raises `UsageError` if the device does not exist."""
     import torch
 
     found = ["cpu"]
@@ -237,8 +242,8 @@ def find_device(name: str | None) -> str:
     kinds = {each.partition(":")[0] for each in found}
     # `cpu:0` is the CPU.
     if name and name not in found and name.removesuffix(":0") not in kinds:
-        raise UsageError(f"--device: this machine has no {name!r}; it has {', '.join(found)}.")
+        raise UsageError(f"--device: this machine has no device {name!r}. Choose one of: {', '.join(found)}.")
     if name is None and len(found) > 1 and "LOCAL_RANK" in os.environ:
-        # Each process of a machine has its own device.
+        # Assign a different device to each process of the machine.
         return found[1:][int(os.environ["LOCAL_RANK"]) % (len(found) - 1)]
     return name or ("cuda" if torch.cuda.is_available() else "cpu")

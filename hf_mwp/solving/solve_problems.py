@@ -1,4 +1,4 @@
-"""Solving of many problems in batches."""
+"""Function that solves many problems in batches and scores the predictions."""
 
 from __future__ import annotations
 
@@ -39,28 +39,29 @@ def solve_problems(
 
     Args:
         model ([`MwpSolver`]), processor ([`MwpProcessor`]): The solver, on its device.
-        problems (`Iterable`): Plain texts, problems, or rows of [`load_mwp_dataset`].
-        num_beams (`int`, *optional*): Beams of the search, at least `top_k`; defaults to 1, or to those of the
-            re-ranker.
-        top_k (`int`, *optional*, defaults to 1): Trees to keep of each problem; `None`, or a re-ranker, keeps all
-            beams.
-        max_decode_length (`int`, *optional*): Most symbols of a tree; defaults to the decoder's own limit.
-        reranker ([`PlausibilityReranker`], *optional*): Chooses the most plausible answer of the beams.
-        answer_match (`str`, *optional*, defaults to `"annotated"`): See [`metrics.answers_match`].
-        batch_size (`int`, *optional*, defaults to 64): Problems of similar length that are solved together; `None` for
-            all at once.
-        progress (`Callable`, *optional*): Wraps the list of batches, like `tqdm.tqdm`.
-        unfinished (`str`, *optional*): Folder of finished work, from which the same call resumes after a kill, and
-            which processes under `accelerate launch` share. The caller removes it.
+        problems (`Iterable`): Plain texts, problems, or rows from [`load_mwp_dataset`].
+        num_beams (`int`, *optional*): Number of beams, raised to `top_k` if it is smaller. Defaults to the number of
+            beams of the re-ranker or, without a re-ranker, to 1.
+        top_k (`int`, *optional*, defaults to 1): Number of trees to keep for each problem. All trees are kept if it is
+            `None` or if there is a re-ranker.
+        max_decode_length (`int`, *optional*): Maximum number of symbols of a tree. Defaults to the limit of the
+            decoder.
+        reranker ([`PlausibilityReranker`], *optional*): Re-ranker that selects the most plausible answer in the beam.
+        answer_match (`str`, *optional*, defaults to `"annotated"`): Target value, see [`metrics.answers_match`].
+        batch_size (`int`, *optional*, defaults to 64): Number of problems per batch. `None` solves all problems in a
+            single batch.
+        progress (`Callable`, *optional*): Function that wraps the list of batches, such as `tqdm.tqdm`.
+        unfinished (`str`, *optional*): Folder for intermediate results, with which an interrupted call resumes and
+            processes under `accelerate launch` share the work. The caller must delete it.
 
     Returns:
-        `list[SolverPrediction]`: in the order of the problems. `score.reason` is `"correct"` or a key of
-        [`metrics.FAILURE_REASONS`]; `error` is the reason for a missing answer.
+        `list[SolverPrediction]`: A prediction for each problem. `score.reason` is `"correct"` or a key of
+        [`metrics.FAILURE_REASONS`]. If there is no answer, `error` contains the reason.
 
     Raises:
-        PlausibilityError: the re-ranker does not fit the language or the beams.
-        TypeError: a single problem is given instead of several, or a problem has no text.
-        ValueError: a number is below 1, or `answer_match` is unknown.
+        PlausibilityError: If the re-ranker does not support the language or the number of beams.
+        TypeError: If a single problem is passed instead of several, or a problem has no text.
+        ValueError: If a number is below 1, or `answer_match` is unknown.
 
     Example:
 
@@ -91,6 +92,6 @@ def solve_problems(
 
 
 def check_several(problems: Any) -> None:
-    """Raise `TypeError` for a single problem, whose characters or fields would be taken for problems."""
+    """Raise `TypeError` for a single problem, whose characters or fields would be treated as problems."""
     if isinstance(problems, str | Mapping | MathWordProblem):
-        raise TypeError(f"`problems` must be several, not a {type(problems).__name__}: give a list.")
+        raise TypeError(f"`problems` must contain several problems, got a {type(problems).__name__}. Pass a list.")

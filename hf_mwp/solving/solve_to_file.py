@@ -1,4 +1,4 @@
-"""Problems of a file solved into a file of answers, by one process or several."""
+"""Function that solves problems and writes the answers to a file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..usage_error import UsageError
 from .kept_records import join_records
 
 
-AT_ONCE = 256  # problems of a chunk that is kept on disk
+AT_ONCE = 256  # number of problems per chunk saved to disk
 
 
 def solve_to_file(
@@ -23,27 +23,26 @@ def solve_to_file(
     output: str | Path,
 ) -> None:
     """
-    Write the answers to problems as JSON lines, in the order of the problems. A killed run resumes, and processes
-    under
-    `accelerate launch` share the work.
+    Solve problems and write the answers to a JSON Lines file, in the order of the problems. An interrupted run
+    resumes, and processes under `accelerate launch` share the work.
 
     Args:
-        problems (`Sequence[Mapping]`): Problems with their `text`.
-        solve (`Callable`): Returns the records of each problem of a chunk.
-        model (`str`), options (`Mapping[str, Any]`): Folder or Hub id of the solver, and options of the answers; a run
-            with other ones is not resumed.
-        output (`str` or `Path`): The file.
+        problems (`Sequence[Mapping]`): Problems with a `text` field.
+        solve (`Callable`): Function that returns the answers (dictionaries) of each problem in a chunk.
+        model (`str`), options (`Mapping[str, Any]`): Folder or Hub id of the solver, and search options. A run
+            resumes only if both are unchanged.
+        output (`str` or `Path`): Output file.
 
     Raises:
-        UsageError: the file exists.
+        UsageError: If the file exists.
     """
     output = Path(output)
     if output.exists():
-        raise UsageError(f"--output: {output} exists. Remove it, or name another file.")
+        raise UsageError(f"--output: {output} already exists. Remove it, or choose a different file.")
     facts = {"model": content_digest(model) if Path(model).exists() else model, **options}
     unfinished = output.with_name(f"{output.name}.unfinished")
     solved = join_records(unfinished, facts, problems, solve, AT_ONCE)
-    wait_for_all()  # until all processes have read the answers of the others
+    wait_for_all()  # all processes must have read all answers before the folder is removed
     if is_main_process():
         pairs = zip(problems, solved, strict=True)
         write_json_lines(output, (problem | result for problem, results in pairs for result in results))

@@ -1,4 +1,4 @@
-"""Predictions of a solver and their scores."""
+"""The class for predictions of a solver with their scores, and functions that create and evaluate predictions."""
 
 from __future__ import annotations
 
@@ -20,37 +20,37 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class SolverPrediction(Answer):
     """
-    [`~runtime.answer.Answer`] to a problem, with its score.
+    An [`~runtime.answer.Answer`] to a problem that can be scored.
 
     Args:
-        answer_match (`str`, *optional*, defaults to `"annotated"`): See [`metrics.answers_match`].
+        answer_match (`str`, *optional*, defaults to `"annotated"`): Target value, see [`metrics.answers_match`].
     """
 
     answer_match: str = "annotated"
 
     @cached_property
     def score(self) -> PredictionScore:
-        """Score of the prediction, with the reason of a failure."""
+        """Return the score of the prediction and the reason for a failure."""
         return score_prediction(self.problem, self.expression, answer_match=self.answer_match)
 
     @property
     def is_right(self) -> bool | None:
-        """Return whether the answer is right; `None` if the problem has none."""
+        """Return whether the answer is correct, or `None` if the problem has no answer."""
         return self.score.answer_correct
 
     @property
     def failure(self) -> tuple[str, str] | None:
-        """Reason of a failure and its meaning."""
+        """Return the reason for a failure and its description, or `None` if the prediction is correct."""
         reason = self.score.reason
         return None if reason == "correct" else (reason, FAILURE_REASONS[reason])
 
     @property
     def kind(self) -> str | None:
-        """Kind of the problem, if its data set tells kinds apart."""
+        """Return the category of the problem, or `""` if the dataset has no categories."""
         return self.problem.kind
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-ready record: problem, prediction, verdict and reason."""
+        """Return the problem, prediction, score and reason for a failure as a JSON-serialisable dictionary."""
         expression, score = self.expression, self.score
         return {
             "id": self.problem.id,
@@ -78,8 +78,8 @@ def read_predictions(
     answer_match: str = "annotated",
 ) -> list[SolverPrediction]:
     """
-    Return the prediction of the best tree of each row ([`read_trees`]), without a tree for rows that are refused
-    ([`~problems.refusal`]) or whose `number_positions` are all cut off.
+    Return a prediction with the best tree for each row ([`read_trees`]). It has no tree if the problem is refused
+    ([`~problems.refusal`]) or if all `number_positions` are truncated.
     """
     predictions = []
     for row, *tree in zip(rows, sequences, log_probabilities, strict=True):
@@ -91,7 +91,7 @@ def read_predictions(
 
 
 def measure_calibration(predictions: Sequence[SolverPrediction]) -> dict[str, Any] | None:
-    """Return [`metrics.calibration_report`] of the predictions that can be judged; `None` if there are none."""
+    """Return [`metrics.calibration_report`] of the predictions with a known answer, or `None` if there are none."""
     judged = [each for each in predictions if each.is_right is not None]
     if not judged:
         return None
@@ -99,6 +99,6 @@ def measure_calibration(predictions: Sequence[SolverPrediction]) -> dict[str, An
 
 
 def figure_names(rows: Sequence[Mapping[str, Any]], processor: MwpProcessor, answer_match: str) -> set[str]:
-    """Return the keys of [`metrics.accuracy_report`] for these rows, whatever the predictions."""
+    """Return the keys of [`metrics.accuracy_report`] for these rows, which do not depend on the predictions."""
     problems = processor.problems(rows)
     return set(accuracy_report([score_prediction(problem, None, answer_match=answer_match) for problem in problems]))

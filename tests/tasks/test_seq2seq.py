@@ -352,7 +352,7 @@ def test_generated_equations_are_the_data_of_a_student_with_other_tokens(problem
         (["--task=math_seq2seq", "--source=en"], "`source`"),
         (["--task=seq2seq", "--source=en", "--target=fr", "--rerank"], "`rerank`"),
         (["--task=seq2seq", "--source=en", "--target=fr", "--keep_fraction=0"], "`keep_fraction` must be above 0"),
-        (["--task=seq2seq", "--source=en", "--target=fr", "--num_return_sequences=9"], "at most `num_beams`, 5"),
+        (["--task=seq2seq", "--source=en", "--target=fr", "--num_return_sequences=9"], "`num_beams` (5)"),
     ],
 )
 def test_options_of_labels_that_do_not_fit(options, message, pairs, tmp_path, capsys):
