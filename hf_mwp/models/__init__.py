@@ -19,7 +19,7 @@ from .mwp_student.conversion_mwp_student import SOURCES
 from .solver import SolveOutput, Solver
 
 
-# Encoders that no student takes the place of; an older Transformers does not know all of them.
+# Encoders that cannot be converted to students. Older versions of Transformers lack some of them.
 for _type in ARCHITECTURES:
     if _type not in SOURCES and _type in CONFIG_MAPPING:
         _config_class = cut_class(CONFIG_MAPPING[_type])

@@ -12,34 +12,34 @@ from transformers import PreTrainedConfig, PreTrainedModel
 PARTS = ("query", "key", "value", "query_key_value", "position_key", "position_query", "attention_output")
 PARTS += ("intermediate", "gate", "output")
 
-# Prefix of the model type of a stock encoder that has lost heads or neurons, see `cut_model`.
+# Prefix of the `model_type` of pruned Transformers encoders, see `cut_model`.
 CUT_PREFIX = "mwp_cut_"
 
 
 @dataclass(frozen=True)
 class Architecture:
     """
-    Names of modules: of the stack of layers within an encoder, and within a layer of its linear layers.
+    Module names of an encoder: its stack of layers, and the linear layers within each layer.
 
     Args:
-        layers (`str`): The `nn.ModuleList` of the layers; `*` stands for the index in a list of such lists.
-        query, key, value (`str`, *optional*): Projections of the states to the heads, head after head.
-        query_key_value (`str`, *optional*): The same in one: all queries, then all keys, then all values.
+        layers (`str`): The `nn.ModuleList` of layers; `*` matches the index in a list of such lists.
+        query, key, value (`str`, *optional*): Projections of hidden states to the heads, head after head.
+        query_key_value (`str`, *optional*): Fused projection: all queries, then all keys, then all values.
         position_key, position_query (`str`, *optional*):
-            Projections of relative positions to the heads, head after head; some models of the type have none.
-        attention_output (`str`): Projection of the heads' contexts, head after head, to the states.
+            Projections of relative positions to the heads, head after head; some models of the type lack them.
+        attention_output (`str`): Projection of the heads' contexts, head after head, to the hidden states.
         intermediate (`str`):
-            First linear layer of the feed-forward network; a neuron is one of its outputs, or one of each half where
-            it makes gates as well.
-        gate (`str`, *optional*): Another first linear layer, whose outputs multiply those of `intermediate`.
+            First linear layer of the feed-forward network. A neuron is one of its outputs; if the layer also computes
+            gates (its second half), a neuron is one output in each half.
+        gate (`str`, *optional*): Separate linear layer, whose outputs multiply the outputs of `intermediate`.
         output (`str`): Second linear layer of the feed-forward network.
-        attention (`str`, *optional*): Module of attention that counts its heads in attributes of its own.
+        attention (`str`, *optional*): Attention module that stores its number of heads in its own attributes.
         biased_attention (`str`, *optional*):
-            Module of attention whose third argument has a bias for each head, the same in all layers.
-        lora_targets (`tuple[str, ...]`): Which of these linear layers get LoRA adapters unless others are named.
-        heads (`str`): Field of the config with the number of heads.
-        others (`tuple[Architecture, ...]`): Further attentions of the model, whose layers are counted after these: of
-            an encoder-decoder model the decoder's self-attention with its neurons, then its cross-attention.
+            Attention module whose third argument is a bias for each head, shared by all layers.
+        lora_targets (`tuple[str, ...]`): Linear layers that get LoRA adapters by default.
+        heads (`str`): Config field with the number of heads.
+        others (`tuple[Architecture, ...]`): Further attention stacks of the model, numbered after this one. An
+            encoder-decoder model has the decoder's self-attention with its neurons, then its cross-attention.
     """
 
     layers: str = "encoder.layer"
@@ -60,17 +60,17 @@ class Architecture:
     others: tuple[Architecture, ...] = ()
 
     def part_of(self, name: str) -> str | None:
-        """Return which linear layer of a layer a module of the encoder is, by its name; `None` if it is none."""
+        """Return the field, such as `"query"`, that names a module of the encoder, or `None`."""
         found = re.fullmatch(rf"{re.escape(self.layers)}\.\d+\.(.+)".replace(r"\*", r"\d+"), name)
         part = next((part for part in PARTS if found and getattr(self, part) == found[1]), None)
         return part or next(filter(None, (each.part_of(name) for each in self.others)), None)
 
     def is_in(self, model: nn.Module) -> bool:
-        """Return whether a model has all stacks: not the encoder of an encoder-decoder model alone."""
+        """Return whether a model has all layer stacks. False for the encoder of an encoder-decoder model."""
         return all(hasattr(model, each.layers.partition(".")[0]) for each in (self, *self.others))
 
     def stack(self, encoder: nn.Module) -> list[nn.Module]:
-        """Return the layers of an encoder; those that share their weights are one."""
+        """Return the layers of an encoder. Layers that share their weights are returned once."""
         outer, _, inner = self.layers.partition(".*.")
         lists = encoder.get_submodule(outer)
         return [layer for each in lists for layer in each.get_submodule(inner)] if inner else list(lists)
@@ -158,27 +158,27 @@ ARCHITECTURES = {
         ("bart", "mbart", "marian", "pegasus", "m2m_100"), replace(_BART, others=(_BART_DECODER, _BART_CROSS))
     ),
 }
-"""Encoders, and encoder-decoder models, by their `config.model_type`. A new one is one entry."""
+"""Supported encoders and encoder-decoder models by `config.model_type`. To support a new type, add an entry."""
 
 
 def find_architecture(config: PreTrainedConfig) -> Architecture | None:
-    """Return the entry of [`ARCHITECTURES`] for an encoder of this config; `None` if there is none."""
+    """Return the [`ARCHITECTURES`] entry for an encoder's config, or `None` if the type is not supported."""
     return ARCHITECTURES.get(str(getattr(config, "model_type", None)).removeprefix(CUT_PREFIX))
 
 
 class LayerParts:
     """
-    The linear layers of one encoder layer, under the names of [`Architecture`]; `None` where the architecture has no
-    such layer, or where all heads or all neurons were cut away.
+    Linear layers of one encoder layer, named as in [`Architecture`]. A linear layer is `None` if the architecture does
+    not have it, or if all its heads or neurons were pruned.
 
     Args:
         layer (`nn.Module`): The encoder layer.
-        architecture ([`Architecture`]): Where it keeps them.
+        architecture ([`Architecture`]): Names of its linear layers.
         head_dim (`int`): Width of a head.
-        index (`int`): Number of the layer.
+        index (`int`): Index of the layer, for error messages.
 
     Raises:
-        ValueError: one of them is wrapped (adapters, quantisation).
+        ValueError: a linear layer is wrapped (adapters, quantisation).
     """
 
     def __init__(self, layer: nn.Module, architecture: Architecture, head_dim: int, index: int) -> None:
@@ -189,17 +189,17 @@ class LayerParts:
 
     @property
     def num_heads(self) -> int:
-        """Heads that are left."""
+        """Number of remaining heads."""
         return 0 if self.attention_output is None else self.attention_output.in_features // self.head_dim
 
     @property
     def num_neurons(self) -> int:
-        """Neurons that are left."""
+        """Number of remaining neurons."""
         return 0 if self.output is None else self.output.in_features
 
     @property
     def state_projections(self) -> list[nn.Linear]:
-        """The linear layers that make queries, keys and values of states: one of all, or one of each."""
+        """Query, key and value projections of the hidden states, fused or separate."""
         return [each for each in (self.query, self.key, self.value, self.query_key_value) if each is not None]
 
     @property
@@ -214,9 +214,7 @@ class LayerParts:
         return [each for each in (self.intermediate, self.gate) if each is not None]
 
     def bias_of(self, part: str) -> nn.Parameter | None:
-        """
-        Return the bias of `"attention_output"` or `"output"`, also where no head or neuron is left; `None` if none.
-        """
+        """Return the bias of `"attention_output"` or `"output"`, even if no head or neuron is left."""
         name = getattr(self.architecture, part)
         return None if name is None else self.layer.get_submodule(name).bias
 
@@ -226,10 +224,10 @@ def find_encoder(model: nn.Module) -> PreTrainedModel:
     Return the encoder within a model: the model itself, the base of its head, or the encoder of a solver.
 
     Args:
-        model (`nn.Module`): Alone, with a head, or composed of several models.
+        model (`nn.Module`): An encoder, a model with a head, or a composition of several models.
 
     Raises:
-        ValueError: none of its parts is of a type in [`ARCHITECTURES`].
+        ValueError: the model contains no encoder of a type in [`ARCHITECTURES`].
     """
     types = []
     for part in model.modules():
@@ -238,22 +236,22 @@ def find_encoder(model: nn.Module) -> PreTrainedModel:
             if found and not getattr(part.config, "is_decoder", False) and found.is_in(part.base_model):
                 return part.base_model
             types.append(str(getattr(part.config, "model_type", None)))
-    hint = "Another one is an entry of `hf_mwp.models.architecture.ARCHITECTURES`: its linear layers' names."
+    hint = "To support a new type, add the names of its linear layers to `hf_mwp.models.architecture.ARCHITECTURES`."
     if "t5" in types:
-        hint = "Its heads share one bias over relative positions, which cutting heads would have to cut in all layers."
+        hint = "T5 layers share one bias over relative positions, so heads cannot be pruned in single layers."
     raise ValueError(
-        f"{type(model).__name__} ({', '.join(dict.fromkeys(types)) or 'no pretrained model'}) has no encoder whose "
-        f"heads and neurons are known; these are: {', '.join(ARCHITECTURES)}. {hint}"
+        f"{type(model).__name__} ({', '.join(dict.fromkeys(types)) or 'no pretrained model'}) has no supported "
+        f"encoder. Supported model types: {', '.join(ARCHITECTURES)}. {hint}"
     )
 
 
 def layer_parts(model: nn.Module) -> list[LayerParts]:
     """
-    Return the linear layers of the encoder within a model, layer by layer; of an encoder-decoder model its encoder
-    layers, then the self-attentions and neurons of its decoder layers, then their cross-attentions.
+    Return the linear layers of the encoder within a model, layer by layer. An encoder-decoder model has its encoder
+    layers first, then the self-attentions and neurons of its decoder layers, then their cross-attentions.
 
     Raises:
-        ValueError: an encoder of an unknown type, or one whose linear layers are wrapped (adapters, quantisation).
+        ValueError: the encoder type is not supported, or linear layers are wrapped (adapters, quantisation).
     """
     encoder = find_encoder(model)
     config, architecture = encoder.config, find_architecture(encoder.config)
@@ -265,7 +263,7 @@ def layer_parts(model: nn.Module) -> list[LayerParts]:
 
 
 def layer_order(model: nn.Module) -> list[int]:
-    """Return the place in [`layer_parts`] of each computed layer; layers that share weights (ALBERT) have the same."""
+    """Return the index in [`layer_parts`] of each computed layer. Layers that share weights (ALBERT) share it."""
     encoder = find_encoder(model)
     config, layers = encoder.config, len(layer_parts(encoder))
     groups = getattr(config, "num_hidden_groups", None)
@@ -276,7 +274,7 @@ def layer_order(model: nn.Module) -> list[int]:
 
 
 def cut_heads(model: nn.Module) -> list[list[int]]:
-    """By layer, the heads that the config of a model's encoder says were cut, counted as before the first of them."""
+    """Return the pruned heads of each layer from the encoder's config, by their original indices."""
     encoder = find_encoder(model)
     noted, layers = getattr(encoder.config, "cut_heads", None), len(layer_parts(model))
     return [list(heads) for heads in noted] if noted and len(noted) == layers else [[] for _ in range(layers)]
@@ -285,16 +283,16 @@ def cut_heads(model: nn.Module) -> list[list[int]]:
 def _linear(layer: nn.Module, name: str, index: int) -> nn.Linear | None:
     module = layer
     for step in name.split("."):
-        # Not every encoder of a type has all parts.
+        # Some encoders of a type lack optional linear layers.
         module = getattr(module, step, None)
         if module is None:
             return None
     if type(module) is nn.Linear:
         return module
     if list(module.parameters(recurse=False)) and not hasattr(module, "weight"):
-        # The bias that is left of a sublayer.
+        # Only the bias of the pruned sublayer is left.
         return None
     raise ValueError(
-        f"{name} of layer {index} is a {type(module).__name__}, not a plain linear layer: merge adapters "
-        "(`hf_mwp.merge_lora(model)`, or `merge_and_unload()` of a model of peft) and undo quantisation first."
+        f"{name} of layer {index} is a {type(module).__name__}, not a plain linear layer. Merge adapters first "
+        "(`hf_mwp.merge_lora(model)`, or `merge_and_unload()` of a peft model), and load it without quantisation."
     )

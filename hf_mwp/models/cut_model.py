@@ -1,9 +1,9 @@
 """
-Encoders of Transformers that have lost attention heads and neurons, as models that save and load.
+Models of Transformers with pruned attention heads and neurons, which can be saved and loaded.
 
-Each stock class has one in this module whose name begins with `Cut`, made when it is first used: `CutModernBertModel`
-is a `ModernBertModel` without the heads and neurons that its `CutModernBertConfig` says were cut. Folders of such
-models contain this file and those that it imports.
+For each class of Transformers, this module creates a class whose name begins with `Cut` on first use:
+`CutModernBertModel` is a `ModernBertModel` without the heads and neurons that its `CutModernBertConfig` lists as
+pruned. Saved folders contain this file and the files that it imports.
 """
 
 from functools import cache
@@ -16,7 +16,7 @@ from .architecture import CUT_PREFIX, layer_parts
 from .slicing import share_bias, slice_heads, slice_neurons
 
 
-# Auto classes that load such models, as far as the stock encoder has a class for them.
+# Auto classes that load pruned models, if Transformers has a class for the encoder.
 AUTO_CLASSES = (
     "AutoModel",
     "AutoModelForMaskedLM",
@@ -31,37 +31,37 @@ AUTO_CLASSES = (
 @strict
 class CutConfig(PreTrainedConfig):
     """
-    Fields that a stock config has besides its own where heads or neurons were cut.
+    Config fields of models with pruned heads or neurons, in addition to the fields of the original config.
 
     Args:
         cut_heads (`list[list[int]]`, *optional*):
-            By layer, the attention heads that were cut, counted as before the first of them; layers that share their
-            weights are one. An encoder-decoder model has its encoder layers first, then the self-attentions of its
-            decoder layers, then their cross-attentions, which have no neurons.
-        neurons_per_layer (`list[int]`, *optional*): By layer, how many feed-forward neurons are left.
+            Pruned attention heads of each layer, by their original indices; layers that share weights are listed once.
+            An encoder-decoder model has its encoder layers first, then the self-attentions of its decoder layers,
+            then their cross-attentions, which have no neurons.
+        neurons_per_layer (`list[int]`, *optional*): Number of remaining feed-forward neurons in each layer.
     """
 
     cut_heads: list[list[int]] | None = None
     neurons_per_layer: list[int] | None = None
 
-    # The code goes with what is saved, so that `trust_remote_code=True` loads it where hf_mwp is not installed.
+    # The code is saved too, so that `trust_remote_code=True` loads the model if hf_mwp is not installed.
     _auto_class = "AutoConfig"
 
     def __post_init__(self, **kwargs):
-        # Of the folder, not of the model: it is written anew with each folder.
+        # `auto_map` describes the folder, not the model, and is written by each save.
         kwargs.pop("auto_map", None)
         super().__post_init__(**kwargs)
         _register_models(type(self))
 
     def validate_cut_heads(self):
-        """Part of the `strict` validation: the heads that were cut are some that there were."""
+        """Validate, for `strict`, that the pruned heads exist."""
         for cut, count in zip(self.cut_heads or (), self._uncut_heads(len(self.cut_heads or ())), strict=True):
             wrong = [head for head in cut if head not in range(count)]
             if wrong:
-                raise ValueError(f"`cut_heads` names head {wrong[0]}, of heads 0 to {count - 1}.")
+                raise ValueError(f"`cut_heads` contains head {wrong[0]}, but the layer has heads 0 to {count - 1}.")
 
     def save_pretrained(self, save_directory, **kwargs):
-        """As in `PreTrainedConfig`, with the code of the models."""
+        """Save the config as `PreTrainedConfig` does, with the code of the models."""
         self.auto_map = {name: f"cut_model.{each.__name__}" for name, each in _models(type(self)).items()}
         try:
             super().save_pretrained(save_directory, **kwargs)
@@ -70,7 +70,7 @@ class CutConfig(PreTrainedConfig):
 
     @property
     def heads_per_layer(self) -> list[int]:
-        """Number of attention heads of each layer."""
+        """Number of remaining attention heads in each layer."""
         cut_heads = self.cut_heads or [[] for _ in self.neurons_per_layer or ()]
         return [count - len(cut) for cut, count in zip(cut_heads, self._uncut_heads(len(cut_heads)), strict=True)]
 
@@ -82,7 +82,7 @@ class CutConfig(PreTrainedConfig):
 
 
 class CutModel:
-    """Mixin before a stock model: builds it without the heads and neurons that its config says were cut."""
+    """Mixin, listed before a class of Transformers, that builds the model without its pruned heads and neurons."""
 
     def __init__(self, config, *args, **kwargs):
         super().__init__(config, *args, **kwargs)
@@ -91,14 +91,14 @@ class CutModel:
         neurons = config.neurons_per_layer or [each.num_neurons for each in parts]
         if not len(cut_heads) == len(neurons) == len(parts):
             raise ValueError(
-                f"`cut_heads` has {len(cut_heads)} layers and `neurons_per_layer` {len(neurons)}, the encoder "
-                f"{len(parts)}: a model that was cut keeps its number of layers."
+                f"`cut_heads` has {len(cut_heads)} layers and `neurons_per_layer` {len(neurons)}, but the encoder has "
+                f"{len(parts)}. List each layer of the encoder."
             )
         wrong = [layer for layer, each in enumerate(parts) if not 0 <= neurons[layer] <= each.num_neurons]
         if wrong:
             raise ValueError(
-                f"`neurons_per_layer` leaves {neurons[wrong[0]]} neurons in layer {wrong[0]}, which had "
-                f"{parts[wrong[0]].num_neurons}."
+                f"`neurons_per_layer` must be between 0 and {parts[wrong[0]].num_neurons} in layer {wrong[0]}, got "
+                f"{neurons[wrong[0]]}."
             )
         for each, cut, count in zip(parts, cut_heads, neurons, strict=True):
             slice_heads(each, [head for head in range(each.num_heads) if head not in cut])
@@ -108,7 +108,7 @@ class CutModel:
 
 @cache
 def cut_class(stock):
-    """Return the class of configs, or of models, that a class of Transformers has here."""
+    """Return the pruned counterpart of a config or model class of Transformers."""
     body = {"__module__": __name__, "__doc__": f"[`{stock.__name__}`] without some attention heads and neurons."}
     if issubclass(stock, PreTrainedConfig):
         body["model_type"] = CUT_PREFIX + stock.model_type
@@ -118,12 +118,12 @@ def cut_class(stock):
 
 
 def stock_class(cut):
-    """Return the class of Transformers that a class of this module was made of."""
+    """Return the class of Transformers that a class of this module derives from."""
     return next(each for each in cut.__mro__ if each.__module__.startswith("transformers."))
 
 
 def stock_models(config_class):
-    """Return the models of Transformers with a config of this class, by the name of the Auto class that loads them."""
+    """Return the model classes of Transformers for a config class, by the name of the Auto class that loads them."""
     found = {name: getattr(transformers, name)._model_mapping.get(config_class, None) for name in AUTO_CLASSES}
     return {name: model for name, model in found.items() if isinstance(model, type)}
 
@@ -135,7 +135,7 @@ def _models(cut_config_class):
 
 @cache
 def _register_models(cut_config_class):
-    # Not earlier: it imports the stock models.
+    # Called late, because it imports the models of Transformers.
     for name, model_class in _models(cut_config_class).items():
         getattr(transformers, name).register(cut_config_class, model_class)
 

@@ -1,4 +1,4 @@
-"""Interface of the decoders of [`MwpSolver`]."""
+"""Interface of decoders for [`MwpSolver`]."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 
 class DecoderPreTrainedModel(PreTrainedModel):
-    """Base class of the decoders: attention flags for Transformers, and the initial weights of linear layers."""
+    """Base class of decoders: attention flags for Transformers and the initialisation of linear layers."""
 
     base_model_prefix = "decoder"
     main_input_name = "encoder_hidden_states"
     accepts_loss_kwargs = False
-    # Decoders have no layer of Transformers' attention, so that of their encoder may be of any kind.
+    # Decoders do not use attention layers of Transformers, so their encoder may use any implementation.
     _supports_sdpa = True
     _supports_flash_attn = True
     _supports_flex_attn = True
@@ -47,7 +47,7 @@ class DecoderPreTrainedModel(PreTrainedModel):
                     init.zeros_(parameter)
 
     def with_rows(self, old: nn.Parameter, count: int) -> nn.Parameter:
-        """Return embeddings of constants `(n, H)` with `count` new ones about their mean, or as in a new decoder."""
+        """Return constant embeddings `(n, H)` with `count` new rows around their mean (normal rows if `n` is 0)."""
         rows = torch.randn(len(old) + count, old.shape[1], generator=torch.Generator().manual_seed(0)).to(old)
         if len(old):
             rows = old.mean(0) + (old.std() / 2 if old.numel() > 1 else 1.0) * rows
@@ -56,29 +56,29 @@ class DecoderPreTrainedModel(PreTrainedModel):
 
 class Decoder(ABC):
     """
-    A model that finds expressions over the numbers of problems, from the hidden states of an encoder; [`GTSDecoder`]
-    and [`AthenaModel`] are two. A class that derives from `PreTrainedModel` and from this one, and is registered with
-    `AutoModel`, is a decoder of [`MwpSolver`], with all that solvers can be used for.
+    Base class of decoders, which find expressions over the numbers of problems from the hidden states of an encoder,
+    such as [`GTSDecoder`] and [`AthenaModel`]. A class that derives from `PreTrainedModel` and `Decoder`, and is
+    registered with `AutoModel`, can be the decoder of an [`MwpSolver`].
 
-    Its `config` has the fields `operators` and `constants` (the output symbols, in the order of their ids; the
-    problem's numbers follow), `encoder_hidden_size`, `max_length` (most symbols of an expression) and `dropout`.
+    Its `config` has the fields `operators` and `constants` (the output symbols in the order of their ids, which the
+    problem's numbers follow), `encoder_hidden_size`, `max_length` (maximum number of symbols) and `dropout`.
 
-    Equal numbers keep their places: `number_groups[i]` is the index of the first number with the value and kind of
-    number `i`. Labels name the first one. A decoder that merges equal numbers uses that index in its expressions too,
-    so a merged number is the first of its group; one that does not may name any of them.
+    Equal numbers keep their own index: `number_groups[i]` is the index of the first number with the value and kind of
+    number `i`. Labels use the first index. A decoder that merges equal numbers must use the first index in its
+    expressions too; a decoder that does not merge them may use any index of the group.
 
     Attributes:
-        prediction ([`PredictionKind`]): Kind of prediction of its `forward`.
-        prediction_fields (`tuple[str, ...]`): Fields of its configuration, besides the symbols, that decide what is
-            predicted for a target: student and teacher must have the same.
-        extra_columns (`tuple[str, ...]`): Columns that [`MwpProcessor`] adds to encoded problems for its collator:
-            `"question_positions"` (`list[int]`, the tokens of the question in order; the last one has its last
-            character) and `"number_values"` (`list[str]`, exact values that `Fraction` reads).
-        extra_inputs (`tuple[str, ...]`): Further entries of a batch that `generate` takes: `"number_groups"`
-            `(B, N)`, `"question_positions"` `(B, Q)`, -1 where padded.
-        target_error (`Callable`, *optional*): A method that returns why an encoded row's target cannot be learned, so
-            that training leaves the row out, or `None`. Not set where every target can be learned.
-        runs_in_numpy (`bool`): Whether [`runtime`] can search with its weights, so that a solver can be exported.
+        prediction ([`PredictionKind`]): Kind of prediction that `forward` returns.
+        prediction_fields (`tuple[str, ...]`): Config fields, besides the symbols, that change the predictions for a
+            target. Student and teacher must have the same values.
+        extra_columns (`tuple[str, ...]`): Columns that [`MwpProcessor`] adds to encoded problems for the collator:
+            `"question_positions"` (`list[int]`, the question's tokens in order; the last token contains the last
+            character) and `"number_values"` (`list[str]`, exact values that `Fraction` accepts).
+        extra_inputs (`tuple[str, ...]`): Further batch entries that `generate` accepts: `"number_groups"` `(B, N)`
+            and `"question_positions"` `(B, Q)`, -1 where padded.
+        target_error (`Callable`, *optional*): Method that returns why the target of an encoded row cannot be learned,
+            or `None`. Training skips rows with an error. Not set if every target can be learned.
+        runs_in_numpy (`bool`): Whether [`runtime`] can search with its weights, so that the solver can be exported.
     """
 
     config: PreTrainedConfig
@@ -93,16 +93,16 @@ class Decoder(ABC):
     @property
     @abstractmethod
     def title(self) -> str:
-        """Return the card's name of the decoder."""
+        """Return the name of the decoder in model cards."""
 
     @property
     def vocabulary(self) -> OutputVocabulary:
-        """Return the symbols of its expressions."""
+        """Return the output symbols."""
         return OutputVocabulary(tuple(self.config.operators), tuple(self.config.constants))
 
     @classmethod
     def sizes_for(cls, encoder_config: PreTrainedConfig) -> dict[str, Any]:
-        """Return the fields of its configuration that depend on the encoder."""
+        """Return the config fields that depend on the encoder."""
         return dict.fromkeys(("hidden_size", "encoder_hidden_size"), encoder_config.hidden_size)
 
     @classmethod
@@ -110,13 +110,13 @@ class Decoder(ABC):
         cls, vocabulary: OutputVocabulary, encoder_config: PreTrainedConfig, **fields: Any
     ) -> PreTrainedConfig:
         """
-        Make the default configuration for an encoder.
+        Return the default configuration for an encoder.
 
         Args:
-            vocabulary ([`OutputVocabulary`]): Symbols of a processor. The configuration may have further constants at
-                the end, which the processor must take over.
+            vocabulary ([`OutputVocabulary`]): Symbols of a processor. The configuration may add constants at the end,
+                which the processor must adopt.
             encoder_config (`PreTrainedConfig`): Configuration of the encoder.
-            fields: Fields of the configuration to change.
+            fields: Config fields to override.
         """
         symbols = {"operators": vocabulary.operators, "constants": vocabulary.constants}
         return cls.config_class(**(symbols | cls.sizes_for(encoder_config) | fields))
@@ -124,7 +124,7 @@ class Decoder(ABC):
     def new_config(
         self, encoder_config: PreTrainedConfig | None = None, dropout: float | None = None
     ) -> PreTrainedConfig:
-        """Return a copy of its configuration, for another encoder or with another dropout where these are given."""
+        """Return a copy of the configuration, adapted to a new encoder or with a new dropout if given."""
         config = copy.deepcopy(self.config)
         for name, value in ({} if encoder_config is None else self.sizes_for(encoder_config)).items():
             setattr(config, name, value)
@@ -135,27 +135,27 @@ class Decoder(ABC):
     @abstractmethod
     def make_collator(self, processor: MwpProcessor) -> Callable[[list[dict[str, Any]]], dict[str, Any]]:
         """
-        Return the collator of rows that the processor has encoded. Entries of its batches are passed to `forward`
-        where that names them; batches with targets have `labels`.
+        Return the collator for rows encoded by the processor. Batch entries are passed to `forward` if its signature
+        lists them. Batches with targets contain `labels`.
         """
 
     def added_constants(self, constants: Sequence[str]) -> list[str]:
-        """Return the constants that the decoder lacks; `ValueError` if it does not have the first ones, in order."""
+        """Return the new constants. Raises `ValueError` if `constants` does not begin with the decoder's constants."""
         known = list(self.config.constants)
         if list(constants)[: len(known)] != known:
-            raise ValueError(f"the constants {list(constants)} do not begin with those that the decoder has: {known}")
+            raise ValueError(f"The constants {list(constants)} do not begin with the decoder's constants {known}.")
         return list(constants)[len(known) :]
 
     @abstractmethod
     def set_constants(self, constants: Sequence[str]) -> None:
         """
-        Give the decoder further constants, which start about the mean of the known ones.
+        Add constants, whose embeddings start around the mean of the existing embeddings.
 
         Args:
-            constants (`Sequence[str]`): All constants, those that it has first and in their order.
+            constants (`Sequence[str]`): All constants: the existing ones in their order, then the new ones.
 
         Raises:
-            `ValueError`: a constant that it has is left out or has moved.
+            `ValueError`: an existing constant is missing or has moved.
         """
 
     @abstractmethod
@@ -173,28 +173,27 @@ class Decoder(ABC):
             encoder_hidden_states (`torch.FloatTensor` of shape `(B, S, encoder_hidden_size)`): Last hidden states.
             attention_mask (`torch.Tensor` of shape `(B, S)`, *optional*): 0 at padding.
             number_positions (`torch.LongTensor` of shape `(B, N)`, *optional*): Token of each number, -1 for none.
-            batch: Further entries of its collator's batches, named in the signature; `labels` is one of them.
+            batch: Further entries of the collator's batches that the signature lists, such as `labels`.
 
         Returns:
-            `ModelOutput` with `loss`, a sum within each problem, averaged over the problems, and the outputs that its
-            kind of prediction names (`prediction.outputs`). A decoder that has states to distil takes
-            `output_hidden_states` and returns them as `hidden_states` too: tensors `(B, items, hidden_size)`, what
-            enters its layers first. Its collator then adds `decoder_state_mask` `(B, items)`, true at the items of
-            each problem.
+            `ModelOutput` with `loss`, summed within each problem and averaged over problems, and the outputs listed in
+            `prediction.outputs`. A decoder with hidden states to distil accepts `output_hidden_states` and returns
+            `hidden_states` too: tensors `(B, items, hidden_size)`, beginning with the input of its layers. Its
+            collator then adds `decoder_state_mask` `(B, items)`, which is false at padding.
         """
 
     @staticmethod
     def positions_in(states: Tensor, number_positions: Tensor | None) -> Tensor:
-        """Return the positions of numbers in a batch of states `(B, S, H)`, `(B, 0)` where none are given."""
+        """Return the positions of numbers in states `(B, S, H)`, of shape `(B, 0)` if none are given."""
         return states.new_empty(len(states), 0, dtype=torch.long) if number_positions is None else number_positions
 
     def length_limit(self, max_length: int | None, num_beams: int, num_return_sequences: int) -> int:
-        """Return the most symbols of an expression; `ValueError` for counts with which nothing can be searched."""
+        """Return the maximum number of symbols in an expression. Raises `ValueError` for impossible counts."""
         length = self.config.max_length if max_length is None else max_length
         if min(num_beams, length) < 1 or not 1 <= num_return_sequences <= num_beams:
             raise ValueError(
                 f"`num_beams` ({num_beams}) and `max_length` ({length}) must be at least 1, and "
-                f"`num_return_sequences` ({num_return_sequences}) from 1 to `num_beams`."
+                f"`num_return_sequences` ({num_return_sequences}) must be between 1 and `num_beams`."
             )
         return length
 
@@ -210,6 +209,6 @@ class Decoder(ABC):
         **extra_inputs: Tensor,
     ) -> SolveOutput:
         """
-        Find the likeliest expressions; see [`Solver.solve`], and `extra_inputs` above. Raises `ValueError` for a count
-        below 1, or more answers than beams.
+        Return the most probable expressions; see [`Solver.solve`] for the arguments, and `extra_inputs` above. Raises
+        `ValueError` if a count is below 1, or `num_return_sequences` above `num_beams`.
         """

@@ -1,4 +1,4 @@
-"""Fingerprints of models, processors, rows, and of objects that work on them: collators, objectives, scores."""
+"""Fingerprints of models, processors and rows, and of collators, objectives and scores."""
 
 import functools
 import hashlib
@@ -16,17 +16,17 @@ from ..data.batches.mwp_processor import tokenizer_settings
 from ..store.finished_folder import digest_of
 
 
-# Fields of a config that say where a model came from and not what it computes.
+# Config fields that do not change what a model computes.
 IRRELEVANT = {"_name_or_path", "transformers_version", "architectures", "dtype", "torch_dtype", "use_cache"}
-DEPTH = 4  # of objects within objects
-PLAIN = (bytes, complex, slice, range, torch.dtype, torch.device)  # told apart by their `repr`
-# What a function's module may hold that is described with it, besides what can be called. Other objects, such as
-# loggers, change without the function doing anything else.
+DEPTH = 4  # maximum depth of nested objects
+PLAIN = (bytes, complex, slice, range, torch.dtype, torch.device)  # described by their `repr`
+# Types of module globals that are part of a function's description, besides callables. Other objects, such as loggers,
+# may change without changing what the function computes.
 CONSTANTS = (bool, int, float, str, list, tuple, set, frozenset, Mapping, np.ndarray, np.generic, torch.Tensor, *PLAIN)
 
 
 def hash_model(model: nn.Module) -> str:
-    """Hash of a model's class, config, parameters and buffers; about a second for a gigabyte."""
+    """Return a hash of a model's class, config, parameters and buffers. Takes about a second per gigabyte."""
     digest = hashlib.blake2b(digest_size=16)
     config = getattr(model, "config", None)
     fields = config.to_dict() if hasattr(config, "to_dict") else {}
@@ -38,7 +38,7 @@ def hash_model(model: nn.Module) -> str:
 
 
 def _content(value: torch.Tensor) -> Any:
-    """The bytes of a tensor's numbers."""
+    """Return the bytes of a tensor's numbers."""
     return value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data if value.numel() else b""
 
 
@@ -49,7 +49,7 @@ def _without(fields: Any) -> Any:
 
 
 def hash_processing(processing: Any) -> str | None:
-    """Hash of how a processor or tokenizer turns texts into ids: its vocabulary and its settings."""
+    """Return a hash of the vocabulary and settings with which a processor or tokenizer encodes texts."""
     if processing is None:
         return None
     parts: dict[str, Any] = {"class": _name(type(processing))}
@@ -64,8 +64,9 @@ def hash_processing(processing: Any) -> str | None:
 
 def describe(value: Any) -> Any:
     """
-    Describe what an object does, the same in every process: a collator, an objective, a score. An object is its class,
-    methods and plain settings; a function its code, constants, defaults, enclosed variables and what it calls.
+    Return a description of what an object (collator, objective, score) computes, the same in every process. An object
+    is described by its class, methods and plain settings; a function by its code, constants, defaults, enclosed
+    variables and the functions that it calls.
     """
     return _describe(value, DEPTH)
 
@@ -82,7 +83,7 @@ def _describe(value: Any, depth: int) -> Any:
     if inspect.ismethod(value):
         return [_describe(value.__func__, depth), _describe(value.__self__, min(depth, 1))]
     if isinstance(value, type) or inspect.isroutine(value):
-        # What `functools.lru_cache` makes is no function, but says what function it calls.
+        # `functools.lru_cache` returns an object that is not a function, but refers to the wrapped function.
         return [_name(value), _describe(value.__wrapped__, depth)] if hasattr(value, "__wrapped__") else _name(value)
     if isinstance(value, ModuleType):
         return value.__name__
@@ -109,11 +110,11 @@ def _describe(value: Any, depth: int) -> Any:
 
 
 def _function_parts(function: FunctionType, depth: int) -> dict[str, Any]:
-    """Return what makes a function do what it does."""
+    """Return the descriptions of a function's code, defaults, globals and enclosed variables."""
     code, module, inner = function.__code__, function.__globals__, max(depth - 1, 0)
 
     def held(value: Any) -> Any:
-        # Of an object its own settings alone: it may be a trainer, from which everything can be reached.
+        # Describe only the own settings of an object: a trainer, for example, refers to everything.
         return _describe(value, inner if inspect.isroutine(value) else min(inner, 1))
 
     parts = {"code": held(code), "defaults": held(function.__defaults__), "keywords": held(function.__kwdefaults__)}
@@ -127,7 +128,7 @@ def _function_parts(function: FunctionType, depth: int) -> dict[str, Any]:
 
 
 def _names(code: CodeType) -> set[str]:
-    """Names that some code and what is defined in it use, of globals and of attributes."""
+    """Return the names of globals and attributes that code and its inner functions use."""
     inner = [_names(each) for each in code.co_consts if isinstance(each, CodeType)]
     return set(code.co_names).union(*inner)
 
@@ -150,7 +151,7 @@ def _methods(kind: type, depth: int) -> dict[str, Any]:
 
 def _settings(value: Any, depth: int) -> dict[str, Any]:
     settings = sorted(getattr(value, "__dict__", {}).items())
-    # State that an object keeps of earlier calls does not change what it computes.
+    # State from earlier calls does not change what an object computes.
     left_out = ("model", "tokenizer", *getattr(type(value), "not_settings", ()))
     return {name: _describe(each, depth) for name, each in settings if name not in left_out}
 
@@ -161,8 +162,8 @@ def _name(value: Any) -> str:
 
 def row_key(row: Any) -> bytes:
     """
-    16 bytes of a hash of a row as a collator receives it; lists, arrays and tensors of the same numbers are the same.
-    Raises `TypeError` if it holds something that cannot be recognised again.
+    Return a 16-byte hash of a row as a collator receives it. Lists, arrays and tensors of the same numbers have the
+    same hash. Raises `TypeError` for values of other types.
     """
     return hashlib.blake2b(_encode(row), digest_size=16).digest()
 
@@ -183,7 +184,7 @@ def _encode(value: Any) -> bytes:
         data = f"{type(value).__name__[0]}{value}".encode()
     else:
         raise TypeError(
-            f"A row holds a `{type(value).__name__}`, which the teacher cache cannot recognise again: give rows of "
-            "numbers, texts, lists, arrays or tensors, or set `cache_teacher_outputs=False`."
+            f"A row contains a `{type(value).__name__}`, which the teacher cache cannot hash. Use numbers, texts, "
+            "lists, arrays or tensors, or set `cache_teacher_outputs=False`."
         )
     return len(data).to_bytes(8, "little") + data

@@ -1,4 +1,4 @@
-"""LoRA: low-rank adapters that are trained in place of an encoder's weights, and merged into them."""
+"""LoRA: low-rank adapters that are trained instead of an encoder's weights and merged into them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .architecture import find_architecture
 from .model_kind import kind_of
 
 
-# Beside the merged weights of a checkpoint: the adapters, and the linear layers without them.
+# File in a checkpoint, beside the merged weights: adapters and unmerged linear layers.
 ADAPTERS = "lora_adapters.safetensors"
 MARK = "_adapted_by_hf_mwp"
 
@@ -29,11 +29,11 @@ MARK = "_adapted_by_hf_mwp"
 class TrainedTokens(nn.Module):
     """
     Trainable rows of a frozen embedding table, as its submodule `trained_tokens`, for tokens that were added to a
-    pretrained encoder and have no learned embedding yet. peft's own version copies the whole table in each step.
+    pretrained encoder and have no learned embedding yet. peft's version would copy the whole table in each step.
 
     Args:
-        embedding (`nn.Embedding`): The table; it stays where it is.
-        tokens (`Sequence[int]`): Its rows to train.
+        embedding (`nn.Embedding`): The table, to which this module attaches itself.
+        tokens (`Sequence[int]`): Indices of the rows to train.
     """
 
     name = "trained_tokens"
@@ -42,7 +42,7 @@ class TrainedTokens(nn.Module):
         super().__init__()
         weight = embedding.weight
         self.rows = nn.Parameter(weight.detach()[list(tokens)].clone())
-        # By token, the row here; -1 for those of the table.
+        # Row in `rows` of each token, -1 for tokens that use the table.
         place = torch.full((weight.shape[0],), -1, device=weight.device)
         place[list(tokens)] = torch.arange(len(tokens), device=weight.device)
         self.register_buffer("place", place, persistent=False)
@@ -51,7 +51,7 @@ class TrainedTokens(nn.Module):
 
     def _replace(self, embedding: nn.Embedding, inputs: tuple[Any, ...], output: Tensor) -> Tensor:
         place = self.place[inputs[0]]
-        # Some encoders scale what they embed.
+        # Some encoders scale their embeddings.
         rows = functional.embedding(place.clamp(min=0), self.rows) * getattr(embedding, "embed_scale", 1.0)
         return torch.where((place >= 0)[..., None], rows.to(output.dtype), output)
 
@@ -72,27 +72,27 @@ def add_lora(
     tokens: Sequence[int] = (),
 ) -> PreTrainedModel:
     """
-    Adapt the encoder of a model with LoRA: its weights are frozen, and some of its linear layers get adapters
-    (`peft`), which are trained with all that stands on the encoder: decoder, bottleneck networks, pooler, classifier.
+    Add LoRA adapters (`peft`) to linear layers of a model's encoder, and freeze its weights. The adapters are trained
+    together with the modules on top of the encoder: decoder, bottleneck networks, pooler, classifier.
 
-    A trainer of this package saves the model with its adapters merged, as an ordinary one, and in checkpoints the
-    adapters beside it, from which it resumes exactly. Elsewhere call [`merge_lora`].
+    Trainers of this package save an ordinary model with merged adapters. Their checkpoints also contain the separate
+    adapters, for exact resumption. With other trainers, call [`merge_lora`] before saving.
 
     Args:
-        model (`PreTrainedModel`): A solver, a classifier, or an encoder alone. It is changed in place.
+        model (`PreTrainedModel`): A solver, a classifier or an encoder. It is changed in place.
         rank (`int`): Rank of the adapters.
-        alpha (`float`, *optional*): What they add is scaled by `alpha / rank`; twice the rank by default.
-        dropout (`float`, *optional*, defaults to 0.0): Dropout of what they read.
+        alpha (`float`, *optional*): Outputs of adapters are scaled by `alpha / rank`. Defaults to twice the rank.
+        dropout (`float`, *optional*, defaults to 0.0): Dropout of the adapters' inputs.
         targets (`Sequence[str]`, *optional*):
-            Linear layers of each layer, by the names of [`~models.architecture.Architecture`] (`"query"`,
-            `"intermediate"`, ...), whatever the encoder calls them; by default its `lora_targets`. An encoder of an
-            unknown type has its own names.
-        tokens (`Sequence[int]`, *optional*): Rows of the embeddings to train as well, such as those of new tokens.
+            Linear layers to adapt, by their field names in [`~models.architecture.Architecture`] (`"query"`,
+            `"intermediate"`, ...). Defaults to its `lora_targets`. For encoders of an unknown type, pass the last
+            parts of the encoder's own module names.
+        tokens (`Sequence[int]`, *optional*): Rows of the embeddings to train as well, such as rows of new tokens.
 
     Raises:
-        TypeError: a rank that is no whole number.
-        UsageError: no rank, or one above that of the weights themselves; targets that the encoder does not have, or
-            adapters that it has already.
+        TypeError: `rank` is not a whole number.
+        UsageError: `rank` is below 1 or above the rank of the weights, `dropout` or `alpha` is out of range, the
+            encoder does not have the targets, or already has adapters.
 
     References:
         Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models", ICLR 2022.
@@ -108,14 +108,14 @@ def add_lora(
     alpha = 2 * rank if alpha is None else alpha
     check_numbers(dropout=dropout, alpha=alpha)
     if any(hasattr(part, "peft_config") for part in model.modules()):
-        raise UsageError(f"this {type(model).__name__} has adapters already: merge them first (`hf_mwp.merge_lora`).")
+        raise UsageError(f"This {type(model).__name__} already has adapters. Merge them first (`hf_mwp.merge_lora`).")
     encoder = kind_of(model).encoder(model)
     modules = _targeted(encoder, targets)
     full = max(min(encoder.get_submodule(name).weight.shape) for name in modules)
     if not 1 <= rank <= full or not 0 <= dropout < 1 or alpha <= 0:
         raise UsageError(
-            f"LoRA needs a rank from 1 to {full}, that of the largest weights that are adapted, a dropout from 0 to "
-            f"below 1 and an alpha above 0, got rank {rank}, dropout {dropout} and alpha {alpha}."
+            f"LoRA needs a rank from 1 to {full} (the rank of the largest adapted weights), a dropout of at least 0 "
+            f"and below 1, and an alpha above 0, got rank {rank}, dropout {dropout} and alpha {alpha}."
         )
 
     from peft import LoraConfig, inject_adapter_in_model
@@ -131,15 +131,12 @@ def add_lora(
 
 
 def has_lora(model: nn.Module) -> bool:
-    """
-    Return whether a model has the adapters of [`add_lora`]; those that users put on themselves are saved as peft
-    does.
-    """
+    """Return whether a model has adapters of [`add_lora`]. Adapters that users add with peft do not count."""
     return any(hasattr(part, MARK) for part in model.modules())
 
 
 def merge_lora(model: nn.Module) -> nn.Module:
-    """Merge the adapters of [`add_lora`], if any, into the weights, in place; all weights can be trained then."""
+    """Merge the adapters of [`add_lora`], if any, into the weights in place, and make all weights trainable."""
     if not has_lora(model):
         return model
     from peft.tuners.lora import LoraLayer
@@ -159,12 +156,12 @@ def merge_lora(model: nn.Module) -> nn.Module:
 
 
 def merged_weights(model: nn.Module) -> dict[str, Tensor]:
-    """The weights of the ordinary model that a model with adapters will be; the model keeps its adapters."""
+    """Return the weights of a model after merging its adapters. The model itself keeps its adapters."""
     return merge_lora(copy.deepcopy(model)).state_dict()
 
 
 def save_adapters(model: nn.Module, folder: str | PathLike) -> None:
-    """Save the adapters of a model, if it has any, in the folder of a checkpoint."""
+    """Save the adapters of a model, if it has any, to the folder of a checkpoint."""
     path = Path(folder) / ADAPTERS
     path.unlink(missing_ok=True)
     if has_lora(model):
@@ -174,21 +171,21 @@ def save_adapters(model: nn.Module, folder: str | PathLike) -> None:
 
 
 def load_adapters(model: nn.Module, folder: str | PathLike) -> None:
-    """Reads the adapters of a checkpoint; raises `UsageError` if its model had others, or only one of them has any."""
+    """Load the adapters of a checkpoint. Raises `UsageError` if they differ from the adapters of the model."""
     path = Path(folder) / ADAPTERS
     found = load_file(path) if path.is_file() else {}
     own = _adapters(model) if has_lora(model) else {}
     shapes = [{name: value.shape for name, value in each.items()} for each in (found, own)]
     if shapes[0] != shapes[1]:
         raise UsageError(
-            f"{folder} has {_told(found)} and the model {_told(own)}: go on with the LoRA options with which that "
-            "training began."
+            f"{folder} has {_told(found)}, but the model has {_told(own)}. Resume with the LoRA options of the first "
+            "run."
         )
     model.load_state_dict(found, strict=False)
 
 
 def _adapters(model: nn.Module) -> dict[str, Tensor]:
-    """The weights of a model with adapters that those of the merged one do not tell."""
+    """Return the weights of all adapted modules: adapters, unmerged linear layers and trained tokens."""
     from peft.tuners.lora import LoraLayer
 
     kinds = (LoraLayer, TrainedTokens)
@@ -202,7 +199,7 @@ def _told(state: Mapping[str, Tensor]) -> str:
 
 
 def _targeted(encoder: PreTrainedModel, targets: Sequence[str] | None) -> list[str]:
-    """Names of the linear layers of an encoder that targets name."""
+    """Return the names of the encoder's linear layers that `targets` selects."""
     kind = encoder.config.model_type
     architecture = find_architecture(encoder.config)
     there = defaultdict(list)
@@ -214,6 +211,6 @@ def _targeted(encoder: PreTrainedModel, targets: Sequence[str] | None) -> list[s
         targets = [target for target in architecture.lora_targets if target in there]
     unknown = [target for target in targets or () if target not in there]
     if unknown or not targets:
-        fault = f"no {unknown[0]!r}" if unknown else "no targets of LoRA that are known"
-        raise UsageError(f"an encoder of type {kind!r} has {fault}; its linear layers are {', '.join(there)}.")
+        fault = f"no {unknown[0]!r}" if unknown else "no default LoRA targets"
+        raise UsageError(f"An encoder of type {kind!r} has {fault}. Choose from its layers: {', '.join(there)}.")
     return [name for target in targets for name in there[target]]

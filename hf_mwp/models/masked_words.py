@@ -1,4 +1,4 @@
-"""Masked words for encoders that come without a head for them."""
+"""Masked language modelling for encoders without a language modelling head."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ from .mwp_student.layers_mwp_student import score_words
 
 class MaskedWords:
     """
-    Mixin before an encoder's class: its own word embeddings score its last states, without further weights, so that
-    what is saved is the encoder. With `sparse`, and labels, at the labelled tokens alone.
+    Mixin for masked language modelling without extra weights, listed before the encoder class. Logits are products of
+    the last hidden states with the word embeddings, so that the saved checkpoint is the plain encoder. With
+    `sparse = True` and `labels`, logits are computed only for labelled tokens.
     """
 
     sparse = False
 
     def forward(self, input_ids=None, attention_mask=None, labels=None, masked_positions=None, **kwargs):
         """
+        Compute the logits and, with `labels`, the loss.
+
         Args:
             input_ids, attention_mask, kwargs: See the encoder.
             labels, masked_positions: See [`MwpStudentForMaskedLM`].

@@ -1,4 +1,4 @@
-"""Kinds of models, as losses, caches and trainers tell them apart."""
+"""Kinds of models that losses, caches and trainers distinguish."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from .solver import Solver
 @dataclass(frozen=True)
 class ModelKind:
     """
-    Kind of model: how its outputs are read. A new kind is one more value here and one more line in [`kind_of`].
+    Kind of model, which decides how its outputs are read. To add a kind, define it here and extend [`kind_of`].
 
     Args:
-        name (`str`): Its name in messages.
-        is_solver (`bool`, *optional*, defaults to `False`): Whether it finds expressions, and is judged by answers.
+        name (`str`): Name in messages.
+        is_solver (`bool`, *optional*, defaults to `False`): Whether the model finds expressions (scored by answers).
         per_position (`bool`, *optional*, defaults to `False`): Whether losses are means over positions, not over rows.
-        has_decoder (`bool`, *optional*, defaults to `False`): Whether a second stack reads the labels, and generates.
-        prediction ([`PredictionKind`], *optional*): Predictions that a soft loss compares and a teacher cache keeps.
+        has_decoder (`bool`, *optional*, defaults to `False`): Whether a decoder stack reads the labels and generates.
+        prediction ([`PredictionKind`], *optional*): Predictions that a soft loss compares and a teacher cache stores.
     """
 
     name: str
@@ -33,12 +33,12 @@ class ModelKind:
 
     @property
     def reduction(self) -> str:
-        """Reduction of a loss on logits beside the model's own loss, as in [`LogitDistillationLoss`]."""
+        """Reduction of a logit loss that is added to the model's own loss; see [`LogitDistillationLoss`]."""
         # A solver's own loss sums over the nodes of a tree and averages over problems.
         return "batchmean" if self.is_solver else "mean"
 
     def num_symbols(self, model: Any) -> int | None:
-        """Return the number of columns of logits before those of a row's own numbers; `None` where there are none."""
+        """Return the number of logit columns before the row's own numbers, or `None` if logits have no numbers."""
         return model.vocabulary.num_symbols if self.prediction.has_numbers else None
 
     def encoder(self, model: Any) -> nn.Module:
@@ -53,7 +53,7 @@ SEQ2SEQ = ModelKind("sequence-to-sequence model", per_position=True, has_decoder
 
 
 def kind_of(model: Any, logits: Tensor | None = None) -> ModelKind:
-    """Return the kind of a model; classifiers of rows and of tokens are told apart by their `logits`."""
+    """Return the kind of a model. `logits` distinguish token classifiers from sequence classifiers."""
     if isinstance(model, Solver):
         return SOLVER if model.prediction is SOLVER.prediction else replace(SOLVER, prediction=model.prediction)
     if isinstance(model, PreTrainedModel) and model.config.is_encoder_decoder and model.can_generate():

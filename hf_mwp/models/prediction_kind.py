@@ -1,4 +1,4 @@
-"""Kinds of predictions, as soft losses, ensembles and teacher caches tell them apart."""
+"""Kinds of predictions that soft losses, ensembles and teacher caches distinguish."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from torch import Tensor, nn
 
 class PredictionKind:
     """
-    Predictions that are scores of classes: of a row, or of each of its positions. A derived class says what differs.
+    Predictions that are scores of classes, for each row or for each of its positions. Base class of other kinds.
 
     Attributes:
-        name (`str`): Its name in messages and fingerprints.
-        outputs (`tuple[str, ...]`): Outputs of a model that a soft loss compares and a teacher cache keeps, by name.
-        is_listed (`bool`): Whether each of them is a list `(batch, items)` whose length is the row's own, padded with
-            the smallest finite number.
+        name (`str`): Name in messages and fingerprints.
+        outputs (`tuple[str, ...]`): Names of the model outputs that a soft loss compares and a teacher cache stores.
+        is_listed (`bool`): Whether each output is a list `(batch, items)` whose length differs between rows, padded
+            with the smallest finite number.
         has_numbers (`bool`): Whether the last classes are the numbers of the row's problem.
-        has_targets (`bool`): Whether the labels are the right classes, one for each prediction.
+        has_targets (`bool`): Whether the labels are the correct classes, one for each prediction.
     """
 
     name = "classes"
@@ -26,19 +26,19 @@ class PredictionKind:
     has_targets = True
 
     def classes(self, output: str, logits: Tensor) -> Tensor:
-        """Return scores `(..., classes)` whose softmax is the distribution that an output stands for."""
+        """Return scores `(..., classes)` whose softmax is the distribution that an output represents."""
         return logits
 
     def logits(self, output: str, classes: Tensor) -> Tensor:
-        """Return the inverse of [`~PredictionKind.classes`], up to what a softmax does not see."""
+        """Invert [`~PredictionKind.classes`], up to shifts that a softmax ignores."""
         return classes
 
     def mask(self, output: str, logits: Tensor, positions: Tensor | None) -> Tensor | None:
-        """Return where distributions count; `positions` are those of the labels, `None` for all."""
+        """Return the mask of valid distributions; `positions` is the mask of labels, or `None` for all."""
         return positions
 
     def without_missing(self, output: str, logits: Tensor, number_positions: Tensor) -> Tensor:
-        """Return the scores with numbers forbidden whose position is -1."""
+        """Return the scores, with the smallest finite number for missing numbers (position -1)."""
         return logits
 
 
@@ -56,10 +56,9 @@ class ExpressionPositions(PredictionKind):
 
 class JudgedCandidates(PredictionKind):
     """
-    Candidates that are accepted or not, each by a logit of its own in `logits` `(batch, candidates)`, and one of a
-    pool that is the answer, in `answer_logits` `(batch, pool)`. Student and teacher judge the same list, in the same
-    order. A candidate's logit `z` stands for the two classes `(0, z)`, so that a Kullback-Leibler divergence is the
-    binary one.
+    Predictions that accept or reject each candidate by `logits` `(batch, candidates)`, and choose the answer from a
+    pool by `answer_logits` `(batch, pool)`. Student and teacher must score the same candidates in the same order. The
+    logit `z` of a candidate represents the two classes `(0, z)`, so that its Kullback-Leibler divergence is binary.
     """
 
     name = "judged candidates"

@@ -1,4 +1,4 @@
-"""Cuts heads and neurons out of the linear layers of a live model, with gradients and optimiser states."""
+"""Functions that remove heads and neurons from a model in memory, with their gradients and optimiser states."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .architecture import LayerParts, cut_heads, find_encoder, layer_parts
 
 
 class NoHeads(nn.Module):
-    """Attention of a layer without heads, for models whose own fails there: contexts of no width."""
+    """Attention layer without heads, which returns contexts of width 0, for models whose own layer fails."""
 
     def forward(self, hidden_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
         batch, length, _ = hidden_states.shape
@@ -21,12 +21,12 @@ class NoHeads(nn.Module):
 
 def slice_heads(parts: LayerParts, kept: Sequence[int], optimizer: torch.optim.Optimizer | None = None) -> None:
     """
-    Leaves only some heads of a layer, in their order; parameters stay the same objects.
+    Keep only the given heads of a layer, in their order. Parameters stay the same objects.
 
     Args:
         parts ([`LayerParts`]): The layer.
         kept (`Sequence[int]`): Heads to keep.
-        optimizer (`torch.optim.Optimizer`, *optional*): Whose states of the parameters are cut alike.
+        optimizer (`torch.optim.Optimizer`, *optional*): Optimiser whose parameter states are sliced too.
     """
     if parts.num_heads:
         _keep(parts.head_projections, parts.attention_output, parts.num_heads, parts.head_dim, kept, optimizer)
@@ -34,13 +34,13 @@ def slice_heads(parts: LayerParts, kept: Sequence[int], optimizer: torch.optim.O
 
 
 def slice_neurons(parts: LayerParts, kept: Sequence[int], optimizer: torch.optim.Optimizer | None = None) -> None:
-    """Leaves only some neurons of a layer; see [`slice_heads`]."""
+    """Keep only the given neurons of a layer; see [`slice_heads`]."""
     if parts.num_neurons:
         _keep(parts.neuron_projections, parts.output, parts.num_neurons, 1, kept, optimizer)
 
 
 def count_heads(parts: LayerParts) -> None:
-    """Update the number of heads that the module of attention keeps, where it has one of its own."""
+    """Update the number of heads that the attention module stores, if it stores one."""
     path = parts.architecture.attention
     if path is None:
         return
@@ -54,17 +54,17 @@ def count_heads(parts: LayerParts) -> None:
 
 def note_cut_heads(model: nn.Module, cut: Mapping[int, Iterable[int]]) -> None:
     """
-    Add newly cut heads to those in the config of the encoder.
+    Add newly pruned heads to the encoder's config.
 
     Args:
-        model (`nn.Module`): Without these heads.
-        cut (`Mapping[int, Iterable[int]]`): By layer, the heads, as they were counted before they went.
+        model (`nn.Module`): The model, from which these heads were already removed.
+        cut (`Mapping[int, Iterable[int]]`): Removed heads of each layer, by their indices before the removal.
     """
     noted = cut_heads(model)
     for layer, parts in enumerate(layer_parts(model)):
         gone = list(cut.get(layer, ()))
         total = parts.num_heads + len(gone) + len(noted[layer])
-        # The heads that were left before this cut, by their first numbers.
+        # Original indices of the heads that were left before this removal.
         labels = [head for head in range(total) if head not in noted[layer]]
         noted[layer] = sorted([*noted[layer], *(labels[head] for head in gone)])
     find_encoder(model).config.cut_heads = noted if any(noted) else None
@@ -72,7 +72,7 @@ def note_cut_heads(model: nn.Module, cut: Mapping[int, Iterable[int]]) -> None:
 
 
 def share_bias(model: nn.Module) -> None:
-    """Select the heads that are left from a bias over relative positions that all layers share, where there is one."""
+    """Select the remaining heads from a relative position bias that all layers share, if the model has one."""
     for parts, cut in zip(layer_parts(model), cut_heads(model), strict=True):
         if parts.architecture.biased_attention is None:
             continue
@@ -85,18 +85,18 @@ def share_bias(model: nn.Module) -> None:
 def _take_bias(attention: nn.Module, args: tuple) -> tuple:
     states, mask, bias, *rest = args
     if bias.shape[1] != len(attention.biased_heads):
-        # An index on the host would have to be waited for.
+        # Indexing with a list would wait for its copy to the device.
         bias = torch.cat([bias[:, :0], *(bias.narrow(1, head, 1) for head in attention.biased_heads)], 1)
     return states, mask, bias, *rest
 
 
 def fit_heads(model: nn.Module, state_dict: Mapping[str, Tensor], *rest: Any) -> None:
-    """Hook for `register_load_state_dict_pre_hook`: give attention the shapes that it has in a state dict."""
+    """Resize attention layers to the shapes in a state dict; for `register_load_state_dict_pre_hook`."""
     names = {module: name for name, module in model.named_modules()}
     for parts in layer_parts(model):
         for linear in filter(None, (*parts.head_projections, parts.attention_output)):
             weight = state_dict.get(f"{names[linear]}.weight")
-            # The other dimension is the encoder's width: that of another model remains an error.
+            # The other dimension is the encoder's width. If it differs, loading the state dict must fail.
             width = 0 if linear is parts.attention_output else 1
             if weight is None or weight.shape[width] != linear.weight.shape[width]:
                 continue
@@ -115,7 +115,7 @@ def _keep(
     kept: Sequence[int],
     optimizer: torch.optim.Optimizer | None,
 ) -> None:
-    """Leave some of `count` units, each so many numbers wide, which some linear layers make and another one reads."""
+    """Keep some of `count` units of `width` columns: outputs of `makers` and inputs of `reader`."""
     for linear in makers:
         # A fused layer has all queries, then all keys, then all values.
         rows = torch.arange(linear.out_features).view(-1, count, width)[:, list(kept)].flatten()
@@ -135,6 +135,6 @@ def _slice(parameter: nn.Parameter, dim: int, index: Tensor, optimizer: torch.op
     if gradient is not None:
         parameter.grad = gradient.index_select(dim, index)
     for name, value in state.items():
-        # Averages of the gradient and its square; the step count is one number.
+        # Slice the averages of the gradient and its square, but not the step count.
         if isinstance(value, Tensor) and value.shape == before:
             state[name] = value.index_select(dim, index)

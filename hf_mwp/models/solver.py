@@ -20,7 +20,7 @@ from .prediction_kind import EXPRESSION_POSITIONS, PredictionKind
 
 @dataclass
 class SolveOutput(ModelOutput):
-    """Decoded expressions, the best first.
+    """Decoded expressions, best first.
 
     Args:
         sequences (`torch.LongTensor` of shape `(batch, num_return_sequences, longest)`):
@@ -28,10 +28,10 @@ class SolveOutput(ModelOutput):
         scores (`torch.FloatTensor` of shape `(batch, num_return_sequences)`):
             Sum of the log probabilities of the symbols; minus infinity where there is no expression.
         finished (`torch.BoolTensor` of shape `(batch, num_return_sequences)`):
-            Whether the row is a complete expression. Rows that are not are empty: a problem without numbers and
-            without constants has no expression.
+            Whether the row is a complete expression. Incomplete rows are empty: a problem without numbers and
+            constants has no expression.
         capped (`torch.BoolTensor` of shape `(batch,)`, *optional*):
-            Whether a limit on what is tried cut the search short, of decoders that have such limits.
+            Whether a limit on the number of candidates cut the search short. Only decoders with such limits set it.
     """
 
     sequences: torch.LongTensor | None = None
@@ -43,7 +43,7 @@ class SolveOutput(ModelOutput):
     def of(
         cls, found: Sequence[Sequence[tuple[Sequence[int], float]]], count: int, device: torch.device | str
     ) -> Self:
-        """Make the output for `num_return_sequences=count` of the prefix ids and scores found for each problem."""
+        """Return the output for `count` expressions per problem, from the prefix ids and scores of each problem."""
         longest = max((len(ids) for answers in found for ids, _ in answers), default=1)
         sequences = torch.full((len(found), count, longest), -100)
         scores = torch.full((len(found), count), -torch.inf)
@@ -56,24 +56,24 @@ class SolveOutput(ModelOutput):
 
 class Solver(ABC):
     """
-    A model that reads problems and finds expressions over their numbers; [`MwpSolver`] is one.
+    Base class of models that read problems and find expressions over their numbers, such as [`MwpSolver`].
 
-    A class that derives from `PreTrainedModel` and from this one is trained by [`SolverTrainer`], is student and
-    (cached) teacher of [`DistillationTrainer`], and runs in the pipeline `math-word-problem`. Its `forward` takes the
-    batches of its collator and returns an output with names: with labels
+    A class that derives from `PreTrainedModel` and `Solver` can be trained by [`SolverTrainer`], used as student or
+    (cached) teacher of a [`DistillationTrainer`], and runs in the pipeline `math-word-problem`. Its `forward`
+    accepts the batches of its collator and returns a `ModelOutput`. With labels, the output contains:
 
-    - `loss`, a sum within each problem, averaged over the problems;
-    - the outputs of its kind of prediction, which distillation compares and a teacher cache keeps. By default these
-      are `logits` `(problems, positions, symbols + numbers)`, at the places of `labels`: scores of the symbols of its
-      vocabulary, then of the problem's numbers, the smallest finite number for those that a problem lacks;
+    - `loss`, summed within each problem and averaged over problems;
+    - the outputs of its kind of prediction, which distillation compares and a teacher cache stores. The default is
+      `logits` `(problems, positions, symbols + numbers)` at the positions of `labels`: scores of the vocabulary's
+      symbols, then of the problem's numbers. Numbers that a problem does not have get the smallest finite number.
 
-    and on demand `hidden_states` and `attentions`, those of its encoder.
+    On request, the output also contains `hidden_states` and `attentions` of the encoder.
 
     Attributes:
-        encoder (`PreTrainedModel`): Reads the text.
+        encoder (`PreTrainedModel`): Encoder of the text.
         prediction ([`PredictionKind`]), extra_columns, extra_inputs (`tuple[str, ...]`), target_error (`Callable`):
-            As in [`~models.decoder.Decoder`]; `extra_inputs` are arguments of `solve`.
-        prediction_rules (`Mapping[str, Any]`): Rules by name that decide what is predicted for a target.
+            See [`~models.decoder.Decoder`]; `extra_inputs` are arguments of `solve`.
+        prediction_rules (`Mapping[str, Any]`): Settings by name that change the predictions for a target.
     """
 
     encoder: PreTrainedModel
@@ -86,22 +86,20 @@ class Solver(ABC):
     @property
     @abstractmethod
     def vocabulary(self) -> OutputVocabulary:
-        """The symbols of its expressions; the problem's numbers have the ids that follow."""
+        """Return the output symbols. The problem's numbers have the ids that follow."""
 
     @property
     @abstractmethod
     def decoding_modules(self) -> list[nn.Module]:
-        """
-        Return the modules that start from random weights and have their own learning rate (`decoder_learning_rate`).
-        """
+        """Return the randomly initialised modules, which `decoder_learning_rate` applies to."""
 
     @property
     def decoder_title(self) -> str:
-        """Return the card's name of the decoder."""
+        """Return the name of the decoder in model cards."""
         return "decoder"
 
     def make_collator(self, processor: MwpProcessor) -> Callable[[list[dict[str, Any]]], dict[str, Any]]:
-        """From rows that the processor has encoded to batches; any layout of the labels that it needs is added."""
+        """Return the collator for rows encoded by the processor. It adds label layouts that the model needs."""
         return MwpCollator(processor, trees=False)
 
     @abstractmethod
@@ -116,13 +114,13 @@ class Solver(ABC):
         num_return_sequences: int = 1,
     ) -> SolveOutput:
         """
-        Finds the likeliest expressions of a batch.
+        Return the most probable expressions of a batch.
 
         Args:
             input_ids (`torch.LongTensor` of shape `(B, S)`): Tokens of the masked text.
             attention_mask (`torch.Tensor` of shape `(B, S)`, *optional*): 0 at padding.
             number_positions (`torch.LongTensor` of shape `(B, N)`, *optional*): Token of each number, -1 for none.
-            num_beams (`int`, *optional*, defaults to 1): 1 is greedy search.
-            max_length (`int`, *optional*): Most symbols of an expression; its own limit by default.
-            num_return_sequences (`int`, *optional*, defaults to 1): Expressions of a problem, best first.
+            num_beams (`int`, *optional*, defaults to 1): Number of beams; 1 is greedy search.
+            max_length (`int`, *optional*): Maximum number of symbols. Defaults to the limit of the solver.
+            num_return_sequences (`int`, *optional*, defaults to 1): Number of expressions to return per problem.
         """

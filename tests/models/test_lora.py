@@ -160,8 +160,8 @@ def test_adapters_of_another_model_are_refused(tmp_path):
     save_adapters(add_lora(tiny_classifier(), rank=2), tmp_path)
     load_adapters(add_lora(tiny_classifier(), rank=2), tmp_path)
     for model, told in (
-        (add_lora(tiny_classifier(), rank=1), "4 adapters.* rank 2 .* 4 adapters.* rank 1"),
-        (tiny_classifier(), "4 adapters.* rank 2 .*no adapters"),
+        (add_lora(tiny_classifier(), rank=1), "4 adapters.* rank 2.* 4 adapters.* rank 1"),
+        (tiny_classifier(), "4 adapters.* rank 2.*no adapters"),
     ):
         with pytest.raises(UsageError, match=told):
             load_adapters(model, tmp_path)
