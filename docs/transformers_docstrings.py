@@ -1,4 +1,4 @@
-"""Extension of Griffe for docstrings in the form of Transformers: rewritten into Google's, which Griffe reads."""
+"""Griffe extension that converts Transformers docstrings to Google style, which Griffe parses."""
 
 import ast
 import re
@@ -13,7 +13,7 @@ FIELD = r"\*{0,2}\w+(?: \((?:[^()]|\([^()]*\))*\))?"
 
 
 class TransformersDocstrings(Extension):
-    """Reads fields, and links the names of what the reference documents."""
+    """Converts the fields of docstrings and links documented names."""
 
     def on_attribute_instance(self, *, attr: Attribute, **_) -> None:
         # A config's field `setting(default, "help")`: its help is its docstring.

@@ -64,9 +64,9 @@ def report(figures: dict[int, dict], steps: int) -> str:
         for problems, each in figures.items()
     ]
     text = (
-        f"The most at the end of one of {steps} steps of {BATCH_SIZE} problems of 40 to 60 characters, each size in a "
-        "process of its own, after the cache was built there. Mapped are libraries and those parts of the cache that "
-        "the steps read; they are given back when memory is short."
+        f"Maximum at the end of {steps} steps with {BATCH_SIZE} problems of 40 to 60 characters. Each size runs in a "
+        "new process, which also builds the cache. Mapped memory has libraries and the parts of the "
+        "cache that were read; the system frees it when memory is short."
     )
     return f"{text}\n\n{table(['problems', 'cache MiB', 'resident MiB', 'mapped MiB'], rows)}"
 

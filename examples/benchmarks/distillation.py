@@ -219,8 +219,8 @@ def report(figures: dict) -> str:
     parts = [
         f"{figures['problems']} problems in batches of {figures['batch_size']}, mean of {figures['rounds']} epochs, "
         "CPU seconds from the first step to the last. Opening a cache (checking its files, hashing the teacher and "
-        "the rows) comes once per run. Resident memory is the most at the end of a step, with the teacher loaded in "
-        "all kinds; mapped files (libraries and the cache), which are given back when memory is short, apart.",
+        "the rows) is done once per run. Resident memory is the maximum at the end of a step, always with the teacher "
+        "loaded; mapped files (libraries and the cache), which the system frees when memory is short, are separate.",
     ]
     for label, each in figures["tables"].items():
         epochs = each["epochs"]

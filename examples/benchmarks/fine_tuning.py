@@ -109,7 +109,7 @@ def report(figures: dict, args: argparse.Namespace) -> str:
             rows.append([f"{shape}, {name}", *cells])
     head = ["", "M trained", "fp32, s", "times all weights", "bf16, s", "times all weights", "bf16, times faster"]
     return (
-        f"CPU seconds a step of {args.batch_size} problems of Math23k: mean of {args.steps} steps, best of "
+        f"CPU seconds per step of {args.batch_size} Math23k problems: mean of {args.steps} steps, fastest of "
         f"{args.rounds} rounds.\n\n{table(head, rows)}"
     )
 

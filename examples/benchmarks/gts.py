@@ -104,11 +104,13 @@ def report(results: dict[int, dict]) -> str:
     checks = figures["checks"]
     parts += [
         "### Same results",
-        f"Same weights in both. Largest difference of a score in {checks['nodes']} teacher-forced nodes: "
-        f"{checks['logits']:.1e}. Of {checks['problems']} held-out problems both give the same equation for "
+        f"Both have the same weights. The maximum difference of a score is, in {checks['nodes']} "
+        f"teacher-forced nodes, {checks['logits']:.1e}. Of {checks['problems']} held-out problems "
+        "both have the same equation for "
         f"{checks['greedy']} (greedy) and {checks['beam']} (beam 5); mean length {checks['length']:.1f} symbols.",
         "### Memory of a training step",
-        "Largest number of bytes in tensors made during forward and backward, 40 tokens and 4 numbers a problem.",
+        "Maximum number of bytes in tensors created in forward and backward, with 40 tokens and 4 numbers per "
+        "problem.",
         table(["problems", "nodes of each", "MiB", "MiB added by one problem"], figures["memory_batch"]),
         table(["nodes of each", "problems", "MiB", "MiB added by one node in each"], figures["memory_nodes"]),
     ]

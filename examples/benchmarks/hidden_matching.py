@@ -153,8 +153,8 @@ def report(figures: dict) -> str:
         rows.append([*cells, f"{figures['memory'][name]:.2f}" if name in figures["memory"] else ""])
     head = ["loss on hidden states", "teacher in the loop, CPU s", "added", "cached, CPU s", "added"]
     about = (
-        f"Batches of {figures['batch']} tokens, mean of {figures['rounds']} steps, CPU seconds. Memory: the most that "
-        "one pair needs beyond the states themselves, backward pass included, in states of the teacher."
+        f"Batches of {figures['batch']} tokens, mean of {figures['rounds']} steps, CPU seconds. Memory: maximum per "
+        "pair in addition to the hidden states, with the backward pass, in units of a teacher's hidden states."
     )
     return f"{about}\n\n{table([*head, 'memory of a pair'], rows)}"
 

@@ -216,9 +216,9 @@ def measure(args: argparse.Namespace) -> dict:
 def report(results: dict) -> str:
     """Return all measurements as Markdown."""
     parts = [
-        "Weights without embeddings; peak memory is that of weights and of the tensors of the largest workload. Each "
-        "workload, texts x tokens: speed-up over the dense model, that which floating point operations promise, and "
-        "which part of it is reached.",
+        "Weights do not include embeddings; peak memory includes weights and the tensors of the largest workload. For "
+        "each workload (texts x tokens): the speed-up over the dense model, the speed-up expected from floating point "
+        "operations, and the ratio of both.",
     ]
     for shape, figures in results.items():
         dense, workloads = figures["models"]["dense"], figures["workloads"]

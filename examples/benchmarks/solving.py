@@ -127,7 +127,7 @@ def report(figures: dict, batch_sizes: Sequence[int]) -> str:
     ]
     return (
         f"{figures['problems']} test problems of Math23k, one thread; CPU time of the best round.\n\n"
-        f"{table(head, rows)}\n\nOf re-ranking itself: {1e3 * figures['reranking']:.1f} ms a problem."
+        f"{table(head, rows)}\n\nRe-ranking takes {1e3 * figures['reranking']:.1f} ms per problem."
     )
 
 

@@ -193,14 +193,14 @@ def report(found: dict, search: dict) -> str:
         )
     return "\n\n".join(
         [
-            f"Batches of {rows} x {tokens}. Epochs are those of distillation without cache (mark for scores of both "
-            "kinds on a tenth of the rows: 0.3). Of sparse teachers: the speed-up by the cut over the masked, what "
-            "floating point operations promise, and which part of it is reached (mark, of distillation: 90 %).",
+            f"Batches of {rows} x {tokens}. Costs are also given in epochs of distillation without cache (target for "
+            "both scores on a tenth of the rows: 0.3). For sparse teachers: the speed-up of pruned over masked "
+            "teachers, the speed-up expected from floating point operations, and the ratio of both "
+            "(target for distillation: 90 %).",
             table(["", "ms a batch", "epochs", "epochs, a tenth of the rows"], costs),
-            f"StarkTrainer on {BATCHES} such batches, {search['epochs']} epochs a student, {search['sparsities']} "
-            "sparsities: CPU seconds of trial student and scores, and of the whole search, without and with the "
-            "teachers' outputs cached, and which part is reached of the speed-up that these figures promise (mark: "
-            "90 %).",
+            f"StarkTrainer on {BATCHES} such batches, {search['epochs']} epochs per student, {search['sparsities']} "
+            "sparsities: CPU seconds of trial student and scores, and of the whole search, without and with cached "
+            "teacher outputs, and the share of the expected speed-up (target: 90 %).",
             table(["", "without, s", "cached, s", "speed-up", "of promised"], searches),
             table(["sparsity", "masked, ms", "cut, ms", "speed-up of the teacher", "of distillation"], sparse),
         ]
