@@ -68,7 +68,7 @@ def test_a_merit_of_the_first_is_no_fault_of_the_others():
 
 def test_a_value_is_told_once():
     ranked = reranker(not_whole_counted=-5.0, decimals=-18.0, uneven_last=-4.0).rerank(PEOPLE, BEAM[1:])
-    assert ranked[-1].violations == ("2.5 人", "a division that leaves a rest")
+    assert ranked[-1].violations == ("2.5 人", "a division with a remainder")
 
 
 def test_less_probable():
