@@ -1,7 +1,7 @@
 """
 Measures solvers of a family side by side in the NumPy runtime: parameters, megabytes on disk, milliseconds and right
-answers. Leaves a record, a table and a Pareto picture (accuracy against milliseconds and against megabytes, with the
-figures of the first paper where it measured the same data set).
+answers. Writes a record, a table and a Pareto plot (accuracy against milliseconds and megabytes, with the first paper's
+figures for the same dataset).
 
     python examples/results/family.py small=runs/small/export-1 base=runs/base/export-2 --output_dir runs/family
     python examples/results/family.py --from_results runs/family/family.json --output_dir runs/family
