@@ -1,6 +1,6 @@
 """
 Measures solvers of a family side by side in the NumPy runtime: parameters, megabytes on disk, milliseconds and right
-answers. Writes a record, a table and a Pareto plot (accuracy against milliseconds and megabytes, with the first paper's
+answers. Writes a record, a table and a Pareto plot (accuracy against milliseconds and megabytes, with the paper's
 figures for the same dataset).
 
     python examples/results/family.py small=runs/small/export-1 base=runs/base/export-2 --output_dir runs/family
