@@ -1,7 +1,7 @@
 """Compact solvers of math word problems: pretrain, distil and prune them with Hugging Face Transformers.
 
-Importing the package registers its models with the Auto classes and its pipeline; everything else is loaded when it is
-first used. The command line alone registers later.
+Importing the package registers its models with the Auto classes and its pipeline. Everything else is loaded on first
+use. Only the command line registers the models later, when it has parsed its arguments.
 """
 
 import sys
@@ -66,7 +66,7 @@ _LAZY = {
     "StarkTrainer": "trainers",
 }
 
-# Packages reached as attributes.
+# Subpackages available as attributes.
 _PACKAGES = {"losses": ".losses", "metrics": ".metrics", "objectives": ".distillation.objectives"}
 
 __all__ = [*_LAZY, *_PACKAGES]
@@ -75,14 +75,14 @@ __all__ = [*_LAZY, *_PACKAGES]
 def _is_command() -> bool:
     """Return whether the running program is `hf-mwp` or `python -m hf_mwp`."""
     if sys.argv[:1] == ["-m"]:
-        # Python is looking for the module that it was told to run.
+        # Python is still locating the module of `python -m`.
         words = sys.orig_argv
         return "-m" in words and words[words.index("-m") + 1].partition(".")[0] == __name__
     return Path(sys.argv[0]).stem == "hf-mwp" if sys.argv else False
 
 
-# Registering needs PyTorch, whose import takes seconds: the command line registers when its arguments are read
-# (`cli.main`), and so shows its help at once. Where PyTorch is not installed, `hf_mwp.runtime` still solves.
+# Registration imports PyTorch, which takes seconds. The command line registers after parsing its arguments
+# (`cli.main`), so that --help is fast. Without PyTorch, `hf_mwp.runtime` still works.
 if not _is_command() and find_spec("torch") is not None:
     from . import pipelines  # noqa: F401 (registers models and pipeline)
 

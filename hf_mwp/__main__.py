@@ -1,4 +1,4 @@
-"""`python -m hf_mwp` is `hf-mwp`."""
+"""Entry point of `python -m hf_mwp`, which is the same as `hf-mwp`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Download options of a model, reused for the files beside it."""
+"""Download options of a model, reused for further files of its repository."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -8,48 +8,48 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 
-# Arguments of `from_pretrained` that say where and how files are found; the last two belong to one repository.
+# Arguments of `from_pretrained` for the location and download of files. The last two are specific to a repository.
 HUB_OPTIONS = ("cache_dir", "local_files_only", "proxies", "token", "revision", "subfolder")
 OF_ONE_REPOSITORY = HUB_OPTIONS[-2:]
 
-# No attribute of the model, which may be copied and pickled, and a token with it.
+# Not stored as an attribute of the model, because a token would be copied and pickled with the model.
 _options: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
 
 
 def hub_options(kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those of the arguments of a `from_pretrained` that are among `HUB_OPTIONS`."""
+    """Return the arguments of a `from_pretrained` call that are in `HUB_OPTIONS`."""
     return {name: kwargs[name] for name in HUB_OPTIONS if name in kwargs}
 
 
 def note_download(model: Any, options: Mapping[str, Any]) -> None:
-    """Remember the [`hub_options`] that a model was loaded with."""
+    """Store the [`hub_options`] with which a model was loaded."""
     _options[model] = {name: value for name, value in options.items() if value is not None}
 
 
 def download_options(model: Any, source: str | PathLike | None = None) -> dict[str, Any]:
     """
-    Return the options for a file beside a model, or for one of another `source`, which has its own revisions; none for
-    a local folder.
+    Return the options for downloading a file from the model's repository. For a different `source`, options specific
+    to the model's repository (`revision`, `subfolder`) are left out; for a local folder, the dictionary is empty.
     """
     own = getattr(model, "name_or_path", None)
     source = own if source is None else source
     if not source or Path(source).is_dir():
         return {}
     options: dict[str, Any] = {}
-    # An object that is no model may not be a key of the map.
+    # An object that is not a model may not be usable as a key of the dictionary.
     with suppress(TypeError):
         options |= _options.get(model, {})
     if str(source) != str(own):
         return {name: value for name, value in options.items() if name not in OF_ONE_REPOSITORY}
-    # Transformers before 5.23 names the commit that a branch or tag had.
+    # Transformers before 5.23 stores the commit to which a branch or tag was resolved.
     commit = getattr(getattr(model, "config", None), "_commit_hash", None)
     return options if commit is None else options | {"revision": commit}
 
 
 def find_beside(name_or_path: str | PathLike, file_name: str, **kwargs) -> Path | None:
     """
-    Return a file of a model's folder or repository that not every model has; `None` if there is none, or the folder is
-    gone. `kwargs` (`revision`, `token`, ...) go to the download.
+    Return the path of an optional file in a model's folder or repository. Returns `None` if the file or folder does
+    not exist. `kwargs` (`revision`, `token`, ...) are passed to the download.
     """
     folder = Path(name_or_path)
     if folder.is_dir() or folder.is_absolute():
@@ -60,6 +60,6 @@ def find_beside(name_or_path: str | PathLike, file_name: str, **kwargs) -> Path 
     try:
         found = cached_file(str(name_or_path), file_name, **quiet, **kwargs)
     except OSError:
-        # Neither a folder nor a repository, such as a relative path that is gone.
+        # Neither a folder nor a repository, for example a relative path to a deleted folder.
         return None
     return None if found is None else Path(found)

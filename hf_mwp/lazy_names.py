@@ -1,4 +1,4 @@
-"""Names of a package that are loaded when they are used."""
+"""Lazy loading of the public names of a package."""
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def lazy_names(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` of a package, by the module within it that has each name."""
+    """Return `__getattr__` and `__dir__` for a package; `modules` maps each public name to its module."""
 
     def get(name: str) -> Any:
         if name in modules:

@@ -1,17 +1,17 @@
-"""Error for a request of the user that cannot be carried out."""
+"""Error for a user request that cannot be carried out."""
 
 
 class UsageError(ValueError):
     """
-    Something that the user can put right; the command line reports it without a traceback.
+    Error that the user can correct. The command line reports it without a traceback.
 
     Args:
-        message (`str`): Problem and remedy.
+        message (`str`): The problem and how to correct it.
     """
 
 
-# What is said of a model or tokenizer whose classes are in its own Python files.
+# End of the error message for a model or tokenizer whose classes are in Python files of its repository.
 OWN_CODE = (
-    "needs Python code of its own, which is not run: load it with `trust_remote_code=True` in Python and pass the "
-    "object, or name another one"
+    "needs Python code from its repository, which is not executed. Load it in Python with `trust_remote_code=True` "
+    "and pass the object, or choose a different one"
 )

@@ -1,4 +1,4 @@
-"""Folders for the Hub: weights, processor and card; publishing."""
+"""Preparation of model folders (weights, processor, card) and their upload to the Hub."""
 
 from ..lazy_names import lazy_names
 

@@ -23,24 +23,24 @@ class CardArguments:
     )
     part: str = option(
         "solver",
-        "What to write: the solver, or its encoder alone, a student, with its code and a processor.",
+        "Model to write: the solver, or only its encoder (a student) with code and processor.",
         choices=("solver", "encoder"),
     )
-    model_id: str | None = option(None, "Name by which the card loads the model; the output folder if not given.")
-    stages: list[str] | None = option(None, "Folders of the runs that made the model, in their order.")
+    model_id: str | None = option(None, "Model name in the code examples of the card; the output folder if not given.")
+    stages: list[str] | None = option(None, "Folders of the runs that trained the model, in order.")
     evaluations: list[str] | None = option(
-        None, "Folders of `hf-mwp evaluate` for this model, or for the solver that was built on this encoder."
+        None, "Output folders of `hf-mwp evaluate` for this model, or for the solver built on this encoder."
     )
-    teacher_evaluations: list[str] | None = option(None, "The same for its teacher.")
+    teacher_evaluations: list[str] | None = option(None, "Output folders of `hf-mwp evaluate` for the teacher.")
     reranker: str | None = option(
-        None, "Folder or Hub id of the re-ranker to write beside the solver; the one beside it if not given."
+        None, "Folder or Hub id of the re-ranker to include; the re-ranker in the solver's folder if not given."
     )
     summary: str = option("", "First paragraph of the card.")
-    notes: str = option("", "Last section of the card, or a Markdown file that holds it.")
+    notes: str = option("", "Last section of the card, as Markdown text or the path of a Markdown file.")
     license: str | None = option(None, "Licence identifier of the weights.")
     overwrite: bool = option(False, "Replace the model that is in the folder.", affects_result=False)
 
     def __post_init__(self):
         check_given(self, "model", "output_dir")
         if wrong := [name for name in ("summary", "notes") if not isinstance(getattr(self, name), str)]:
-            raise ValueError(f"`{wrong[0]}` needs a text, not {getattr(self, wrong[0])!r}: put it in quotes.")
+            raise ValueError(f"`{wrong[0]}` must be a text, not {getattr(self, wrong[0])!r}. Put it in quotes.")

@@ -1,4 +1,4 @@
-"""Comparison of a card's figures with the record beside it."""
+"""Check that the figures of a model card agree with its `record.json`."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from .model_card import RECORD, ModelFigures
 
 def check_card(card: Path, record: Path) -> int:
     """
-    Compare each row of a card's tables of results, and each result of its metadata, with the figures of the record.
+    Compare each row of a card's result tables, and each result in its metadata, with the figures of the record.
 
     Args:
         card (`Path`), record (`Path`): The files `README.md` and `record.json`.
 
     Returns:
-        `int`: number of figures in the card.
+        `int`: The number of table rows and metadata results in the card.
 
     Raises:
-        UsageError: a file that cannot be read, or a figure that the record does not have; the message names it.
+        UsageError: A file cannot be read, or the card contains a figure that is missing in the record.
     """
     try:
         figures = [ModelFigures(**each) for each in json.loads(record.read_text("utf-8"))["figures"]]
@@ -54,13 +54,13 @@ def check_card(card: Path, record: Path) -> int:
 
 def _unknown(card: Path, figure: str) -> UsageError:
     return UsageError(
-        f"{card.name} has a figure that {RECORD} has not ({figure}). Measure the model with `hf-mwp evaluate`, and "
-        "make its folder again with `hf-mwp card --evaluations`."
+        f"{card.name} contains a figure that is missing in {RECORD} ({figure}). Measure the model with `hf-mwp "
+        "evaluate`, then create its folder again with `hf-mwp card --evaluations`."
     )
 
 
 def _rows(text: str) -> Iterator[list[str]]:
-    """Yield the rows of tables of results."""
+    """Yield the rows of the result tables."""
     is_inside = False
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
@@ -75,7 +75,7 @@ def _numbers(figures: ModelFigures) -> Iterator[float]:
 
 
 def _cells(figures: ModelFigures) -> set[str]:
-    """Return the figures as a table writes them."""
+    """Return the figures as formatted in a table."""
     reports: list[Mapping[str, Any]] = list(figures.reports.values())
     counts = {f"{int(value):,}" for report in reports for name, value in report.items() if name.startswith("num_")}
     return {"-", *counts, *map(percent, _numbers(figures)), *map("{:.2f}".format, _numbers(figures))}

@@ -1,4 +1,4 @@
-"""Model cards from what the runs recorded."""
+"""Model cards generated from the records of training and evaluation runs."""
 
 from __future__ import annotations
 
@@ -22,33 +22,33 @@ from .usage import usage_section
 
 PAPER = "A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025)"
 SEQ2SEQ_PAPER = "Improving Language Model Distillation through Hidden State Matching (ICLR 2025)"
-# The task of runs that record none. A metric is a column of the figures: the key of a report, and that of the number
-# of items that it is a mean over.
+# Default task of runs without a recorded task. `metrics` maps a table column to two keys of a report: the metric and
+# the number of examples over which the metric is averaged.
 TASK = "math-word-problem"
 MATH_WORD_PROBLEMS: Mapping[str, Any] = {
     "tags": ["hf_mwp", "math-word-problems"],
     "metrics": {"answers": ("answer_accuracy", "num_problems"), "equations": ("equation_accuracy", "num_equations")},
 }
 RECORD = "record.json"
-# Entries of a run's `run.json` that go into the record.
+# Entries of `run.json` that are copied to the record.
 CIRCUMSTANCES = ("seed", "wall_seconds", "cpu_seconds", "machine", "libraries", "trained_parameters")
-# Rows of the card's table and results of its metadata; the record has all.
+# Maximum number of table rows and metadata results in the card; the record has all figures.
 MAX_ROWS = 8
 DISTILLATIONS = ("hf-mwp distill", "DistillationTrainer", "Seq2SeqDistillationTrainer")
-# Options of stages that name the problems and texts that were trained on.
+# Options of training stages that select the training problems and texts.
 DATA_OPTIONS = ("corpus", "problems", "dataset", "extra_train")
 
 
 @dataclass(frozen=True)
 class TrainingStage:
     """
-    A step of a model's making.
+    A command that was run to train a model.
 
     Args:
-        name (`str`), command (`str`): Its name in the recipe, and the command that was run.
+        name (`str`), command (`str`): Name of the stage in the recipe, and the command.
         options (`Mapping[str, Any]`): Options that were set, without local paths.
-        record (`Mapping[str, Any]`), task (`Mapping[str, Any]`): Content of `run.json`, and of `data.json` on the task
-            ([`~tasks.Task.card`]); may be empty.
+        record (`Mapping[str, Any]`, *optional*): Content of `run.json`.
+        task (`Mapping[str, Any]`, *optional*): Description of the task ([`~tasks.Task.card`]) from `data.json`.
     """
 
     name: str
@@ -61,14 +61,14 @@ class TrainingStage:
 @dataclass(frozen=True)
 class ModelFigures:
     """
-    Measured accuracy of a model on a split of a data set.
+    Measured accuracy of a model on a dataset split.
 
     Args:
-        model (`str`): Whose figures: `"this model"`, `"teacher"`, `"solver built on it"`.
-        dataset (`str`), part (`str`): Data set, and split of it.
-        num_beams (`int`, *optional*): Beams of the search, `None` where nothing is searched.
+        model (`str`): Evaluated model: `"this model"`, `"teacher"` or `"solver built on it"`.
+        dataset (`str`), part (`str`): Dataset and split.
+        num_beams (`int`, *optional*): Number of beams, `None` for models without search.
         answer_match (`str`): See [`metrics.answers_match`].
-        reports (`Mapping[str, Mapping[str, float]]`): Reports of the task by group of problems.
+        reports (`Mapping[str, Mapping[str, float]]`): Metrics of the task for each group of problems.
         remark (`str`): See [`metrics.TrainingOverlap`].
         calibration (`Mapping[str, Any]`, *optional*): See [`metrics.calibration_report`].
     """
@@ -84,7 +84,7 @@ class ModelFigures:
 
     @property
     def search(self) -> str:
-        """The search, in words."""
+        """Description of the search, such as `"beam 3"`."""
         return {None: "-", 1: "greedy"}.get(self.num_beams, f"beam {self.num_beams}")
 
 
@@ -101,23 +101,22 @@ def build_model_card(
     output: str | None = None,
 ) -> ModelCard:
     """
-    Write the card of a student, solver, classifier or sequence-to-sequence model: how to use it, how well it does, its
-    limits.
+    Create the card of a student, solver, classifier or sequence-to-sequence model, with usage, results and notes.
 
     Args:
         model (`PreTrainedModel`): The model.
-        model_id (`str`): Folder or Hub id by which it is loaded.
-        figures (`Sequence[ModelFigures]`, *optional*): Measurements. Unless the model is an encoder, those of
-            `"this model"` also go to the metadata, which the Hub shows.
-        stages (`Sequence[TrainingStage]`, *optional*): How it was made; their data sets go to the metadata.
-        language (`str`, *optional*): Language of the problems; that of the task, or Chinese, by default.
-        indexed_numbers (`bool`, *optional*, defaults to `False`): Numbers are read as `[NUM0]`, `[NUM1]`, ...
+        model_id (`str`): Folder or Hub id from which the card's examples load the model.
+        figures (`Sequence[ModelFigures]`, *optional*): Measurements. Unless the model is an encoder, the figures of
+            `"this model"` are also written to the metadata, which the Hub displays.
+        stages (`Sequence[TrainingStage]`, *optional*): Training stages, whose datasets are written to the metadata.
+        language (`str`, *optional*): Language of the problems; by default the language of the task, or Chinese.
+        indexed_numbers (`bool`, *optional*, defaults to `False`): Whether numbers are masked as `[NUM0]`, `[NUM1]`...
         license (`str`, *optional*): Licence identifier of the weights.
         summary (`str`, *optional*), notes (`str`, *optional*): First paragraph and last section, as Markdown.
-        output (`str`, *optional*): Output of the model for the example that the card shows.
+        output (`str`, *optional*): Model output for the example in the card.
 
     Returns:
-        `ModelCard`: to be saved as `README.md`.
+        `ModelCard`: The card, to be saved as `README.md`.
     """
     task = {**MATH_WORD_PROBLEMS, **next((stage.task for stage in reversed(stages) if stage.task), {})}
     kind = "mwp_solver" if kind_of(model).is_solver else model.config.model_type
@@ -125,7 +124,7 @@ def build_model_card(
     reads_problems = is_encoder or kind_of(model).is_solver
     language = language or task.get("language") or ("zh" if reads_problems else None)
     tag = "feature-extraction" if is_encoder else task.get("pipeline_tag")
-    # Other models follow the paper only if they were distilled.
+    # Classifiers and sequence-to-sequence models follow the paper only if they were distilled.
     is_papers = reads_problems or any(stage.command in DISTILLATIONS for stage in stages)
     paper, citation = PAPER, HiddenMSELoss.citation
     if model.config.is_encoder_decoder:
@@ -170,8 +169,8 @@ def model_record(
     training_texts: TrainingTexts | None = None,
 ) -> dict[str, Any]:
     """
-    Return all that is known of a model's making, for the file beside its card: `figures` and `stages` as in
-    [`build_model_card`], and the number, sources and unknown ancestors of its [`~data.TrainingTexts`], if known.
+    Return the content of `record.json`: all `figures` and `stages` (see [`build_model_card`]), and the number, sources
+    and unknown ancestors of the model's [`~data.TrainingTexts`], if known.
     """
     texts = training_texts
     known = texts and {"texts": len(texts), "sources": list(texts.sources), "unknown": list(texts.unknown)}
@@ -188,7 +187,7 @@ def _architecture(model: PreTrainedModel) -> str:
     if model.config.is_encoder_decoder:
         told = "{} encoder and {} decoder layers of width {}"
         layers.append(_named(encoder, "decoder_layers", "num_decoder_layers"))
-    # Other names are those of DistilBERT and of encoder-decoders.
+    # Alternative names are used by DistilBERT and encoder-decoder models.
     sizes = {
         told: (*layers, "hidden_size"),
         "feed-forward {}": (_named(encoder, "intermediate_size", "hidden_dim", "encoder_ffn_dim", "d_ff"),),
@@ -206,7 +205,7 @@ def _architecture(model: PreTrainedModel) -> str:
 
 
 def has_identity_pooling(encoder: MwpStudentModel) -> bool:
-    """Return whether an encoder's pooling layer is that of [`with_pooling_layer`]."""
+    """Return whether an encoder's pooling layer is the identity that [`with_pooling_layer`] adds."""
     if encoder.pooler is None:
         return False
     dense = encoder.pooler.dense
@@ -214,12 +213,12 @@ def has_identity_pooling(encoder: MwpStudentModel) -> bool:
 
 
 def _named(config: Any, *names: str) -> str:
-    """Return the first name that a configuration has."""
+    """Return the first of the names that is set in a configuration."""
     return next((name for name in names if getattr(config, name, None) is not None), names[0])
 
 
 def _data_sets(stages: Sequence[TrainingStage]) -> list[str]:
-    """Data sets among the options, parts of them included, and those of the Hub that tasks name; no files."""
+    """Return the names of the datasets in the options (without `:part`) and of the Hub datasets of the tasks."""
     given = [stage.options.get(option) or [] for stage in stages for option in DATA_OPTIONS]
     sources = [source for value in given for source in ([value] if isinstance(value, str) else value)]
     named = {name for stage in stages for name in stage.task.get("datasets", ()) if "/" in name}
@@ -227,7 +226,7 @@ def _data_sets(stages: Sequence[TrainingStage]) -> list[str]:
 
 
 def _most_telling(figures: Sequence[ModelFigures]) -> list[ModelFigures]:
-    """Return all figures if the table has room, otherwise the widest search of each split, the model's own first."""
+    """Return at most `MAX_ROWS` figures: if there are more, the widest search of each split, this model first."""
     if len(figures) <= MAX_ROWS:
         return list(figures)
     best: dict[tuple[str, ...], ModelFigures] = {}
@@ -240,7 +239,7 @@ def _most_telling(figures: Sequence[ModelFigures]) -> list[ModelFigures]:
 
 
 def _eval_result(figures: ModelFigures, task: Mapping[str, Any]) -> EvalResult:
-    # The task's first metric, of all problems.
+    # The first metric of the task, over all problems.
     metric, report = next(iter(task["metrics"].values()))[0], next(iter(figures.reports.values()))
     scale = 100 if task.get("shares", True) else 1
     items = task.get("items", "problems")
@@ -289,5 +288,5 @@ def _results_section(figures: Sequence[ModelFigures], task: Mapping[str, Any]) -
 
 
 def _new_items(figures: ModelFigures) -> Mapping[str, float] | None:
-    """Return the report of the problems whose masked text is new to the model, if it is known."""
+    """Return the report of the problems whose masked text is not in the training texts, or `None` if unknown."""
     return next((report for group, report in figures.reports.items() if group.startswith("masked text not in")), None)

@@ -1,4 +1,4 @@
-"""A model's folder as the Hub gets it."""
+"""Preparation of a model folder for upload to the Hub."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ from .usage import EXAMPLES
 
 def make_model_folder(args: CardArguments) -> None:
     """
-    Make the folder of a trained solver, of its encoder alone, of a classifier of texts or of a sequence-to-sequence
-    model: weights in half precision, configuration, processor, and a card made of the records of the runs.
+    Write a folder for a trained solver, its encoder, a text classifier or a sequence-to-sequence model: weights in
+    half precision, configuration, processor, and a card generated from the run records.
 
     Args:
         args ([`CardArguments`]): Options of `hf-mwp card`.
 
     Raises:
-        UsageError: no such solver, an encoder that cannot stand alone, a re-ranker that does not suit, a folder
-            without the records of a run, or one that holds a model.
+        UsageError: The model cannot be loaded, the encoder cannot be used without its solver, the re-ranker does not
+            fit the solver, a folder has no run records, or the output folder already contains a model.
 
     Example:
 
@@ -66,7 +66,7 @@ def make_model_folder(args: CardArguments) -> None:
     texts = training_texts_of(model)
     if encoder_only:
         model = _encoder_alone(model, source)
-        # As `hf-mwp pretrain` leaves it: constants are collected by the solver that is built on the encoder.
+        # As after `hf-mwp pretrain`: the constants are collected when a solver is built on the encoder.
         processor.vocabulary = OutputVocabulary()
     reads, output = {}, None
     if isinstance(processor, MwpProcessor):
@@ -75,7 +75,7 @@ def make_model_folder(args: CardArguments) -> None:
         solver = MathWordProblemPipeline(model=model, processor=processor, device="cpu", rerank=reranker)
         output = str(solver(EXAMPLES.get(processor.language, EXAMPLES["en"])))
     if texts is not None:
-        # Also of an encoder taken out of its solver.
+        # Also for an encoder extracted from its solver.
         note_training_texts(model, texts)
     own = "solver built on it" if encoder_only else "this model"
     evaluated = {own: args.evaluations, "teacher": args.teacher_evaluations}
@@ -101,19 +101,19 @@ def make_model_folder(args: CardArguments) -> None:
             save_student_code(folder)
         elif reranker is not None:
             reranker.save_pretrained(folder)
-            # `hf-mwp rerank` measured beside its re-ranker which search is best.
+            # `hf-mwp rerank` writes the best search settings to the folder of its re-ranker.
             fitted = Path(args.reranker or source)
             found = fitted if (fitted / DefaultSearch.file_name).is_file() else source
             DefaultSearch.from_pretrained(found).save_pretrained(folder)
 
 
 def _reranker_of(args: CardArguments, processor: Any) -> PlausibilityReranker | None:
-    """Load the re-ranker that is asked for, or the one beside a solver; `UsageError` if it does not suit."""
+    """Load the given re-ranker or that of the solver's folder. Raises `UsageError` if it does not fit the solver."""
     ranks = isinstance(processor, MwpProcessor) and args.part == "solver"
     if args.reranker is None and not (ranks and (Path(args.model) / PlausibilityReranker.file_name).is_file()):
         return None
     if not ranks:
-        raise UsageError("Answers are re-ranked by solvers, not by an encoder or a classifier: leave `reranker` out.")
+        raise UsageError("Only solvers re-rank answers. Remove `reranker` for an encoder or a classifier.")
     try:
         found = PlausibilityReranker.from_pretrained(args.reranker or args.model)
         found.check(processor.language)
@@ -127,17 +127,17 @@ def _encoder_alone(solver: Any, source: str | PathLike) -> MwpStudentModel:
     if not kind_of(solver).is_solver or not isinstance(encoder, MwpStudentModel):
         kind = getattr(encoder, "config", solver.config).model_type
         raise UsageError(
-            f"Only a solver's encoder that is a student can be written alone, not the {kind!r} of {source}."
+            f"The encoder of {source} is a {kind!r} model. Only a student can be written without its solver."
         )
     if solver.config.bottleneck_layers:
-        raise UsageError(f"The encoder of {source} needs its bottleneck networks: write the solver instead.")
+        raise UsageError(f"The encoder of {source} needs its bottleneck networks. Write the solver instead.")
     return with_pooling_layer(solver.encoder)
 
 
 def with_pooling_layer(encoder: MwpStudentModel) -> MwpStudentModel:
     """
-    Return the encoder itself if it has a pooling layer, otherwise a copy with the identity as one, so that its folder
-    has all weights that `AutoModel` looks for: `pooler_output` is the tanh of the first token's last state.
+    Return the encoder itself if it has a pooling layer, otherwise a copy with an identity pooling layer, so that its
+    folder has all weights that `AutoModel` expects. `pooler_output` is then the tanh of the first token's last state.
     """
     if encoder.pooler is not None:
         return encoder
@@ -158,22 +158,23 @@ def write_model_folder(
 ) -> None:
     """
     Write weights, configuration, processor, digests of the training texts ([`~data.TrainingTexts`]) and card to a
-    folder that `from_pretrained` loads and the Hub takes as it is.
+    folder that `from_pretrained` can load and that can be uploaded to the Hub.
 
     Args:
-        model (`PreTrainedModel`), folder (`str` or `PathLike`): The model, which is not changed, and where to write.
+        model (`PreTrainedModel`): The model, which is not changed.
+        folder (`str` or `PathLike`): The output folder.
         card (`ModelCard`, *optional*): Written as `README.md`.
-        processor (`Any`, *optional*): Anything with `save_pretrained`.
-        dtype (`torch.dtype`, *optional*, defaults to `torch.float16`): Dtype of the stored weights; the configuration
-            keeps the model's own dtype, in which they are loaded.
+        processor (`Any`, *optional*): An object with a `save_pretrained` method.
+        dtype (`torch.dtype`, *optional*, defaults to `torch.float16`): Dtype of the stored weights. The configuration
+            keeps the model's own dtype, to which the weights are converted on loading.
     """
     folder = Path(folder)
     stored = copy.deepcopy(model).to(dtype)
-    # A processor comes first: its tokenizer may write files of the same names as the model's.
+    # Save the processor first: its tokenizer may write files with the same names as the model's files.
     if processor is not None:
         processor.save_pretrained(folder)
     write_training_texts(model, folder)
-    # One file of weights, whatever its size.
+    # Write a single weight file of any size.
     stored.save_pretrained(folder, max_shard_size="1000TB")
     path = folder / "config.json"
     config = json.loads(path.read_text(encoding="utf-8"))

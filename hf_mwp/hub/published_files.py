@@ -1,4 +1,4 @@
-"""Files of a model's folder that the Hub gets, with their weights in one file."""
+"""Selection of the files of a model folder to upload to the Hub, with the weights in one file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .model_card import RECORD
 
 
 CARD, CONFIG, WEIGHTS, INDEX = "README.md", "config.json", "model.safetensors", "model.safetensors.index.json"
-# An exported solver's record and graph; its weights are stored as the runtime reads them.
+# Record and graph of an exported solver, whose weights are already stored in the format of the runtime.
 EXPORT = ("export.json", "encoder.onnx")
 TOKENIZER = (
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json"),
@@ -39,11 +39,11 @@ _OWN_NAME = re.compile(r'((?:\bmodel=|from_pretrained\()")[^"]*(?=")')
 @dataclass(frozen=True)
 class PublishedFiles:
     """
-    Content of a repository.
+    Files to upload to a repository.
 
     Args:
-        files (`Mapping[str, Path]`): Where each file is, by its name in the repository.
-        left_out (`tuple[str, ...]`): Files and folders of the model's folder that do not go up.
+        files (`Mapping[str, Path]`): Local path of each file, by its name in the repository.
+        left_out (`tuple[str, ...]`, *optional*): Files and folders in the model's folder that are not uploaded.
     """
 
     files: Mapping[str, Path]
@@ -51,7 +51,7 @@ class PublishedFiles:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Bytes of each file, in the order of their names."""
+        """Size of each file in bytes, sorted by name."""
         return {name: self.files[name].stat().st_size for name in sorted(self.files)}
 
 
@@ -59,18 +59,18 @@ def collect_files(
     folder: Path, workspace: Path, repo_id: str, made: Mapping[str, str] | None = None
 ) -> PublishedFiles:
     """
-    Collect what the Hub gets of a folder: card, configuration, weights as one file in half precision, processor,
-    re-ranker, digests of training texts, record, and the code of an encoder. Checkpoints, logs, options of runs and
-    pickles stay behind.
+    Collect the files of a folder to upload: card, configuration, weights as one file in half precision, processor,
+    re-ranker, digests of training texts, record, and the code of an encoder. Checkpoints, logs, run options and
+    pickles are left out.
 
     Args:
         folder (`Path`): Folder of the model.
-        workspace (`Path`): Empty folder for the files that are written anew.
-        repo_id (`str`): Name by which the card's examples load the model.
-        made (`Mapping[str, str]`, *optional*): Texts of files that replace those of the folder.
+        workspace (`Path`): Empty folder for generated files.
+        repo_id (`str`): Repository from which the card's examples load the model.
+        made (`Mapping[str, str]`, *optional*): Texts of generated files, by name. They replace files in the folder.
 
     Raises:
-        UsageError: a file that a model needs is missing or damaged.
+        UsageError: A required file is missing or damaged.
     """
     found = {path.name: path for path in folder.iterdir() if path.is_file()}
     files = {name: path for name, path in found.items() if any(fnmatch(name, each) for each in PUBLISHED)}
@@ -79,8 +79,8 @@ def collect_files(
         files[name].write_text(text, "utf-8")
     if missing := [name for name in (CONFIG, CARD, RECORD) if name not in files]:
         raise UsageError(
-            f"{folder} cannot be published without {missing[0]}. Make a folder that can with `hf-mwp card --model "
-            f"{folder} --output_dir NEW`."
+            f"{folder} cannot be published because {missing[0]} is missing. Create a complete folder with `hf-mwp "
+            f"card --model {folder} --output_dir NEW`."
         )
     (workspace / CARD).write_text(name_in_card(files[CARD].read_text("utf-8"), repo_id), "utf-8")
     files[CARD] = workspace / CARD
@@ -93,28 +93,31 @@ def collect_files(
 
 
 def name_in_card(text: str, repo_id: str) -> str:
-    """Return a card whose examples load the model of `repo_id`."""
+    """Return the card text with `repo_id` as the model name in its examples."""
     head, title, rest = text.partition("\n## How to use\n")
     usage, next_title, rest = rest.partition("\n## ")
     return head + title + _OWN_NAME.sub(rf"\g<1>{repo_id}", usage) + next_title + rest
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """Return the file of a folder's weights, or its shards; `UsageError` if one is missing or the index is damaged."""
+    """
+    Return the paths of the weight files in a folder: one file, or all shards. Raises `UsageError` if a file is missing
+    or the index is damaged.
+    """
     files = [folder / WEIGHTS]
     if not files[0].is_file() and (folder / INDEX).is_file():
         try:
             names = json.loads((folder / INDEX).read_text("utf-8"))["weight_map"].values()
         except (ValueError, KeyError, AttributeError, TypeError) as error:
-            raise UsageError(f"{folder / INDEX} is damaged ({error}): save the model again.") from error
+            raise UsageError(f"{folder / INDEX} is damaged ({error}). Save the model again.") from error
         files = [folder / name for name in sorted({*names})]
     if missing := [path.name for path in files if not path.is_file()]:
-        raise UsageError(f"{folder} has no weights in {missing[0]}: save the model again, as safetensors.")
+        raise UsageError(f"{missing[0]} is missing in {folder}. Save the model again with `save_pretrained`.")
     return files
 
 
 def one_file(folder: Path, target: Path) -> Path:
-    """Return the file of a folder's weights if it is one in half precision, otherwise write it as `target`."""
+    """Return the weight file if there is only one and it is in half precision; otherwise write it to `target`."""
     files, tensors, is_half = weight_files(folder), {}, True
     for path in files:
         try:
@@ -124,7 +127,7 @@ def one_file(folder: Path, target: Path) -> Path:
                     is_half &= not tensor.is_floating_point() or tensor.itemsize == 2
                     tensors[name] = tensor.half() if tensor.is_floating_point() else tensor
         except SafetensorError as error:
-            raise UsageError(f"{path} is damaged ({error}): save the model again.") from error
+            raise UsageError(f"{path} is damaged ({error}). Save the model again.") from error
     if len(files) == 1 and is_half:
         return files[0]
     save_file(tensors, target, {"format": "pt"})
@@ -132,7 +135,7 @@ def one_file(folder: Path, target: Path) -> Path:
 
 
 def _add_code(files: dict[str, Path], workspace: Path) -> None:
-    """Add the code of a student that has none, and name it in its configuration."""
+    """Add the model code of a student if it is missing, and refer to the code in the configuration."""
     config = files[CONFIG].read_text("utf-8")
     if json.loads(config).get("model_type") == "mwp_student" and not {*FILES} <= files.keys():
         (workspace / CONFIG).write_text(config, "utf-8")

@@ -1,4 +1,4 @@
-"""Publishing of a model's folder."""
+"""Upload of a model folder to the Hub."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from .model_card import RECORD, ModelFigures, TrainingStage, build_model_card, m
 from .published_files import CARD, PublishedFiles, collect_files
 
 
-# Files that every repository has from its creation.
+# The file that every repository has from its creation.
 OF_THE_HUB = ".gitattributes"
 
 
 @dataclass(frozen=True)
 class Publication:
     """
-    A published folder.
+    Result of publishing a folder.
 
     Args:
         repo_id (`str`): Name of the repository.
-        files (`Mapping[str, int]`): Bytes of each of its files.
+        files (`Mapping[str, int]`): Size of each file in bytes.
         left_out (`tuple[str, ...]`): Files and folders that were not uploaded.
         figures (`int`): Number of figures in the card.
-        url (`str`, *optional*), commit (`str`, *optional*): Address and id of the commit; none of a dry run.
-        private (`bool`, *optional*): Whether the repository is private; not known of a dry run.
+        url (`str`, *optional*), commit (`str`, *optional*): Address and id of the commit; `None` after a dry run.
+        private (`bool`, *optional*): Whether the repository is private; `None` after a dry run.
     """
 
     repo_id: str
@@ -63,31 +63,31 @@ def push_solver_to_hub(
     overwrite: bool = False,
 ) -> Publication:
     """
-    Publish the folder that `hf-mwp card` made (of a solver, encoder or classifier) or `hf-mwp export`: its card,
-    configuration, weights as one file in half precision, processor, re-ranker and record, and nothing else.
+    Publish a folder created by `hf-mwp card` or `hf-mwp export`: the card, configuration, weights as one file in half
+    precision, processor, re-ranker and record. No other files are uploaded.
 
-    All goes up in one commit, so that a repository is never half a model. An upload that broke off resumes when the
-    function is called again: files that the Hub has are not sent again, and without a change there is no new commit.
-    Files of an earlier version that the folder no longer has are deleted.
+    All files are uploaded in one commit, so that a repository never contains an incomplete model. To resume an
+    interrupted upload, call the function again: files that the Hub already has are not sent again, and without changes
+    no commit is created. Files of an earlier version that are no longer in the folder are deleted.
 
     Args:
         folder (`str` or `Path`): Folder with `README.md`, `record.json`, configuration and weights.
         repo_id (`str`): Name of the repository, `"user/name"`. It is created if it does not exist.
-        private (`bool`, *optional*): Visibility of a new repository, private if not given. An existing one keeps its
-            visibility, and another one given here is an error.
+        private (`bool`, *optional*): Visibility of a new repository, private if not given. For an existing repository,
+            a different visibility is an error.
         revision (`str`, *optional*): Branch to commit to, created if it does not exist; `"main"` if not given.
-        commit_message (`str`, *optional*): First line of the commit.
-        token (`str`, *optional*): Token with write access; that of `hf auth login` or `HF_TOKEN` if not given.
+        commit_message (`str`, *optional*, defaults to `"Publish with hf_mwp"`): First line of the commit message.
+        token (`str`, *optional*): Token with write access; by default the token of `hf auth login` or `HF_TOKEN`.
         dry_run (`bool`, *optional*, defaults to `False`): Check and list the files without any request.
-        overwrite (`bool`, *optional*, defaults to `False`): Replace the content of a repository that was not made
+        overwrite (`bool`, *optional*, defaults to `False`): Replace the content of a repository that was not created
             by this function.
 
     Returns:
-        [`Publication`]: the files, and where they are.
+        [`Publication`]: The uploaded files and the address of the commit.
 
     Raises:
-        UsageError: a card with figures that the record has not, a folder without card or record, no token, no network
-            or no permission, an existing repository with other content or of another visibility.
+        UsageError: The card contains figures that are missing in the record, the folder has no card or record, the
+            token, network or permission is missing, or the repository has different content or visibility.
 
     Example:
 
@@ -120,24 +120,25 @@ def push_trained_model(
     blocking: bool = True,
 ) -> Publication | Future:
     """
-    Publish the folder that a trainer saved a model to, with the content of [`push_solver_to_hub`]: weights as one file
-    in half precision, and a card and record made of the arguments.
+    Publish a folder saved by a trainer, with the same files as [`push_solver_to_hub`]: weights as one file in half
+    precision, and a card and record generated from the arguments.
 
     Args:
-        folder (`str` or `Path`), model (`PreTrainedModel`), repo_id (`str`): Saved folder, the model in it, and
-            repository.
-        processor (`Any`, *optional*): The model's processor or tokenizer, whose language the card states.
-        figures (`Sequence[ModelFigures]`, *optional*), stages (`Sequence[TrainingStage]`, *optional*): Measurements
-            and training of the model.
-        private, revision, commit_message, token: As in [`push_solver_to_hub`].
+        folder (`str` or `Path`): Folder to which the trainer saved the model.
+        model (`PreTrainedModel`): The saved model.
+        repo_id (`str`): Name of the repository.
+        processor (`Any`, *optional*): The model's processor or tokenizer. The card states the processor's language.
+        figures (`Sequence[ModelFigures]`, *optional*): Measurements of the model.
+        stages (`Sequence[TrainingStage]`, *optional*): Training stages of the model.
+        private, revision, commit_message, token: See [`push_solver_to_hub`].
         blocking (`bool`, *optional*, defaults to `True`): Whether to wait for the end of the upload. The files are
-            collected before the function returns in both cases.
+            always collected before the function returns.
 
     Returns:
-        [`Publication`], or a `Future` of one.
+        [`Publication`], or a `Future` of it if not `blocking`.
 
     Raises:
-        UsageError: as [`push_solver_to_hub`].
+        UsageError: See [`push_solver_to_hub`].
     """
     reads = {}
     if isinstance(processor, MwpProcessor):
@@ -148,7 +149,7 @@ def push_trained_model(
     made = {CARD: card.content, RECORD: record + "\n"}
     found = collect_files(Path(folder), Path(workspace.name), repo_id, made)
     if not blocking:
-        # The folder may be written to while the upload waits.
+        # Copy the files, because the folder may change during the upload.
         copies = Path(workspace.name, "copies")
         copies.mkdir()
         files = {name: Path(shutil.copy(path, copies)) for name, path in found.files.items()}
@@ -175,7 +176,7 @@ def push_files(
 ) -> Publication:
     """Check and upload collected files; see [`push_solver_to_hub`]."""
     if repo_id.count("/") != 1:
-        raise UsageError(f"`repo_id` must be a user or organization and a name, as in me/student, not {repo_id!r}.")
+        raise UsageError(f"`repo_id` must have the form user/name, such as me/student, not {repo_id!r}.")
     figures = check_card(found.files[CARD], found.files[RECORD])
     publication = {"repo_id": repo_id, "files": found.sizes, "left_out": found.left_out, "figures": figures}
     if dry_run:
@@ -192,7 +193,7 @@ def push_files(
 
 @dataclass(frozen=True)
 class Repository:
-    """Full name, visibility and files of a repository that may be written to."""
+    """Full name, visibility and files of a repository with write access."""
 
     repo_id: str
     private: bool
@@ -202,9 +203,9 @@ class Repository:
 def open_repository(
     repo_id: str, *, private: bool | None, revision: str | None, token: str | None, overwrite: bool = False
 ) -> Repository:
-    """Create a repository and branch unless they exist, and check them; see [`push_solver_to_hub`]."""
+    """Create a repository and branch if they do not exist, and check their content; see [`push_solver_to_hub`]."""
     if token is None and get_token() is None:
-        raise UsageError("Publishing needs a token with write access. Run `hf auth login`, set HF_TOKEN or pass one.")
+        raise UsageError("Publishing needs a token with write access. Run `hf auth login`, or pass `token`.")
     api = HfApi(token=token)
     with named_errors(repo_id):
         repo_id = api.create_repo(repo_id, private=private is not False, exist_ok=True).repo_id
@@ -212,8 +213,7 @@ def open_repository(
         if private is not None and info.private is not private:
             kind, other = ("private", "public") if info.private else ("public", "private")
             raise UsageError(
-                f"{repo_id} exists and is {kind}. Change that on its settings page, or publish {other} under another "
-                "name."
+                f"{repo_id} exists and is {kind}. Make it {other} on its settings page, or choose a different name."
             )
         if revision is not None:
             api.create_branch(repo_id, branch=revision, exist_ok=True)
@@ -221,23 +221,23 @@ def open_repository(
     files = frozenset(each.rfilename for each in info.siblings or ()) - {OF_THE_HUB}
     if files and RECORD not in files and not overwrite:
         raise UsageError(
-            f"{repo_id} exists and holds something else ({', '.join(sorted(files)[:3])}). Choose another name, or "
-            "replace its content with `overwrite`."
+            f"{repo_id} exists and has different content ({', '.join(sorted(files)[:3])}). Choose a different name, "
+            "or set `overwrite` to replace the content."
         )
     return Repository(repo_id, bool(info.private), files)
 
 
 @contextmanager
 def named_errors(repo_id: str) -> Iterator[None]:
-    """Within it, errors of the Hub and of the network are a `UsageError` that says what to do."""
+    """Convert Hub and network errors in the context to `UsageError`s that say what to do."""
     try:
         yield
     except OfflineModeIsEnabled as error:
-        raise UsageError("Publishing needs the Hub, and HF_HUB_OFFLINE=1 forbids it: unset that variable.") from error
+        raise UsageError("HF_HUB_OFFLINE=1 prevents access to the Hub. Unset this variable to publish.") from error
     except HfHubHTTPError as error:
         raise _refusal(error, repo_id) from error
     except Exception as error:
-        # The client raises a RuntimeError for a large file, and for the network an OSError or an error of httpx
+        # The client raises a RuntimeError for large files, and an OSError or an httpx error for network failures
         # (httpx2 since version 2 of the client).
         cause = error.__cause__ or error if isinstance(error, RuntimeError) else error
         is_known = isinstance(cause, OSError | RuntimeError) or type(cause).__module__.startswith("httpx")
@@ -250,8 +250,8 @@ def _refusal(error: HfHubHTTPError, repo_id: str) -> UsageError:
     status = error.response.status_code
     if status in (401, 403, 404):
         return UsageError(
-            f"The Hub does not let this token write to {repo_id} (status {status}). Use one with write access to "
-            f"{repo_id.partition('/')[0]}, see `hf auth whoami`."
+            f"The token cannot write to {repo_id} (status {status}). Use a token with write access to "
+            f"{repo_id.partition('/')[0]} (see `hf auth whoami`)."
         )
     if status < 500 and status not in (408, 429):
         return UsageError(f"The Hub refused {repo_id} (status {status}): {' '.join(str(error).split())}")
@@ -261,5 +261,5 @@ def _refusal(error: HfHubHTTPError, repo_id: str) -> UsageError:
 def _broken_off(error: Exception) -> UsageError:
     told = " ".join(str(error).split())
     return UsageError(
-        f"The upload to {constants.ENDPOINT} broke off ({told}). Run it again: files that arrived are not sent twice."
+        f"The upload to {constants.ENDPOINT} broke off ({told}). Run it again: uploaded files are not sent twice."
     )

@@ -1,4 +1,4 @@
-"""Reading of run and evaluation folders for model cards."""
+"""Readers of run and evaluation folders for model cards."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from ..usage_error import UsageError
 from .model_card import ModelFigures, TrainingStage
 
 
-# Options that say where files lie.
+# Options that are file locations.
 PLACES = frozenset({"data_dir", "output_dir"})
 
 
 def read_figures(folder: str | Path, model: str, split: str | None = None) -> ModelFigures:
     """
-    Read the folder of an `hf-mwp evaluate` of `model`, or the `split` that a training measured; `UsageError` if it is
-    none.
+    Read the figures of `model` from the output folder of `hf-mwp evaluate` or, with `split`, of a training run that
+    evaluated this split. Raises `UsageError` if the folder contains no evaluation.
     """
     metrics = _read_mapping(Path(folder) / "metrics.json")
     if split is not None:
         metrics = {"dataset": _read_mapping(Path(folder) / "data.json").get("dataset"), split: metrics[split]}
     part = next((name for name in ("test", "validation", "train") if name in metrics), None)
     if part is None or "dataset" not in metrics:
-        raise UsageError(f"{folder} is no evaluation: give the output folder of `hf-mwp evaluate`.")
+        raise UsageError(f"{folder} contains no evaluation. Pass the output folder of `hf-mwp evaluate`.")
     section = metrics[part]
     return ModelFigures(
         model,
@@ -46,36 +46,39 @@ def read_figures(folder: str | Path, model: str, split: str | None = None) -> Mo
 
 
 def read_stage(folder: str | Path) -> TrainingStage:
-    """Read the records in a run's folder, without local paths; `UsageError` if it is none, or one is damaged."""
+    """
+    Read the records in a run's folder, without local paths. Raises `UsageError` if the folder contains no run or a
+    record is damaged.
+    """
     path = Path(folder)
     stage = _read_mapping(path / "stage.json", missing={})
     record = _read_mapping(path / "run.json", missing={})
     is_stage = (path / "stage.yaml").is_file()
     file = path / ("stage.yaml" if is_stage else "run_config.yaml")
     if not file.is_file():
-        raise UsageError(f"{folder} is no run: it has neither stage.yaml nor run_config.yaml.")
+        raise UsageError(f"{folder} has neither stage.yaml nor run_config.yaml. Pass the output folder of a run.")
     given = _read_mapping(file)
     command = stage.get("command") or record.get("command") or "hf-mwp"
     name = command.removeprefix("hf-mwp ")
     defaults = {option: default_of(field) for option, field in options_of(name).items()}
     if not is_stage:
-        # A run's own record holds all options, also those that were not set.
+        # `run_config.yaml` contains all options. Keep only values that differ from the defaults.
         given = {key: value for key, value in given.items() if key not in defaults or value != defaults[key]}
     options = [each for command in STAGES for each in options_of(command).values()]
     hidden = WITHOUT_EFFECT | PLACES | {each.name for each in options if not affects_result(each)}
     shown = {key: without_place(value) for key, value in given.items() if key not in hidden}
     if "task" not in shown and {"dataset", "num_train_epochs"} <= defaults.keys():
-        # The training data is shown even where it is the default.
+        # Show the training data even if it is the default.
         shown.setdefault("dataset", defaults["dataset"])
     if "seconds" in stage:
-        # The run's own record has those of its last start alone.
+        # `run.json` has only the duration since the last start.
         record = {**record, "wall_seconds": stage["seconds"]}
     task = _read_mapping(path / "data.json", missing={}).get("card") or {}
     return TrainingStage(stage.get("stage") or path.name, command, shown, record, task)
 
 
 def without_place(value: Any) -> Any:
-    """[`without_folder`], also for paths that do not exist any more: a Hub id has one slash at most."""
+    """Apply [`without_folder`] also to paths that no longer exist. A Hub id has at most one slash."""
     if isinstance(value, list):
         return [without_place(item) for item in value]
     if not isinstance(value, str):
@@ -87,14 +90,17 @@ def without_place(value: Any) -> Any:
 
 
 def _read_mapping(path: Path, missing: Mapping | None = None) -> Mapping[str, Any]:
-    """A JSON or YAML file; `missing` if it is not there, `UsageError` if that is `None` or it holds no mapping."""
+    """
+    Read the mapping in a JSON or YAML file. If the file does not exist, returns `missing` unless it is `None`. Raises
+    `UsageError` if the file cannot be read.
+    """
     kind, load = ("JSON", json.loads) if path.suffix == ".json" else ("YAML", yaml.safe_load)
     if missing is not None and not path.exists():
         return missing
     try:
         content = load(path.read_text(encoding="utf-8"))
         if not isinstance(content, Mapping):
-            raise ValueError(f"it must hold a mapping, not {content!r}")
+            raise ValueError(f"expected a mapping, got {content!r}")
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise UsageError(f"{path} cannot be read as {kind}: {error}.") from error
     return content

@@ -1,4 +1,4 @@
-"""The section of a card that shows how its model is used."""
+"""The usage section of a model card."""
 
 import json
 
@@ -75,9 +75,9 @@ def usage_section(
     model_class: type = PreTrainedModel,
 ) -> str:
     """
-    Return the section for the name of the model's pipeline, with code that runs as it stands; without a pipeline the
-    model is loaded by its class. Numbers are read as `[NUM0]`, `[NUM1]`, ... if they are indexed. The example of a
-    classifier or sequence-to-sequence model is `given` to it; `output` follows the code.
+    Return the usage section for a pipeline task, with code that runs unchanged. Without a task, the model is loaded by
+    its class. Numbers are masked as `[NUM0]`, `[NUM1]`, ... with `indexed_numbers`. `given` is the example input of a
+    classifier or sequence-to-sequence model; `output` is shown after the code.
     """
     language = language if language in EXAMPLES else "en"
     example = EXAMPLES[language]

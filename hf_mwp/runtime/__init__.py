@@ -1,4 +1,4 @@
-"""Solving with NumPy and tokenizers alone: neither PyTorch nor Transformers is imported."""
+"""Solvers that need only NumPy and tokenizers, not PyTorch or Transformers."""
 
 from .batch_solver import BatchSolver
 from .solver import RuntimeSolver, load_solver

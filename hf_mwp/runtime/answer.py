@@ -1,4 +1,4 @@
-"""Answers of a solver."""
+"""Search results and answers of a solver."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from ..problems import MathWordProblem, refusal
 @dataclass(frozen=True)
 class Beam:
     """
-    Search result of a problem.
+    Search result for a problem.
 
     Args:
-        trees (`tuple[tuple[Expression, float], ...]`): The finished ones and their log probabilities, best first.
-        unknown_share (`float`, *optional*): Share of the text's tokens that the vocabulary lacks; `None` if nothing
-            was encoded ([`~problems.refusal`]).
-        num_cut (`int`), max_length (`int`): Numbers of the text that lie beyond so many tokens.
-        capped (`bool`): Whether a limit on what is tried cut the search short.
+        trees (`tuple[tuple[Expression, float], ...]`): Complete expression trees with log probabilities, best first.
+        unknown_share (`float`, *optional*): Share of unknown tokens in the text; `None` if the text was not encoded
+            (see [`~problems.refusal`]).
+        num_cut (`int`, *optional*, defaults to 0): Number of numbers in the text after the first `max_length` tokens.
+        max_length (`int`, *optional*, defaults to 0): Maximum number of tokens.
+        capped (`bool`, *optional*, defaults to `False`): Whether a limit on candidates cut the search short.
     """
 
     trees: tuple[tuple[Expression, float], ...] = ()
@@ -40,9 +41,9 @@ class Answer:
 
     Args:
         problem ([`MathWordProblem`]): The problem.
-        beam ([`Beam`]): Search result, as far as it was kept.
-        ranked (`tuple[RankedAnswer, ...]`, *optional*): With a re-ranker its answers, the most plausible one first;
-            empty if no tree has a value.
+        beam ([`Beam`]): Search result, which may contain only the best trees.
+        ranked (`tuple[RankedAnswer, ...]`, *optional*): Re-ranked answers, the most plausible first; empty if no tree
+            has a value. `None` without re-ranking.
     """
 
     problem: MathWordProblem
@@ -51,51 +52,51 @@ class Answer:
 
     @property
     def expression(self) -> Expression | None:
-        """Tree of the answer over number slots; `None` if none was found."""
+        """Expression of the answer over number slots (`N0`, `N1`, ...), or `None` if no expression was found."""
         return self.ranked[0].expression if self.ranked else self.beam.trees[0][0] if self.beam.trees else None
 
     @property
     def log_probability(self) -> float:
-        """Log probability of the tree; minus infinity if there is none."""
+        """Log probability of the expression, or minus infinity if no expression was found."""
         if self.ranked:
             return self.ranked[0].log_probability
         return self.beam.trees[0][1] if self.beam.trees else -math.inf
 
     @property
     def error(self) -> str | None:
-        """Reason, in a sentence, why there is no tree; `None` if there is one."""
+        """Sentence that explains why no expression was found, or `None` if an expression was found."""
         if self.beam.trees:
             return None
         if reason := refusal(self.problem):
             return reason
         if self.beam.num_cut == len(self.problem.numbers):
-            return f"All numbers lie beyond {self.beam.max_length} tokens, where the text is cut: shorten it."
-        return "The search ended without a finished equation; allow a longer one."
+            return f"All numbers are beyond the limit of {self.beam.max_length} tokens. Shorten the text."
+        return "The search ended without a finished equation. Increase `max_decode_length`."
 
     @property
     def plausibility(self) -> float | None:
-        """Probability of the answer among those of the beam after re-ranking; `None` without re-ranking or values."""
+        """Probability of the answer among all answers of the beam; `None` without re-ranking or without a value."""
         return round(self.ranked[0].plausibility, 4) if self.ranked else None
 
     @property
     def confidence(self) -> float:
-        """Confidence from 0 to 1: the answer's plausibility or, without re-ranking, the probability of its tree."""
+        """Confidence from 0 to 1: plausibility of the answer or, without re-ranking, probability of the expression."""
         if self.ranked is not None:
             return self.plausibility or 0.0
         return min(math.exp(self.log_probability), 1.0)
 
     @property
     def displaced(self) -> RankedAnswer | None:
-        """The solver's own first answer, if re-ranking put another one before it."""
+        """The solver's first answer if re-ranking replaced it with a different answer, otherwise `None`."""
         first = min(self.ranked or (), key=lambda answer: answer.rank, default=None)
         return None if first is None or first is self.ranked[0] else first
 
     def without_reranking(self) -> Self:
-        """Return the solver's own answer."""
+        """Return the answer before re-ranking."""
         return replace(self, ranked=None)
 
     def ranking_to_dict(self) -> dict[str, Any]:
-        """Return the fields that re-ranking adds to the record; empty without re-ranking."""
+        """Return the result fields that re-ranking adds. Returns an empty dictionary without re-ranking."""
         if self.ranked is None:
             return {}
         first = self.displaced
@@ -111,8 +112,8 @@ def read_trees(
     trees: Iterable[tuple[Sequence[int], float]], decode: Callable[[list[int]], Expression]
 ) -> tuple[tuple[Expression, float], ...]:
     """
-    Return expressions over slots and their log probabilities, from prefix ids of one problem's trees, best first.
-    Negative ids are padding; a tree that was not finished has a log probability of minus infinity, and is left out.
+    Decode the prefix ids of trees, best first, to expressions over number slots with their log probabilities. Negative
+    ids are padding. Incomplete trees, whose log probability is minus infinity, are left out.
     """
     found = []
     for ids, log_probability in trees:

@@ -1,4 +1,4 @@
-"""Predictions as records of the pipeline and of `hf-mwp solve`."""
+"""Result dictionaries of the pipeline and of `hf-mwp solve`."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from ..problems import MathWordProblem
 from .answer import Answer
 
 
-# Share of unknown tokens above which an answer comes with a warning. In the solver's own language the test problems of
-# seven data sets have at most 0.17 (HMWP); of Chinese problems in MiniLM's vocabulary 97 to 100 of 100 have more.
+# Share of unknown tokens above which a result has a warning. Test problems of seven datasets in the solver's language
+# have at most 0.17 (HMWP); 97 % or more of the Chinese problems exceed 0.2 with MiniLM's vocabulary.
 WARN_ABOVE = 0.2
 
 
 def answer_records(answer: Answer, top_k: int = 1, confidence_threshold: float | None = None) -> list[dict[str, Any]]:
     """
-    Return the best `top_k` answers to a problem, as [`MathWordProblemPipeline`] describes them. Below
-    `confidence_threshold` there is no answer; the prediction then has to have all beams.
+    Return the best `top_k` results for a problem as dictionaries (fields: see [`MathWordProblemPipeline`]). If the
+    confidence is below `confidence_threshold`, the only result is `"unsure"`; `answer` must then have all beams.
     """
     problem, beam = answer.problem, answer.beam
     if beam.unknown_share is None:
         return [_no_answer(problem, answer.error)]
-    # The candidates of an unsure answer are all that was found.
+    # The candidates of an unsure result are all expressions that were found.
     count = top_k if confidence_threshold is None else None
     if answer.ranked:
         records = [
@@ -47,26 +47,26 @@ def answer_records(answer: Answer, top_k: int = 1, confidence_threshold: float |
     warnings = []
     if beam.num_cut:
         warnings.append(
-            f"The text was cut at {beam.max_length} tokens; {beam.num_cut} of its {len(problem.numbers)} numbers lie "
-            "beyond and could not be used."
+            f"The text was truncated to {beam.max_length} tokens; {beam.num_cut} of its {len(problem.numbers)} "
+            "numbers were cut off and could not be used."
         )
     if beam.unknown_share > WARN_ABOVE:
         warnings.append(
-            f"{beam.unknown_share:.0%} of the text's tokens are not in the solver's vocabulary: it may be in a "
-            "language that the solver was not trained on, and the answer a guess."
+            f"{beam.unknown_share:.0%} of the text's tokens are not in the solver's vocabulary. The text may be in a "
+            "language that the solver was not trained on, and the answer may be a guess."
         )
     if beam.capped:
         known["capped"] = True
-        warnings.append("The search reached the decoder's limit on candidates, so a likelier equation may be missing.")
+        warnings.append("The search reached the decoder's candidate limit and may have missed a likelier equation.")
     if warnings:
         known["warning"] = " ".join(warnings)
     return [record | known for record in records[:top_k]]
 
 
 def check_confidence_threshold(value: float | None) -> None:
-    """Raise `ValueError` if a value is given that is not a probability."""
+    """Raise `ValueError` if the value is neither `None` nor a probability."""
     if value is not None and not (type(value) in (int, float) and 0 <= value <= 1):
-        raise ValueError(f"`confidence_threshold` must be a number from 0 to 1, not {value!r}.")
+        raise ValueError(f"`confidence_threshold` must be a number between 0 and 1, not {value!r}.")
 
 
 def _described(expression: Expression, problem: MathWordProblem, log_probability: float) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def _no_answer(problem: MathWordProblem, error: str | None) -> dict[str, Any]:
 
 
 def _if_sure(problem: MathWordProblem, records: list[dict[str, Any]], threshold: float) -> list[dict[str, Any]]:
-    """Return the records or, if the first one is below the threshold, one unsure record that contains them."""
+    """Return the results or, if the confidence of the first is below the threshold, one unsure result with them."""
     best, names = records[0], ("equation", "answer", "value", "score", "plausibility")
     certainty = best.get("plausibility", best["score"])
     if certainty >= threshold:

@@ -1,4 +1,4 @@
-"""Columns of problems in, columns of answers out, in any process."""
+"""Solver for batches of dataset columns, for use in several processes."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from typing import Any
 from .solver import RuntimeSolver
 
 
-# Tables need a type for each column, also for batches in which it is empty.
+# Default values keep the column types the same in all batches, also if a batch has no value for a column.
 EMPTY = {"answer": nan, "value": "", "equation": "", "score": nan, "plausibility": nan, "error": ""}
 
 
 class BatchSolver:
     """
-    A solver for `datasets.Dataset.map(..., batched=True, num_proc=...)`, Ray Data's `map_batches` and Spark's
-    `mapInPandas`. It is sent to workers as the name of a folder; each loads the solver when it is first called.
+    Solver for `datasets.Dataset.map(..., batched=True, num_proc=...)`, Ray Data's `map_batches` and Spark's
+    `mapInPandas`. Only the folder name is pickled; each worker process loads the solver on its first batch.
 
     Args:
         folder (`str` or `Path`): A solver's folder, see [`runtime.load_solver`].
-        column (`str`, *optional*, defaults to `"text"`): Column of the problems.
-        search (`Any`): Arguments of [`RuntimeSolver`]'s call, such as `num_beams`.
+        column (`str`, *optional*, defaults to `"text"`): Column with the texts of the problems.
+        search (`Any`): Keyword arguments for calling the [`RuntimeSolver`], such as `num_beams`.
 
     Example:
 
@@ -44,7 +44,7 @@ class BatchSolver:
 
     @cached_property
     def solver(self) -> RuntimeSolver:
-        """The solver of this process."""
+        """The solver, loaded once in each process."""
         return RuntimeSolver(self.folder)
 
     def __call__(self, columns: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
@@ -52,11 +52,11 @@ class BatchSolver:
         Solve a batch.
 
         Args:
-            columns (`Mapping[str, Sequence]`): Columns of the batch; lists, arrays, or a data frame.
+            columns (`Mapping[str, Sequence]`): Columns of the batch as lists, arrays or a data frame.
 
         Returns:
-            `dict[str, list]`: the columns, and `answer`, `value`, `equation`, `score`, `plausibility` and `error`;
-            where a problem has none, NaN for numbers and an empty text.
+            `dict[str, list]`: The input columns with `answer`, `value`, `equation`, `score`, `plausibility` and
+            `error`. Missing values are NaN for numbers and empty strings for texts.
         """
         found = self.solver([str(text) for text in columns[self.column]], **self.search)
         given = {name: list(columns[name]) for name in columns}

@@ -1,4 +1,4 @@
-"""Encoders of the runtime: the student in NumPy, any other as an ONNX graph."""
+"""Encoders of the runtime: students in NumPy, and ONNX graphs of all encoders."""
 
 from __future__ import annotations
 
@@ -18,19 +18,20 @@ GRAPH = "encoder.onnx"
 
 class Encoder:
     """
-    `MwpStudentModel` for one text at a time, with cut heads and neurons and with the bottleneck networks of a solver.
+    `MwpStudentModel` in NumPy for one text at a time, with pruned heads and neurons and the bottleneck networks of a
+    solver.
 
     Args:
         weights ([`Weights`]): Weights of the solver.
         config (`Mapping[str, Any]`): The encoder's configuration.
-        bottleneck_layers (`Sequence[int]`, *optional*): Layers, from 1, after which a bottleneck network stands.
+        bottleneck_layers (`Sequence[int]`, *optional*): Layers, from 1, that are followed by a bottleneck network.
     """
 
     def __init__(self, weights: Weights, config: Mapping[str, Any], bottleneck_layers=()) -> None:
         if config["model_type"] != "mwp_student":
             raise UsageError(
-                f"The runtime reads encoders of the type mwp_student, not {config['model_type']}: export the solver "
-                "with `hf-mwp export --format onnx`, or distil a student."
+                f"The runtime supports mwp_student encoders, not {config['model_type']}. Export the solver with "
+                "`hf-mwp export --format onnx`, or distil a student."
             )
         self.weights, self.config = weights, config
         self.activation = _activation(config["hidden_act"])
@@ -112,7 +113,7 @@ class Encoder:
         return layer
 
     def _last(self, prefix: str) -> tuple[np.ndarray | None, np.ndarray]:
-        """Return matrix and bias of a sublayer's last linear layer; no matrix if all heads or neurons are cut."""
+        """Return matrix and bias of a sublayer's last linear layer; matrix is `None` if all its inputs are pruned."""
         if f"{prefix}.weight" in self.weights:
             return self.weights.linear(prefix)
         return None, self.weights[f"{prefix}.bias"]
@@ -124,22 +125,22 @@ class Encoder:
 
 def load_graph(path: Path) -> Callable[[np.ndarray], np.ndarray]:
     """
-    Return the encoder of a graph that `hf-mwp export --format onnx` made, with its bottleneck networks: a function of
-    a text's tokens `(S,)` that computes hidden states `(S, H)`. `UsageError` if onnxruntime is not installed, or the
-    graph is damaged.
+    Load a graph written by `hf-mwp export --format onnx`, and return a function that computes the hidden states
+    `(S, H)` of a text's tokens `(S,)`, including bottleneck networks. Raises `UsageError` if onnxruntime is not
+    installed or the graph is damaged.
     """
     try:
         from onnxruntime import InferenceSession, SessionOptions
     except ImportError as error:
-        raise UsageError(f"{path} needs onnxruntime: `pip install onnxruntime`.") from error
+        raise UsageError(f"{path} needs onnxruntime. Install it with `pip install onnxruntime`.") from error
     options = SessionOptions()
     options.log_severity_level = 3
-    # As NumPy and PyTorch do; 0 takes all cores.
+    # NumPy and PyTorch use this variable, too. 0 means all cores.
     options.intra_op_num_threads = int(os.environ.get("OMP_NUM_THREADS") or 0)
     try:
         session = InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # onnxruntime has a class of its own for each fault.
-        raise UsageError(f"{path} cannot be read ({error}): export the folder again.") from error
+    except Exception as error:  # onnxruntime raises a different class for each fault.
+        raise UsageError(f"{path} cannot be read ({error}). Export the solver again.") from error
     return lambda input_ids: session.run(None, {"input_ids": input_ids[None].astype(np.int64)})[0][0]
 
 
@@ -158,16 +159,16 @@ def softmax(scores: np.ndarray) -> np.ndarray:
 def _activation(name: str) -> Callable[[np.ndarray], np.ndarray]:
     known = {"gelu": gelu, "relu": lambda x: np.maximum(x, 0), "gelu_new": _tanh_gelu, "gelu_pytorch_tanh": _tanh_gelu}
     if name not in known:
-        raise UsageError(f"The runtime does not know the activation {name!r}; it knows {', '.join(known)}.")
+        raise UsageError(f"The runtime does not support the activation {name!r}, only {', '.join(known)}.")
     return known[name]
 
 
-# Abramowitz and Stegun, Handbook of Mathematical Functions, formula 7.1.26: erf with an error below 1.5e-7.
+# Approximation of erf with an error below 1.5e-7 (Handbook of Mathematical Functions, 1964, formula 7.1.26).
 _ERF = tuple(np.float32(value) for value in (1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592))
 
 
 def gelu(x: np.ndarray) -> np.ndarray:
-    """Compute `x * Phi(x)` in float32; NumPy has no error function."""
+    """Compute `x * Phi(x)` in float32 with an approximation, because NumPy has no error function."""
     scaled = np.abs(x)
     scaled *= np.float32(0.5**0.5)
     inverse = np.reciprocal(1 + np.float32(0.3275911) * scaled)

@@ -1,4 +1,4 @@
-"""Output symbols of a tree decoder: operators, constants, number slots."""
+"""Output vocabulary of a tree decoder: operators, constants and number slots."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -11,19 +11,19 @@ from ..problems import MathWordProblem, ProblemError
 
 @dataclass(frozen=True)
 class OutputVocabulary:
-    """Maps the symbols of an expression to ids: operators first, then constants, then the problem's numbers.
+    """Mapping between the symbols of an expression and ids: operators, then constants, then the problem's numbers.
 
-    The numbers `N0, N1, ...` have no fixed upper limit: they are pointers to positions of the text.
+    The numbers are slots `N0`, `N1`, ... that point to positions in the text; their count is not limited.
 
     Args:
         operators (`tuple[str, ...]`, *optional*, defaults to `("+", "-", "*", "/", "^")`): Binary operators.
-        constants (`tuple[str, ...]`, *optional*, defaults to `()`): Numbers that an expression may use although the
-            text does not hold them, as canonical literals (`"3.14"`).
-        written (`tuple[str, ...]`, *optional*, defaults to `()`): Constants that are there only because a decoder
-            writes its expressions with them (the 1 of `1 / a`), not for training problems.
+        constants (`tuple[str, ...]`, *optional*, defaults to `()`): Numbers that an expression may use even if they
+            are not in the text, as canonical literals (`"3.14"`).
+        written (`tuple[str, ...]`, *optional*, defaults to `()`): Constants that no training problem needs, but that
+            the decoder uses to write expressions (the 1 in `1 / a`).
 
     Raises:
-        ValueError: an unknown operator, or a symbol twice.
+        ValueError: An operator is unknown, or a symbol is repeated.
     """
 
     operators: tuple[str, ...] = OPERATORS
@@ -35,20 +35,20 @@ class OutputVocabulary:
             object.__setattr__(self, name, tuple(getattr(self, name)))
         unknown = [operator for operator in self.operators if operator not in OPERATORS]
         if unknown:
-            raise ValueError(f"unknown operators {unknown}: an output vocabulary may use {list(OPERATORS)}")
+            raise ValueError(f"Unknown operators {unknown}. Use a selection of {list(OPERATORS)}.")
         symbols = self.operators + self.constants
         if len(set(symbols)) != len(symbols):
-            raise ValueError(f"an output vocabulary must not repeat a symbol, got {list(symbols)}")
+            raise ValueError(f"An output vocabulary must not repeat a symbol, got {list(symbols)}.")
 
     @classmethod
     def from_problems(cls, problems: Iterable[MathWordProblem], min_constant_count: int = 5) -> Self:
         """Create the vocabulary with the constants of training problems.
 
         Args:
-            problems (iterable of [`MathWordProblem`]): Training problems; those whose equation does not parse are
-                passed over.
-            min_constant_count (`int`, *optional*, defaults to 5): Problems in which a constant must occur to be kept
-                (GTS keeps numbers that occur at least 5 times).
+            problems (iterable of [`MathWordProblem`]): Training problems. Problems with an equation that cannot be
+                parsed are skipped.
+            min_constant_count (`int`, *optional*, defaults to 5): Minimum number of problems in which a constant must
+                occur (5 in the original implementation of GTS).
         """
         counts: Counter[str] = Counter()
         for problem in problems:
@@ -62,14 +62,14 @@ class OutputVocabulary:
 
     def with_constants(self, constants: Iterable[str], written: bool = False) -> Self:
         """
-        Return the vocabulary with further constants at the end, which with `written` are only written with;
-        `ExpressionError` for one that is not a number.
+        Return the vocabulary with further constants at the end. With `written=True`, new constants are also listed in
+        the attribute `written`. Raises `ExpressionError` if a constant is not a number.
         """
         given = []
         for constant in constants:
             tree = Expression.from_infix(str(constant))
             if tree.left is not None or tree.is_slot:
-                raise ExpressionError(f"{constant!r} is no number, and so no constant", token=str(constant))
+                raise ExpressionError(f"the constant {constant!r} is not a number", token=str(constant))
             given.append(tree.token)
         added = [each for each in dict.fromkeys(given) if each not in self.constants]
         marked = [*self.written, *added] if written else [each for each in self.written if each not in given]
@@ -81,18 +81,18 @@ class OutputVocabulary:
 
     @property
     def num_symbols(self) -> int:
-        """Number of symbols that do not depend on the problem; number slot `N_i` has the id `num_symbols + i`."""
+        """Number of operators and constants. The number slot `N_i` has the id `num_symbols + i`."""
         return len(self.operators) + len(self.constants)
 
     def token_to_id(self, token: str) -> int:
-        """Return the id of an operator, a constant or a slot `N_i`; `ExpressionError` for anything else."""
+        """Return the id of an operator, constant or slot `N_i`. Raises `ExpressionError` for unknown symbols."""
         if token[:1] == "N" and token[1:].isdecimal():
             return self.num_symbols + int(token[1:])
         symbols = self.operators + self.constants
         if token not in symbols:
             raise ExpressionError(
-                f"{token!r} is no symbol of this solver: it knows the operators {list(self.operators)}, "
-                f"the constants {list(self.constants)} and the numbers of the text",
+                f"{token!r} is not a symbol of this solver; use the operators {list(self.operators)}, the constants "
+                f"{list(self.constants)} and the numbers in the text",
                 token=token,
             )
         return symbols.index(token)
@@ -100,7 +100,7 @@ class OutputVocabulary:
     def id_to_token(self, index: int) -> str:
         """Return the symbol of an id, the inverse of [`~OutputVocabulary.token_to_id`]."""
         if index < 0:
-            raise ValueError(f"symbol ids are not negative, got {index}")
+            raise ValueError(f"Symbol ids must not be negative, got {index}.")
         symbols = self.operators + self.constants
         return symbols[index] if index < len(symbols) else f"N{index - len(symbols)}"
 
@@ -109,5 +109,5 @@ class OutputVocabulary:
         return [self.token_to_id(token) for token in expression.to_prefix()]
 
     def decode(self, ids: Iterable[int]) -> Expression:
-        """Return the expression of prefix ids, ignoring negative ones; `ExpressionError` if they are no tree."""
+        """Return the expression of prefix ids, ignoring negative ids. Raises `ExpressionError` for invalid trees."""
         return Expression.from_prefix([self.id_to_token(int(index)) for index in ids if index >= 0])

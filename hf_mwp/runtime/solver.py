@@ -1,4 +1,4 @@
-"""Solver that runs with NumPy and tokenizers only."""
+"""Solver that needs only NumPy and tokenizers."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from .weights import Weights, read_json
 
 
 EXPORT_RECORD, EXPORT_VERSION = "export.json", 1
-"""Record of an exported folder, and the version of its format."""
+"""Name of the record in an exported folder, and the version of the export format."""
 
 
 class RuntimeSolver:
     """
-    Solver that runs without PyTorch and Transformers, one text at a time; [`load_solver`] creates it.
+    Solver that runs without PyTorch and Transformers, one text at a time. Create it with [`load_solver`].
 
     Args:
-        folder (`str` or `Path`): A solver's folder, as `save_pretrained`, `hf-mwp card` or `hf-mwp export` leaves it.
+        folder (`str` or `Path`): A solver's folder, written by `save_pretrained`, `hf-mwp card` or `hf-mwp export`.
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -39,15 +39,15 @@ class RuntimeSolver:
         config = read_json(self.folder / "config.json")
         if config.get("decoder_config", {}).get("model_type") != TreeDecoder.model_type:
             raise UsageError(
-                f"{folder} is no solver with a tree decoder, the only one that the runtime searches with. Solve with "
+                f"{folder} is not a solver with a GTS decoder, the only decoder that the runtime supports. Use "
                 "PyTorch (`--runtime torch`, or the pipeline)."
             )
         if (self.folder / EXPORT_RECORD).is_file():
             version = read_json(self.folder / EXPORT_RECORD).get("version")
             if version != EXPORT_VERSION:
                 raise UsageError(
-                    f"{folder} was exported in version {version!r} of the format, and this is version "
-                    f"{EXPORT_VERSION}: export the solver again with this hf_mwp."
+                    f"{folder} has version {version!r} of the export format, but this hf_mwp reads version "
+                    f"{EXPORT_VERSION}. Export the solver again with the installed hf_mwp."
                 )
         self.reader = TextReader(self.folder)
         self._check(config)
@@ -62,18 +62,18 @@ class RuntimeSolver:
         self._rerankers: dict[str, PlausibilityReranker] = {}
 
     def _check(self, config: Mapping[str, Any]) -> None:
-        """Raise `UsageError` unless processor and model have the same symbols and tokens."""
+        """Raise `UsageError` if processor and model have different symbols, or the embedding lacks tokens."""
         decoder = config["decoder_config"]
         if self.reader.vocabulary != OutputVocabulary(decoder["operators"], decoder["constants"]):
             raise UsageError(
-                f"The symbols of {self.folder / 'mwp_processor.json'} are not the decoder's: both must come from "
-                "the same folder."
+                f"The symbols in {self.folder / 'mwp_processor.json'} differ from the decoder's symbols. Use a "
+                "processor and a model that were saved together."
             )
         tokens, rows = self.reader.tokenizer.get_vocab_size(), config["encoder_config"]["vocab_size"]
         if tokens > rows:
             raise UsageError(
-                f"The tokenizer of {self.folder} has {tokens} entries, the encoder embeds {rows}: both must come from "
-                "the same folder."
+                f"The tokenizer of {self.folder} has {tokens} tokens, but the encoder has {rows} embeddings. Use a "
+                "tokenizer and a model that were saved together."
             )
 
     def __call__(
@@ -87,20 +87,21 @@ class RuntimeSolver:
         confidence_threshold: float | None = None,
     ) -> list[Any]:
         """
-        Solve one problem or several, with the arguments and results of the pipeline `math-word-problem`
-        ([`MathWordProblemPipeline`]).
+        Solve one or several problems. Arguments and results are those of the pipeline ([`MathWordProblemPipeline`]).
 
         Args:
-            problems (`str`, [`MathWordProblem`] or several of them): The problems.
-            num_beams (`int`, *optional*), rerank (`bool`, `str` or [`PlausibilityReranker`], *optional*): The search;
-                without both, that of the folder's `generation_config.json`, or greedy search.
-            top_k (`int`, *optional*): Return lists of so many answers; by default the best one of each problem.
-            max_decode_length (`int`, *optional*): Most symbols of an equation.
-            confidence_threshold (`float`, *optional*): Probability below which an answer is `"unsure"`.
+            problems (`str`, [`MathWordProblem`] or an iterable of them): The problems.
+            num_beams (`int`, *optional*): Number of beams. If neither `num_beams` nor `rerank` is given, the settings
+                in `generation_config.json` are used, or greedy search if the file does not exist.
+            rerank (`bool`, `str` or [`PlausibilityReranker`], *optional*): Whether to re-rank the answers, or the
+                re-ranker.
+            top_k (`int`, *optional*): Number of answers to return per problem; by default only the best.
+            max_decode_length (`int`, *optional*): Maximum number of symbols in an equation.
+            confidence_threshold (`float`, *optional*): Confidence below which an answer is `"unsure"`.
 
         Returns:
-            `list`: of a dictionary for each problem, or with `top_k` of lists of them; for a single problem a list of
-            its dictionary or dictionaries.
+            `list`: One dictionary per problem or, with `top_k`, one list of dictionaries per problem. For a single
+            problem, always a list of dictionaries.
         """
         check_confidence_threshold(confidence_threshold)
         single = isinstance(problems, str | MathWordProblem)
@@ -115,7 +116,7 @@ class RuntimeSolver:
     def search(
         self, num_beams: int | None, rerank: bool | str | PlausibilityReranker | None, top_k: int = 1
     ) -> tuple[PlausibilityReranker | None, int]:
-        """Return the re-ranker, if any, and the number of beams for these arguments of [`~RuntimeSolver.__call__`]."""
+        """Return the re-ranker or `None`, and the number of beams; arguments: see [`~RuntimeSolver.__call__`]."""
         if num_beams is None and rerank is None:
             num_beams, rerank = self.default_search.num_beams, self.default_search.rerank
         if not rerank:
@@ -134,7 +135,7 @@ class RuntimeSolver:
         reranker: PlausibilityReranker | None = None,
         max_decode_length: int | None = None,
     ) -> Answer:
-        """Solve one problem; all trees of the beams are kept."""
+        """Solve one problem, and keep all trees of the beams."""
         beam = self._beam(problem, num_beams, max_decode_length)
         return Answer(problem, beam, None if reranker is None else tuple(reranker.rerank(problem, beam.trees)))
 
@@ -152,7 +153,7 @@ class RuntimeSolver:
 
 
 def can_load(folder: str | Path) -> bool:
-    """Return whether a path is a folder that [`load_solver`] takes."""
+    """Return whether [`load_solver`] supports the solver in a folder."""
     try:
         config = read_json(Path(folder) / "config.json")
     except UsageError:
@@ -163,14 +164,14 @@ def can_load(folder: str | Path) -> bool:
 
 def load_solver(folder: str | Path) -> RuntimeSolver:
     """
-    Load a solver's folder without PyTorch and Transformers.
+    Load a solver without PyTorch and Transformers.
 
     Args:
-        folder (`str` or `Path`): The folder of a solver whose encoder is a student, or one that `hf-mwp export` made.
+        folder (`str` or `Path`): Folder of a solver with a student as its encoder, or written by `hf-mwp export`.
 
     Raises:
-        UsageError: the folder is no solver, a file is missing or damaged, or the encoder is of a kind that has to be
-            exported first.
+        UsageError: The folder contains no solver, a file is missing or damaged, or the solver must be exported first
+            because its encoder is not a student.
 
     Example:
 
@@ -184,7 +185,7 @@ def load_solver(folder: str | Path) -> RuntimeSolver:
     name = Path(folder)
     if not name.exists() and not name.is_absolute() and len(name.parts) == 2:
         raise UsageError(
-            f"There is no folder {name}, and the runtime downloads nothing. Fetch a model of the Hub with "
-            f"`hf download {name} --local-dir {name.name}`, and load {name.name}."
+            f"The folder {name} does not exist, and the runtime does not download models. Download a model from the "
+            f"Hub with `hf download {name} --local-dir {name.name}`, then load {name.name}."
         )
     return RuntimeSolver(folder)

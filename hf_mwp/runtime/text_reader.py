@@ -1,4 +1,4 @@
-"""Reading of texts into tokens and number positions, without Transformers."""
+"""Tokenization of problems and number positions, without Transformers."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from .processor_fields import FILE_NAME, PROBE, read_fields, vocabulary_digest
 @dataclass(frozen=True)
 class ReadText:
     """
-    A problem as the encoder reads it.
+    Encoder input of a problem.
 
     Args:
-        input_ids (`list[int]`): Tokens of the masked text, `max_length` at most.
-        number_positions (`list[int]`): Token of each number, -1 for one that was cut off.
+        input_ids (`list[int]`): At most `max_length` tokens of the masked text.
+        number_positions (`list[int]`): Token index of each number, -1 for numbers that were cut off.
     """
 
     input_ids: list[int]
@@ -33,33 +33,32 @@ class ReadText:
 
 class TextReader:
     """
-    Reader of texts that is equal to [`MwpProcessor`], made from its saved files.
+    Tokenizer of problems that gives the same results as the [`MwpProcessor`] whose files it reads.
 
     Args:
         folder (`str` or `Path`): The folder of a solver, with `tokenizer.json` and `mwp_processor.json`.
 
     Raises:
-        UsageError: a file is missing or damaged.
+        UsageError: A file is missing or damaged.
     """
 
     def __init__(self, folder: str | Path) -> None:
         folder = Path(folder)
         if not (folder / FILE_NAME).is_file():
-            raise UsageError(f"{folder / FILE_NAME} does not exist: name the folder of a saved solver.")
+            raise UsageError(f"{folder / FILE_NAME} does not exist. Pass the folder of a saved solver.")
         self.fields = read_fields(folder / FILE_NAME)
         self.vocabulary = OutputVocabulary(tuple(self.fields["operators"]), tuple(self.fields["constants"]))
         path = folder / "tokenizer.json"
         try:
             self.tokenizer = Tokenizer.from_file(str(path))
-        except Exception as error:  # The class that the library raises.
-            raise UsageError(f"{path} cannot be read ({error}): fetch or export the folder again.") from error
+        except Exception as error:  # The library raises no subclass.
+            raise UsageError(f"{path} cannot be read ({error}). Download or export the solver again.") from error
         self.tokenizer.no_padding()
         self.tokenizer.no_truncation()
         digest = self.fields.get("tokenizer_digest")
         if digest not in (None, vocabulary_digest(self.tokenizer.get_vocab(), self.tokenizer.encode(PROBE).ids)):
             raise UsageError(
-                f"{path} is not the tokenizer that {FILE_NAME} was saved with, so the model would read other words: "
-                "fetch or export the folder again."
+                f"{path} is not the tokenizer with which {FILE_NAME} was saved. Download or export the solver again."
             )
         self.tokenizer.enable_truncation(self.max_length)
 
@@ -73,11 +72,11 @@ class TextReader:
 
     @property
     def style(self) -> dict[str, Any]:
-        """Style of masked numbers: arguments of [`~problems.MaskedText.text`]."""
+        """Style of number placeholders, as arguments for [`~problems.MaskedText.text`]."""
         return {"indexed": self.fields.get("indexed_numbers", False), "limit": self.fields.get("num_index_tokens", 16)}
 
     def problem(self, text: str | MathWordProblem) -> MathWordProblem:
-        """Return the problem of a text in the solver's language."""
+        """Create a problem from a text in the solver's language."""
         if isinstance(text, MathWordProblem):
             return text
         return MathWordProblem(text, language=self.language, parse_number_words=self.fields.get("parse_number_words"))
@@ -88,7 +87,7 @@ class TextReader:
         return ReadText(encoded.ids, find_number_positions(problem, encoded.offsets, self.style))
 
     def unknown_share(self, input_ids: list[int]) -> float:
-        """Return the share of unknown tokens, without placeholders of numbers and special tokens."""
+        """Return the share of unknown tokens, not counting number placeholders and special tokens."""
         return share_of_unknown(input_ids, self._unknown, self._aside)
 
     @cached_property
@@ -105,7 +104,7 @@ class TextReader:
 def find_number_positions(
     problem: MathWordProblem, offsets: Sequence[tuple[int, int]], style: Mapping[str, Any]
 ) -> list[int]:
-    """Return the token of each number of a problem, -1 if it was cut off, from the offsets of the tokens."""
+    """Return the token index of each number in a problem, -1 for numbers that were cut off, from token offsets."""
     tokens = {start: token for token, (start, end) in enumerate(offsets) if end > start}
     return [tokens.get(start, -1) for start, _ in problem.masked.placeholder_offsets(**style)]
 
@@ -114,8 +113,8 @@ def find_question_positions(
     problem: MathWordProblem, offsets: Sequence[tuple[int, int]], style: Mapping[str, Any]
 ) -> list[int]:
     """
-    Tokens of the question of a problem, in order, from the characters that each token covers; the last token of the
-    text where all of the question was cut off, none where the text has no token.
+    Return the indices of the tokens in the problem's question, from the token offsets. If the whole question was cut
+    off, returns the last token of the text; if the text has no tokens, returns an empty list.
     """
     clauses, place = find_question(problem.masked.text(**style), problem.language)
     start, end = clauses[place] if clauses else (0, 0)
@@ -124,6 +123,6 @@ def find_question_positions(
 
 
 def share_of_unknown(input_ids: Sequence[int], unknown: int | None, aside: Container[int]) -> float:
-    """Return the share of unknown tokens among those that are not in `aside`."""
+    """Return the share of unknown tokens among the tokens that are not in `aside`."""
     words = [token for token in input_ids if token not in aside]
     return words.count(unknown) / len(words) if words else 0.0

@@ -1,4 +1,4 @@
-"""The goal-driven tree decoder in NumPy: greedy and beam search of one problem."""
+"""GTS decoder in NumPy, with greedy and beam search for one problem."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Linear = tuple[np.ndarray, np.ndarray | float]
 @dataclass(frozen=True)
 class OpenOperator:
     """
-    An operator on the path to the node that comes next, with its right child's goal, and its left subtree once that is
-    complete; `rest` is the path above it.
+    Operator on the path from the root to the next node, with the goal of its right child. `left_subtree` is the
+    embedding of the left subtree, `None` until this subtree is complete; `rest` is the path above the operator.
     """
 
     operator: int
@@ -27,17 +27,18 @@ class OpenOperator:
     left_subtree: np.ndarray | None
     rest: OpenOperator | None
     waiting: int
-    """Number of operators of the path, including this one, without a left subtree."""
+    """Number of operators on the path whose left subtree is incomplete, including this operator."""
 
 
 @dataclass(frozen=True)
 class Memory:
     """
-    Encoded problem, which each step of the search reads.
+    Encoded problem, used in each step of the search.
 
     Args:
-        states (`(S, H)`), keys (`(S, H)`): Hidden states of its tokens, and the attention's share of them.
-        candidates (`(C, H)`), candidate_keys (`(C, H)`): Embeddings of constants, then of numbers; the scorer's share.
+        states (`(S, H)`), keys (`(S, H)`): Hidden states of the tokens, and their attention keys.
+        candidates (`(C, H)`), candidate_keys (`(C, H)`): Embeddings of constants, then of numbers, and their keys in
+            the candidate scorer.
         missing (`(C,)`, bool): True for numbers that were cut off.
     """
 
@@ -51,8 +52,8 @@ class Memory:
 @dataclass
 class Hypothesis:
     """
-    A tree begun: its symbols in prefix order and their log probability, the path to the node that comes next and its
-    goal; `context` is that of the node before.
+    Partial tree: its symbols in prefix order, their log probability, and the path to the next node and its goal.
+    `context` is the context vector of the last symbol's node.
     """
 
     symbols: tuple[int, ...]
@@ -65,11 +66,11 @@ class Hypothesis:
 
 class TreeDecoder:
     """
-    `GTSDecoder` for one problem at a time.
+    `GTSDecoder` in NumPy for one problem at a time.
 
     Args:
         weights ([`Weights`]): Weights of the solver.
-        config (`Mapping[str, Any]`): The decoder's configuration, of this `model_type`.
+        config (`Mapping[str, Any]`): The decoder's configuration, with `model_type` `"mwp_gts"`.
     """
 
     model_type = "mwp_gts"
@@ -107,13 +108,14 @@ class TreeDecoder:
         Return the most probable trees of a problem.
 
         Args:
-            states (`(S, H)`): Hidden states of its tokens.
-            number_positions (`Sequence[int]`): Token of each number, -1 for one that was cut off.
-            num_beams (`int`), num_return (`int`), max_length (`int`, *optional*): Beams, trees wanted (at most as many
-                as beams), and most symbols of a tree.
+            states (`(S, H)`): Hidden states of the problem's tokens.
+            number_positions (`Sequence[int]`): Token index of each number, -1 for numbers that were cut off.
+            num_beams (`int`, *optional*, defaults to 1): Number of beams.
+            num_return (`int`, *optional*, defaults to 1): Number of trees to return, at most `num_beams`.
+            max_length (`int`, *optional*): Maximum number of symbols in a tree; by default the decoder's limit.
 
         Returns:
-            `list[tuple[tuple[int, ...], float]]`: prefix ids and log probability of each, best first.
+            `list[tuple[tuple[int, ...], float]]`: Prefix ids and log probability of each tree, best first.
         """
         max_length = max_length or self.max_length
         if self.input_projection is not None:
@@ -127,14 +129,14 @@ class TreeDecoder:
         beam = [Hypothesis((), 0.0, None, _gated(self.goal_left, root[None])[0])]
         for length in range(max_length):
             beam = self._step(memory, beam, num_beams, max_length - length)
-            # Scores only fall, so with one result the rest does not matter once the best one is complete.
+            # Scores never increase, so a single result is final when the best tree is complete.
             if not beam or all(each.complete for each in (beam[:1] if num_return == 1 else beam)):
                 break
         finished = sorted((each for each in beam if each.complete), key=lambda each: -each.score)
         return [(each.symbols, each.score) for each in finished[:num_return]]
 
     def _step(self, memory: Memory, beam: list[Hypothesis], num_beams: int, room: int) -> list[Hypothesis]:
-        """Continue each open tree by one symbol, of which `room` are left, and keep the best."""
+        """Extend each incomplete tree by one of at most `room` further symbols, and keep the best trees."""
         going = [each for each in beam if not each.complete]
         goals = np.stack([each.goal for each in going])
         contexts = softmax(_scores(self.attention, goals, memory.keys)) @ memory.states
@@ -143,7 +145,7 @@ class TreeDecoder:
         candidates[:, memory.missing] = -np.inf
         log_probs = _log_softmax(np.concatenate([_apply(self.operator_scorer, nodes), candidates], -1))
         for row, each in enumerate(going):
-            # An operator needs room for itself, its two operands and the operands that are owed already.
+            # An operator needs room for itself, its two operands, and the operands that open operators still need.
             owed = 1 + (each.path.waiting if each.path else 0)
             if owed + 2 > room:
                 log_probs[row, : self.num_operators] = -np.inf
@@ -161,7 +163,7 @@ class TreeDecoder:
         return kept
 
     def _place(self, trees: list[Hypothesis], memory: Memory) -> None:
-        """Go on from the last symbol of each tree: an operator opens a path, a leaf closes one."""
+        """Update path and goal of each tree after its last symbol: operators extend the path, leaves shorten it."""
         inner = [tree for tree in trees if tree.symbols[-1] < self.num_operators]
         leaves = [tree for tree in trees if tree.symbols[-1] >= self.num_operators]
         if inner:
@@ -176,7 +178,7 @@ class TreeDecoder:
             self._close(leaves, [memory.candidates[tree.symbols[-1] - self.num_operators] for tree in leaves])
 
     def _close(self, trees: list[Hypothesis], subtrees: list[np.ndarray]) -> None:
-        """Complete the subtrees that new leaves end, and go on with the right child of the first operator left."""
+        """Merge the subtrees that new leaves complete, and set the goal of the next right child."""
         while True:
             ends = [
                 place

@@ -1,4 +1,4 @@
-"""Weights of a model folder, as NumPy arrays."""
+"""Reader of safetensors weights as NumPy arrays."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from ..usage_error import UsageError
 
 FILE_NAME = "model.safetensors"
 SCALE = ".scale"
-"""Ending of the name under which the scales of an int8 tensor are kept, one for each row."""
+"""Suffix of the name of an int8 tensor's scales, which has one scale per row."""
 
 _TYPES = {"F32": np.float32, "F16": np.float16, "BF16": np.uint16, "I8": np.int8}
 
 
 class Weights:
     """
-    Tensors of a folder's safetensors files, which stay on disk until they are asked for.
+    Tensors in the safetensors files of a folder, read from disk when they are used.
 
-    An int8 tensor stands for its product with the scales of its rows, which lie beside it.
+    The rows of an int8 tensor `name` are multiplied by the scales in the tensor `name.scale`.
 
     Args:
-        folder (`str` or `Path`): A model's folder, with one file or several and their index.
+        folder (`str` or `Path`): A model's folder, with one weight file, or several files and their index.
 
     Raises:
-        UsageError: there are no weights, or a file is cut short or damaged.
+        UsageError: A weight file is missing, truncated or damaged.
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -60,9 +60,9 @@ class Weights:
                 if entry["dtype"] == "BF16":
                     self._bfloat16.add(name)
         except FileNotFoundError as error:
-            raise UsageError(f"{path} does not exist: name the folder of a saved solver.") from error
+            raise UsageError(f"{path} does not exist. Pass the folder of a saved solver.") from error
         except (ValueError, KeyError, TypeError) as error:
-            raise UsageError(f"{path} is damaged or cut short ({error}): fetch or export the folder again.") from error
+            raise UsageError(f"{path} is damaged or cut short ({error}). Download or export it again.") from error
 
     def __contains__(self, name: str) -> bool:
         return name in self._stored
@@ -71,17 +71,17 @@ class Weights:
         """Return a tensor in float32."""
         values = self._find(name)
         path, offset = self._places[name]
-        # Read, because mapped pages would stay in memory beside the copy.
+        # Read the file instead of the mapping, whose pages would stay in memory in addition to the copy.
         read = np.fromfile(path, values.dtype, values.size, offset=offset).reshape(values.shape)
         return self._to_float32(name, read)
 
     def rows(self, name: str, chosen: np.ndarray | slice) -> np.ndarray:
-        """Return some rows of a tensor in float32; the others are not read."""
+        """Return the chosen rows of a tensor in float32, without reading other rows."""
         return self._to_float32(name, self._find(name)[chosen], chosen)
 
     def _find(self, name: str) -> np.ndarray:
         if name not in self._stored:
-            raise UsageError(f"The weights of {self.folder} have no {name}: fetch or export the folder again.")
+            raise UsageError(f"The weights in {self.folder} lack {name}. Download or export the solver again.")
         return self._stored[name]
 
     def _to_float32(self, name: str, values: np.ndarray, chosen: np.ndarray | slice = slice(None)) -> np.ndarray:
@@ -98,10 +98,10 @@ class Weights:
 
 
 def read_json(path: Path) -> Mapping[str, Any]:
-    """Read a JSON file; `UsageError` if it is missing or damaged."""
+    """Read a JSON file. Raises `UsageError` if the file is missing or damaged."""
     try:
         return json.loads(path.read_text("utf-8"))
     except FileNotFoundError as error:
-        raise UsageError(f"{path} does not exist: name the folder of a saved solver.") from error
+        raise UsageError(f"{path} does not exist. Pass the folder of a saved solver.") from error
     except ValueError as error:
-        raise UsageError(f"{path} is damaged ({error}): fetch or export the folder again.") from error
+        raise UsageError(f"{path} is damaged ({error}). Download or export the solver again.") from error

@@ -83,7 +83,7 @@ def test_the_search_of_the_folder_is_the_default(solver_folder, tmp_path):
 
 def test_folders_that_are_no_solver_are_refused(solver_folder, encoder, tmp_path):
     assert can_load(solver_folder) and not can_load(encoder) and not can_load(tmp_path)
-    with pytest.raises(UsageError, match="no solver"):
+    with pytest.raises(UsageError, match="not a solver"):
         load_solver(encoder)
     with pytest.raises(UsageError, match=r"config\.json"):
         load_solver(tmp_path)
