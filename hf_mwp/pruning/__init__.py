@@ -1,6 +1,6 @@
-"""Pruning: gates, importance of heads, and slicing.
+"""Pruning of attention heads, neurons and weights: importance scores, gates and slicing.
 
-What a name needs is loaded when it is used: the callback alone needs `transformers.Trainer`.
+Names are imported on first use, because only the callback needs `transformers.Trainer`.
 """
 
 from ..lazy_names import lazy_names

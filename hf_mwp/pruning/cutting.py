@@ -1,4 +1,4 @@
-"""Smaller models: heads and neurons cut out, in a form that `from_pretrained` loads."""
+"""Removal of heads and neurons from models, with results that `from_pretrained` loads."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ..models.slicing import fit_heads, note_cut_heads, slice_heads, slice_neuro
 from .gates import HeadGates, NeuronGates, check_indices
 
 
-# By the Auto class that loads the stock model whose place they take.
+# Students by the Auto class that loads the Transformers model which they replace.
 STUDENTS = {
     "AutoModel": MwpStudentModel,
     "AutoModelForSequenceClassification": MwpStudentForSequenceClassification,
@@ -40,27 +40,29 @@ def prune(
     neurons: Mapping[int, Iterable[int]] | None = None,
 ) -> nn.Module:
     """
-    A model without some attention heads and feed-forward neurons.
+    Return a copy of a model without the given attention heads and feed-forward neurons.
 
     Args:
         model (`nn.Module`):
-            A model with an encoder that [`~models.architecture.find_encoder`] knows: alone, with a classifier, a head
-            for masked words, a solver, or a BART, mBART, Marian, Pegasus or M2M100. It stays as it is.
+            A model with a supported encoder (see [`~models.architecture.find_encoder`]): the encoder itself, with a
+            classification or masked language modelling head, a solver, or a BART, mBART, Marian, Pegasus or M2M100. It
+            is not changed.
         heads (`Mapping[int, Iterable[int]]`, *optional*):
-            By layer, the heads to cut, both from 0; those that gates have closed go as well. All heads of a layer may
-            go: the bias of the output projection is left. In an encoder-decoder model the encoder's layers
-            come first, then the decoder's self-attentions, then its cross-attentions.
-        neurons (`Mapping[int, Iterable[int]]`, *optional*): The same for neurons.
+            Heads to remove from each layer; layers and heads are counted from 0. Heads closed by gates are removed
+            too. If all heads of a layer are removed, the bias of the output projection remains. An encoder-decoder
+            model has the encoder's layers first, then the decoder's self-attentions, then its cross-attentions.
+        neurons (`Mapping[int, Iterable[int]]`, *optional*): Neurons to remove from each layer.
 
     Returns:
-        The pruned model, of equal outputs to one whose heads are gated to 0: an `MwpStudent*` of as many heads a layer
-        in its config for an encoder like BERT, alone or with a head, a [`~models.cut_model.CutModel`] for one of
-        another type; a solver keeps its decoder and bottleneck networks, with such an encoder. It saves with
-        `save_pretrained` and loads with `from_pretrained`, with `trust_remote_code=True` where hf_mwp is not imported.
+        The pruned model, whose outputs equal the outputs of a model with these heads and neurons gated to 0. BERT-like
+        encoders, with or without a head, become an `MwpStudent*` with a number of heads for each layer in its config;
+        other types become a [`~models.cut_model.CutModel`]. A solver keeps its decoder and bottleneck networks. The
+        model is saved by `save_pretrained` and loaded by `from_pretrained`, with `trust_remote_code=True` if hf_mwp is
+        not imported.
 
     Raises:
-        ValueError: there is no such layer or head, an encoder of an unknown type, one with adapters, or a class
-            without such a model: with another head, or derived from one of Transformers.
+        ValueError: a layer, head or neuron does not exist, the encoder type is not supported, the model has adapters,
+            or its class has no pruned counterpart (different heads, subclasses of Transformers models).
 
     Example:
 
@@ -73,7 +75,7 @@ def prune(
     check_indices(heads or {}, [each.num_heads for each in parts])
     check_indices(neurons or {}, [each.num_neurons for each in parts])
     smaller = copy.deepcopy(model)
-    # What a `HeadPruningCallback` and gates have put on the original.
+    # Remove the hooks of a `HeadPruningCallback` and of gates from the copy.
     smaller.__dict__.pop("save_pretrained", None)
     hooks = smaller._load_state_dict_pre_hooks
     for key in [key for key, hook in hooks.items() if hook.hook is fit_heads]:
@@ -94,22 +96,22 @@ def prune(
 
 
 def prune_heads(model: nn.Module, heads: Mapping[int, Iterable[int]]) -> nn.Module:
-    """A model without some attention heads; see [`prune`]."""
+    """Return a copy of a model without the given attention heads; see [`prune`]."""
     return prune(model, heads=heads)
 
 
 def prune_neurons(model: nn.Module, neurons: Mapping[int, Iterable[int]]) -> nn.Module:
-    """A model without some feed-forward neurons; see [`prune`]."""
+    """Return a copy of a model without the given feed-forward neurons; see [`prune`]."""
     return prune(model, neurons=neurons)
 
 
 def _to_saved_form(model: nn.Module) -> nn.Module:
-    """Return a model whose linear layers were sliced in a form that saves and loads, in place where it has one."""
+    """Convert a model with sliced linear layers to a class that saves and loads it, in place if possible."""
     encoder, kind = find_encoder(model), pruned_class(model)
     if note_counts(encoder):
         return model
     if kind is type(model):
-        # They hang on the layers by hooks of the solver, which puts them onto the new encoder itself.
+        # The solver attaches the bottleneck networks to the new encoder by hooks itself.
         detach_bottlenecks(encoder)
         return solver_on(model, _to_saved_form(encoder))
     if kind in STUDENTS.values():
@@ -121,9 +123,9 @@ def _to_saved_form(model: nn.Module) -> nn.Module:
 
 
 def pruned_class(model: nn.Module) -> type[PreTrainedModel]:
-    """Return the class of what [`prune`] makes of a model, which loads it again; `ValueError` if there is none."""
+    """Return the class of the model that [`prune`] returns for a model. Raises `ValueError` if there is none."""
     encoder = find_encoder(model)
-    # Of adapters it says what to do.
+    # Raises an error with advice if the model has adapters.
     layer_parts(model)
     if isinstance(model, PreTrainedModel):
         if isinstance(model, MwpSolver):
@@ -132,20 +134,20 @@ def pruned_class(model: nn.Module) -> type[PreTrainedModel]:
         if encoder.config.model_type == "mwp_student" or encoder.config.model_type.startswith(CUT_PREFIX):
             return type(model)
         for auto_class, stock in stock_models(type(model.config)).items():
-            # A class derived from one of Transformers may have other parts, which would be lost.
+            # A subclass of a Transformers model may have further modules, which would be lost.
             if type(model) is stock and encoder.config.model_type not in SOURCES:
                 return cut_class(stock)
             if type(model) is stock and auto_class in STUDENTS:
                 return STUDENTS[auto_class]
     raise ValueError(
-        f"A pruned {type(model).__name__} has no class that loads it again: stock encoders alone, "
-        "...ForSequenceClassification, ...ForMaskedLM and ...ForConditionalGeneration have one. Prune its encoder "
+        f"No class can load a pruned {type(model).__name__}. Supported are encoders of Transformers without a head, "
+        "...ForSequenceClassification, ...ForMaskedLM and ...ForConditionalGeneration. Prune the encoder instead "
         f"({type(encoder).__name__})."
     )
 
 
 def new_model(kind: type[PreTrainedModel], like: PreTrainedModel, **fields: Any) -> PreTrainedModel:
-    """Make a model of this class with the config of another, these fields of [`CutConfig`], its dtype and device."""
+    """Create a `kind` with the config, dtype and device of `like`, and these fields of [`CutConfig`]."""
     values = {name: value for name, value in like.config.to_dict().items() if name not in NOT_OF_STOCK_CONFIGS}
     config = kind.config_class.from_dict(values | fields, attn_implementation=like.config._attn_implementation)
     has_no_pooler = getattr(like, "pooler", like) is None
@@ -156,7 +158,7 @@ def new_model(kind: type[PreTrainedModel], like: PreTrainedModel, **fields: Any)
 
 
 def note_counts(encoder: PreTrainedModel) -> bool:
-    """Write a sliced encoder's counts of heads and neurons into its config; `False` if that has no place for them."""
+    """Write the numbers of heads and neurons to the encoder's config. Returns `False` if it lacks the fields."""
     config, found = encoder.config, layer_parts(encoder)
     heads, neurons = [parts.num_heads for parts in found], [parts.num_neurons for parts in found]
     if config.model_type.startswith(CUT_PREFIX):
@@ -179,7 +181,7 @@ def note_counts(encoder: PreTrainedModel) -> bool:
 
 
 def solver_on(solver: nn.Module, encoder: PreTrainedModel) -> nn.Module:
-    """The solver on another encoder of the same width and number of layers."""
+    """Return the solver on a new encoder with the same width and number of layers."""
     config = copy.deepcopy(solver.config)
     config.encoder_config = encoder.config
     smaller = type(solver)(config, encoder=encoder, decoder=solver.decoder)

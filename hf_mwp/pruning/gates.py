@@ -1,4 +1,4 @@
-"""Factors on attention heads and neurons, put on a live model and taken off it exactly."""
+"""Gates (factors between 0 and 1) on attention heads and neurons, which can be removed from a model again."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from ..models.architecture import layer_parts
 
 class Gates:
     """
-    One factor for each head, or each neuron, of a model's encoder; 1 leaves it, 0 takes it away: outputs are then
-    those of a model from which it is cut. The output projection of a sublayer gets a forward pre-hook, which
-    multiplies its input by a non-persistent buffer of factors: `state_dict` does not have them, a hash of the buffers
-    does. It works with any attention implementation and any dtype; `values` may require gradients.
+    Factors for each head, or each neuron, of a model's encoder. A factor of 1 leaves the unit unchanged; a factor of 0
+    closes it, so that outputs equal the outputs of a model without it. A forward pre-hook of each output projection
+    multiplies the input by the factors, which are a non-persistent buffer: `state_dict` does not contain them, but a
+    hash of the buffers does. Gates work with any attention implementation and dtype; `values` may require gradients.
 
-    A context manager, which takes them off. Derived classes name the projection and what is counted.
+    As a context manager, gates are removed at the end of the `with` block. Use the derived classes.
 
     Args:
-        model (`nn.Module`): A model with an encoder that [`~models.architecture.find_encoder`] knows.
+        model (`nn.Module`): A model with a supported encoder, see [`~models.architecture.find_encoder`].
 
     Raises:
-        ValueError: an unknown encoder, or one that has such gates already.
+        ValueError: the encoder type is not supported, or it already has gates of this kind.
 
     Example:
 
@@ -36,7 +36,7 @@ class Gates:
 
     buffer: str
     record: str
-    """Attribute of the projection with the set of closed ones, which is known without waiting for the device."""
+    """Attribute of the projection with the indices of closed units, readable without waiting for the device."""
     projection: str
     count: str
 
@@ -44,8 +44,8 @@ class Gates:
         self._modules = self._projections(model)
         if any(hasattr(module, self.buffer) for module in self._modules):
             raise ValueError(
-                f"The model has gates of this kind ({self.buffer}) already: take them off (`gates.remove()`), or go "
-                "on with `callback.pruned(model)` where they are those of a `HeadPruningCallback`."
+                f"The model already has gates of this kind ({self.buffer}). Remove them (`gates.remove()`). If they "
+                "belong to a `HeadPruningCallback`, use `callback.pruned(model)` instead of the model."
             )
         for module, parts in zip(self._modules, layer_parts(model), strict=True):
             if module is not None:
@@ -56,7 +56,7 @@ class Gates:
 
     @classmethod
     def found_on(cls, model: nn.Module) -> Gates | None:
-        """Return the gates that are on a model already, such as a copy of a gated one."""
+        """Return the gates that a model already has, such as a copy of a model with gates, or `None`."""
         modules = cls._projections(model)
         if not any(hasattr(module, cls.buffer) for module in modules):
             return None
@@ -66,12 +66,12 @@ class Gates:
 
     @classmethod
     def closed_on(cls, model: nn.Module) -> list[frozenset[int]]:
-        """Return by layer what gates of this kind have closed on a model, if it has any."""
+        """Return the indices closed by gates of this kind in each layer of a model."""
         return [getattr(module, cls.record, frozenset()) for module in cls._projections(model)]
 
     @property
     def values(self) -> list[Tensor | None]:
-        """The factors of each layer, of shape `(count,)` or `(batch, count)`; `None` where there is nothing left."""
+        """Factors of each layer, of shape `(count,)` or `(batch, count)`; `None` for layers without units."""
         return [None if module is None else getattr(module, self.buffer) for module in self._modules]
 
     @values.setter
@@ -82,7 +82,7 @@ class Gates:
 
     @property
     def closed(self) -> dict[int, list[int]]:
-        """By layer, what is closed; layers without such are left out."""
+        """Closed indices by layer; layers without closed units are left out."""
         found = (getattr(module, self.record, ()) for module in self._modules)
         return {layer: sorted(closed) for layer, closed in enumerate(found) if closed}
 
@@ -92,10 +92,10 @@ class Gates:
         Set factors to 0.
 
         Args:
-            chosen (`Mapping[int, Iterable[int]]`): By layer, the heads or neurons.
+            chosen (`Mapping[int, Iterable[int]]`): Heads or neurons to close in each layer.
 
         Raises:
-            ValueError: there is no such layer, head or neuron.
+            ValueError: a layer, head or neuron does not exist.
         """
         check_indices(chosen, [0 if value is None else value.shape[-1] for value in self.values])
         for layer, indices in chosen.items():
@@ -112,7 +112,7 @@ class Gates:
                 setattr(module, self.record, frozenset())
 
     def remove(self) -> None:
-        """Take hooks and factors off; a second call does nothing."""
+        """Remove hooks and factors. A second call does nothing."""
         for module in self._modules:
             if hasattr(module, self.buffer):
                 delattr(module, self.buffer)
@@ -146,7 +146,7 @@ class HeadGates(Gates):
         context, *rest = args
         gate = module.head_gate.to(context.dtype)
         heads = context.unflatten(-1, (gate.shape[-1], -1))
-        # One row of factors for each example, or one for all.
+        # Factors are shared by all examples, or differ for each.
         gate = gate[..., None] if gate.dim() == 1 else gate[:, None, :, None]
         return (heads * gate).flatten(-2), *rest
 
@@ -165,10 +165,10 @@ class NeuronGates(Gates):
 
 
 def check_indices(chosen: Mapping[int, Iterable[int]], counts: list[int]) -> None:
-    """Raise `ValueError` for layers, heads or neurons that do not exist; `counts` has how many each layer has."""
+    """Raise `ValueError` for layers, heads or neurons that do not exist; `counts` has the number in each layer."""
     for layer, indices in chosen.items():
         if not 0 <= layer < len(counts):
-            raise ValueError(f"There is no layer {layer}: the encoder has layers 0 to {len(counts) - 1}.")
+            raise ValueError(f"There is no layer {layer}. The encoder has layers 0 to {len(counts) - 1}.")
         wrong = [index for index in indices if not 0 <= index < counts[layer]]
         if wrong:
-            raise ValueError(f"Layer {layer} has no {wrong[0]}: it has {counts[layer]}, counted from 0.")
+            raise ValueError(f"Layer {layer} has no index {wrong[0]}. Use indices from 0, below {counts[layer]}.")

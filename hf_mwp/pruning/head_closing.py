@@ -1,4 +1,4 @@
-"""Modes of pruning during training: heads are masked by gates, or sliced at once."""
+"""Pruning modes of [`HeadPruningCallback`]: heads are masked by gates until the end, or sliced at once."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from .gates import HeadGates
 
 class GateClosing:
     """
-    Gates close pruned heads, which are cut when the training has ended. Which are closed, the gates on the model say.
-    Heads are counted as the model had them when the training began, here and in [`CutClosing`].
+    Pruning mode `"mask"`: gates close the pruned heads, which are removed when the training ends. The gates of the
+    model store which heads are closed. Here and in [`CutClosing`], heads have the indices of the training's beginning.
     """
 
     def __init__(self) -> None:
         self.model: nn.Module | None = None
-        """The model of the last training."""
+        """Model of the last training."""
 
     def expect(self, model: nn.Module) -> None:
-        """Prepare a model for the weights of a checkpoint, before there is a training."""
+        """Prepare a model for loading the weights of a checkpoint, before the training begins."""
 
     def check(self, args: TrainingArguments, min_heads_per_layer: int, optimizer: Any) -> None:
-        """Raise `ValueError` for a training that cannot be pruned so."""
+        """Raise `ValueError` if this mode does not support the training."""
 
     def begin(self, model: nn.Module, closed: Mapping[int, Sequence[int]]) -> int:
-        """Close the heads of a checkpoint or of the last training, and return how many heads there are in all."""
+        """Close the heads of a checkpoint or of the last training, and return the total number of heads."""
         if self.model is not model:
             self.model = model
             HeadGates(model)
@@ -42,28 +42,28 @@ class GateClosing:
 
     @property
     def closed(self) -> dict[int, list[int]]:
-        """By layer, the closed heads; layers without such are left out."""
+        """Closed heads by layer; layers without closed heads are left out."""
         return {} if self.model is None else HeadGates.found_on(self.model).closed
 
     def restore(self, closed: Mapping[int, Sequence[int]]) -> None:
-        """Close these heads and open all others, to fit the weights of another checkpoint."""
+        """Close these heads and open all others, to match the weights of a checkpoint."""
         gates = HeadGates.found_on(self.model)
         gates.open()
         gates.close(closed)
 
     def close(self, closed: Mapping[int, Sequence[int]], optimizer: Any) -> None:
-        """Close more heads; `closed` has the earlier ones as well."""
+        """Close more heads; `closed` also contains the heads that are already closed."""
         HeadGates.found_on(self.model).close(closed)
 
     def all_heads(self, scores: Tensor) -> Tensor:
-        """Return scores of the model's heads with a place for each head of the beginning."""
+        """Return the scores with a column for each head that the model had when the training began."""
         return scores
 
 
 class CutClosing(GateClosing):
     """
-    Linear layers lose pruned heads at once, and the optimiser its averages for them: steps get faster. Which are
-    closed, the encoder's config says, against what it said when the training began.
+    Pruning mode `"slice"`: pruned heads are removed from the linear layers and the optimiser state at once, so that
+    steps become faster. Closed heads are the difference between the encoder's config now and when the training began.
     """
 
     def __init__(self) -> None:
@@ -72,18 +72,18 @@ class CutClosing(GateClosing):
 
     def expect(self, model: nn.Module) -> None:
         self._cut_before = cut_heads(model)
-        # `Trainer` loads checkpoints before any callback hears of it.
+        # `Trainer` loads checkpoints before it calls any callback.
         model.register_load_state_dict_pre_hook(fit_heads)
 
     def check(self, args: TrainingArguments, min_heads_per_layer: int, optimizer: Any) -> None:
         optimizer = getattr(optimizer, "optimizer", optimizer)
         kind = type(optimizer).__name__
         faults = {
-            "is for one process: several (DDP, DeepSpeed) keep buffers of the shape of all weights": (
+            "supports only one process. Train without DDP and DeepSpeed": (
                 args.world_size > 1 or getattr(args, "deepspeed", None)
             ),
-            "needs `min_heads_per_layer` of 1: some encoders need a head in each layer": not min_heads_per_layer,
-            f"knows the state of AdamW, Adam and SGD, not of {kind}: take another `optim`": (
+            "needs `min_heads_per_layer` of at least 1": not min_heads_per_layer,
+            f"supports AdamW, Adam and SGD, not {kind}. Set a different `optim`": (
                 not isinstance(optimizer, torch.optim.Adam | torch.optim.AdamW | torch.optim.SGD)
             ),
         }
@@ -102,7 +102,7 @@ class CutClosing(GateClosing):
         return {layer: gone for layer, (_, gone) in enumerate(found) if gone}
 
     def restore(self, closed: Mapping[int, Sequence[int]]) -> None:
-        # The weights of the checkpoint have brought their shapes along, see `fit_heads`.
+        # `fit_heads` has resized the layers to the shapes of the checkpoint.
         find_encoder(self.model).config.cut_heads = self._cut_before
         self._note(closed)
 
@@ -123,10 +123,10 @@ class CutClosing(GateClosing):
         return array
 
     def _heads(self) -> list[tuple[list[int], list[int]]]:
-        """Return by layer the heads that are left and those that are gone."""
+        """Return the remaining and the removed heads of each layer."""
         found = []
         for parts, before, now in zip(layer_parts(self.model), self._cut_before, cut_heads(self.model), strict=True):
-            # The heads of the beginning of the training, by their first numbers; their places are the numbers here.
+            # Original indices of the heads at the beginning of the training; the positions are the indices used here.
             labels = [head for head in range(parts.num_heads + len(now)) if head not in before]
             left, gone = ([n for n, head in enumerate(labels) if (head in now) is cut] for cut in (False, True))
             found.append((left, gone))
@@ -138,9 +138,9 @@ class CutClosing(GateClosing):
 
 
 def cuts_while_training(model: nn.Module) -> bool:
-    """Return whether a trainer of the model has [`CutClosing`], in whatever order its callbacks stand."""
+    """Return whether a callback of the model's trainer uses [`CutClosing`], whatever the order of callbacks."""
     return any(hook.hook is fit_heads for hook in model._load_state_dict_pre_hooks.values())
 
 
 CLOSINGS = {"mask": GateClosing, "slice": CutClosing}
-"""When heads are cut, as [`HeadPruningCallback`] takes it."""
+"""Values of `mode` in [`HeadPruningCallback`]."""

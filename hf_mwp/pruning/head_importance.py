@@ -1,4 +1,4 @@
-"""Importance of attention heads."""
+"""Importance scores of attention heads."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from .gates import HeadGates
 
 class HeadImportance:
     """
-    A score of each attention head of a model; the lowest are pruned first.
+    Base class of importance scores of attention heads; the heads with the lowest scores are pruned first.
 
-    Derived classes say how in `measure`. Scores are an array `(layers, heads of the largest layer)` of float64 on the
-    CPU, NaN where a layer has fewer heads, and for heads that gates have closed.
+    Derived classes implement `measure`. Scores have the shape `(layers, heads of the largest layer)`, as float64 on
+    the CPU, with NaN if a layer has fewer heads and for heads closed by gates.
 
     Attributes:
         needs_batches (`bool`): Whether scores depend on data.
@@ -30,51 +30,50 @@ class HeadImportance:
     needs_batches = True
 
     def __repr__(self) -> str:
-        """The class and its settings, the same in each process."""
+        """Return the class and its settings, the same in each process."""
         settings = (f"{name}={value!r}" for name, value in vars(self).items() if name != "needs_batches")
         return f"{type(self).__name__}({', '.join(settings)})"
 
     @torch.no_grad()
     def scores(self, model: nn.Module, batches: Iterable[Mapping[str, Any]] = ()) -> Tensor:
         """
-        The scores of a model's heads; model, its mode, its gradients and the state of the random numbers stay as they
-        are.
+        Return the scores of a model's heads. The model, its mode and gradients, and the random state are not changed.
 
         Args:
-            model (`nn.Module`): A model with an encoder that [`~models.architecture.find_encoder`] knows.
+            model (`nn.Module`): A model with a supported encoder, see [`~models.architecture.find_encoder`].
             batches (`Iterable[Mapping]`): Inputs of the model, on its device.
 
         Raises:
-            ValueError: no batches although they are needed, or scores that are no numbers.
+            ValueError: batches are needed but missing, or scores are not finite.
         """
         batches = list(batches)
         if self.needs_batches and not batches:
-            raise ValueError(f"{type(self).__name__} measures heads on examples: give calibration batches.")
+            raise ValueError(f"{type(self).__name__} needs examples. Pass calibration batches (`batches`).")
         with left_unchanged(model):
             rows = self.measure(model, batches)
         return pad_sequence(self._open(model, rows), batch_first=True, padding_value=torch.nan)
 
     def _open(self, model: nn.Module, rows: list[Tensor]) -> list[Tensor]:
-        """Return the scores with NaN for heads that gates have closed."""
+        """Return the scores with NaN for heads closed by gates. Raises `ValueError` if others are not finite."""
         found = []
         for layer, (row, closed) in enumerate(zip(rows, HeadGates.closed_on(model), strict=True)):
             row = row.double()
             is_open = torch.tensor([head not in closed for head in range(len(row))], dtype=torch.bool)
             if not row[is_open].isfinite().all():
                 raise ValueError(
-                    f"{type(self).__name__} gives no numbers for heads of layer {layer}: the model's weights or "
-                    "outputs are not finite."
+                    f"{type(self).__name__} has no finite scores for heads of layer {layer}. Check the weights and "
+                    "outputs of the model."
                 )
             found.append(row.where(is_open, torch.nan))
         return found
 
     def measure(self, model: nn.Module, batches: list[Mapping[str, Any]]) -> list[Tensor]:
-        """By layer, the scores `(heads,)`; the model is in evaluation mode."""
+        """Return the scores `(heads,)` of each layer; called with the model in evaluation mode."""
         raise NotImplementedError
 
 
 class RandomImportance(HeadImportance):
-    """Scores by chance, the same for the same seed: what any other has to beat."""
+    """Random scores from a seed, as a baseline for other scores."""
 
     needs_batches = False
 
@@ -88,11 +87,11 @@ class RandomImportance(HeadImportance):
 
 class WeightNorm(HeadImportance):
     """
-    Mean absolute weight of a head's query, key and value projections, added up.
+    Sum of the mean absolute weights of a head's query, key and value projections.
 
-    Equation 1 leaves open whether `Q`, `K`, `V` are weights or activations and what `j` counts; this is the mean over
-    all entries of the head's slices of the three weight matrices, `head_dim` rows of the width of the encoder. By
-    itself it cuts what lies below one threshold for all layers: the paper's baseline "global threshold".
+    Equation 1 does not say whether `Q`, `K`, `V` are weights or activations, nor what `j` counts. This implementation
+    averages over all entries of the head's `head_dim` rows in each weight matrix. Pruning only by this score, over
+    all layers together, is the paper's baseline "global threshold".
 
     References:
         Yu et al., "Efficient Mathematical Reasoning Models via Dynamic Pruning and Knowledge Distillation",
@@ -116,14 +115,15 @@ class WeightNorm(HeadImportance):
 
 class AttentionEntropy(HeadImportance):
     """
-    Mean entropy of a head's attention, over all queries that are no padding and all examples, in nats. A high one, an
-    even allocation, counts as important, as the paper's equation 4 has it.
+    Mean entropy of a head's attention in nats, over all examples and all queries that are not padding. A high entropy
+    (evenly spread attention) counts as important, as in the paper's equation 4.
 
-    Attention is computed eagerly meanwhile. Equation 3 sums over `d_k`; rows of attention have as many entries as the
-    text has tokens, which is what is summed over here.
+    Scores are computed with eager attention. Equation 3 sums over `d_k`, but rows of attention have an entry for each
+    token, so this implementation sums over tokens.
 
     References:
-        Yu et al., equations 2 and 3.
+        Yu et al., "Efficient Mathematical Reasoning Models via Dynamic Pruning and Knowledge Distillation", equations
+        2 and 3.
     """
 
     def measure(self, model: nn.Module, batches: list[Mapping[str, Any]]) -> list[Tensor]:
@@ -132,11 +132,11 @@ class AttentionEntropy(HeadImportance):
 
 class AttentionPeak(HeadImportance):
     """
-    Mean of the largest weight of a head's attention rows, over queries and examples: what a look at its attention maps
-    shows first, a head that points somewhere. The paper's baseline "attention visualisation" is read so.
+    Largest attention weight of each query, averaged over queries and examples. It is high for heads that attend to
+    single tokens. This is our interpretation of the baseline "attention visualisation" of Yu et al., table 4.
 
     References:
-        Yu et al., table 4; Voita et al., "Analyzing Multi-Head Self-Attention" (ACL 2019), "confidence".
+        Voita et al., "Analyzing Multi-Head Self-Attention" (ACL 2019), "confidence".
     """
 
     def measure(self, model: nn.Module, batches: list[Mapping[str, Any]]) -> list[Tensor]:
@@ -145,8 +145,8 @@ class AttentionPeak(HeadImportance):
 
 class GateGradient(HeadImportance):
     """
-    Absolute gradient of the loss by a head's gate, the mean over batches: to first order, what the loss changes by if
-    the head goes.
+    Absolute gradient of the loss with respect to a head's gate, averaged over batches: to first order, the change of
+    the loss when the head is removed.
 
     References:
         Michel et al., "Are Sixteen Heads Really Better than One?" (NeurIPS 2019), equation 2.
@@ -163,7 +163,7 @@ class GateGradient(HeadImportance):
                 for batch in batches:
                     loss = model(**batch).get("loss")
                     if loss is None:
-                        raise ValueError("GateGradient needs batches with labels: the model gives no loss.")
+                        raise ValueError("GateGradient needs the loss of the model. Pass batches with labels.")
                     gradients = torch.autograd.grad(loss, present)
                     found = [each.abs().double().cpu() / len(batches) for each in gradients]
                     sums = found if sums is None else [a + b for a, b in zip(sums, found, strict=True)]
@@ -175,23 +175,24 @@ class GateGradient(HeadImportance):
 
 class CombinedImportance(HeadImportance):
     """
-    `alpha * weight norm + (1 - alpha) * entropy`, each scaled from 0 to 1 over all open heads first, since they differ
-    by orders of magnitude.
+    `alpha * weight norm + (1 - alpha) * entropy`. Each score is first scaled to the range 0 to 1 over all open heads,
+    because they differ by orders of magnitude.
 
     Args:
-        alpha (`float`, *optional*, defaults to 0.5): From 0, entropy alone, to 1, the norm alone.
+        alpha (`float`, *optional*, defaults to 0.5): Weight of the norm; 0 uses only entropy, 1 only the norm.
 
     References:
-        Yu et al., equation 4.
+        Yu et al., "Efficient Mathematical Reasoning Models via Dynamic Pruning and Knowledge Distillation", equation
+        4.
 
     Raises:
-        ValueError: `alpha` is not from 0 to 1.
+        ValueError: `alpha` is not between 0 and 1.
     """
 
     def __init__(self, alpha: float = 0.5) -> None:
         check_numbers(alpha=alpha)
         if not 0 <= alpha <= 1:
-            raise ValueError(f"`alpha` weighs the norm against the entropy: it must be from 0 to 1, not {alpha}.")
+            raise ValueError(f"`alpha` must be in the range 0 to 1, got {alpha}.")
         self.alpha, self.needs_batches = alpha, alpha < 1
 
     def measure(self, model: nn.Module, batches: list[Mapping[str, Any]]) -> list[Tensor]:
@@ -204,7 +205,7 @@ class CombinedImportance(HeadImportance):
 
 
 def min_max(values: Tensor) -> Tensor:
-    """The values on a scale from 0 to 1; all 0 if they are equal. NaN stays, and does not count."""
+    """Scale values to the range 0 to 1, or to 0 if all are equal. NaN is ignored and kept."""
     counted = values[values.isfinite()]
     if not len(counted):
         return values
@@ -215,17 +216,16 @@ def min_max(values: Tensor) -> Tensor:
 def mean_over_queries(
     model: nn.Module, batches: list[Mapping[str, Any]], measure: Callable[[Tensor], Tensor]
 ) -> list[Tensor]:
-    """Return means, over queries that are no padding, of what `measure` makes of `(batch, heads, queries, keys)`."""
+    """Return the means of `measure` of attention `(batch, heads, queries, keys)` over queries without padding."""
     sums, counts = defaultdict(float), defaultdict(int)
     with eager_attention(model):
         for batch in batches:
             for layer, (maps, mask) in enumerate(_attentions(model, batch)):
                 values = measure(maps.to(torch.promote_types(maps.dtype, torch.float32))).double()
-                # Padding that attends to nothing, beyond a local window, may have no number. Summed in double: the
-                # same for other sizes of batches.
+                # Padding with all keys masked may be NaN. Sums in float64 do not depend on the batch size.
                 sums[layer] += values.where(mask[:, None] > 0, 0.0).sum((0, 2)).cpu()
                 counts[layer] += int(mask.sum(dtype=torch.float64))
-    # Of layers that share their weights the mean.
+    # Average over layers that share their weights.
     shared = defaultdict(list)
     for layer, place in enumerate(layer_order(model)):
         shared[place].append(sums[layer] / max(counts[layer], 1))
@@ -233,7 +233,7 @@ def mean_over_queries(
 
 
 def _attentions(model: nn.Module, batch: Mapping[str, Any]) -> list[tuple[Tensor, Tensor]]:
-    """Attention matrices `(batch, heads, queries, keys)` of each layer, with the mask `(batch, queries)`."""
+    """Return the attention matrices `(batch, heads, queries, keys)` and masks `(batch, queries)` of each layer."""
     outputs, mask, labels = model(**batch, output_attentions=True), batch.get("attention_mask"), batch.get("labels")
     masks = {"attentions": mask}
     if find_encoder(model).config.is_encoder_decoder:
@@ -244,8 +244,8 @@ def _attentions(model: nn.Module, batch: Mapping[str, Any]) -> list[tuple[Tensor
         attentions = outputs.get(name)
         if not attentions:
             raise ValueError(
-                f"{type(model).__name__} returns no attention matrices, so that there is nothing to measure: "
-                "score heads by their weights (`alpha=1.0`, or `importance=WeightNorm()`)."
+                f"{type(model).__name__} returns no attention matrices. Score heads by their weights "
+                "(`alpha=1.0`, or `importance=WeightNorm()`)."
             )
         mask = attentions[0].new_ones(attentions[0].shape[:3:2]) if mask is None else mask
         found += [(maps, mask) for maps in attentions]
@@ -254,7 +254,7 @@ def _attentions(model: nn.Module, batch: Mapping[str, Any]) -> list[tuple[Tensor
 
 @contextmanager
 def eager_attention(model: nn.Module):
-    """While inside, the encoder of a model computes attention so that its maps can be had."""
+    """Context manager in which the encoder of a model uses eager attention, which returns attention maps."""
     encoder = find_encoder(model)
     before = encoder.config._attn_implementation
     encoder.set_attn_implementation("eager")
@@ -267,7 +267,7 @@ def eager_attention(model: nn.Module):
 
 @contextmanager
 def left_unchanged(*models: nn.Module | None) -> Iterator[None]:
-    """While inside, models are in evaluation mode and their weights frozen, and random numbers are others."""
+    """Context manager that evaluates models with frozen weights, and restores modes and the random state."""
     models = [model for model in models if model is not None]
     modes = [(module, module.training) for model in models for module in model.modules()]
     frozen = [(parameter, parameter.requires_grad) for model in models for parameter in model.parameters()]

@@ -1,4 +1,4 @@
-"""Attention heads pruned while a model is trained."""
+"""Callback that prunes attention heads during training."""
 
 from __future__ import annotations
 
@@ -33,49 +33,50 @@ CALIBRATION_BATCHES = 4
 
 
 def save_pruned(model: nn.Module, *args, state_dict: Any = None, **kwargs) -> None:
-    """`save_pretrained` of a model without its closed heads; a state dict has the weights of all heads."""
+    """Save a model without its closed heads. `state_dict` is ignored, because it contains all heads."""
     prune(model).save_pretrained(*args, **kwargs)
 
 
 class HeadPruningCallback(TrainerCallback, ExportableState):
     """
-    Prunes attention heads while a model is trained, by any `Trainer`: every few steps the heads are scored, and those
-    with the lowest scores are closed by gates, more of them each time, until `max_ratio` is reached. When the training
-    ends, they are cut, and what `Trainer.save_model` and `save_pretrained` write from then on is the smaller model,
-    which `from_pretrained` loads, with its code (see [`prune`]). Checkpoints hold the closed heads as well;
-    `pruned(model)` is the smaller model at any time.
+    Callback for any `Trainer` that prunes attention heads during training. At equally spaced steps, all heads are
+    scored, and the heads with the lowest scores are closed by gates, until `max_ratio` of the heads are closed. When
+    the training ends, `Trainer.save_model` and `save_pretrained` write the smaller model without these heads, which
+    `from_pretrained` loads (see [`prune`]). Checkpoints still contain the closed heads. `pruned(model)` returns the
+    smaller model at any time.
 
-    A training that is resumed prunes as one that was never interrupted, and needs the same options. A second `train()`
-    of the same model keeps the heads pruned that are, and reaches the same `max_ratio`. With `load_best_model_at_end`
-    only checkpoints whose heads are all pruned are candidates. Scoring draws no random number of the training.
+    A resumed training prunes the same heads as an uninterrupted one, and needs the same options. A second `train()`
+    of the same model keeps its heads pruned and ends at the same `max_ratio`. With `load_best_model_at_end`, only
+    checkpoints with all heads pruned are candidates. Scoring does not use the random numbers of the training.
 
     Args:
-        max_ratio (`float`, *optional*, defaults to 0.3): Share of the heads that is pruned in the end.
-        min_ratio (`float`, *optional*, defaults to 0.0): Share that is pruned at once.
-        power (`float`, *optional*, defaults to 1.0): `n` of equation 5; above 1 most heads go late.
-        alpha (`float`, *optional*, defaults to 0.5): Weight in [`CombinedImportance`].
+        max_ratio (`float`, *optional*, defaults to 0.3): Share of the heads that is pruned at the end.
+        min_ratio (`float`, *optional*, defaults to 0.0): Share of the heads that is pruned before the first step.
+        power (`float`, *optional*, defaults to 1.0): `n` of equation 5; above 1, most heads are pruned late.
+        alpha (`float`, *optional*, defaults to 0.5): Weight of the norm in [`CombinedImportance`].
         importance ([`HeadImportance`], *optional*):
-            Another score, instead of `alpha`; [`GateGradient`] kept far more of what small models had learned
-            (`examples/results`), and needs batches with labels.
+            Score to use instead of [`CombinedImportance`]. [`GateGradient`] needs batches with labels and kept far
+            more accuracy of small models (`examples/results`).
         num_pruning_steps (`int`, *optional*, defaults to 10): Number of scoring and pruning steps, equally spaced.
         end_fraction (`float`, *optional*, defaults to 1.0):
-            Share of the steps after which `max_ratio` is reached, so that the model recovers in the rest. The paper's
-            schedule ends with the training.
-        calibration_batches (`int`, *optional*, defaults to 4): Training batches that heads are scored on.
-        min_heads_per_layer (`int`, *optional*, defaults to 1): Heads that each layer keeps.
+            Share of the steps after which `max_ratio` is reached. The model recovers in the remaining steps. The
+            paper's schedule ends with the training.
+        calibration_batches (`int`, *optional*, defaults to 4): Number of training batches for scoring heads.
+        min_heads_per_layer (`int`, *optional*, defaults to 1): Minimum number of heads that each layer keeps.
         mode (`str`, *optional*, defaults to `"mask"`):
-            `"slice"` cuts heads out of the linear layers and of AdamW's state as soon as they are pruned, so that
-            steps get faster, in one process only. The losses are those of `"mask"`, up to rounding, unless attention
-            probabilities have dropout, for which fewer random numbers are then drawn. Checkpoints have the shapes of
-            their step: give the callback to the trainer's `callbacks`, and it fits the model to the one resumed from.
+            `"mask"` closes pruned heads by gates. `"slice"` removes them from the linear layers and the optimiser
+            state at once, so that steps become faster; it supports only one process. Losses of both modes are equal up
+            to rounding, unless attention has dropout, because `"slice"` then draws fewer random numbers. Checkpoints
+            of `"slice"` have different shapes: to resume, pass the callback in the trainer's `callbacks`.
 
     Raises:
-        TypeError: An argument that is no number, or no whole one.
+        TypeError: an argument is not a number, or not a whole number.
         ValueError:
-            Impossible ratios or counts. When the training begins: another such callback, a checkpoint that was pruned
-            with other options, a model that [`prune`] does not take, fewer steps than pruning steps, weights that are
-            split over processes (FSDP, ZeRO-3), scores that cannot be had, a `min_heads_per_layer` that leaves fewer
-            heads than `max_ratio` asks for; with `mode="slice"` several processes or an unknown optimiser.
+            Ratios or counts are out of range. When the training begins: there is a second such callback, the
+            checkpoint was pruned with different options, [`prune`] does not support the model, there are fewer steps
+            than pruning steps, weights are split over processes (FSDP, ZeRO-3), heads cannot be scored, or
+            `min_heads_per_layer` prevents `max_ratio`. With `mode="slice"`: several processes, or an unsupported
+            optimiser.
 
     References:
         Yu et al., "Efficient Mathematical Reasoning Models via Dynamic Pruning and Knowledge Distillation", equations
@@ -112,12 +113,12 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         )
         refuse(
             {
-                f"`min_ratio` ({min_ratio}) and `max_ratio` ({max_ratio}) must ascend, from 0 to below 1.": (
+                f"`min_ratio` ({min_ratio}) <= `max_ratio` ({max_ratio}) must hold, both at least 0 and below 1.": (
                     not 0 <= min_ratio <= max_ratio < 1
                 ),
                 f"`power` must be above 0, got {power}.": power <= 0,
                 f"`end_fraction` must be above 0 and at most 1, got {end_fraction}.": not 0 < end_fraction <= 1,
-                "`num_pruning_steps` and `calibration_batches` must be above 0, `min_heads_per_layer` not below.": (
+                "`num_pruning_steps` and `calibration_batches` must be at least 1, `min_heads_per_layer` 0.": (
                     num_pruning_steps < 1 or calibration_batches < 1 or min_heads_per_layer < 0
                 ),
                 f"`mode` must be one of {', '.join(CLOSINGS)}, not {mode!r}.": mode not in CLOSINGS,
@@ -134,7 +135,7 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
 
     @property
     def closed(self) -> dict[int, list[int]]:
-        """By layer, the heads that are pruned so far, as the model that is trained says."""
+        """Heads that are pruned so far, by layer."""
         return self._closing.closed
 
     def ratio_at(self, step: int, max_steps: int) -> float:
@@ -143,7 +144,7 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         return self.min_ratio + (self.max_ratio - self.min_ratio) * progress**self.power
 
     def event_steps(self, max_steps: int) -> list[int]:
-        """The steps after which heads are pruned; the first is 0 if `min_ratio` is not."""
+        """Return the steps after which heads are pruned, including 0 if `min_ratio` is above 0."""
         last = self._last_step(max_steps)
         count = self.num_pruning_steps
         steps = sorted({math.ceil(last * event / count) for event in range(1, count + 1)})
@@ -153,7 +154,7 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         return max(round(self.end_fraction * max_steps), 1)
 
     def state(self) -> dict[str, Any]:
-        """Return what a checkpoint keeps, in a form that JSON has."""
+        """Return the state for checkpoints, as JSON values."""
         heads = [[layer, head] for layer, heads in self.closed.items() for head in heads]
         return {"args": {}, "attributes": {"heads": heads, "log": self.log, "options": self._options}}
 
@@ -168,24 +169,24 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
             self._closing.expect(model)
 
     def on_train_begin(self, args, state, control, model=None, **kwargs):
-        # `accelerate launch` says it in the environment alone; one process has nothing to split.
+        # `accelerate launch` sets FSDP only in the environment. A single process does not split weights.
         has_fsdp = args.world_size > 1 and parse_flag_from_env("ACCELERATE_USE_FSDP")
         refuse(
             {
-                "FSDP and DeepSpeed's ZeRO-3 split weights over processes, so that no head can go: use DDP.": (
+                "Heads cannot be pruned if FSDP or DeepSpeed's ZeRO-3 splits weights over processes. Use DDP.": (
                     getattr(args, "fsdp", None) or has_fsdp or is_deepspeed_zero3_enabled()
                 ),
-                "`restore_callback_states_from_checkpoint` makes a callback with other arguments: leave it out.": (
+                "`restore_callback_states_from_checkpoint` creates a callback with other arguments. Unset it.": (
                     getattr(args, "restore_callback_states_from_checkpoint", False)
                 ),
-                f"The training has {state.max_steps} steps, too few for {self.num_pruning_steps} pruning steps: set "
+                f"The training has {state.max_steps} steps, too few for {self.num_pruning_steps} pruning steps. Set "
                 "`num_pruning_steps` to at most that.": state.max_steps < self.num_pruning_steps,
-                "The trainer has two callbacks that prune heads: remove one (`trainer.remove_callback(callback)`).": (
+                "The trainer has two callbacks that prune heads. Remove one (`trainer.remove_callback(callback)`).": (
                     "prunes_heads" in vars(state)
                 ),
             }
         )
-        # No field of the state, so that it is not saved.
+        # An attribute that is not a field of the state, so that it is not saved.
         state.prunes_heads = True
         pruned_class(model)
         self._closing.check(args, self.min_heads_per_layer, kwargs["optimizer"])
@@ -196,17 +197,17 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
             if options:
                 changes = ", ".join(f"{name}: {before[name]!r} -> {value!r}" for name, value in options.items())
                 raise ValueError(
-                    f"The checkpoint was pruned with other options ({changes}), and heads that are gone do not come "
-                    "back: resume with the old ones, or begin a new training."
+                    f"The checkpoint was pruned with different options ({changes}). Resume with the old options, or "
+                    "start a new training."
                 )
             closed, self.log = _heads_of(saved), list(saved["attributes"]["log"])
         else:
-            # Heads that an earlier training of the same model has pruned are gone.
+            # Heads pruned by an earlier training of the same model stay pruned.
             closed, self.log = self.closed if self._closing.model is model else {}, []
-        # Of a training before: this one's checkpoints are to be resumed from.
+        # Set by an earlier training. Checkpoints of this training must contain all heads, to be resumed.
         model.__dict__.pop("save_pretrained", None)
         self._total = self._closing.begin(model, closed)
-        # What would fail at some event fails before the training.
+        # Run one choice now, so that errors appear before the training.
         scores = self._scores(args, model, kwargs["train_dataloader"], 1)
         choose_heads(scores, self.max_ratio, self.min_heads_per_layer, self._total, self.closed)
         if not state.global_step:
@@ -238,14 +239,14 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         model.save_pretrained = partial(save_pruned, model)
 
     def pruned(self, model: nn.Module) -> nn.Module:
-        """The model that was trained without the heads that are closed; see [`prune`]."""
+        """Return a copy of the trained model without its closed heads; see [`prune`]."""
         return prune(model)
 
     def _is_pruned(self) -> bool:
         return sum(map(len, self.closed.values())) >= whole_heads(self.max_ratio, self._total)
 
     def _forget_best(self, state: TrainerState) -> None:
-        """Forget best checkpoints that have more heads than the target."""
+        """Discard a best checkpoint that has more heads than the target."""
         if not self._is_pruned():
             state.best_metric = state.best_global_step = state.best_model_checkpoint = None
 
@@ -253,7 +254,7 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         if state.global_step not in self.event_steps(state.max_steps):
             return
         scores = self._scores(args, model, loader, self.calibration_batches)
-        # Rounding may differ between devices; the heads may not.
+        # Scores may differ by rounding between devices, but all must prune the same heads.
         [scores] = broadcast_object_list([scores])
         ratio = self.ratio_at(state.global_step, state.max_steps)
         closed = choose_heads(scores, ratio, self.min_heads_per_layer, self._total, self.closed)
@@ -268,12 +269,12 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         )
 
     def _scores(self, args: TrainingArguments, model: nn.Module, loader: Any, count: int) -> Tensor:
-        """Return the scores of all heads on so many of the batches of [`_calibration`]."""
+        """Return the scores of all heads on the first `count` batches of [`_calibration`]."""
         batches = self._calibration(args, model, loader)[:count] if self.importance.needs_batches else []
         return self._closing.all_heads(self.importance.scores(model, batches))
 
     def _calibration(self, args: TrainingArguments, model: nn.Module, loader: Any) -> list[Mapping[str, Any]]:
-        """Return the same batches on each process and at each event, made of examples from all over the data set."""
+        """Return batches of random training examples, the same in each process and at each pruning step."""
         data, size = loader.dataset, args.per_device_train_batch_size
         wanted = self.calibration_batches * size * args.world_size
         device = next(model.parameters()).device
@@ -286,7 +287,7 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
             batches = [loader.collate_fn(examples[at : at + size]) for at in range(0, len(examples), size)]
         parameters = inspect.signature(model.forward).parameters.values()
         if not any(each.kind is each.VAR_KEYWORD for each in parameters):
-            # A trainer may have batches bring more along, as the teacher's outputs.
+            # Batches may contain further entries for the trainer, such as teacher outputs.
             taken = {each.name for each in parameters}
             batches = [{name: value for name, value in batch.items() if name in taken} for batch in batches]
         return [send_to_device(batch, device) for batch in batches]

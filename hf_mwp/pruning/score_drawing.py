@@ -1,4 +1,4 @@
-"""Scores of heads and neurons, kept and drawn."""
+"""Functions that convert scores of heads and neurons to JSON and draw them."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ if TYPE_CHECKING:
 
 
 def rows_of(scores: Tensor) -> list[list[float | None]]:
-    """Scores `(layers, heads)` as JSON has them: a list for each layer, `None` where there is no head."""
+    """Convert scores `(layers, heads)` for JSON: a list for each layer, with `None` for NaN."""
     return [[score if math.isfinite(score) else None for score in row] for row in scores.tolist()]
 
 
 def scores_of(rows: list[list[float | None]]) -> Tensor:
-    """The reverse of [`rows_of`], also of the lists that [`HeadPruningCallback`]'s log has of an event."""
+    """Convert lists of [`rows_of`], or of events in the log of a [`HeadPruningCallback`], to a tensor."""
     found = [torch.tensor([math.nan if score is None else score for score in row]).double() for row in rows]
     return pad_sequence(found, batch_first=True, padding_value=math.nan)
 
 
 def draw_importance(scores: Tensor, path: str | Path, title: str = "Importance of heads") -> Any:
     """
-    Draws scores as a heat map, layer by layer and head by head, the score in each cell. Cells of heads that are pruned
-    or closed are empty.
+    Draw scores as a heat map with layers as rows, heads as columns and the score in each cell. Cells of pruned or
+    closed heads are empty.
 
     Args:
-        scores (`Tensor` of shape `(layers, heads)`): As [`HeadImportance.scores`] gives them, NaN where no head is.
-        path (`str` or `Path`): The picture to write, PNG or what its name ends with.
-        title (`str`, *optional*): Its title.
+        scores (`Tensor` of shape `(layers, heads)`): Scores from [`HeadImportance.scores`]; NaN for missing heads.
+        path (`str` or `Path`): File to write; the suffix decides the format (PNG, SVG, ...).
+        title (`str`, *optional*): Title of the figure.
 
     Returns:
         The figure (`matplotlib.figure.Figure`).
@@ -50,7 +50,7 @@ def draw_importance(scores: Tensor, path: str | Path, title: str = "Importance o
         score = values[layer, head]
         colour = "black" if score > middle else "white"
         panel.text(head, layer, f"{score:.2g}", ha="center", va="center", fontsize="x-small", color=colour)
-    # Counted from 0, as `prune_heads` counts them.
+    # Count from 0, like `prune_heads`.
     panel.set(xlabel="head", ylabel="layer", xticks=range(heads), yticks=range(layers))
     figure.colorbar(picture, ax=panel)
     return _saved(figure, path)
@@ -63,13 +63,14 @@ def draw_densities(
     title: str = "Density of scores",
 ) -> Any:
     """
-    Draws densities of scores over each other, as Yang et al., figures 4 and 6, and with `cumulative` the cumulative
-    density and the first peak besides, as figures 5, 7 and 8.
+    Draw densities of scores in one figure, like figures 4 and 6 of Yang et al., "Sparse Teachers Can Be Dense with
+    Knowledge" (EMNLP 2022), or with `cumulative=True` like figures 5, 7 and 8.
 
     Args:
-        densities (`Mapping[str, ScoreDensity]`): By what they are called in the legend.
-        path, title: As in [`draw_importance`].
-        cumulative (`bool`, *optional*, defaults to `False`): Draw what goes at the first peak, too.
+        densities (`Mapping[str, ScoreDensity]`): Densities by their names in the legend.
+        path, title: See [`draw_importance`].
+        cumulative (`bool`, *optional*, defaults to `False`):
+            Whether to draw the cumulative density and the sparsity at the first peak too.
 
     Returns:
         The figure (`matplotlib.figure.Figure`).
@@ -106,6 +107,6 @@ def _figure(width: float, height: float, title: str) -> tuple[Any, Any]:
 
 
 def _saved(figure: Any, path: str | Path) -> Any:
-    # Without the version of the library in the file, the same scores give the same picture.
+    # Leave the library version out of the file, so that equal scores result in equal files.
     figure.savefig(path, dpi=120, metadata={"Software": None} if Path(path).suffix == ".png" else None)
     return figure

@@ -482,7 +482,7 @@ def break_weights(model):
     ("change", "options", "message"),
     [
         (lambda trainer: None, {"num_pruning_steps": 9}, r"\b8 steps.*\b9 .*`num_pruning_steps`"),
-        (lambda trainer: setattr(trainer, "train_dataset", Nothing()), {}, "measures heads on examples"),
+        (lambda trainer: setattr(trainer, "train_dataset", Nothing()), {}, "needs examples"),
         (lambda trainer: break_weights(trainer.model), {}, "WeightNorm.*heads of layer 1"),
         (lambda trainer: None, {"max_ratio": 0.9}, r"\b10 heads.*\b9\b.*\b1 "),
         (lambda trainer: mute(trainer.model), {}, r"BertForSequenceClassification.*attention.*`alpha=1\.0`"),
