@@ -1,4 +1,4 @@
-"""Folders of solvers for the runtime."""
+"""Export of solvers for the runtime."""
 
 from ..lazy_names import lazy_names
 

@@ -17,17 +17,17 @@ class ExportArguments:
     output_dir: str | None = option(None, "Folder for the exported solver (must be given).", affects_result=False)
     format: str = option(
         "numpy",
-        "What computes the encoder: NumPy (students alone), or onnxruntime with a graph (encoders of any kind).",
+        "Library that computes the encoder: NumPy (only students), or onnxruntime with an ONNX graph (all encoders).",
         choices=("numpy", "onnx"),
     )
     quantize: str | None = option(
-        None, "int8 for weights in eight bits; half precision if not given.", choices=("int8",)
+        None, "Type of the weights: int8, or half precision if not given.", choices=("int8",)
     )
     dataset: str | None = option(
-        None, "Data set whose test problems are solved by both, before and after, to compare their answers."
+        None, "Dataset on whose test problems the answers before and after the export are compared."
     )
-    data_dir: str | None = option(None, "Folder of the data sets.")
-    max_samples: int | None = option(None, "The most problems to compare.")
+    data_dir: str | None = option(None, "Folder of the datasets.")
+    max_samples: int | None = option(None, "Maximum number of problems to compare.")
     overwrite: bool = option(False, "Replace the model that is in the folder.", affects_result=False)
 
     def __post_init__(self):

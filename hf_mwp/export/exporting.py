@@ -1,4 +1,4 @@
-"""A solver's folder for the runtime."""
+"""Export of a solver to a folder for the runtime."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from .export_arguments import ExportArguments
 from .onnx_export import export_encoder
 
 
-# Files copied beside the weights. config.json is written last, so that a folder without it is known to be incomplete.
+# Files that are copied unchanged. `config.json` is written last, so that its absence marks an incomplete folder.
 COPIED = (
     *("tokenizer.json", "mwp_processor.json", "plausibility.json", DefaultSearch.file_name),
     *("README.md", "record.json", "NOTICE", "LICENSE"),
@@ -41,13 +41,15 @@ COPIED = (
 @dataclass(frozen=True)
 class ExportReport:
     """
-    An exported folder, compared with the solver that it was made of.
+    Size of an exported folder, and comparison of its answers with those of the original solver.
 
     Args:
         megabytes (`float`): Size of the folder, in millions of bytes.
-        problems (`int`), equal (`int`): Problems that both solved, and those with the same answer.
-        right_before (`int`), right_after (`int`): Answers that are right in PyTorch and in the runtime.
-        milliseconds (`float`): Median CPU time of a problem in the runtime, from its text to its answer.
+        problems (`int`, *optional*, defaults to 0): Number of compared problems.
+        equal (`int`, *optional*, defaults to 0): Number of problems with the same answer before and after.
+        right_before (`int`, *optional*, defaults to 0): Number of correct answers in PyTorch.
+        right_after (`int`, *optional*, defaults to 0): Number of correct answers in the runtime.
+        milliseconds (`float`, *optional*, defaults to 0): Median CPU time per problem in the runtime.
     """
 
     megabytes: float
@@ -60,19 +62,20 @@ class ExportReport:
 
 def export_solver(args: ExportArguments, progress: Callable[[Sequence], Iterable] | None = None) -> ExportReport:
     """
-    Write a solver for [`runtime.load_solver`]: weights in half precision or int8, or the encoder as an ONNX graph.
+    Export a solver for [`runtime.load_solver`], with weights in half precision or int8. The encoder may be an ONNX
+    graph.
 
     Args:
         args ([`ExportArguments`]): Options of `hf-mwp export`.
-        progress (`Callable`, *optional*): Is given the problems to compare and gives them back, as `tqdm.tqdm` does.
+        progress (`Callable`, *optional*): Progress bar, such as `tqdm.tqdm`, for the comparison of answers.
 
     Returns:
-        [`ExportReport`]: with a data set, how often both answer alike, which the folder's `export.json` and card say,
-        too.
+        [`ExportReport`]: Size of the folder and, with `args.dataset`, the comparison of answers, which is also written
+        to `export.json` and to the card in the folder.
 
     Raises:
-        UsageError: the folder is no solver with a tree decoder, or its encoder needs `format="onnx"`; the output
-            folder holds a model and `overwrite` is not given.
+        UsageError: The solver has no tree decoder, its encoder needs `format="onnx"`, or the output folder contains a
+            model and `overwrite` is not set.
 
     Example:
 
@@ -85,12 +88,12 @@ def export_solver(args: ExportArguments, progress: Callable[[Sequence], Iterable
     if not isinstance(model, MwpSolver) or not model.decoder.runs_in_numpy:
         exported = [f"`--decoder {name}`" for name, kind in decoder_classes().items() if kind.runs_in_numpy]
         raise UsageError(
-            f"The runtime searches with a tree decoder, and {args.model} has a {model.decoder_title}: use it in "
-            f"PyTorch (`hf-mwp solve`), or train a solver with {' or '.join(exported)}."
+            f"{args.model} has a {model.decoder_title}, which the runtime does not support. Use the solver in PyTorch "
+            f"(`hf-mwp solve`), or train a solver with {' or '.join(exported)}."
         )
     if args.format == "numpy" and not isinstance(model.encoder, MwpStudentModel):
         kind = model.encoder.config.model_type
-        raise UsageError(f"NumPy computes students, and the encoder of {args.model} is a {kind}: use --format onnx.")
+        raise UsageError(f"The encoder of {args.model} is a {kind}, not a student. Use --format onnx.")
     model.float()
     folder = Path(args.output_dir)
     with RunFolder(folder, for_model=True) as run:
@@ -120,7 +123,7 @@ def _write_weights(model: MwpSolver, folder: Path, max_length: int, args: Export
     if args.format == "onnx":
         export_encoder(model, folder, max_length, quantize=args.quantize == "int8")
     kept = ("decoder.",) if args.format == "onnx" else ("decoder.", "encoder.", "bottlenecks.")
-    # A bottleneck's module hangs on its layer as a hook, and has its weights once.
+    # A bottleneck network is called by a hook of its layer, and its weights have only one name.
     tensors = {name: value.numpy() for name, value in model.state_dict().items() if name.startswith(kept)}
     if args.quantize == "int8" and args.format == "numpy":
         stored = quantize_int8(tensors)
@@ -136,7 +139,7 @@ def compare_answers(
     problems: Sequence[MathWordProblem],
     progress: Callable[[Sequence], Iterable] | None = None,
 ) -> ExportReport:
-    """Solve problems in PyTorch and in the runtime with the folder's default search, and compare the answers."""
+    """Solve problems with PyTorch and with the runtime, using the folder's default search, and compare the answers."""
     solver = RuntimeSolver(folder)
     reranker, num_beams = solver.search(None, None)
     before = solve_problems(model, processor, problems, num_beams=num_beams, reranker=reranker)

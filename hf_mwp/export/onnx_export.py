@@ -1,4 +1,4 @@
-"""Encoders as ONNX graphs."""
+"""Export of encoders as ONNX graphs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OPSET = 20
 
 
 class _States(nn.Module):
-    """The hidden states that a solver's decoder reads, of one text without padding."""
+    """Encoder of a solver with bottleneck networks, for a single text without padding."""
 
     def __init__(self, solver: MwpSolver) -> None:
         super().__init__()
@@ -35,23 +35,23 @@ class _States(nn.Module):
 @torch.no_grad()
 def export_encoder(solver: MwpSolver, folder: str | Path, max_length: int, quantize: bool = False) -> Path:
     """
-    Write the encoder of a solver, with its bottleneck networks, as `encoder.onnx` to a folder.
+    Write the encoder of a solver, including bottleneck networks, to `encoder.onnx` in a folder, and return its path.
 
     Args:
         solver ([`MwpSolver`]): The solver, on the CPU.
-        folder (`str` or `Path`): Where to.
-        max_length (`int`): Most tokens of a text.
-        quantize (`bool`, *optional*, defaults to `False`): Whether to round weights to int8 (one scale for each
-            column) and inputs of matrix products to uint8 while it runs (one scale for each tensor).
+        folder (`str` or `Path`): The output folder.
+        max_length (`int`): Maximum number of tokens in a text.
+        quantize (`bool`, *optional*, defaults to `False`): Whether to quantize weights to int8 (one scale per column),
+            and the inputs of matrix products to uint8 at run time (one scale per tensor).
 
     Raises:
         UsageError: onnx, onnxscript or onnxruntime is not installed.
     """
     try:
-        import onnxscript  # noqa: F401 (what the exporter needs)
+        import onnxscript  # noqa: F401 (needed by the exporter)
         from onnxruntime.quantization import QuantType, quantize_dynamic
     except ImportError as error:
-        raise UsageError(f"{error}: `pip install 'hf-mwp[onnx]'` installs what exporting needs.") from error
+        raise UsageError(f"{error}. Install the requirements with `pip install 'hf-mwp[onnx]'`.") from error
     path = Path(folder) / GRAPH
     length = torch.export.Dim("length", min=2, max=max_length)
     text = torch.arange(min(7, max_length))[None]
@@ -72,7 +72,7 @@ def export_encoder(solver: MwpSolver, folder: str | Path, max_length: int, quant
             verbose=False,
         )
         if quantize:
-            # Other operators have inputs of one dimension, which onnxruntime cannot run with a scale for each column.
+            # Skip operators with one-dimensional inputs, which onnxruntime cannot run with one scale per column.
             kinds = ["MatMul", "Gemm", "Gather"]
             quantize_dynamic(single, path, per_channel=True, weight_type=QuantType.QInt8, op_types_to_quantize=kinds)
     return path

@@ -1,4 +1,4 @@
-"""The pipeline `math-word-problem`; importing this package registers it."""
+"""The pipeline `math-word-problem`, which is registered when this package is imported."""
 
 from pathlib import Path
 from typing import Any
@@ -14,13 +14,13 @@ DEFAULT_MODEL = "hf_mwp_quickstart/student"
 
 
 class _DefaultModel(dict):
-    """The student that `examples/quickstart.py` leaves in the current folder, or an error that says so."""
+    """Default model: the student trained by `examples/quickstart.py`. Raises `SolverFolderError` if it is missing."""
 
     def __getitem__(self, key: str) -> Any:
         if key == "model" and not Path(DEFAULT_MODEL).is_dir():
             raise SolverFolderError(
-                f"No model was named, and there is no folder {DEFAULT_MODEL}: make it with `python "
-                "examples/quickstart.py` (`make demo`), or give model=FOLDER_OR_HUB_ID."
+                f"No model was given, and the default model {DEFAULT_MODEL} does not exist. Train it with `python "
+                "examples/quickstart.py` (`make demo`), or pass model=FOLDER_OR_HUB_ID."
             )
         return super().__getitem__(key)
 

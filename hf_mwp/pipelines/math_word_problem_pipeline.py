@@ -1,4 +1,4 @@
-"""Text in, equation and value out."""
+"""Pipeline that solves math word problems."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..runtime.answer_records import answer_records, check_confidence_threshold
 from ..runtime.default_search import DefaultSearch
 
 
-# Loaded when there is something to solve: importing the package registers this class.
+# Imported on first use, because this module is imported with the package.
 if TYPE_CHECKING:
     from ..plausibility import PlausibilityReranker
     from ..solving.solver_prediction import SolverPrediction
@@ -27,66 +27,68 @@ if TYPE_CHECKING:
 
 class MathWordProblemPipeline(Pipeline):
     """
-    Solves math word problems: `pipeline("math-word-problem", model=folder_or_hub_id)`.
+    Pipeline that solves math word problems: `pipeline("math-word-problem", model=folder_or_hub_id)`.
 
-    Each text gives a dictionary:
+    The result for a text is a dictionary:
 
     - `answer` (`float` or `None`): value of the predicted equation;
-    - `value` (`str` or `None`): the same exactly, `"7/4"`;
-    - `equation` (`str` or `None`): the equation in infix notation, numbers put in as the text writes them;
-    - `prefix` (`list[str]` or `None`): its prefix, with slots `N0`, `N1`, ... for the numbers;
-    - `numbers` (`list[str]`): the numbers found in the text;
-    - `score` (`float`): probability that the model gives to the equation, the product of those of its symbols, with
-      beams too (not normalised by length or over the beams); 0 where there is no equation;
-    - `unknown_share` (`float`): share of the text's tokens that the vocabulary lacks, only where the text was encoded;
-    - `error` (`str`), only where `answer` is `None`: why there is no answer;
-    - `plausibility` (`float`), only with `rerank`: share of the answer among those of the beams, all equations with
-      its value voting together; the answers of `top_k` then have different values, and each its `violations`
-      (`list[str]`: "negative length", "2.4 people"), what speaks against it beside the first one;
-    - `instead_of` (`dict`), only where re-ranking put another answer first than the solver: `equation`, `answer` and
-      `violations` of the one that the solver held for likelier;
-    - `status` (`"unsure"`) and `candidates` (`list[dict]`), only where `score`, or with `rerank` `plausibility`, is
-      below `confidence_threshold`: the equations found, best first, each with `equation`, `answer`, `value` and
-      `score`, the score of the best one being that of the result;
-    - `capped` (`True`), only where a limit of the decoder on what it tries cut the search short;
-    - `warning` (`str`), only where the search was `capped`, where numbers beyond the cut of a long text could not be
-      used, or where more than a fifth of its tokens are unknown, as of a text in a language that the solver was not
-      trained on.
+    - `value` (`str` or `None`): the exact value, such as `"7/4"`;
+    - `equation` (`str` or `None`): the equation in infix notation, with the numbers as written in the text;
+    - `prefix` (`list[str]` or `None`): the equation in prefix notation, with slots `N0`, `N1`, ... for the numbers;
+    - `numbers` (`list[str]`): the numbers in the text;
+    - `score` (`float`): probability of the equation, which is the product of the probabilities of its symbols (not
+      normalised by length or over the beams); 0 without an equation;
+    - `unknown_share` (`float`), only if the text was encoded: share of unknown tokens in the text;
+    - `error` (`str`), only if `answer` is `None`: reason why there is no answer;
+    - `plausibility` (`float`) and `violations` (`list[str]`), only with `rerank`: probability of the answer among all
+      answers of the beams, where equations with the same value are counted together, and reasons against the answer
+      compared with the first answer ("negative length", "2.4 people"). With `top_k`, all values are different;
+    - `instead_of` (`dict`), only if re-ranking changed the first answer: `equation`, `answer` and `violations` of the
+      solver's most probable answer;
+    - `status` (`"unsure"`) and `candidates` (`list[dict]`), only if the confidence (`plausibility` with `rerank`,
+      otherwise `score`) is below `confidence_threshold`: the equations found, best first, each with `equation`,
+      `answer`, `value` and `score`. The `score` of the result is the score of the first candidate;
+    - `capped` (`True`), only if a limit of the decoder on candidates cut the search short;
+    - `warning` (`str`), only if the search was `capped`, numbers were cut off from a long text, or more than a fifth
+      of the tokens are unknown, for example because the solver was not trained on the language of the text.
 
-    Texts that cannot be solved have an `error` instead of raising: empty ones, without numbers, with a number of
-    hundreds of digits, with half a surrogate pair, or of more than 100,000 characters; equations without a value; no
-    finished tree; numbers that all lie beyond the processor's `max_length` tokens. An input that is no text raises
-    `TypeError` with its place among the others.
+    For a text that cannot be solved, the result has an `error`, and no exception is raised: the text is empty, has no
+    numbers, a number with hundreds of digits, an unpaired surrogate or more than 100,000 characters; the equation has
+    no value; the search finds no complete equation; or all numbers are after the processor's `max_length` tokens.
+    An input that is neither a text nor a [`MathWordProblem`] raises `TypeError`.
 
     Args:
         model ([`MwpSolver`]): The solver.
-        processor ([`MwpProcessor`], *optional*):
-            Loaded from the model's folder or repository if not given, there with the `revision` and `token` of the
-            model, as a re-ranker is.
-        num_beams (`int`, *optional*): Beams of the search; also an argument of the call. With `rerank` those that the
-            re-ranker was fitted with by default. Without `num_beams` and `rerank` the `generation_config.json` beside
-            the model says both ([`~runtime.default_search.DefaultSearch`]); without that file the search is greedy.
-        rerank (`bool`, `str` or [`PlausibilityReranker`], *optional*): Whether to rank the answers of the beams by how
-            plausible they are; `True` takes `plausibility.json` beside the model, a text names the folder of another,
-            or is `"en"` or `"zh"` for the package's own. Also an argument of the call.
-        top_k (`int`, *optional*): Return a list of the `top_k` best equations for each text (the beams are raised to
-            at least `top_k`); also an argument of the call. By default the best one.
-        max_decode_length (`int`, *optional*): Most symbols of an equation; the decoder's own limit by default. Also an
-            argument of the call.
-        confidence_threshold (`float`, *optional*): Probability (plausibility with `rerank`), 0 to 1, below which the
-            answer is `"unsure"`, with the equations of all beams as candidates, even where `top_k` asks for several;
-            also an argument of the call. `hf-mwp evaluate` measures what the probabilities of a model are worth.
-        batch_size (`int`, *optional*, defaults to 1): Texts solved at once; also an argument of the call.
-        kwargs:
-            Passed to `Pipeline`, such as `device`.
+        processor ([`MwpProcessor`], *optional*): The processor. By default, it is loaded from the model's folder or
+            repository, with the `revision` and `token` of the model.
+        num_beams (`int`, *optional*): Number of beams. With `rerank`, defaults to the number of beams for which the
+            re-ranker was fitted. If neither `num_beams` nor `rerank` is given, the settings in the model's
+            `generation_config.json` ([`~runtime.default_search.DefaultSearch`]) are used, or greedy search if the file
+            does not exist.
+        rerank (`bool`, `str` or [`PlausibilityReranker`], *optional*): Whether to re-rank the answers of the beams by
+            plausibility. `True` uses `plausibility.json` in the model's folder. A string is the folder of a different
+            re-ranker, or `"en"` or `"zh"` for the re-rankers in this package.
+        top_k (`int`, *optional*): Number of equations to return per text, as a list (with at least `top_k` beams). By
+            default, only the best equation is returned.
+        max_decode_length (`int`, *optional*): Maximum number of symbols in an equation. Defaults to the decoder's
+            limit.
+        confidence_threshold (`float`, *optional*): Confidence (`plausibility` with `rerank`, otherwise `score`),
+            between 0 and 1, below which the answer is `"unsure"` and the equations of all beams are its candidates,
+            also with `top_k`. `hf-mwp evaluate` measures the calibration of a model's probabilities.
+        batch_size (`int`, *optional*, defaults to 1): Number of texts per batch.
+        kwargs: Further arguments of `Pipeline`, such as `device`.
 
-    Called with a text or [`MathWordProblem`] it returns a list (of one dictionary, or of `top_k`), with a list a list
-    (of dictionaries, or of lists of `top_k`), with a generator or data set an iterator over the same.
+    The arguments from `num_beams` to `batch_size` may also be passed to the call. The call returns:
+
+    - for a text or [`MathWordProblem`], a list with one dictionary or, with `top_k`, with several dictionaries;
+    - for a list, a list with one dictionary or, with `top_k`, one list of dictionaries per problem;
+    - for a generator or dataset, an iterator over the same results as for a list.
 
     Raises:
-        ValueError: the model is no [`MwpSolver`], processor or re-ranker are missing or do not suit it, or an argument
-            is out of its range.
-        SolverFolderError: the folder is not one of a whole solver; or none is given and the quickstart has made none.
+        ValueError: The model is not an [`MwpSolver`], the processor or re-ranker is missing or does not fit the model,
+            or an argument is out of range.
+        SolverFolderError: The folder contains no complete solver, or no model is given and the default model does not
+            exist.
 
     Examples:
 
@@ -110,8 +112,8 @@ class MathWordProblemPipeline(Pipeline):
         if not kind_of(model).is_solver:
             raise ValueError(
                 f'The pipeline "math-word-problem" needs an MwpSolver, not {type(model).__name__} '
-                f"({model.name_or_path or 'made here'}); train one with "
-                "`hf-mwp train`, or put a decoder on an encoder with MwpSolver.from_encoder_decoder_pretrained."
+                f"({model.name_or_path or 'not loaded from a folder'}). Train a solver with `hf-mwp train`, or create "
+                "one with `MwpSolver.from_encoder_decoder_pretrained`."
             )
         if not isinstance(processor, MwpProcessor):
             processor = _load_processor(model, processor)
@@ -124,8 +126,8 @@ class MathWordProblemPipeline(Pipeline):
 
     def save_pretrained(self, save_directory: str | PathLike, **kwargs) -> None:
         """
-        Save model, processor, and re-ranker and default search if there are any, to one folder; `kwargs` are those of
-        the model's `save_pretrained`.
+        Save the model, the processor and, if set, the re-ranker and default search to one folder. `kwargs` are passed
+        to the model's `save_pretrained`.
         """
         self.model.save_pretrained(save_directory, **kwargs)
         self.processor.save_pretrained(save_directory)
@@ -139,7 +141,7 @@ class MathWordProblemPipeline(Pipeline):
     ):
         for name, value in (("num_beams", num_beams), ("top_k", top_k), ("max_decode_length", max_decode_length)):
             if value is not None and (not isinstance(value, int) or value < 1):
-                raise ValueError(f"`{name}` must be a whole number of at least 1, not {value!r}.")
+                raise ValueError(f"`{name}` must be an integer of at least 1, not {value!r}.")
         check_confidence_threshold(confidence_threshold)
         if rerank is not None:
             rerank = self._reranker(rerank)
@@ -152,7 +154,7 @@ class MathWordProblemPipeline(Pipeline):
         )
 
     def _reranker(self, wanted: bool | str | PathLike | PlausibilityReranker) -> PlausibilityReranker | bool:
-        """The re-ranker that is asked for, read once; `False` for none."""
+        """Return the re-ranker for a value of `rerank`, loaded only once. Returns `wanted` if it is false."""
         from ..plausibility import PlausibilityReranker
 
         if isinstance(wanted, PlausibilityReranker) or not wanted:
@@ -164,7 +166,7 @@ class MathWordProblemPipeline(Pipeline):
         return self._rerankers[place]
 
     def get_iterator(self, inputs, num_workers, batch_size, preprocess_params, forward_params, postprocess_params):
-        # An iterator can be read by one worker only.
+        # Only one worker can read an iterator.
         problems = PipelineIterator(enumerate(inputs), self._preprocess_numbered, preprocess_params)
         for batch in DataLoader(problems, num_workers=min(num_workers, 1), batch_size=batch_size, collate_fn=list):
             for outputs in self.forward(batch, **forward_params):
@@ -176,7 +178,7 @@ class MathWordProblemPipeline(Pipeline):
         return result if isinstance(result, list) else [result]
 
     def __call__(self, inputs, **kwargs):
-        """Solves one text, or the texts of a list, generator or data set; see the class."""
+        """Solve a text, or the texts in a list, generator or dataset; see the class."""
         if isinstance(inputs, list) and not inputs:
             return []
         return super().__call__(inputs, **kwargs)
@@ -192,13 +194,13 @@ class MathWordProblemPipeline(Pipeline):
         if not isinstance(inputs, (str, MathWordProblem)):
             raise TypeError(f"A problem is a text or a MathWordProblem, not {type(inputs).__name__}: {inputs!r:.80}")
         problem = self.processor.problem(inputs)
-        # Numbers are found here, where workers can do it.
+        # Extract the numbers in this step, which workers can run.
         refusal(problem)
         return problem
 
     @cached_property
     def default_search(self) -> DefaultSearch:
-        """The search of calls that choose neither beams nor re-ranking."""
+        """Search settings of calls without `num_beams` and `rerank`."""
         name = self.model.name_or_path
         return DefaultSearch.from_pretrained(name, **download_options(self.model)) if name else DefaultSearch()
 
@@ -210,7 +212,7 @@ class MathWordProblemPipeline(Pipeline):
         if num_beams is None and rerank is None:
             num_beams, rerank = self.default_search.num_beams, self._reranker(self.default_search.rerank)
         if confidence_threshold is not None:
-            # The candidates of an unsure answer are the equations of all beams.
+            # Keep all beams as candidates of an unsure answer.
             num_beams, top_k = max(num_beams or (rerank.num_beams if rerank else 1), top_k), None
         return solve_problems(
             self.model,
@@ -233,11 +235,11 @@ class MathWordProblemPipeline(Pipeline):
 def _load_processor(model: Solver, source: str | PathLike | None) -> MwpProcessor:
     name = model.name_or_path if source is None else str(source)
     if not name:
-        raise ValueError("This model was not loaded from a folder, so the pipeline needs `processor=` as well.")
+        raise ValueError("The model was not loaded from a folder. Pass its processor as `processor=`.")
     try:
         return MwpProcessor.from_pretrained(name, **download_options(model, name))
     except OSError as error:
         raise ValueError(
-            f"{name} has a model but no {MwpProcessor.file_name}: save the processor beside the model with "
+            f"{name} contains a model but no {MwpProcessor.file_name}. Save the processor to the model's folder with "
             "`processor.save_pretrained(folder)`, or pass `processor=`."
         ) from error

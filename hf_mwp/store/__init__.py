@@ -1,1 +1,1 @@
-"""Rows and files on disk: written whole, locked, resumed, checked, mapped into memory."""
+"""Storage of files and rows on disk: atomic writes, locks, checkpoints, checksums and memory mapping."""

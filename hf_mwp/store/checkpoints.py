@@ -1,4 +1,4 @@
-"""Checkpoints from which a run can resume."""
+"""Search for complete checkpoints from which a run can resume."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from .files import DiskFullError, means_full_disk, remove_folder
 
 
 def last_complete_checkpoint(folder: str | os.PathLike) -> str | None:
-    """Return the newest complete checkpoint in a run's folder, or `None`."""
+    """Return the newest complete checkpoint in a run's folder, or `None` if there is none."""
     steps = _checkpoints(folder)
     return next((str(steps[step]) for step in sorted(steps, reverse=True) if is_complete(steps[step])), None)
 
 
 def is_complete(checkpoint: str | os.PathLike) -> bool:
     """
-    Return whether a checkpoint was written to its end: it has the trainer's state, which `Trainer` writes last, and no
-    file was cut off, as by a loss of power.
+    Return whether a checkpoint is complete: it has the trainer's state, which `Trainer` writes last, and no file is
+    truncated, for example by a power failure.
     """
     checkpoint = Path(checkpoint)
     try:
@@ -37,7 +37,7 @@ def is_complete(checkpoint: str | os.PathLike) -> bool:
 
 
 def forget_state(checkpoint: str | os.PathLike) -> None:
-    """Mark a checkpoint as incomplete, before another one replaces it."""
+    """Mark a checkpoint as incomplete before it is overwritten."""
     (Path(checkpoint) / TRAINER_STATE_NAME).unlink(missing_ok=True)
 
 
@@ -48,7 +48,7 @@ def remove_checkpoints(folder: str | os.PathLike) -> None:
 
 
 def _checkpoints(folder: str | os.PathLike) -> dict[int, Path]:
-    """Return the checkpoints of a folder by step, including links, even broken ones."""
+    """Return the checkpoints in a folder by step, including links and broken links."""
     found = Path(folder).glob(f"{PREFIX_CHECKPOINT_DIR}-*")
     paths = [path for path in found if path.is_dir() or path.is_symlink()]
     matches = {path: re.fullmatch(rf"{PREFIX_CHECKPOINT_DIR}-(\d+)", path.name) for path in paths}
@@ -56,7 +56,7 @@ def _checkpoints(folder: str | os.PathLike) -> dict[int, Path]:
 
 
 def _ends_as_said(path: Path) -> bool:
-    """Return whether a safetensors file has the length that its header states."""
+    """Return whether a safetensors file has the length given in its header."""
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
         tensors = json.loads(file.read(length))
@@ -66,17 +66,17 @@ def _ends_as_said(path: Path) -> bool:
 
 @contextmanager
 def full_disk_named(folder: str | os.PathLike, output_dir: str | os.PathLike) -> Iterator[None]:
-    """Raise a full disk in the context as `DiskFullError`, which names the checkpoint from which to resume."""
+    """Convert errors of a full disk in the context to `DiskFullError`, with the checkpoint from which to resume."""
     try:
         yield
     except Exception as error:
         if not means_full_disk(error):
             raise
         last = last_complete_checkpoint(output_dir)
-        remedy = "There is no complete checkpoint: make room, and start again."
+        remedy = "There is no complete checkpoint. Free disk space and start again."
         if last is not None:
             remedy = (
-                f"{Path(last).name} is complete: make room, and resume from it with --resume "
+                f"{Path(last).name} is complete. Free disk space and resume with --resume "
                 "(`resume_from_checkpoint=True` in Python)."
             )
         raise DiskFullError(folder, remedy) from error

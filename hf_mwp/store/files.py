@@ -1,4 +1,4 @@
-"""Atomic writing of files, full disks, digests of contents, and short names of local paths."""
+"""Atomic writes, detection of full disks, content digests and short names of local paths."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 
-# Of the disk, of a user's share of it, of a file's size.
+# Limits of the disk, of a user's quota and of the size of a file.
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-# safetensors gives the system's words and no number; the archives of `torch.save` only notice that too little arrived.
+# safetensors raises the system's message without the error number; `torch.save` only reports too few written bytes.
 _SAID = re.compile(
     "|".join(re.escape(os.strerror(number)) for number in sorted(FULL))
     + r"|PytorchStreamWriter failed|unexpected pos \d+ vs \d+"
@@ -24,7 +24,7 @@ _SAID = re.compile(
 
 
 def write_whole(path: str | Path, lines: str | Iterable[str]) -> None:
-    """Write a UTF-8 text file and its parent folders; an existing file is replaced when the new one is complete."""
+    """Write a UTF-8 text file atomically, and create its parent folders."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(path.name + ".part")
@@ -39,17 +39,17 @@ def write_whole(path: str | Path, lines: str | Iterable[str]) -> None:
 
 
 def write_json_lines(path: str | Path, records: Iterable[Any]) -> None:
-    """Write one JSON object per line, as [`write_whole`] does."""
+    """Write a JSON Lines file atomically."""
     write_whole(path, (json.dumps(record, ensure_ascii=False) + "\n" for record in records))
 
 
 def write_json(path: str | Path, content: Any) -> None:
-    """Write a JSON file with indents, as [`write_whole`] does; what is no JSON as text."""
+    """Write an indented JSON file atomically; values that JSON does not support are converted with `str`."""
     write_whole(path, json.dumps(content, indent=2, ensure_ascii=False, default=str) + "\n")
 
 
 def read_json(path: str | Path) -> dict[str, Any] | None:
-    """Return the mapping in a JSON file, `None` if there is none that can be read."""
+    """Return the mapping in a JSON file, or `None` if it cannot be read."""
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -58,7 +58,7 @@ def read_json(path: str | Path) -> dict[str, Any] | None:
 
 
 def remove_folder(path: str | Path) -> None:
-    """Remove a folder with its contents; of a link to a folder, only the link."""
+    """Remove a folder with its contents. If the path is a link, only the link is removed."""
     path = Path(path)
     if path.is_symlink():
         path.unlink()
@@ -80,23 +80,23 @@ def content_digest(path: str | Path) -> str:
 
 @lru_cache(maxsize=4096)
 def _file_digest(path: Path, size: int, time: int) -> bytes:
-    """Return the digest of a file with this size and time, cached because several stages may name it."""
+    """Return the digest of a file, cached by size and time because several stages may use the same file."""
     with path.open("rb") as content:
         return hashlib.file_digest(content, "blake2b").digest()
 
 
 def without_folder(value: Any) -> Any:
-    """Shorten local paths to their last part, also within lists and mappings."""
+    """Shorten existing local paths to their last component, also in lists and mappings."""
     if isinstance(value, (list, tuple)):
         return [without_folder(item) for item in value]
     if isinstance(value, dict):
         return {key: without_folder(item) for key, item in value.items()}
-    # `os.path.exists` and not `Path.exists`, which fails for a text that is too long for a name.
+    # Unlike `Path.exists`, `os.path.exists` does not fail for a text that is too long for a path.
     return Path(value).name if isinstance(value, str) and "/" in value and os.path.exists(value) else value
 
 
 class DiskFullError(OSError):
-    """Error for a full disk. The message names the folder, the free bytes, what was kept and what to do."""
+    """Error for a full disk. The message has the folder, the number of free bytes, and a `remedy`."""
 
     def __init__(self, folder: str | os.PathLike, remedy: str):
         folder = Path(folder)
@@ -109,7 +109,7 @@ class DiskFullError(OSError):
 
 
 def means_full_disk(error: BaseException | None) -> bool:
-    """Return whether a writer met a full disk and does not say where, or, as `torch.save`, not even that."""
+    """Return whether an error was caused by a full disk. Returns `False` for `DiskFullError`, which has a remedy."""
     if isinstance(error, OSError):
         return error.errno in FULL and error.strerror == os.strerror(error.errno)
     return isinstance(error, Exception) and not isinstance(error, ValueError) and bool(_SAID.search(str(error)))

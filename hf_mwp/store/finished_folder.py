@@ -15,22 +15,22 @@ from .files import read_json, write_json
 from .process_lock import ProcessLock
 
 
-# What the folder keeps of itself; whatever else lies in it is the work's.
+# Prefix of the folder's own files. All other files belong to the job.
 OWN = "stage."
 RECORD, LOCK, START = "stage.json", "stage.lock", "stage.start.json"
 
 
 class FinishedFolder:
     """
-    Folder of a job, with a lock, a completion record and the job's fingerprint in its name. A completed job is not
-    done again, an interrupted one resumes. A loop over models has one folder for each model that it makes:
+    Folder of a job, with a lock and a completion record. A completed job is skipped, an interrupted job resumes. A
+    loop over models uses one folder per model:
 
     ```python
     folder = FinishedFolder.named("runs", "teacher", digest_of({"sparsity": 0.5, "seed": 42}))
     folder.fill(lambda: trainer.train(resume_from_checkpoint=folder.checkpoint))
     ```
 
-    The `fingerprint` changes with everything that the result depends on; see [`digest_of`].
+    The `fingerprint` must change with everything on which the result depends; see [`digest_of`].
     """
 
     def __init__(self, path: str | Path, fingerprint: str):
@@ -38,51 +38,52 @@ class FinishedFolder:
 
     @classmethod
     def named(cls, parent: str | Path, name: str, fingerprint: str) -> FinishedFolder:
-        """Return the folder `{name}-{first eight digits of the fingerprint}`, which other work does not share."""
+        """Return the folder `{name}-{first eight digits of the fingerprint}`, which is unique to the job."""
         return cls(Path(parent) / f"{name}-{fingerprint[:8]}", fingerprint)
 
     @property
     def record(self) -> dict[str, Any] | None:
-        """Record of the finished work, with its `seconds`; `None` if it is not done."""
+        """Record of the completed job with its duration in `seconds`, or `None` if the job is not complete."""
         record = read_json(self.path / RECORD)
         return record if record is not None and record.get("fingerprint") == self.fingerprint else None
 
     @property
     def is_done(self) -> bool:
-        """Return whether the work is finished."""
+        """Return whether the job is complete."""
         return self.record is not None
 
     @property
     def metrics(self) -> dict[str, Any]:
-        """Content of the folder's `metrics.json`; empty without one."""
+        """Content of the folder's `metrics.json`, or an empty dictionary if the file does not exist."""
         path = self.path / "metrics.json"
         return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
     @property
     def checkpoint(self) -> str | None:
-        """Last complete checkpoint of an interrupted training."""
+        """Last complete checkpoint in the folder, or `None` if there is none."""
         from .checkpoints import last_complete_checkpoint
 
         return last_complete_checkpoint(self.path)
 
     @property
     def is_begun(self) -> bool:
-        """Return whether an interrupted start has left files in the folder."""
+        """Return whether the folder contains files of the job."""
         return self.path.is_dir() and any(not each.name.startswith(OWN) for each in self.path.iterdir())
 
     def check_own(self) -> None:
-        """Raise [`UsageError`] if the folder contains the results of other work."""
+        """Raise [`UsageError`] if the folder contains the results of a different job."""
         found = (read_json(self.path / RECORD) or {}).get("fingerprint", self.fingerprint)
         if found != self.fingerprint:
             raise UsageError(
-                f"{self.path} holds finished work of another run (its fingerprint is {found}, not "
-                f"{self.fingerprint}): move it away, or choose another folder."
+                f"{self.path} contains results of a different run (fingerprint {found} instead of "
+                f"{self.fingerprint}). Move them away, or choose another folder."
             )
 
     def fill(self, work: Callable[[], Any], told: Mapping[str, Any] | None = None) -> bool:
         """
-        Do the work, from [`checkpoint`](FinishedFolder.checkpoint) on if there is one, unless it is done; return
-        whether this call did it. If another process is doing it, wait for that one. The record holds `told` as well.
+        Run `work` and write the completion record, which includes `told`. If the job is complete, nothing is run; if a
+        different process is running it, wait for its end. Returns whether this call ran `work`, which should resume
+        from [`checkpoint`](FinishedFolder.checkpoint).
         """
         if self.is_done:
             return False
@@ -98,19 +99,19 @@ class FinishedFolder:
             return True
 
     def _tell_waiting(self, holder: str) -> None:
-        logging.getLogger(__name__).warning("another run is busy with %s: waiting for %s", self.path, holder)
+        logging.getLogger(__name__).warning("%s is locked by another run; waiting for %s", self.path, holder)
 
     def _seconds_until(self, checkpoint: str | None) -> float:
-        """Return the seconds that earlier starts took to reach the checkpoint from which this one resumes."""
+        """Return the seconds that earlier starts took to reach the checkpoint from which this start resumes."""
         last = read_json(self.path / START)
         if checkpoint is None or last is None:
             return 0.0
         saved = (Path(checkpoint) / "trainer_state.json").stat().st_mtime
-        # One that is older than the last start is the one that this start went on from, and there is none after it.
+        # A checkpoint older than the last start is the checkpoint from which that start resumed.
         return last["seconds_before"] + max(0.0, saved - last["started"])
 
 
 def digest_of(content: Any) -> str:
-    """Return a fingerprint of 32 hexadecimal digits of a value's JSON."""
+    """Return a digest of a value's JSON, with 32 hexadecimal digits."""
     text = json.dumps(content, sort_keys=True, ensure_ascii=False, default=str)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

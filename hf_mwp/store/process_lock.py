@@ -1,4 +1,4 @@
-"""Lock that one process holds, with a note that names the process."""
+"""File lock with a description of the process that holds it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from .files import write_whole
 
 class ProcessLock:
     """
-    File that one process at a time holds, made with the folders above it. The system takes it back when that process
-    ends, also by `kill -9`; a note beside it says who holds it.
+    File lock for processes. The file and its parent folders are created. The system releases the lock when the process
+    ends, also after `kill -9`. A second file describes the process that holds the lock.
     """
 
     def __init__(self, path: str | Path):
@@ -27,7 +27,7 @@ class ProcessLock:
         self._note = self.path.with_name(f"{self.path.name}.holder")
 
     def acquire(self) -> bool:
-        """Acquire the lock if it is free; return whether it was."""
+        """Try to acquire the lock without waiting, and return whether it was free."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         try:
             self._lock.acquire(timeout=0)
@@ -37,27 +37,27 @@ class ProcessLock:
         return True
 
     def release(self, remove: bool = False) -> None:
-        """Release the lock; `remove` deletes its file, which is safe only if no process waits for it."""
+        """Release the lock. `remove` deletes its file, which is safe only if no process waits for the lock."""
         self._note.unlink(missing_ok=True)
         if remove:
-            # Before it is free: nobody can have taken it. Windows takes it away by itself.
+            # Delete the file before another process can acquire the lock. Windows deletes the file itself.
             with suppress(OSError):
                 self.path.unlink()
         self._lock.release()
 
     @property
     def holder(self) -> str:
-        """Description of the holder: process, machine, time."""
+        """Description of the process that holds the lock: process id, machine and time."""
         try:
             note = json.loads(self._note.read_text(encoding="utf-8"))
             return f"process {note['pid']} on {note['host']}, since {note['since']}"
         except (OSError, ValueError, LookupError, TypeError):
-            # It is held before the note is written.
+            # The lock is acquired shortly before the note is written.
             return "another process"
 
     @contextmanager
     def held(self, waiting: Callable[[str], None]) -> Iterator[None]:
-        """Hold the lock, waiting as long as it takes; `waiting` is called with the [`holder`] if there is one."""
+        """Hold the lock in the context. If it is not free, call `waiting` with the [`holder`], then wait for it."""
         if not self.acquire():
             waiting(self.holder)
             self._lock.acquire()
@@ -69,6 +69,6 @@ class ProcessLock:
 
     def _write_note(self) -> None:
         note = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%Y-%m-%dT%H:%M:%S%z")}
-        # On a full disk the lock is as good without it.
+        # The lock works without the note, for example on a full disk.
         with suppress(OSError):
             write_whole(self._note, json.dumps(note))

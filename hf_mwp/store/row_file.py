@@ -1,4 +1,4 @@
-"""One file of rows in Arrow's stream format, and its entry in a manifest."""
+"""File of rows in Arrow's stream format, and its entry in a manifest."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     import pyarrow
 
 KEY = np.dtype("S16")
-BATCH_BYTES = 2 << 20  # written at once; of each such piece a reader holds a description in memory
+BATCH_BYTES = 2 << 20  # size of a record batch; readers keep the metadata of every batch in memory
 BLOCK = 1 << 20
 
 
 @dataclass(frozen=True)
 class RowFile:
-    """Entry of a manifest for a file: its name, number of rows, size in bytes and CRC-32."""
+    """Manifest entry of a file: name, number of rows, size in bytes and CRC-32 checksum."""
 
     name: str
     rows: int
@@ -33,7 +33,7 @@ class RowFile:
     checksum: int
 
     def fault(self, folder: Path, verify: bool = True) -> str | None:
-        """Return the fault of the file, or `None`; without `verify` only its size is checked."""
+        """Return a description of the file's fault, or `None`. Without `verify`, only the size is checked."""
         path = folder / self.name
         try:
             size = path.stat().st_size
@@ -46,7 +46,7 @@ class RowFile:
 
 
 class MappedRows:
-    """Rows of a file, mapped into memory."""
+    """Memory-mapped rows of a file."""
 
     def __init__(self, path: Path) -> None:
         import pyarrow
@@ -59,12 +59,12 @@ class MappedRows:
         self._bytes: dict[tuple[int, str], tuple[np.ndarray, np.ndarray]] = {}
 
     def keys(self) -> list[np.ndarray]:
-        """Return the chunks of the column `key`; none if there is no such column."""
+        """Return the chunks of the column `key`, or an empty list if there is no such column."""
         parts = [batch["key"] for batch in self.columns if "key" in batch]
         return [np.frombuffer(part.buffers()[1], KEY, len(part)) for part in parts]
 
     def row(self, place: int, names: Sequence[str]) -> dict[str, Any]:
-        """Return some columns of a row; bytes are arrays mapped from the file."""
+        """Return the named columns of a row; binary values are arrays mapped from the file."""
         number = bisect_right(self.ends, place)
         batch, place = self.columns[number], place - (self.ends[number - 1] if number else 0)
         row = {}
@@ -84,7 +84,7 @@ class MappedRows:
 
 
 class RowFileWriter:
-    """Writer of a file with these columns, which has a temporary name until it is complete."""
+    """Writer of a file of rows, which has a temporary name until it is complete."""
 
     def __init__(self, path: Path, schema: pyarrow.Schema) -> None:
         import pyarrow
@@ -112,7 +112,7 @@ class RowFileWriter:
         self._waiting, self._waiting_bytes = [], 0
 
     def close(self) -> RowFile:
-        """Complete the file; return when it is on the disk."""
+        """Write the file to disk, rename it, and return its manifest entry."""
         import pyarrow
 
         self._write()
@@ -120,7 +120,7 @@ class RowFileWriter:
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
-        pyarrow.default_memory_pool().release_unused()  # some ten megabytes, which nobody needs while training
+        pyarrow.default_memory_pool().release_unused()  # frees some ten megabytes for training
         record = RowFile(self.path.name, self.rows, self._part.stat().st_size, _checksum(self._part))
         os.replace(self._part, self.path)
         return record

@@ -1,4 +1,4 @@
-"""Rows on disk, written once and mapped into memory."""
+"""Append-only store of rows on disk, mapped into memory."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ logger = logging.get_logger(__name__)
 
 FORMAT = 2
 MANIFEST = "manifest.json"
-MAX_MAPPED = 256  # files; a process may have only so many open
+MAX_MAPPED = 256  # maximum number of mapped files, because processes have a limit on open files
 
 
 class StoreError(ValueError):
-    """A folder does not contain the expected rows. The message says where, what is wrong and what to do."""
+    """Error for a folder that does not contain the expected rows. The message has the path, the fault and a remedy."""
 
     def __init__(self, path: Path, fault: str) -> None:
         super().__init__(path, fault)
@@ -42,30 +42,30 @@ class StoreError(ValueError):
 
 class RowStore:
     """
-    Rows of numbers and texts in Arrow files, which are mapped into memory and never read as a whole.
+    Store of numbers, texts and bytes in Arrow files, which are mapped into memory and never read as a whole.
 
-    Rows are numbered from 0 in the order in which they were added. If the schema has a column `key`, rows are also
-    found by its 16 bytes, so that data may be shuffled, cut or extended, and only missing rows are added. Memory holds
-    a key and a number per row.
+    Rows are numbered from 0 in the order in which they were added. If the schema has a column `key` of 16 bytes, rows
+    can also be found by key: data may be shuffled, shortened or extended, and only missing rows are added. The key and
+    number of each row are kept in memory.
 
-    Files are written under a temporary name and enter the manifest, with size and checksum, when they are complete, so
-    that a process may be killed at any time. Damaged files are ignored with a warning, and their rows are written
-    again. Readers need no lock; writers take [`~RowStore.locked`].
+    Files are written under a temporary name. They are listed in the manifest, with size and checksum, when they are
+    complete, so that a process may be killed at any time. Damaged files are ignored with a warning. Readers need no
+    lock; writers use [`~RowStore.locked`].
 
     Args:
-        folder (`str` or `Path`): The store's own folder.
-        fingerprint (`str`): Fingerprint of everything on which the rows depend; must be that of the manifest.
-        verify (`bool`, *optional*, defaults to `True`): Compare checksums and not only sizes, about a second for two
-            gigabytes.
+        folder (`str` or `Path`): Folder that is used only by this store.
+        fingerprint (`str`): Fingerprint of everything on which the rows depend. Must equal the manifest's fingerprint.
+        verify (`bool`, *optional*, defaults to `True`): Whether to compare checksums in addition to sizes (about one
+            second for two gigabytes).
 
     Attributes:
-        about (`dict`): Description of the rows by the first writer.
+        about (`dict`): Description of the rows, set by the first writer.
 
     Raises:
-        StoreError: the folder belongs to another store, or its manifest cannot be read.
+        StoreError: The folder belongs to a different store, or its manifest cannot be read.
     """
 
-    made_by = "something else"
+    made_by = "a different store"
     remedy = "choose another folder"
 
     def __init__(self, folder: str | Path, fingerprint: str, verify: bool = True) -> None:
@@ -86,7 +86,7 @@ class RowStore:
         return self._ends[-1] if self._ends else 0
 
     def __getstate__(self) -> dict[str, Any]:
-        # Copies for other processes map the files themselves.
+        # Copies in other processes map the files again.
         return {**self.__dict__, "_mapped": {}, "_writer": None}
 
     @property
@@ -110,14 +110,14 @@ class RowStore:
             if version == FORMAT:
                 about, files = dict(manifest["about"]), [RowFile(**file) for file in manifest["files"]]
         except (ValueError, KeyError, TypeError) as error:
-            raise StoreError(path, f"is damaged ({error}): remove the folder, and it is built anew.") from error
+            raise StoreError(path, f"is damaged ({error}). Remove the folder to compute its rows again.") from error
         fault = ""
         if version != FORMAT:
-            fault = f"has format {version}, this version of hf_mwp reads format {FORMAT}"
+            fault = f"has format {version}, but this version of hf_mwp reads format {FORMAT}"
         elif fingerprint != self.fingerprint:
             fault = f"belongs to {self.made_by} (fingerprint {fingerprint} instead of {self.fingerprint})"
         if fault:
-            raise StoreError(path, f"{fault}: remove the folder, or {self.remedy}.")
+            raise StoreError(path, f"{fault}. Remove the folder, or {self.remedy}.")
         self._forget()
         self._manifest, self.about = text, about
         for file in files:
@@ -125,11 +125,11 @@ class RowStore:
             if fault is None:
                 self._files.append(file)
             else:
-                logger.warning(f"{self.folder / file.name} {fault}: its {file.rows} rows are computed again.")
+                logger.warning(f"{self.folder / file.name} {fault}. Its {file.rows} rows will be computed again.")
         self._index(range(len(self._files)))
 
     def _index(self, files: Iterable[int]) -> None:
-        """Index the rows of further files."""
+        """Add the rows of further files to the index of keys."""
         before = len(self._keys)
         self._ends = list(accumulate(file.rows for file in self._files))
         found = [part for number in files for part in self._open(number).keys()]
@@ -145,7 +145,7 @@ class RowStore:
         fault = file.fault(self.folder, verify=False)
         if fault is not None:
             path = self.folder / file.name
-            raise StoreError(path, f"{fault}: it was changed, cut off or removed since it was opened.")
+            raise StoreError(path, f"{fault}. It was changed, truncated or removed after the store was opened.")
         if file.name not in self._mapped:
             if len(self._mapped) >= MAX_MAPPED:
                 self._mapped.pop(next(iter(self._mapped)))
@@ -153,7 +153,7 @@ class RowStore:
         return self._mapped[file.name]
 
     def find(self, keys: Sequence[bytes]) -> np.ndarray:
-        """Return the numbers of the rows with these keys, -1 for missing ones."""
+        """Return the row number of each key, -1 for missing keys."""
         keys = np.array(keys, KEY)
         places = np.searchsorted(self._keys, keys)
         there = places < len(self._keys)
@@ -163,14 +163,14 @@ class RowStore:
         return numbers
 
     def missing(self, keys: Sequence[bytes]) -> np.ndarray:
-        """Return the indices of the keys that have no row; of equal keys only the first one."""
+        """Return the indices of the keys without a row. For repeated keys, only the first index is returned."""
         keys = np.array(keys, KEY)
         absent = np.flatnonzero(self.find(keys) < 0)
         _, first = np.unique(keys[absent], return_index=True)
         return absent[np.sort(first)]
 
     def rows(self, numbers: Sequence[int], names: Sequence[str]) -> list[dict[str, Any]]:
-        """Return columns of rows by number, bytes as mapped arrays; `StoreError` if a file has changed."""
+        """Return the named columns of rows, with bytes as mapped arrays. Raises `StoreError` if a file has changed."""
         files = [bisect_right(self._ends, number) for number in numbers]
         opened = {file: (self._open(file), self._ends[file - 1] if file else 0) for file in set(files)}
         places = ((*opened[file], number) for file, number in zip(files, numbers, strict=True))
@@ -178,19 +178,19 @@ class RowStore:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the folder's lock, which is released when the process that holds it dies."""
+        """Hold the folder's lock, which the system releases if the process is killed."""
 
         def tell(holder: str) -> None:
             logger.warning(f"The rows in {self.folder} are being written by {holder}; waiting for it.")
 
         with ProcessLock(self.folder / "lock").held(tell):
-            # Another process may have been at it while this one waited.
+            # Another process may have added rows in the meantime.
             self._read_manifest()
             yield
 
     @contextmanager
     def writing(self, schema: pyarrow.Schema, about: Mapping[str, Any] | None = None) -> Iterator[None]:
-        """Accept rows of [`~RowStore.append`] while the lock is held; incomplete ones are removed after an error."""
+        """Allow [`~RowStore.append`] in the context, which needs the lock. On errors, incomplete files are removed."""
         known = {file.name for file in self._files}
         for path in self.folder.glob("rows-*"):
             if path.name not in known:
@@ -205,7 +205,7 @@ class RowStore:
                 self._writer = None
 
     def append(self, columns: Mapping[str, Sequence[Any]], file_bytes: float = float("inf")) -> None:
-        """Add rows, given as columns; the file is completed when it reaches its target size."""
+        """Add rows, given as columns. The current file is completed when it has `file_bytes` bytes."""
         if self._writer is None:
             numbers = [int(file.name[5:-6]) for file in self._files]
             path = self.folder / f"rows-{max(numbers, default=-1) + 1:05d}.arrow"
@@ -215,7 +215,7 @@ class RowStore:
             self.complete()
 
     def complete(self) -> None:
-        """Complete the current file, so that its rows are found and survive a kill."""
+        """Complete the current file and list it in the manifest, which makes its rows available and permanent."""
         if self._writer is None:
             return
         files = [*self._files, self._writer.close()]

@@ -1,1 +1,1 @@
-"""Folder of a run: options, environment, metrics and log, and which process writes them."""
+"""Output folder of a run (options, environment, metrics, log), and the processes of a distributed run."""

@@ -1,4 +1,4 @@
-"""Environment of a run."""
+"""Description of a run's environment: code revision, library versions and machine."""
 
 import importlib.metadata
 import os
@@ -13,7 +13,7 @@ LIBRARIES = ("torch", "transformers", "accelerate", "datasets", "evaluate", "tok
 
 
 def git_revision() -> str | None:
-    """Return the commit of the working directory, with `-dirty` if files are changed; `None` outside a repository."""
+    """Return the current Git commit, with `-dirty` if tracked files are changed, or `None` outside a repository."""
     commands = (["git", "rev-parse", "HEAD"], ["git", "status", "--porcelain", "--untracked-files=no"])
     try:
         revision, changes = (
@@ -26,7 +26,7 @@ def git_revision() -> str | None:
 
 
 def describe_environment() -> dict[str, Any]:
-    """Return the time, the revision, the versions of this package and its libraries, and the machine."""
+    """Return the time, the Git revision, the versions of this package and its libraries, and the machine."""
     import torch
 
     from ... import __version__

@@ -1,4 +1,4 @@
-"""Output folder of a run: options, environment, metrics, log."""
+"""Output folder of a run, with options, environment, metrics and log."""
 
 import logging
 import sys
@@ -20,7 +20,7 @@ from .main_process import is_main_process
 
 CONFIG, RECORD, LOCK = "run_config.yaml", "run.json", "run.lock"
 RECORDS = (CONFIG, RECORD, "data.json", "metrics.json", "run.log", "learning_curve.png")
-# Digests of training texts, which labels have beside them as well as models.
+# Digests of training texts, which are also written to the folders of pseudo-labels.
 TEXTS = "training_texts.safetensors"
 WEIGHTS = ("*.safetensors", "*.safetensors.index.json", "pytorch_model*.bin*")
 MODEL_FILES = ("config.json", *WEIGHTS)
@@ -31,13 +31,14 @@ _SECRETS = ("hub_token",)
 
 class RunFolder:
     """
-    Output folder of a command, held by one run at a time (by the first process of a distributed one) until the context
-    is left; it is removed if nothing is written to it. A full disk is reported as a `UsageError` on exit.
+    Output folder of a command, locked for one run at a time until the context ends. Only the main process of a
+    distributed run holds the lock. A new folder is removed if it stays empty. A full disk raises `UsageError`.
 
-    With a command it has the record of the run: `run_config.yaml` (what `--config` reads again), `run.json` (command,
-    seed, library versions, git revision, machine, times, and the same of earlier starts), `metrics.json`, `run.log`.
-    `values` are the resolved options of the command; with `begin=False` the record starts with [`~RunFolder.begin`].
-    `UsageError` if another run writes to the folder, and as [`check_output_folder`].
+    With a `command`, the folder contains the record of the run: `run_config.yaml` (options, can be passed as
+    `--config`), `run.json` (command, seed, library versions, Git revision, machine, durations, and the same of earlier
+    starts), `metrics.json` and `run.log`. `values` are the resolved options of the command. With `begin=False`, the
+    record is written when [`~RunFolder.begin`] is called. Raises `UsageError` if another run writes to the folder, or
+    [`check_output_folder`] rejects the folder.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class RunFolder:
         if self._lock is not None and not self._lock.acquire():
             holder, self._lock = self._lock.holder, None
             raise UsageError(
-                f"Another run writes to {self.path} ({holder}): wait for its end, or choose another output folder."
+                f"Another run writes to {self.path} ({holder}). Wait for its end, or choose another output folder."
             )
         self.command = f"hf-mwp {command}"
         self.values = {name: plain(value) for name, value in (values or {}).items() if name not in _SECRETS}
@@ -79,7 +80,7 @@ class RunFolder:
             raise UsageError(str(DiskFullError(self.path, remedy))) from error
 
     def begin(self, checkpoint: str | None = None, changes: Mapping[str, tuple] | None = None) -> None:
-        """Begin the record; if resumed from a `checkpoint`, with the earlier starts and the changed options."""
+        """Write the first record. When resuming from a `checkpoint`, it includes earlier starts and `changes`."""
         self.record = {
             "command": self.command,
             "arguments": _without_secrets(sys.argv[1:]),
@@ -101,30 +102,30 @@ class RunFolder:
             logging.getLogger("hf_mwp").setLevel(logging.INFO)
 
     def check_unused(self, overwrite: bool, files: tuple[str, ...] = MODEL_FILES) -> None:
-        """Raise `UsageError` if files of these patterns exist and would be overwritten without `overwrite`."""
+        """Raise `UsageError` if files with these patterns exist and `overwrite` is false."""
         found = [path.name for pattern in files for path in sorted(self.path.glob(pattern))]
         if found and not overwrite:
             raise UsageError(
                 f"{self.path} already contains results of an earlier run ({', '.join(found[:2])}). Pass --overwrite, "
-                "or another --output_dir."
+                "or choose another --output_dir."
             )
 
     def check_record(self) -> None:
-        """Raise `UsageError` if the folder holds the record of another command."""
+        """Raise `UsageError` if the folder contains the record of a different command."""
         other = last_record(self.path).get("command")
         if other is not None and other != self.command:
             raise UsageError(
-                f"{self.path} has the record of `{other}`, which `{self.command}` would replace: choose another "
+                f"{self.path} contains the record of `{other}`, which `{self.command}` would replace. Choose another "
                 "--output_dir."
             )
 
     def write_json(self, name: str, content: Any) -> None:
-        """Write a JSON file to the folder."""
+        """Write a JSON file to the folder, only in the main process."""
         if self.writes:
             write_json(self.path / name, content)
 
     def finish(self, metrics: Mapping[str, Any]) -> None:
-        """Write `metrics.json`, add the run's times to `run.json`, and close the log."""
+        """Write `metrics.json`, add the run's durations to `run.json`, and close the folder."""
         self.record["wall_seconds"] = round(time.time() - self._started, 1)
         self.record["cpu_seconds"] = round(time.process_time() - self._cpu_started, 1)
         self.write_json("metrics.json", metrics)
@@ -136,7 +137,7 @@ class RunFolder:
         if self._log is not None:
             for name in ("transformers", "hf_mwp"):
                 logging.getLogger(name).removeHandler(self._log)
-            # What a full disk has no room for is lost.
+            # On a full disk, the last lines of the log are lost.
             with suppress(OSError):
                 self._log.close()
         if self._lock is None:
@@ -148,7 +149,7 @@ class RunFolder:
 
 
 def _without_secrets(arguments: list[str]) -> list[str]:
-    """Return a command's arguments without options that nobody else may read."""
+    """Return a command's arguments without secret options and their values."""
     kept, is_secret = [], False
     for word in arguments:
         flag, given, _ = word.partition("=")
@@ -160,7 +161,7 @@ def _without_secrets(arguments: list[str]) -> list[str]:
 
 
 class _RunLog(logging.FileHandler):
-    """Log that drops lines on a full disk, instead of printing a traceback for each."""
+    """Log file that drops lines on a full disk instead of printing a traceback for each line."""
 
     def handleError(self, record: logging.LogRecord) -> None:
         if not means_full_disk(sys.exception()):
@@ -169,44 +170,47 @@ class _RunLog(logging.FileHandler):
 
 def check_output_folder(path: str | Path, for_model: bool = False) -> None:
     """
-    Raise `UsageError` if a file has the name of the folder, or of one above it, or if the folder holds a model that
-    the command has not made. One that makes models passes `for_model`, and looks with [`RunFolder.check_unused`].
+    Raise `UsageError` if the folder or a parent is a file, or if the folder contains a model. Commands that write
+    models pass `for_model`, which skips the check for models, and call [`RunFolder.check_unused`].
     """
     there = next((place for place in (Path(path), *Path(path).parents) if place.exists()), None)
     if there is not None and not there.is_dir():
-        raise UsageError(f"{there} is a file; choose another output folder.")
+        raise UsageError(f"{there} is a file. Choose another output folder.")
     if for_model:
         return
     weights = {file.name for pattern in WEIGHTS for file in Path(path).glob(pattern)} - {TEXTS}
     if weights:
-        raise UsageError(f"{path} holds a model ({min(weights)}); choose another output folder.")
+        raise UsageError(f"{path} contains a model ({min(weights)}). Choose another output folder.")
 
 
 def describe_contents(path: Path, *made: str) -> str:
-    """Describe the content of a run's folder: what it `made`, and the records that are there."""
+    """Return a description of a run's folder that lists the results `made` and the existing records."""
     return f"{path} has {', '.join((*made, *(name for name in RECORDS if (path / name).is_file())))}"
 
 
 def last_record(folder: Path) -> dict[str, Any]:
-    """Return the record of the last run in a folder; empty if there is none that can be read."""
+    """Return the record of the last run in a folder, or an empty dictionary if it cannot be read."""
     return read_json(folder / RECORD) or {}
 
 
 def last_options(folder: Path) -> dict[str, Any]:
-    """Return the options of the last run in a folder; empty if there is no record of them."""
+    """
+    Return the options of the last run in a folder, or an empty dictionary if they were not recorded. Raises
+    `UsageError` if the file is damaged.
+    """
     path = folder / CONFIG
     try:
         options = yaml.safe_load(path.read_text(encoding="utf-8")) if path.exists() else {}
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise UsageError(f"{path} cannot be read, so the options of its run are not known: {error}") from error
+        raise UsageError(f"{path}, which has the options of the run, cannot be read: {error}") from error
     return plain(options) if isinstance(options, dict) else {}
 
 
 def plain(value: Any) -> Any:
-    """Convert the value of an option to plain YAML types."""
+    """Convert an option value to plain YAML types."""
     if isinstance(value, Enum):
         return value.value
-    # Some options of `TrainingArguments` are objects, which it reads from a mapping.
+    # Some options of `TrainingArguments` are objects that can be created from a mapping.
     value = value.to_dict() if hasattr(value, "to_dict") else value
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
