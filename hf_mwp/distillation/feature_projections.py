@@ -1,4 +1,4 @@
-"""Linear maps between the widths of student and teacher, part of the student while it is trained."""
+"""Linear maps from the student's width to the teacher's width, part of the student during training."""
 
 import os
 from dataclasses import make_dataclass
@@ -19,24 +19,26 @@ PROJECTED = "projected_states"
 
 class FeatureProjections:
     """
-    Linear maps from the widths of a student to those of its teacher. While attached, they are the student's submodule
-    `distillation_projections`, and in training mode their results are in its outputs ([`~FeatureProjections.read`]):
-    optimisers, gradient clipping and `DistributedDataParallel` see them like any other layer. They are never
-    saved by `save_pretrained`.
+    Linear maps from features of the student's width to features of the teacher's width. While attached, they are the
+    submodule `distillation_projections` of the student, so optimisers, gradient clipping and `DistributedDataParallel`
+    include them. In training mode the student's outputs contain the projected features ([`~FeatureProjections.read`]).
+    `save_pretrained` leaves the maps out.
 
-    Ming et al. write the map at the teacher's side for hidden states (`H_T W`), where a trained map has a trivial
-    minimum. Here it stands at the student's side, as in TinyBERT (https://huggingface.co/papers/1909.10351, equations
-    8 and 9), without bias, one for each pair of layers.
+    The maps project the student's states, without bias and with one map for each pair of layers, as in TinyBERT
+    (https://huggingface.co/papers/1909.10351, equations 8 and 9). A Compact Model for Mathematics Problem
+    Representations Distilled from BERT (AAAI 2025) projects the teacher's hidden states instead (`H_T W`), where a
+    trained map has a trivial minimum.
 
     Args:
         features (`dict[str, tuple[str, int, int]]`):
-            Name of each map -> (the student's feature that it reads, see [`~distillation.features.Features`], its
-            width, the teacher's width). A feature of equal widths gets no map.
-        shared (`bool`, *optional*, defaults to `False`): One map with bias for all features, also of equal widths: the
-            linear baseline of Dasgupta and Cohn.
+            For the name of each map: the student's feature that it reads (see [`~distillation.features.Features`]),
+            the width of this feature and the teacher's width. A feature with the teacher's width gets no map.
+        shared (`bool`, *optional*, defaults to `False`): Use one map with bias for all features, also for the
+            teacher's width: the linear baseline of Improving Language Model Distillation through Hidden State Matching
+            (ICLR 2025).
 
     Raises:
-        ValueError: `shared` for features of several widths.
+        ValueError: if `shared` is set for features with different widths.
     """
 
     name = "distillation_projections"
@@ -48,7 +50,10 @@ class FeatureProjections:
         self.shared = shared
         widths = {feature[1:] for feature in different.values()}
         if shared and len(widths) > 1:
-            raise ValueError(f"One map for all layers needs layers of the same widths, got {sorted(widths)}.")
+            raise ValueError(
+                f"A shared projection needs layers with the same widths, got {sorted(widths)}. Use one projection "
+                "for each layer."
+            )
         maps = {"shared": next(iter(different.values()))} if shared and different else different
         self.module = nn.ModuleDict(
             {name: nn.Linear(width, target, bias=shared) for name, (_, width, target) in maps.items()}
@@ -59,11 +64,14 @@ class FeatureProjections:
         return len(self.module)
 
     def attach(self, student: nn.Module) -> None:
-        """Attach the maps to a student as a submodule, unless there are none or they are attached already."""
+        """Attach the maps to a student as a submodule, unless there are none or they are already attached."""
         if not len(self) or self._undo is not None:
             return
         if hasattr(student, self.name):
-            raise ValueError(f"The student has an attribute `{self.name}` already: is it trained by another trainer?")
+            raise ValueError(
+                f"The student already has an attribute `{self.name}`, perhaps from a different trainer. Pass a copy "
+                "of the student."
+            )
         self.move_to(student)
         student.add_module(self.name, self.module)
         hook = student.register_forward_hook(self._add_projected)
@@ -86,42 +94,42 @@ class FeatureProjections:
         self.module.to(reference.device, reference.dtype)
 
     def detach(self) -> None:
-        """Detach the maps from the student; they keep their weights and may be attached again."""
+        """Detach the maps from the student. They keep their weights and can be attached again."""
         if self._undo is not None:
             self._undo()
             self._undo = None
 
     def save(self, folder: str | os.PathLike) -> None:
-        """Save the maps beside a checkpoint."""
+        """Save the maps in a checkpoint folder."""
         if len(self):
             state = {name: value.detach().cpu().contiguous() for name, value in self.module.state_dict().items()}
             save_file(state, Path(folder) / self.file_name)
 
     def load(self, folder: str | os.PathLike) -> None:
-        """Reads the maps of a checkpoint; raises `ValueError` if it has none or others."""
+        """Load the maps from a checkpoint folder. Raises `ValueError` if they are missing or do not match."""
         if not len(self):
             return
         path = Path(folder) / self.file_name
         if not path.is_file():
             raise ValueError(
-                f"{folder} has no {self.file_name}: it was written without these projections, or with "
-                "`save_only_model`. Resume with the models and the layer mapping with which that training began."
+                f"{folder} has no {self.file_name}: it was saved without these projections, or with "
+                "`save_only_model`. Resume with the models and the layer mapping of the original training."
             )
         state, own = load_file(path), self.module.state_dict()
         if {name: value.shape for name, value in state.items()} != {name: value.shape for name, value in own.items()}:
             raise ValueError(
-                f"{path} holds other projections ({sorted(state)}) than the layer mapping needs ({sorted(own)}). "
-                "Resume with the models and the layer mapping with which that training began."
+                f"{path} contains the projections {sorted(state)}, but the layer mapping needs {sorted(own)}. Resume "
+                "with the models and the layer mapping of the original training."
             )
         self.module.load_state_dict(state)
 
     def project(self, output: Any) -> dict[str, torch.Tensor]:
-        """Return the projected hidden states of an output, by name."""
+        """Return the projected hidden states of an output by name."""
         features = Features(output)
         return {name: self.module["shared" if self.shared else name](features[r]) for name, r in self.reads.items()}
 
     def read(self, output: Any) -> dict[str, torch.Tensor]:
-        """Return the projected hidden states that the student's forward pass added to its output, by name."""
+        """Return by name the projected hidden states that the student's forward pass added to its output."""
         projected = output.get(PROJECTED) if self._undo is not None else None
         return {} if projected is None else dict(zip(self.reads, projected, strict=True))
 
@@ -137,7 +145,7 @@ class FeatureProjections:
 @cache
 def _with_projected(kind: type[ModelOutput]) -> type[ModelOutput]:
     """
-    Outputs of a kind with one more field: distributed training takes outputs apart and makes them anew of the fields
-    that they are known to have.
+    Return a subclass of an output class with one more field. Distributed training rebuilds outputs from their declared
+    fields, and would lose an undeclared field.
     """
     return make_dataclass(f"Projected{kind.__name__}", [(PROJECTED, Any, None)], bases=(kind,))

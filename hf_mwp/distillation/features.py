@@ -1,4 +1,4 @@
-"""Outputs of a model for a batch, by name."""
+"""Outputs of a model for a batch, indexed by name."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -12,8 +12,8 @@ from ..models.slicing import NoHeads
 
 KINDS = ("query", "key", "value")
 
-# Names of the three layers in models: BERT and its kin, BART and most decoders, DistilBERT, T5, DeBERTa. ModernBERT
-# has one, of all queries, then all keys, then all values.
+# Names of the query, key and value modules: BERT and similar models, BART and most decoders, DistilBERT, T5, DeBERTa.
+# ModernBERT has one module that returns all queries, then all keys, then all values.
 NAMES = (
     KINDS,
     ("q_proj", "k_proj", "v_proj"),
@@ -26,12 +26,18 @@ CROSS = ("cross", "encoder_attn", "EncDec")
 
 
 def hidden_states(output: Any) -> tuple[Tensor, ...] | None:
-    """Hidden states of a model's output, embedding output first; those of the encoder if it has a decoder as well."""
+    """
+    Return the hidden states of a model's output, embedding output first, or `None` if it has none. For an
+    encoder-decoder model these are the encoder's.
+    """
     return _of_encoder(output, "hidden_states") if hasattr(output, "get") else None
 
 
 def attention_maps(output: Any) -> tuple[Tensor, ...] | None:
-    """Attention matrices of a model's output, one per layer; those of the encoder if it has a decoder as well."""
+    """
+    Return the attention matrices of a model's output, one per layer, or `None` if it has none. For an encoder-decoder
+    model these are the encoder's.
+    """
     return _of_encoder(output, "attentions")
 
 
@@ -40,7 +46,7 @@ def _of_encoder(output: Any, name: str) -> tuple[Tensor, ...] | None:
     return output.get(f"encoder_{name}") if found is None else found
 
 
-# Layers are counted from 1; before them there is the embedding output, which has no attention.
+# Layers are counted from 1. Index 0 is the embedding output, which has no attention.
 LISTS = {
     "hidden": hidden_states,
     "decoder_hidden": lambda output: output["decoder_hidden_states"],
@@ -53,19 +59,20 @@ LISTS = {
 
 class Features:
     """
-    Outputs of a model that objectives read: `features["hidden_4"]` is the output of its fourth layer (0: the embedding
-    output), `"bottleneck_0"` the first narrow state, `"attention_4"` the fourth layer's attention matrices,
-    `"query_4"`, `"key_4"` and `"value_4"` what it attends with, all other names what the output calls so. Of a model
-    with two stacks these are the encoder's; `"decoder_hidden_4"`, `"decoder_attention_4"`, `"decoder_query_4"` ... are
-    the decoder's, `"cross_attention_4"` what it attends to in the encoder.
+    Outputs of a model that objectives read, by name. `features["hidden_4"]` is the output of the fourth layer (0: the
+    embedding output), `"bottleneck_0"` the first narrow state of a bottleneck, and `"attention_4"` the attention
+    matrices of the fourth layer. `"query_4"`, `"key_4"` and `"value_4"` are the vectors that it attends with. All
+    other names are fields of the output. For an encoder-decoder model these names refer to the encoder.
+    `"decoder_hidden_4"`, `"decoder_attention_4"`, `"decoder_query_4"` and so on refer to the decoder, and
+    `"cross_attention_4"` to its attention to the encoder.
 
     Args:
         output (`ModelOutput`): Output of the model.
-        recorded (`Mapping[str, Tensor]`, *optional*): Queries, keys and values.
-        model (`nn.Module`, *optional*): The model itself; given while objectives are planned.
+        recorded (`Mapping[str, Tensor]`, *optional*): Queries, keys and values by name.
+        model (`nn.Module`, *optional*): The model itself. Passed only for [`Objective.setup`].
 
     Attributes:
-        projected (`Mapping[str, Tensor]`): Hidden states after [`FeatureProjections`].
+        projected (`Mapping[str, Tensor]`): Hidden states after [`FeatureProjections`], by name.
     """
 
     def __init__(
@@ -76,25 +83,29 @@ class Features:
 
     @property
     def states(self) -> tuple[Tensor, ...]:
-        """Hidden states, embedding output first; none if the model gave none."""
+        """Return the hidden states, embedding output first, or an empty tuple."""
         return hidden_states(self.output) or ()
 
     def stack(self, name: str) -> tuple[Tensor, ...]:
-        """Hidden states of a stack, `"decoder"` or else the encoder, embedding output first; none if it gave none."""
+        """
+        Return the hidden states of a stack (`"encoder"` or `"decoder"`), embedding output first, or an empty tuple.
+        """
         return self.states if name == "encoder" else self.output.get("decoder_hidden_states") or ()
 
     def maps(self, stack: str) -> tuple[Tensor, ...]:
-        """Attention matrices of a stack, or those of the decoder to the encoder (`"cross"`), one per layer."""
+        """
+        Return the attention matrices of a stack, one per layer; `"cross"` is the decoder's attention to the encoder.
+        """
         names = {"decoder": "decoder_attentions", "cross": "cross_attentions"}
         return (self.output.get(names[stack]) if stack in names else self.attentions) or ()
 
     @property
     def attentions(self) -> tuple[Tensor, ...]:
-        """Attention matrices, one per layer; none if the model gave none."""
+        """Return the attention matrices, one per layer, or an empty tuple."""
         return attention_maps(self.output) or ()
 
     def get(self, name: str) -> Tensor | None:
-        """Something that the output may lack, such as `"loss"`."""
+        """Return a field of the output such as `"loss"`, or `None` if it is missing."""
         return self.output.get(name)
 
     def __getitem__(self, name: str) -> Tensor:
@@ -106,10 +117,10 @@ class Features:
 
 def attention_inputs(model: nn.Module, stack: str = "encoder") -> list[dict[str, nn.Module]]:
     """
-    The layers of self-attention of an encoder (or of a decoder that stands alone; with `stack="decoder"` of the second
-    stack of a model), first layer first, each with the modules that make `"query"`, `"key"` and `"value"`, or none
-    where a layer has no heads. One module may make all three in thirds of its output; models that interleave them
-    (GPT-2) are not among them.
+    Return the modules that compute `"query"`, `"key"` and `"value"` in each self-attention layer, first layer first,
+    or an empty dictionary for a layer without heads. The layers are those of an encoder or a decoder-only model;
+    `stack="decoder"` selects the decoder of an encoder-decoder model. One module may compute all three in thirds of
+    its output. Models that interleave queries, keys and values (GPT-2) are not supported.
     """
     find, found = getattr(model, f"get_{stack}", None), []
     for path, module in (find() if find else model).named_modules():
@@ -131,8 +142,8 @@ def _has_outputs(module: nn.Module) -> bool:
 @contextmanager
 def recorded_inputs(model: nn.Module, names: Iterable[str]) -> Iterator[dict[str, Tensor]]:
     """
-    Inside, each pass of a model leaves in the given `dict` those of the `names` that are queries, keys or values of a
-    layer (`"query_1"`); afterwards, also after an error, the model is as it was.
+    Record queries, keys and values inside the context: each forward pass of the model writes the requested `names`
+    (such as `"query_1"`) to the yielded dictionary. At the end, also after an error, the model is restored.
     """
     wanted = [
         (name, kind.removeprefix("decoder_"), layer, "decoder" if kind.startswith("decoder_") else "encoder")
@@ -150,7 +161,7 @@ def recorded_inputs(model: nn.Module, names: Iterable[str]) -> Iterator[dict[str
             def keep(
                 module: nn.Module, args: tuple, output: Tensor, name: str = name, third: int | None = third
             ) -> None:
-                # DeBERTa's may project positions as well, after the states.
+                # DeBERTa may call the module again for positions. The first call is for the states.
                 found.setdefault(name, output if third is None else output.chunk(3, -1)[third])
 
             handles.append(modules[kind].register_forward_hook(keep))
@@ -164,8 +175,8 @@ def read_features(
     model: nn.Module, inputs: Mapping[str, Any], options: Mapping[str, bool], names: Iterable[str] = ()
 ) -> Features:
     """
-    Runs a model, perhaps wrapped for distributed training, on a batch, with further arguments such as
-    `output_hidden_states`; `names` says what will be read of it.
+    Run a model, possibly wrapped for distributed training, on a batch and return its outputs. `options` are further
+    arguments such as `output_hidden_states`, and `names` the features that will be read.
     """
     with recorded_inputs(extract_model_from_parallel(model), names) as recorded:
         return Features(model(**inputs, **options), recorded)

@@ -1,4 +1,4 @@
-"""Masks of the positions that count: of tokens, of decoder states and of predictions."""
+"""Masks of the tokens, decoder states and predictions that are compared."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 
 def token_mask(inputs: Mapping[str, Any], shape: Sequence[int], device: Any) -> Tensor:
-    """`(batch, tokens)`, true at tokens; everywhere where the batch has no attention mask."""
+    """Return a mask `(batch, tokens)` that is true at tokens, or everywhere without an attention mask in the batch."""
     mask = inputs.get("attention_mask")
     if mask is None or mask.dim() != 2:
         return torch.ones(tuple(shape), dtype=torch.bool, device=device)
@@ -17,29 +17,33 @@ def token_mask(inputs: Mapping[str, Any], shape: Sequence[int], device: Any) -> 
 
 def decoder_mask(inputs: Mapping[str, Any], kind: str = "labels") -> Tensor:
     """
-    Mask `(batch, positions)` of the decoder states that count: those that predict a label, or with `"shifted"` those
-    whose token is a label, `shift_tokens_right(labels) != pad` in the program of Dasgupta and Cohn. The latter leaves
-    out the start token, and counts the end token where a longer row of the batch leaves room for it. A decoder whose
-    states do not stand at labels gives `decoder_state_mask` ([`~models.decoder.Decoder`]).
+    Return a mask `(batch, positions)` of the decoder states that are compared: the states that predict a label, or
+    with `"shifted"` the states whose input token is a label (`shift_tokens_right(labels) != pad` in the authors'
+    implementation of Improving Language Model Distillation through Hidden State Matching, ICLR 2025). `"shifted"`
+    leaves out the start token, and includes the end token if a longer row of the batch leaves room for it. A decoder
+    whose states do not match labels returns its own `decoder_state_mask` ([`~models.decoder.Decoder`]).
     """
     if (own := inputs.get("decoder_state_mask")) is not None:
         if kind != "labels":
-            raise ValueError(f'This decoder has no shifted states: set `decoder_mask="labels"`, got {kind!r}.')
+            raise ValueError(f'This decoder has no shifted states, got {kind!r}. Set `decoder_mask="labels"`.')
         return own
     labels = inputs.get("labels")
     if labels is None:
-        raise ValueError("Without labels nobody can tell which states of a decoder count: give `labels`.")
+        raise ValueError("Labels are needed to select the decoder states to compare. Pass `labels`.")
     valid = labels != -100
     return valid if kind == "labels" else nn.functional.pad(valid[:, :-1], (1, 0))
 
 
 def read_mask(name: str, inputs: Mapping[str, Any], shape: Sequence[int], device: Any) -> Tensor:
-    """Mask `(batch, positions)` of a feature with one vector for each token, see [`Features`] for its name."""
+    """Return the mask `(batch, positions)` of a feature with one vector per token, by its name in [`Features`]."""
     return decoder_mask(inputs) if name.startswith("decoder_") else token_mask(inputs, shape, device)
 
 
 def label_mask(inputs: Mapping[str, Any], shape: Sequence[int], device: Any, offset: int = 0) -> Tensor:
-    """`(batch, positions)`, true where logits count: `offset` positions before a label, without labels at tokens."""
+    """
+    Return a mask `(batch, positions)` of the logits that are compared: `offset` positions before each label, or at all
+    tokens if there are no labels.
+    """
     labels = inputs.get("labels")
     if labels is None:
         return token_mask(inputs, shape, device)
@@ -48,19 +52,20 @@ def label_mask(inputs: Mapping[str, Any], shape: Sequence[int], device: Any, off
 
 def label_offset(model: nn.Module, inputs: Mapping[str, Any]) -> int:
     """
-    Return the offset from a label back to the logits that a model's own loss compares with it: 1 for the causal
-    language models that shift labels inside, 0 for all other models.
+    Return the offset from a label back to the logits that a model's own loss compares with it: 1 for causal language
+    models that shift labels internally, 0 for all other models.
 
-    Names and types of models do not tell (`BartForCausalLM` does not shift), so the loss itself is asked: all labels
-    but those at one place are taken away, and where its gradient with respect to the logits is not zero, it looks.
+    The class of a model does not determine the offset (`BartForCausalLM` does not shift labels), so it is measured.
+    All labels except those at one position are masked, and the gradient of the loss is non-zero only at the logits
+    that this position is compared with.
 
-    A batch without a label for each position has the offset 0. Raises `ValueError` if the loss looks elsewhere, or is
-    not computed from the logits.
+    Returns 0 for a batch without a label for each position. Raises `ValueError` if the loss uses logits at a different
+    position, or is not computed from the logits.
     """
     labels = inputs.get("labels")
     if labels is None or labels.dim() != 2 or labels.is_floating_point():
         return 0
-    # The last place with most labels, not the first of all, where shifted ones are cut off.
+    # Choose the last position with the most labels, but not position 0, whose label is cut off by a shift.
     counts = (labels != -100).sum(0)
     counts[:1] = 0
     last = labels.shape[1] - 1
@@ -76,8 +81,8 @@ def label_offset(model: nn.Module, inputs: Mapping[str, Any]) -> int:
             (gradient,) = torch.autograd.grad(loss.sum(), logits, allow_unused=True)
     if gradient is None:
         raise ValueError(
-            f"`{type(model).__name__}` does not compute its loss from the logits that it returns, so nobody can tell "
-            "which of them belong to which label: set `soft_label_weight=0`, or give rows without labels and "
+            f"`{type(model).__name__}` does not compute its loss from the logits that it returns, so the logits of "
+            "each label are unknown. Set `soft_label_weight=0`, or pass rows without labels and set "
             "`soft_label_weight=1`."
         )
     seen = gradient.abs().sum(-1) > 0
@@ -86,6 +91,6 @@ def label_offset(model: nn.Module, inputs: Mapping[str, Any]) -> int:
         if seen.shape == expected.shape and not (seen & ~expected).any():
             return offset
     raise ValueError(
-        f"`{type(model).__name__}` compares labels with logits at other positions than their own and the one before: "
-        "set `soft_label_weight=0`, or give rows without labels and `soft_label_weight=1`."
+        f"`{type(model).__name__}` compares labels with logits that are neither at the label's position nor at the "
+        "one before. Set `soft_label_weight=0`, or pass rows without labels and set `soft_label_weight=1`."
     )

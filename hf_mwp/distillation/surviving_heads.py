@@ -1,4 +1,4 @@
-"""Matching of the heads of two models of which some were pruned."""
+"""Matching of attention heads between two models after pruning."""
 
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,20 +12,20 @@ from ..pruning.gates import HeadGates
 
 @dataclass(frozen=True)
 class SurvivingHeads:
-    """The heads of a layer that are neither cut nor closed by a gate."""
+    """Heads of a layer that are neither pruned nor masked by a pruning gate."""
 
-    total: int  # before the first was cut
+    total: int  # number of heads before pruning
     head_dim: int
-    places: dict[int, int]  # under the number that a head had then, its place among those that are there
+    places: dict[int, int]  # from a head's number before pruning to its place among the unpruned heads
 
     @property
     def is_pruned(self) -> bool:
-        """Return whether any head is missing."""
+        """Return whether any head of the layer is missing."""
         return len(self.places) < self.total
 
 
 def surviving_heads(model: nn.Module | None) -> list[SurvivingHeads] | None:
-    """The surviving heads layer by layer; `None` for a model of whose heads nothing is known."""
+    """Return the surviving heads layer by layer, or `None` for a model whose heads are not known."""
     if model is None:
         return None
     layers = []
@@ -45,8 +45,9 @@ def counterparts(
     student: SurvivingHeads, teacher: SurvivingHeads | None
 ) -> tuple[SurvivingHeads, SurvivingHeads | None]:
     """
-    The heads of two layers that are to be compared: of layers that had equally many heads those that survive in both,
-    in the same order; of others those that survive, which are nobody's own counterparts.
+    Return the heads of two layers that are compared. If both layers had the same number of heads, these are the heads
+    that survive in both, in the same order. Otherwise they are all surviving heads of each layer, which do not
+    correspond one to one.
     """
     if teacher is None or teacher.total != student.total:
         return student, teacher
@@ -71,5 +72,5 @@ def _keep(values: Tensor, heads: SurvivingHeads, width: int, dim: int) -> Tensor
     places = [*heads.places.values()]
     if places == [*range(values.shape[dim] // width)]:
         return values
-    # An index on the host would have to be waited for.
+    # Slices, since the device would have to wait for an index tensor from the host.
     return torch.cat([values.narrow(dim, place * width, width) for place in places], dim)

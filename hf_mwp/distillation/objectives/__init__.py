@@ -1,4 +1,4 @@
-"""Objectives of a student: set up on two examples; a loss, and the number of items that it is a mean over."""
+"""Training objectives of a student. Each is set up on two examples and returns the parts of its loss."""
 
 from .layers.attention_maps import AttentionMaps
 from .layers.attention_relations import AttentionRelations

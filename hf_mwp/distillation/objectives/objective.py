@@ -11,23 +11,26 @@ from ..features import Features
 
 class Objective:
     """
-    One thing that a student is asked for while it is distilled; [`DistillationTrainer`] adds up a list of them. A
-    derived class decides in `setup` what is compared with what, gives its parts of the loss in `losses`, and says in
-    `num_items` over how many items each part is a mean, so that accumulated batches give what a large one would.
+    Base class of the objectives that a student is trained on; [`DistillationTrainer`] adds up a list of them. A
+    derived class chooses in `setup` which outputs are compared, and returns its loss in `losses`, which may have
+    several named parts. `num_items` returns the number of items that each part is averaged over, so that accumulated
+    batches have the same loss as one large batch.
 
     Args:
-        name (`str`): Its parts are logged as `loss_{name}` or begin so. No two objectives have the same.
-        weight (`float`, *optional*, defaults to 1.0): Weight of the sum of its parts.
+        name (`str`): Parts of the loss are logged as `loss_{name}`, or with this prefix. Objectives need different
+            names.
+        weight (`float`, *optional*, defaults to 1.0): Weight of the sum of the parts.
 
     Attributes:
-        options (`Mapping[str, bool]`): Arguments of both models that make them show what it reads.
-        cacheable (`bool`): Whether a teacher cache can keep what it reads.
+        options (`Mapping[str, bool]`): Arguments that make both models return the outputs to compare.
+        cacheable (`bool`): Whether a teacher cache can store the outputs to compare.
         layers (`list[tuple[int, int]]`): Pairs (student layer, teacher layer) that are compared.
         parts (`dict[str, float]`): Names and weights of the parts.
         student_reads (`tuple[str, ...]`), teacher_reads (`tuple[str, ...]`):
-            Names of what it reads, see [`~distillation.features.Features`]; a teacher cache keeps the latter.
-        projections (`dict[str, tuple[str, int, int]]`): The linear maps it needs, see [`FeatureProjections`].
-        temperature (`float`, *optional*), offset (`int`), listed (`tuple[str, ...]`): How it reads logits, see
+            Names of the outputs to compare, see [`~distillation.features.Features`]. A teacher cache stores
+            `teacher_reads`.
+        projections (`dict[str, tuple[str, int, int]]`): Linear maps that are needed, see [`FeatureProjections`].
+        temperature (`float`, *optional*), offset (`int`), listed (`tuple[str, ...]`): How logits are read, see
             [`TeacherRequest`].
     """
 
@@ -48,21 +51,24 @@ class Objective:
 
     def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
         """
-        Decides what is compared; called once, before training.
+        Choose the outputs that are compared. Called once, before training.
 
         Args:
             student ([`Features`]), teacher ([`Features`]): Outputs of both models for two examples.
-            inputs (`Mapping`): These examples.
+            inputs (`Mapping`): The batch of these examples.
 
         Raises:
-            ValueError: models that do not fit.
+            ValueError: if the two models cannot be compared.
         """
         raise NotImplementedError
 
     def losses(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
-        """The parts of the loss by name, scalars without their weights."""
+        """Return the parts of the loss by name, as scalars without their weights."""
         raise NotImplementedError
 
     def num_items(self, inputs: Mapping[str, Any]) -> dict[str, Tensor | int | None]:
-        """Over how many items of a batch each part is a mean; `None` if nobody knows: all batches weigh the same."""
+        """
+        Return the number of items of a batch that each part is averaged over, or `None` if it is unknown. Batches then
+        have the same weight.
+        """
         return dict.fromkeys(self.parts)

@@ -1,4 +1,4 @@
-"""Students that start from their teacher's weights."""
+"""Students made of some layers of their teacher."""
 
 from collections.abc import Sequence
 
@@ -16,20 +16,24 @@ def choose_layers(num_layers: int, num_teacher_layers: int, choice: str = "first
     Return the indices, from 0, of the teacher's layers that a student starts from.
 
     Args:
-        num_layers (`int`), num_teacher_layers (`int`): Layers of student and teacher.
+        num_layers (`int`), num_teacher_layers (`int`): Numbers of layers of student and teacher.
         choice (`str`, *optional*, defaults to `"first"`):
-            Of 3 from 12: `"first"`: 0, 1, 2 (the best in Ming et al., table 4); `"last"`: 9, 10, 11; `"uniform"`: 3,
-            7, 11, which the uniform mapping compares with; `"alternate"`: 0, 4, 8, as in DistilBERT.
+            For 3 layers from 12: `"first"`: 0, 1, 2 (the best in table 4 of A Compact Model for Mathematics Problem
+            Representations Distilled from BERT, AAAI 2025); `"last"`: 9, 10, 11; `"uniform"`: 3, 7, 11, the layers of
+            the uniform mapping; `"alternate"`: 0, 4, 8, as in DistilBERT.
 
     Raises:
-        ValueError: an unknown choice, or more layers than the teacher has.
+        ValueError: if the choice is unknown, or the teacher has fewer layers.
     """
     if choice not in LAYER_CHOICES:
         raise ValueError(
-            f"Unknown choice of layers {choice!r}: use one of {list(LAYER_CHOICES)} or give their indices."
+            f"Unknown choice of layers {choice!r}. Use one of {list(LAYER_CHOICES)} or pass layer indices."
         )
     if not 1 <= num_layers <= num_teacher_layers:
-        raise ValueError(f"{num_layers} layers cannot be taken from a teacher that has {num_teacher_layers}.")
+        raise ValueError(
+            f"A student with {num_layers} layers cannot be made from a teacher with {num_teacher_layers}. Use at "
+            f"least 1 and at most {num_teacher_layers}."
+        )
     if choice == "alternate":
         return [index * num_teacher_layers // num_layers for index in range(num_layers)]
     return [teacher - 1 for _, teacher in map_layers(choice, num_layers, num_teacher_layers)]
@@ -44,22 +48,24 @@ def cut_student(
     **encoder_fields,
 ) -> MwpSolver:
     """
-    Create a student from some of the teacher's encoder layers, with embeddings and bottleneck networks, and its
-    decoder. All weights are copies.
+    Create a student from some encoder layers of the teacher, with the embeddings, the bottleneck networks of these
+    layers and the decoder. All weights are copies.
 
     Args:
         teacher ([`MwpSolver`]): A trained solver with a BERT- or RoBERTa-like encoder.
-        layers (`int` or `Sequence[int]`): How many layers to take, or which, from 0.
-        choice (`str`, *optional*, defaults to `"first"`): Which, if `layers` is a number; see [`choose_layers`].
+        layers (`int` or `Sequence[int]`): Number of layers to use, or their indices from 0.
+        choice (`str`, *optional*, defaults to `"first"`): Layers to use if `layers` is a number; see
+            [`choose_layers`].
         new_decoder (`bool`, *optional*, defaults to `False`): Start the decoder from random weights instead.
-        decoder_dropout (`float`, *optional*): Dropout of the student's decoder; the teacher's if `None`.
-        encoder_fields: Fields of [`MwpStudentConfig`] to change, such as `hidden_dropout_prob`, but no sizes.
+        decoder_dropout (`float`, *optional*): Dropout of the student's decoder. Defaults to the teacher's.
+        encoder_fields: Fields of [`MwpStudentConfig`] to change, such as `hidden_dropout_prob`. Sizes cannot be
+        changed.
 
     Returns:
         [`MwpSolver`] with an [`MwpStudentModel`] as encoder, on the teacher's device and in its dtype.
 
     Raises:
-        ValueError: layers that the teacher does not have, or an encoder that is no BERT or RoBERTa.
+        ValueError: if the teacher does not have the layers, or its encoder is not a BERT or RoBERTa.
 
     References:
         DistilBERT (https://huggingface.co/papers/1910.01108), initialisation from every other layer of the teacher.

@@ -1,4 +1,4 @@
-"""Linear algebra of [`project_student`]: projections, least squares, best factors of a given rank."""
+"""Linear algebra for [`project_student`]: projections, least squares and low-rank factors."""
 
 from collections.abc import Sequence
 
@@ -8,12 +8,13 @@ from torch import Tensor
 
 def residual_projection(states: Sequence[Tensor], width: int) -> Tensor:
     """
-    Projection `(m, width)` of states `(tokens, m)` of some layers onto their main directions, of rank `width - 1`,
-    that commutes with layer normalisation: as far as the directions hold the states, it makes no difference whether
-    the wide stream is normalised or the narrow one.
+    Return the projection `(m, width)` of the hidden states `(tokens, m)` of several layers onto their main directions.
+    It has rank `width - 1` and commutes with layer normalisation: as far as these directions contain the states,
+    normalising before and after the projection gives the same result.
 
-    A layer norm drops the mean over the features and divides by their standard deviation. The directions therefore
-    have entries that sum to zero, are rotated so that each narrow feature mixes all of them, and keep features' size.
+    Layer normalisation subtracts the mean over the features and divides by their standard deviation. The directions
+    therefore have entries that sum to zero, are rotated so that each narrow feature mixes all of them, and keep the
+    size of the features.
     """
     size = states[0].shape[1]
     moment = torch.zeros(size, size, dtype=torch.float64, device=states[0].device)
@@ -33,8 +34,8 @@ def residual_projection(states: Sequence[Tensor], width: int) -> Tensor:
 
 def fit_linear(inputs: Tensor, outputs: Tensor, ridge: float) -> tuple[Tensor, Tensor]:
     """
-    Weight `(b, a)` and bias `(b,)` of the linear map that gives `outputs` `(tokens, b)` best from `inputs`
-    `(tokens, a)`; `ridge` regularises the weight, relative to the inputs' mean variance.
+    Return the weight `(b, a)` and bias `(b,)` of the linear map that best predicts `outputs` `(tokens, b)` from
+    `inputs` `(tokens, a)`. `ridge` regularises the weight, relative to the mean variance of the inputs.
     """
     means = inputs.mean(0), outputs.mean(0)
     centred = inputs - means[0]
@@ -46,8 +47,9 @@ def fit_linear(inputs: Tensor, outputs: Tensor, ridge: float) -> tuple[Tensor, T
 
 def factorise(matrix: Tensor, left: Tensor | None, right: Tensor, rank: int) -> tuple[Tensor, Tensor]:
     """
-    Factors `(A, B)` of `rank` rows for which `xᵀ Aᵀ B y` is closest to `xᵀ matrix y` over the `x` and `y` of given
-    second moments (`left=None`: all directions of `x` alike). Rows beyond the matrix' rank are small but not zero.
+    Return factors `(A, B)` with `rank` rows for which `xᵀ Aᵀ B y` is closest to `xᵀ matrix y`, for `x` and `y` with
+    the given second moments (`left=None`: all directions of `x` count the same). Rows beyond the rank of the
+    matrix are small but not zero.
     """
     roots = [None if moment is None else _root(moment) for moment in (left, right)]
     weighted = matrix.double() @ roots[1][0]
@@ -61,7 +63,7 @@ def factorise(matrix: Tensor, left: Tensor | None, right: Tensor, rank: int) -> 
 
 
 def _root(moment: Tensor) -> tuple[Tensor, Tensor]:
-    """Square root of a symmetric positive matrix, and its pseudo-inverse."""
+    """Return the square root of a symmetric positive matrix, and the inverse of this root."""
     values, vectors = torch.linalg.eigh(moment.double())
     values = values.clamp(min=values[-1].clamp(min=1e-12) * 1e-6).sqrt()
     return vectors * values @ vectors.T, vectors / values @ vectors.T

@@ -1,4 +1,4 @@
-"""Students of another width that start from an encoder's layers, calibrated on sample texts."""
+"""Narrower students fitted to an encoder's layers on sample texts."""
 
 import copy
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,36 +26,40 @@ def project_student(
     **encoder_fields,
 ) -> MwpStudentModel:
     """
-    Create a narrower student from some layers of an encoder, as a start for training: its hidden states approximate a
-    projection of the encoder's.
+    Create a narrower student from some layers of an encoder, as a starting point for training. The student's hidden
+    states approximate a projection of the encoder's hidden states.
 
-    The residual stream is projected onto the main directions of the encoder's states, in a basis in which the layer
-    norm of the narrow stream is that of the wide one. Layer by layer, each linear map of the student is then fitted to
-    what the encoder computes on the sample, given what the student has computed so far: queries with keys and values
-    with outputs by the best factors of the head's width, the feed-forward network by its most active neurons.
+    The residual stream is projected onto the main directions of the encoder's states, in a basis in which layer
+    normalisation commutes with the projection. Then, layer by layer, each linear map of the student is fitted to the
+    encoder's outputs on the sample, given the student's own states before this map. Queries with keys, and values with
+    outputs, are fitted by the best factors of the head's width, and the feed-forward network by its most active
+    neurons.
 
     Args:
         encoder (`PreTrainedModel`):
-            A BERT- or RoBERTa-like encoder or an [`MwpStudentModel`], or a model with a head on one; bottleneck
-            networks of a solver's encoder are fitted as well.
-        hidden_size (`int`, *optional*, defaults to 312): Width of the student, at most the encoder's.
+            A BERT- or RoBERTa-like encoder, an [`MwpStudentModel`], or a model with such an encoder and a head. The
+            bottleneck networks of a solver's encoder are also fitted.
+        hidden_size (`int`, *optional*, defaults to 312): Width of the student, at most the encoder's width.
         intermediate_size (`int`, defaults to 1200), num_attention_heads (`int`, defaults to 12):
-            Feed-forward neurons and attention heads of each of the student's layers, at most the encoder's.
+            Numbers of feed-forward neurons and attention heads in each layer of the student, at most the encoder's.
         layers (`int` or `Sequence[int]`, *optional*, defaults to 3):
-            How many of the encoder's layers, from the first, or which, from 0.
+            Number of encoder layers to use, starting with the first, or their indices from 0.
         sample (`Iterable[Mapping[str, Tensor]]`, *optional*):
-            Encoded batches (`input_ids`, `attention_mask`) of typical texts; some hundred texts are enough. Random
-            tokens by default, which give a worse start.
-        max_tokens (`int`, *optional*, defaults to 30000): Tokens that are read; each takes some 20 KB.
-        ridge (`float`, *optional*, defaults to 1e-4): Regularisation, relative to the mean variance of inputs.
-        encoder_fields: Fields of [`MwpStudentConfig`] to change, such as `hidden_dropout_prob`, but no sizes.
+            Encoded batches (`input_ids`, `attention_mask`) of typical texts; a few hundred texts are enough. Defaults
+            to random tokens, from which the student starts worse.
+        max_tokens (`int`, *optional*, defaults to 30000): Number of tokens after which reading stops. Each token needs
+            about 20 KB.
+        ridge (`float`, *optional*, defaults to 1e-4): Regularisation, relative to the mean variance of the inputs.
+        encoder_fields: Fields of [`MwpStudentConfig`] to change, such as `hidden_dropout_prob`. Sizes cannot be
+        changed.
 
     Returns:
-        [`MwpStudentModel`] without pooler, with the encoder's vocabulary and positions, on its device, in its dtype.
+        [`MwpStudentModel`] without pooler, with the encoder's vocabulary and positions, on its device and in its
+        dtype.
 
     Raises:
-        ValueError: sizes larger than the encoder's, layers that it does not have, an encoder of another kind, or a
-            sample without tokens.
+        ValueError: if a size exceeds the encoder's, a layer does not exist, the encoder is not supported, or the
+            sample has no tokens.
 
     Example:
         >>> texts = tokenizer(problems, padding=True, truncation=True, return_tensors="pt")
@@ -79,7 +83,7 @@ def project_student(
     config = MwpStudentConfig(**(source.config.to_dict() | sizes | {"head_dim": None}))
     student = MwpStudentModel(config, add_pooling_layer=False).to(source.device).eval()
     for model in (source, student):
-        # Whatever the models use, the masks below are eager attention's.
+        # The masks below are for eager attention.
         model.set_attn_implementation("eager")
     batches = _read_sample(_random_tokens(source) if sample is None else sample, max_tokens, source.device)
     _Projection(source, student, batches, bottlenecks, ridge).run()
@@ -89,7 +93,7 @@ def project_student(
 
 
 class _Projection:
-    """Fits the student module by module; keeps the states of both models, batch by batch, at the layer reached."""
+    """Fit of the student, module by module. Stores the states of both models at the current layer, batch by batch."""
 
     def __init__(
         self,
@@ -122,7 +126,7 @@ class _Projection:
     def _fit_embeddings(self) -> None:
         old, new = self.source, self.student
         if old.embeddings_project is not None:
-            # No layer norm follows a projection of narrow embeddings, so that both projections are one linear map.
+            # No layer norm follows the projection of narrow embeddings, so both projections form one linear map.
             new.embeddings.load_state_dict(old.embeddings.state_dict())
             new.embeddings_project.weight.copy_(self.projection.T @ old.embeddings_project.weight)
             new.embeddings_project.bias.copy_(old.embeddings_project.bias @ self.projection)
@@ -155,7 +159,8 @@ class _Projection:
         augmented = torch.cat([narrow, narrow.new_ones(len(narrow), 1)], dim=1)
         for place, head in enumerate(heads):
             rows, own = slice(head * width, (head + 1) * width), slice(place * dim, (place + 1) * dim)
-            # Scores are q·k; what is the same for all keys, and so the keys' bias, has no influence on attention.
+            # Scores are q·k. Terms that are the same for all keys, such as the bias of the keys, do not change
+            # attention.
             query = torch.cat([fits["query"][0][rows], fits["query"][1][rows, None]], dim=1)
             scores = query.T @ fits["key"][0][rows] * (dim / width) ** 0.5
             left, right = factorise(scores, augmented.T @ augmented / len(narrow), centred, dim)
@@ -170,7 +175,7 @@ class _Projection:
         self._fit_output(old.output, new.output, theirs, features)
 
     def _choose_heads(self, old: nn.Module, new: nn.Module) -> list[int]:
-        """The heads of the source that write most."""
+        """Return the heads of the source with the largest outputs."""
         width, count = old.self.attention_head_size, new.self.query.out_features // new.self.attention_head_size
         context = self._flat(old.self(state, mask)[0] for state, mask in zip(self.wide, self.masks, strict=True))
         written = [
@@ -195,7 +200,10 @@ class _Projection:
     def _fit_output(
         self, old: nn.Module, new: nn.Module, theirs: list[Tensor], ours: list[Tensor], after: nn.Module | None = None
     ) -> None:
-        """Fit a sublayer's output layer and layer norm, and go on to its output, behind the bottleneck `after` it."""
+        """
+        Fit a sublayer's output layer and layer norm, and advance the states of both models. `after` is the source's
+        bottleneck after the sublayer.
+        """
         summed = [old.dense(x) + state for x, state in zip(theirs, self.wide, strict=True)]
         self.wide = [old.LayerNorm(each) for each in summed]
         target = self._flat(summed) @ self.projection - self._flat(self.narrow)
@@ -209,7 +217,7 @@ class _Projection:
             self.wide = [after(each) for each in self.wide]
 
     def _fit_norm(self, norm: nn.LayerNorm, summed: list[Tensor], wide: list[Tensor]) -> None:
-        """Gain and bias with which the norm comes closest to the projected states."""
+        """Fit gain and bias of a layer norm to the projected states."""
         target = self._flat(wide) @ self.projection
         unit = nn.functional.layer_norm(self._flat(summed), norm.normalized_shape, eps=norm.eps)
         centred = unit - unit.mean(0)
@@ -219,7 +227,7 @@ class _Projection:
 
 
 def _norm_input(module: nn.Module, norm: nn.LayerNorm, *inputs: Tensor) -> Tensor:
-    """Return what a layer norm within a module reads."""
+    """Return the input of a layer norm inside a module."""
     read: list[Tensor] = []
     hook = norm.register_forward_pre_hook(lambda _, args: read.append(args[0]))
     try:
@@ -235,13 +243,13 @@ def _check_sizes(config: MwpStudentConfig, sizes: dict[str, int]) -> None:
     for name, value in sizes.items():
         if not 1 <= value <= most[name]:
             raise ValueError(
-                f"A student with {name}={value} cannot be projected from an encoder with {most[name]}: give at most "
-                "so many, or start the student from random weights."
+                f"A student with {name}={value} cannot be projected from an encoder with {most[name]}. Use at least "
+                f"1 and at most {most[name]}, or start the student from random weights."
             )
 
 
 def _random_tokens(source: MwpStudentModel) -> list[dict[str, Tensor]]:
-    """Texts of random tokens, for lack of better."""
+    """Return batches of random tokens."""
     generator = torch.Generator().manual_seed(0)
     length = min(32, source.embeddings.max_length)
     return [
@@ -260,5 +268,5 @@ def _read_sample(sample: Iterable[Mapping[str, Tensor]], max_tokens: int, device
         if count >= max_tokens:
             break
     if not count:
-        raise ValueError("`sample` has no tokens: give batches with `input_ids`, or `None` for random tokens.")
+        raise ValueError("`sample` has no tokens. Pass batches with `input_ids`, or `None` for random tokens.")
     return batches

@@ -1,4 +1,4 @@
-"""Students of encoder-decoder models."""
+"""Smaller students of encoder-decoder models."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .cut_student import choose_layers
 logger = logging.get_logger(__name__)
 
 INITS = ("slice", "embeddings", "random")
-# Names of the sizes in a config: those of T5, and those of BART and the models built like it.
+# Names of the sizes in a config: for T5, and for BART and similar models.
 T5_SIZES = {"encoder_layers": "num_layers", "decoder_layers": "num_decoder_layers", "ffn": ("d_ff",)}
 BART_SIZES = {
     "encoder_layers": "encoder_layers",
@@ -35,31 +35,31 @@ def make_seq2seq_student(
     choice: str = "uniform",
 ) -> PreTrainedModel:
     """
-    Make a smaller encoder-decoder model of the teacher's class: fewer layers, and a smaller width if wanted. Its feed-
-    forward layers shrink in proportion; it has the teacher's tokens, and whole heads of the teacher's head size where
-    that divides the new width.
+    Create a smaller encoder-decoder model of the teacher's class, with fewer layers and optionally a smaller width.
+    Feed-forward layers shrink in proportion to the width. The student has the teacher's tokens, and keeps the
+    teacher's head size if this size divides the new width.
 
     Args:
         teacher (`PreTrainedModel`): A BART, mBART, Marian, Pegasus, M2M100 or T5 model for conditional generation.
-        encoder_layers (`int`), decoder_layers (`int`): Layers of the student's two stacks.
-        hidden_size (`int`, *optional*): Width of the student; the teacher's by default.
+        encoder_layers (`int`), decoder_layers (`int`): Numbers of layers of the student's encoder and decoder.
+        hidden_size (`int`, *optional*): Width of the student. Defaults to the teacher's width.
         init (`str`, *optional*, defaults to `"slice"`):
-            `"slice"`: the leading part `W[:d, :d]` of the weights of the chosen layers; at the teacher's width these
-            are copies. `"embeddings"`: random weights, and the teacher's word embeddings projected on their `d`
-            principal directions. `"random"`: random weights.
+            `"slice"`: the leading part `W[:d, :d]` of the weights of the chosen layers, at the teacher's width the
+            complete weights. `"embeddings"`: random weights, except for the teacher's word embeddings projected onto
+            their `d` principal directions. `"random"`: random weights.
         choice (`str`, *optional*, defaults to `"uniform"`): Layers of each stack that are sliced, see
-            [`choose_layers`]; by default every k-th, the ones that the `"alternating"` mapping compares with.
+            [`choose_layers`]. The default is every k-th layer, as in the `"alternating"` mapping.
 
     Returns:
-        `PreTrainedModel`: in the dtype of the teacher; its weights are its own.
+        `PreTrainedModel`: the student, in the teacher's dtype, with its own copies of the weights.
 
     Raises:
-        ValueError: a teacher of another architecture, more layers or a larger width than the teacher has, a width that
-            the heads do not divide, or an unknown `init`.
+        ValueError: if the teacher's architecture is not supported, the student has more layers or a larger width than
+            the teacher, the heads do not divide the width, or `init` is unknown.
 
     References:
         Improving Language Model Distillation through Hidden State Matching (ICLR 2025): leading slices of every k-th
-        layer, in the authors' program.
+        layer, in the authors' implementation.
 
     Example:
 
@@ -73,7 +73,9 @@ def make_seq2seq_student(
     config, names = copy.deepcopy(teacher.config), _sizes_of(teacher)
     width = config.d_model if hidden_size is None else hidden_size
     if not 0 < width <= config.d_model:
-        raise ValueError(f"`hidden_size` must be from 1 to the teacher's width, {config.d_model}, got {hidden_size}.")
+        raise ValueError(
+            f"`hidden_size` must be from 1 to the teacher's width of {config.d_model}, got {hidden_size}."
+        )
     layers = {
         stack: choose_layers(count, getattr(config, names[f"{stack}_layers"]), choice)
         for stack, count in (("encoder", encoder_layers), ("decoder", decoder_layers))
@@ -101,18 +103,18 @@ def _sizes_of(teacher: PreTrainedModel) -> dict:
         if all(hasattr(config, names[name]) for name in ("encoder_layers", "decoder_layers")):
             return names
     raise ValueError(
-        f"A student of {type(teacher).__name__} cannot be made: take BART, mBART, Marian, Pegasus, M2M100 or T5."
+        f"`{type(teacher).__name__}` is not supported as a teacher. Use BART, mBART, Marian, Pegasus, M2M100 or T5."
     )
 
 
 def _narrow(config, names: dict, width: int) -> None:
-    """Set the width of a config, and heads and feed-forward sizes that suit it."""
+    """Set the width of a config, with matching heads and feed-forward sizes."""
     if width == config.d_model:
         return
     for name in names["ffn"]:
         setattr(config, name, max(getattr(config, name) * width // config.d_model, 1))
     if names is T5_SIZES:
-        # The heads of T5 have a size of their own.
+        # The head size of T5 does not depend on its width.
         config.num_heads = max(config.num_heads * width // config.d_model, 1)
     else:
         for name in ("encoder_attention_heads", "decoder_attention_heads"):
@@ -120,7 +122,9 @@ def _narrow(config, names: dict, width: int) -> None:
             size = config.d_model // heads
             heads = width // size if width % size == 0 else heads
             if width % heads:
-                raise ValueError(f"{heads} heads do not divide the width {width}: take a multiple of {size}.")
+                raise ValueError(
+                    f"{heads} heads do not divide the width {width}. Set `hidden_size` to a multiple of {size}."
+                )
             setattr(config, name, heads)
     config.d_model = width
 
@@ -135,13 +139,13 @@ def _copy_slices(teacher: PreTrainedModel, student: PreTrainedModel, layers: dic
             continue
         source = LAYER.sub(lambda match: f"{match[1]}{layers[match[2]][int(match[3])]}.", name)
         if source not in theirs:
-            # T5 has the biases of its relative positions in the first layer alone.
+            # T5 has biases of relative positions only in the first layer.
             source = name
         value.copy_(theirs[source][tuple(slice(size) for size in value.shape)])
 
 
 def _principal_directions(embeddings: torch.Tensor, width: int) -> torch.Tensor:
-    """Project embeddings `(tokens, teacher's width)` on their `width` principal directions, at the same mean norm."""
+    """Project embeddings `(tokens, teacher's width)` onto their `width` principal directions, with the same norm."""
     values = embeddings.double()
     _, directions = torch.linalg.eigh(values.T @ values)
     projected = values @ directions[:, -width:].flip(1)

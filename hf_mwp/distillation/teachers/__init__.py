@@ -1,4 +1,4 @@
-"""Sources of a teacher's outputs: it is run on every batch, or its outputs are on disk."""
+"""Sources of a teacher's outputs: a teacher that runs on every batch, or a cache on disk."""
 
 from .cached_teacher import CachedTeacher
 from .ensemble_teacher import EnsembleTeacher

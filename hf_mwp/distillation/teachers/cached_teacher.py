@@ -1,4 +1,4 @@
-"""A teacher whose answers are on disk, asked only about rows that are not there."""
+"""Teacher whose outputs are cached on disk."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -29,27 +29,27 @@ from .live_teacher import LiveTeacher
 logger = logging.get_logger(__name__)
 
 CACHED_OUTPUTS = "cached_teacher_outputs"
-NUM_CHECKED = 8  # rows that are read, collated and asked about before all others
+NUM_CHECKED = 8  # rows on which the teacher is checked before the cache is built
 ROWS_AT_ONCE = 1000
 SECONDS_BETWEEN_REPORTS = 30.0
 
 
 class CachedTeacher:
     """
-    A teacher that is run once over the rows of a data set, and whose outputs are kept in a [`TeacherCache`]; a source
-    as [`LiveTeacher`] is one. Processes that need the same cache take turns by its lock: the first one builds it.
+    Teacher that runs once over the rows of a dataset and stores its outputs in a [`TeacherCache`]. Has the interface
+    of [`LiveTeacher`]. Processes that need the same cache use its lock: the first one builds it.
 
     Args:
-        live ([`LiveTeacher`]): The teacher, and what is requested of it.
-        folder (`Path`): Folder of caches, each in a folder of its own.
-        trim (`Callable`): From rows as the data set gives them to rows as the collator receives them.
-        to_device (`Callable`): From a batch to one on the teacher's device, in its precision.
+        live ([`LiveTeacher`]): The teacher and the outputs requested from it.
+        folder (`Path`): Parent folder of all caches.
+        trim (`Callable`): Turns rows of the dataset into rows for the collator.
+        to_device (`Callable`): Moves a batch to the teacher's device, in the teacher's precision.
         context (`Callable`): Returns the context in which the teacher runs (mixed precision).
-        length (`Callable`): The length of a row; rows are read by falling length, `batch_size` at once.
+        length (`Callable`): Returns the length of a row. The longest rows are computed first, `batch_size` at once.
         processing (processor or tokenizer), mixed_precision (`str`): Part of the cache's fingerprint.
-        dtype (`torch.dtype`): Dtype of the outputs, the student's.
-        progress (`Callable`): Called with the rows done and their total; returns whether anybody was told. If not, it
-            is logged.
+        dtype (`torch.dtype`): Dtype of the returned outputs, which is the student's.
+        progress (`Callable`): Called with the number of finished rows and of all rows. Returns whether the progress
+            was shown; if not, it is logged.
     """
 
     def __init__(
@@ -76,21 +76,21 @@ class CachedTeacher:
 
     def prepare(self, dataset: Any, collator: Callable[[list], Mapping[str, Any]]) -> Callable:
         """
-        Complete the cache, and return a collator whose batches bring the teacher's outputs along.
+        Complete the cache, and return a collator whose batches contain the teacher's outputs.
 
         Args:
             dataset: Rows with a length and random access.
-            collator (`Callable`): From rows to a batch.
+            collator (`Callable`): Turns rows into a batch.
 
         Raises:
-            CacheError: the folder holds something else.
-            OSError: the disk has not enough room.
-            ValueError: outputs of this teacher for this data cannot be cached.
+            CacheError: if the folder contains a different cache.
+            OSError: if the disk has too little space.
+            ValueError: if the teacher's outputs for this dataset cannot be cached.
         """
         if not hasattr(dataset, "__len__") or not hasattr(dataset, "__getitem__"):
             raise ValueError(
-                f"Outputs for a streaming data set (`{type(dataset).__name__}`) cannot be cached: it has "
-                f"no length, and its rows cannot be read in another order. Load it whole, or {OFF}."
+                f"Teacher outputs for a streaming dataset (`{type(dataset).__name__}`) cannot be cached, since it "
+                f"has no length and no random access. Load the complete dataset, or {OFF}."
             )
         collator = self.live.prepare(dataset, collator)
         model = extract_model_from_parallel(self.model)
@@ -100,18 +100,21 @@ class CachedTeacher:
             self.cache = self._open(digest_of(made_from))
             keys, order = self._scan(dataset)
             if len(self.cache.missing(keys)):
-                # The main process, whose progress is shown, takes the lock first.
+                # The main process shows the progress, so let it take the lock first.
                 time.sleep(0 if PartialState().is_local_main_process else 1)
                 with self.cache.locked():
                     rows = order[np.isin(order, self.cache.missing(keys))].tolist()
                     if rows:
                         self._build(dataset, collator, made_from, keys, rows)
         size = self.cache.nbytes / 1e6
-        logger.info(f"Outputs of the teacher for {len(self.cache)} rows: {self.cache.folder} ({size:.0f} MB).")
+        logger.info(f"Teacher outputs for {len(self.cache)} rows: {self.cache.folder} ({size:.0f} MB).")
         return CachingCollator(collator, self.cache)
 
     def outputs(self, inputs: dict[str, Any]) -> Features:
-        """Return the teacher's outputs that come with a batch, and take them out of it; run the teacher without."""
+        """
+        Return the teacher's outputs that come with a batch, and remove them from the batch. Without them, run the
+        teacher.
+        """
         cached = inputs.pop(CACHED_OUTPUTS, None)
         if cached is None:
             return self.live.outputs(inputs)
@@ -142,17 +145,19 @@ class CachedTeacher:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            reason = f"cannot make the teacher cache {folder} ({error.strerror}): choose another `teacher_cache_dir`"
+            reason = (
+                f"cannot create the teacher cache {folder} ({error.strerror}): choose a different `teacher_cache_dir`"
+            )
             raise OSError(error.errno, reason) from error
         return TeacherCache(folder, digest, verify=PartialState().is_local_main_process)
 
     def _read(self, dataset: Any, rows: Sequence[int]) -> list[Any]:
-        """Rows as the collator receives them."""
+        """Return rows in the collator's format."""
         whole = getattr(dataset, "__getitems__", None)
         return self.trim([dataset[row] for row in rows] if whole is None else whole(list(rows)))
 
     def _scan(self, dataset: Any) -> tuple[list[bytes], np.ndarray]:
-        """The key of each row, and the rows' numbers by falling length."""
+        """Return the key of each row, and the row numbers from the longest to the shortest row."""
         keys, lengths, count = [], [], len(dataset)
         for start in range(0, count, ROWS_AT_ONCE):
             for feature in self._read(dataset, range(start, min(start + ROWS_AT_ONCE, count))):
@@ -164,7 +169,7 @@ class CachedTeacher:
         def collate(chosen: Sequence[int]) -> dict[str, Any]:
             return self.to_device(collator(self._read(dataset, chosen)))
 
-        # Evenly over the lengths, so that they stand for all in the estimate of space.
+        # Choose rows evenly over all lengths, so that they represent all rows in the estimate of space.
         count = min(NUM_CHECKED, len(rows))
         checked = [rows[(2 * number + 1) * len(rows) // (2 * count)] for number in range(count)]
         features = self._read(dataset, checked)
@@ -181,8 +186,8 @@ class CachedTeacher:
         check_space(self.cache, needed)
         others = sum(path.parent != self.cache.folder for path in self.folder.glob("*/manifest.json"))
         logger.info(
-            f"Caching the teacher's outputs for {len(rows)} rows, about {needed / 1e6:.0f} MB. {self.folder} holds "
-            f"{others} caches of other teachers, data or layers; those that are no longer needed can be removed."
+            f"Caching the teacher's outputs for {len(rows)} rows, about {needed / 1e6:.0f} MB. {self.folder} "
+            f"contains {others} caches of different teachers, data or layers. Delete those that are no longer needed."
         )
         build_cache(
             self.cache,
@@ -209,7 +214,7 @@ class CachedTeacher:
 
 
 class CachingCollator:
-    """Wraps a collator so that batches bring the teacher's outputs along, which the cache has for all rows."""
+    """Collator that adds the teacher's cached outputs to the batches of a given collator."""
 
     def __init__(self, collator: Callable, cache: TeacherCache) -> None:
         self.collator, self.cache = collator, cache

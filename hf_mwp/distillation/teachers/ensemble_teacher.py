@@ -1,4 +1,4 @@
-"""Several teachers as one."""
+"""Ensemble of several teachers."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -17,43 +17,44 @@ TEACHER_INPUTS = "teacher_inputs"
 
 class EnsembleTeacher(nn.Module):
     """
-    Models whose predictions are averaged, for the `teacher_model` of [`DistillationTrainer`], which makes one of a
-    list of teachers. Hidden states and attention are those of the first model.
+    Ensemble of models whose predictions are averaged. Can be the `teacher_model` of [`DistillationTrainer`], which
+    also creates one from a list of teachers. Hidden states and attention are those of the first model.
 
-    Its logits are the logarithm of the mean of the members' probabilities, so a temperature softens the mean, not the
-    members. A class stays forbidden (the smallest finite number) if all members forbid it. Scores of a single class
-    (regression) are averaged as they are.
+    The logits are the logarithm of the members' mean probabilities, so a temperature softens the mean and not the
+    members. A class is forbidden (has the smallest finite logit) if all members forbid it. Scores of a single class
+    (regression) are averaged directly.
 
     Args:
         members (`Sequence[nn.Module]`): One or more models with the same classes in the same order.
 
     Raises:
-        UsageError: there is no member; in `forward`, one returns no logits, or logits of another shape.
+        UsageError: if there are no members. In `forward`, if a member returns no logits or logits of a different
+            shape.
     """
 
     def __init__(self, members: Sequence[nn.Module]) -> None:
         super().__init__()
         if not members:
-            raise UsageError("An ensemble needs at least one teacher.")
+            raise UsageError("`members` is empty. Pass at least one teacher.")
         self.members = nn.ModuleList(members)
 
     def get_encoder(self) -> nn.Module:
-        """The encoder of the first member: what features are read of."""
+        """Return the encoder of the first member, from which features are read."""
         first = self.members[0]
         return first.get_encoder() if hasattr(first, "get_encoder") else first
 
     def get_decoder(self) -> nn.Module:
-        """The decoder of the first member, which must have one."""
+        """Return the decoder of the first member, which must have a decoder."""
         return self.members[0].get_decoder()
 
     def forward(self, teacher_inputs: Mapping[str, Mapping[str, Tensor]] | None = None, **inputs: Any) -> Any:
         """
-        Return the first member's output with the mean in place of its logits, and without its loss.
+        Return the first member's output with averaged logits and without its loss.
 
         Args:
             teacher_inputs (`Mapping[str, Mapping[str, Tensor]]`, *optional*):
-                By number of a member from `"0"` on, what it reads in place of `inputs` of the same names.
-            inputs: Arguments of all members; `output_...` is for the first one alone.
+                For the number of a member (from `"0"` on), inputs that replace `inputs` with the same names.
+            inputs: Arguments of all members. Only the first member receives `output_...` arguments.
         """
         outputs = []
         for number, member in enumerate(self.members):
@@ -63,7 +64,8 @@ class EnsembleTeacher(nn.Module):
             return outputs[0]
         prediction, positions = kind_of(self.members[0], outputs[0].get("logits")).prediction, None
         if teacher_inputs:
-            # Another tokenizer may cut a long text later than the student's: what the student cannot see is forbidden.
+            # A different tokenizer may truncate long texts later. Forbid the numbers that the student does not
+            # receive.
             positions = inputs.get("number_positions")
         scores = {}
         for name in prediction.outputs:
@@ -71,7 +73,7 @@ class EnsembleTeacher(nn.Module):
             shapes = [tuple(each.shape) for each in logits]
             if len({*shapes}) > 1:
                 raise UsageError(
-                    f"The teachers' {name} have the shapes {', '.join(map(str, shapes))}: only predictions of the "
+                    f"The teachers' {name} have the shapes {', '.join(map(str, shapes))}. Only predictions of the "
                     "same classes can be averaged."
                 )
             mean = prediction.logits(name, mean_scores([prediction.classes(name, each) for each in logits]))
@@ -82,7 +84,7 @@ class EnsembleTeacher(nn.Module):
 
 
 def mean_scores(logits: Sequence[Tensor]) -> Tensor:
-    """fp32 logits of the mean of the probabilities of some logits `(..., classes)`, see [`EnsembleTeacher`]."""
+    """Return the fp32 logits of the mean probabilities of several logits `(..., classes)`, see [`EnsembleTeacher`]."""
     stacked = torch.stack([each.float() for each in logits])
     if stacked.shape[-1] == 1:
         return stacked.mean(0)
@@ -91,12 +93,12 @@ def mean_scores(logits: Sequence[Tensor]) -> Tensor:
 
 
 def members_of(teacher: nn.Module) -> list[nn.Module]:
-    """The models that a teacher consists of: itself, if it is no ensemble."""
+    """Return the members of an ensemble, or the teacher itself if it is not an ensemble."""
     return list(teacher.members) if isinstance(teacher, EnsembleTeacher) else [teacher]
 
 
 def _scores_of(output: Any, name: str, number: int) -> Tensor:
     scores = output.get(name) if hasattr(output, "get") else None
     if scores is None:
-        raise UsageError(f"Teacher {number} returns no {name}: there is nothing of it to average. Leave it out.")
+        raise UsageError(f"Teacher {number} returns no {name} to average. Remove this teacher.")
     return scores

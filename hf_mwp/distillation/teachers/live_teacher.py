@@ -1,4 +1,4 @@
-"""A teacher that is run on every batch."""
+"""Teacher that runs on every batch."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
@@ -24,13 +24,14 @@ from .teacher_request import TeacherRequest
 
 class LiveTeacher:
     """
-    A frozen teacher that is run on every batch. It is the simplest teacher source: every source has `model`,
-    `request`, [`~LiveTeacher.prepare`] and [`~LiveTeacher.outputs`].
+    Frozen teacher that runs on every batch. It is the simplest teacher source: every source has `model`, `request`,
+    [`~LiveTeacher.prepare`] and [`~LiveTeacher.outputs`].
 
     Args:
-        model (`nn.Module`): The teacher, or an [`EnsembleTeacher`]; may be wrapped for distributed training.
-        processors (`Sequence`, *optional*): Processor of each member, `None` where it reads as the student does.
-        own_processors (`Mapping[int, MwpProcessor]`, *optional*): Processors of members with other tokens, by number.
+        model (`nn.Module`): The teacher, or an [`EnsembleTeacher`]. May be wrapped for distributed training.
+        processors (`Sequence`, *optional*): Processor of each member, `None` if it reads text as the student does.
+        own_processors (`Mapping[int, MwpProcessor]`, *optional*): Processors of members with different tokens, by
+            number.
     """
 
     def __init__(
@@ -41,18 +42,18 @@ class LiveTeacher:
 
     @classmethod
     def of(cls, teachers: Any, processing: Any, teacher_processing: Any = None) -> Self:
-        """Make one teacher of a model or a list of models; arguments as in [`DistillationTrainer`]."""
+        """Create one teacher from a model or a list of models. Arguments are as in [`DistillationTrainer`]."""
         teachers = list(teachers) if isinstance(teachers, list | tuple) else [teachers]
         odd = [type(each).__name__ for each in teachers if not isinstance(each, nn.Module)]
         if odd or not teachers:
-            raise TypeError(f"`teacher_model` must be a model, or a list of models, got `{', '.join(odd) or '[]'}`.")
+            raise TypeError(f"`teacher_model` must be a model or a list of models, got `{', '.join(odd) or '[]'}`.")
         members = [member for each in teachers for member in members_of(each)]
         several = isinstance(teacher_processing, list | tuple)
         processors = list(teacher_processing) if several else [teacher_processing] * len(members)
         if len(processors) != len(members):
             raise UsageError(
-                f"`teacher_processing_class` has {len(processors)} processors for {len(members)} teachers: give one "
-                "for all, or one for each."
+                f"`teacher_processing_class` has {len(processors)} processors for {len(members)} teachers. Pass one "
+                "for all teachers, or one for each."
             )
         own = {}
         for number, each in enumerate(processors):
@@ -64,7 +65,7 @@ class LiveTeacher:
         return cls(teachers[0] if is_plain else EnsembleTeacher(members), processors, own)
 
     def check_student(self, student: nn.Module) -> None:
-        """Raise `ValueError` if teacher and student share weights, or have other symbols or tokens."""
+        """Raise `ValueError` if student and teacher share weights, or differ in symbols or tokens."""
         members = members_of(self.model)
         for number, (teacher, processor) in enumerate(zip(members, self.processors, strict=True)):
             try:
@@ -82,26 +83,29 @@ class LiveTeacher:
                 raise UsageError(f"Teacher {number + 1} of {len(members)}: {error}") from error
 
     def add_columns(self, dataset: Any) -> tuple[Any, list[str]]:
-        """Return rows with what members with tokens of their own read, and the names of the further columns."""
+        """Return the dataset with the inputs of members with different tokens, and the names of the added columns."""
         if not self.own_processors:
             return dataset, []
         return add_teacher_inputs(dataset, self.own_processors), [TEACHER_INPUTS]
 
     @staticmethod
     def split(batch: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the inputs of both models in a batch, and those of the teacher alone."""
+        """Split a batch into the inputs of both models and the inputs of only the teacher."""
         sides: tuple[dict, dict] = {}, {}
         for name, value in batch.items():
             sides[name == TEACHER_INPUTS][name] = value
         return sides
 
     def prepare(self, dataset: Any, collator: Callable[[list], Mapping[str, Any]]) -> Callable:
-        """Return the collator of batches for [`~LiveTeacher.outputs`], from the rows' own one."""
+        """Return a collator of batches for [`~LiveTeacher.outputs`] that wraps the given collator."""
         return TeacherInputsCollator(collator, self.own_processors) if self.own_processors else collator
 
     @torch.no_grad()
     def outputs(self, inputs: dict[str, Any]) -> Features:
-        """Return what is requested of the teacher for a batch; entries for the teacher alone are taken out of it."""
+        """
+        Return the requested outputs of the teacher for a batch, and remove entries only for the teacher from the
+        batch.
+        """
         own = {TEACHER_INPUTS: inputs.pop(TEACHER_INPUTS)} if TEACHER_INPUTS in inputs else {}
         if not self.request.features:
             return Features({})

@@ -1,4 +1,4 @@
-"""Problems as teachers read them whose tokenizers are not the student's."""
+"""Inputs of teachers whose tokenizers differ from the student's."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,13 +13,14 @@ COLUMNS = ("input_ids", "number_positions")
 
 def add_teacher_inputs(dataset: Any, processors: Mapping[int, MwpProcessor]) -> Any:
     """
-    Add a column to encoded rows, a `datasets.Dataset`: the encodings of the same problems for some teachers, by their
-    numbers, as their processors read. `UsageError` if the rows have no texts.
+    Add a column of teacher inputs to encoded rows (a `datasets.Dataset`). For the number of each teacher in
+    `processors`, it contains the same problem encoded by the teacher's processor. Raises `UsageError` if the rows have
+    no texts.
     """
     if "text" not in dataset.column_names:
         raise UsageError(
-            "A teacher with another tokenizer reads the texts of the training rows, which have none: keep the columns "
-            "of `load_mwp_dataset`."
+            "A teacher with a different tokenizer needs the texts of the training rows, but they have no column "
+            "`text`. Keep the columns of `load_mwp_dataset`."
         )
 
     def add(columns: Mapping[str, list]) -> dict[str, list]:
@@ -36,8 +37,8 @@ def add_teacher_inputs(dataset: Any, processors: Mapping[int, MwpProcessor]) -> 
 
 class TeacherInputsCollator:
     """
-    Wraps a collator so that rows of [`add_teacher_inputs`] give a batch with a further entry, what each of these
-    teachers reads in place of the student's tokens.
+    Collator for rows of [`add_teacher_inputs`]. It wraps a collator, and adds the inputs of teachers with different
+    tokenizers to its batches.
     """
 
     def __init__(self, collator: Callable[[list], Mapping[str, Any]], processors: Mapping[int, MwpProcessor]) -> None:

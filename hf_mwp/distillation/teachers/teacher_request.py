@@ -1,4 +1,4 @@
-"""Requested outputs of a teacher."""
+"""Outputs that are requested from a teacher."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -9,14 +9,16 @@ from ..objectives.objective import Objective
 
 @dataclass(frozen=True)
 class TeacherRequest:
-    """Outputs of a teacher that objectives need for each batch."""
+    """Teacher outputs that objectives need for each batch."""
 
-    features: tuple[str, ...]  # what is read of it, see [`~distillation.features.Features`]
-    options: Mapping[str, bool] = field(default_factory=dict)  # arguments of its `forward` that make it show them
-    top_k: int | None = None  # classes of which a cache keeps the scores, see [`OutputLayout`]; all if `None`
-    temperature: float | None = None  # at which these are exact
-    offset: int = 0  # how many positions before its label a prediction stands
-    listed: tuple[str, ...] = ()  # those with one score for each item of a list of the row's own length
+    features: tuple[str, ...]  # names of the outputs, see [`~distillation.features.Features`]
+    options: Mapping[str, bool] = field(
+        default_factory=dict
+    )  # arguments of `forward` that make the teacher return them
+    top_k: int | None = None  # number of classes that a cache stores, see [`OutputLayout`]; all if `None`
+    temperature: float | None = None  # temperature at which these classes are exact
+    offset: int = 0  # number of positions from a prediction to its label
+    listed: tuple[str, ...] = ()  # outputs with one score per item of a list, such as candidates
 
     @classmethod
     def of(cls, objectives: Iterable[Objective], top_k: int | None = None) -> Self:
@@ -24,7 +26,7 @@ class TeacherRequest:
         Collect the outputs that a list of objectives reads.
 
         Raises:
-            ValueError: they read logits at different temperatures, and not all classes are to be kept.
+            ValueError: if `top_k` is set and the objectives read logits at different temperatures.
         """
         readers = [each for each in objectives if each.teacher_reads]
         features = sorted({name for each in readers for name in each.teacher_reads})
@@ -35,8 +37,8 @@ class TeacherRequest:
         temperatures = {each.temperature for each in predicting}
         if top_k is not None and len(temperatures) > 1:
             raise ValueError(
-                f"Objectives read the teacher's scores at temperatures {sorted(temperatures)}; those of the likeliest "
-                "classes can be kept at one only: leave out `cache_top_k`."
+                f"Objectives read the teacher's scores at the temperatures {sorted(temperatures)}, but the most "
+                "likely classes can be cached for only one. Leave out `cache_top_k`."
             )
         temperature = None if top_k is None else temperatures.pop()
         listed = tuple(dict.fromkeys(name for each in predicting for name in each.listed))
@@ -44,10 +46,10 @@ class TeacherRequest:
 
     @property
     def states(self) -> list[str]:
-        """The features that are one vector for each token."""
+        """Return the names of features with one vector for each token."""
         return [name for name in self.features if name != "logits" and name not in self.listed]
 
     @property
     def logits(self) -> bool:
-        """Return whether logits are read that are scores of classes."""
+        """Return whether logits are requested that are scores of classes."""
         return "logits" in self.features and "logits" not in self.listed

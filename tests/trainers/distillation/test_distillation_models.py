@@ -300,7 +300,7 @@ def test_other_models_that_do_not_fit(others):
     with pytest.raises(ValueError, match=r"\(2, 3\).*\(2, 4\).*`soft_label_weight=0`"):
         others(teacher=tiny_classifier(1, num_labels=4))
     others(teacher=tiny_classifier(1, num_labels=4), soft_label_weight=0.0)
-    with pytest.raises(ValueError, match=r"\b4 for 5\b"):
+    with pytest.raises(ValueError, match=r"\b4 and .*\b5\b"):
         others(student=tiny_classifier(num_hidden_layers=5))
     with pytest.raises(TypeError, match="teacher_model"):
         DistillationTrainer(model=tiny_classifier(), teacher_model="some/model")

@@ -180,9 +180,9 @@ def test_resuming_is_exact(make, kind, tmp_path):
     [
         ({"metric_for_best_model": "blue", "eval_strategy": "epoch"}, "'blue'.*bleu"),
         ({"student": tiny_classifier()}, "BertForSequenceClassification"),
-        ({"teacher": tiny_classifier()}, "the teacher, a `BertForSequenceClassification`, is none"),
+        ({"teacher": tiny_classifier()}, "the teacher, a `BertForSequenceClassification`, is not"),
         ({"student": tiny_seq2seq(vocab_size=50)}, "50 tokens.*pseudo-label"),
-        ({"decoder_layer_mapping": "1:9"}, r"`decoder_hidden` \(decoder layers\).*names layer 9 of the teacher"),
+        ({"decoder_layer_mapping": "1:9"}, r"`decoder_hidden` \(decoder layers\).*layer 9 of the teacher"),
         ({"student": tiny_seq2seq(decoder_start_token_id=3)}, "decoder_start_token_id=3"),
         ({"decoder_mask": "shifted", "cache_teacher_outputs": True}, "cannot be cached.*decoder_hidden"),
         ({"keywords": {"processing_class": None, "data_collator": len}}, "`processing_class`"),

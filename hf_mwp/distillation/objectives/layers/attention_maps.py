@@ -14,12 +14,13 @@ from .head_objective import HeadObjective
 
 class AttentionMaps(HeadObjective):
     """
-    Attention matrices of the student follow those of the teacher. Both models need eager attention, and a teacher
-    cache does not keep the matrices. Pruned heads take no part, see [`HeadObjective`]. For models with two stacks
-    `stack` selects `"encoder"`, `"decoder"` or `"cross"`, the decoder's attention to the encoder.
+    Objective that trains the student's attention matrices to match the teacher's. Both models need eager attention,
+    and a teacher cache cannot store the matrices. Pruned heads are left out, see [`HeadObjective`]. For
+    encoder-decoder models `stack` selects `"encoder"`, `"decoder"` or `"cross"`, the decoder's attention to the
+    encoder.
 
     Args:
-        loss (`nn.Module`, *optional*): [`AttentionMSELoss`], head by head, if not given.
+        loss (`nn.Module`, *optional*): Defaults to [`AttentionMSELoss`], head by head.
         name (`str`, *optional*, defaults to `"attention"`), kwargs: See [`LayerObjective`].
     """
 
@@ -37,14 +38,14 @@ class AttentionMaps(HeadObjective):
         for who, features in (("student", student), ("teacher", teacher)):
             if not features.maps(self.stack):
                 raise ValueError(
-                    f"The {who} gives no attention matrices: only eager attention does. Load it with "
+                    f"The {who} returns no attention matrices, which need eager attention. Load it with "
                     '`attn_implementation="eager"`, or call `set_attn_implementation("eager")`.'
                 )
-        # Finds numbers of heads that differ.
+        # Raises an error if the numbers of heads differ.
         self.losses(student, teacher, inputs)
 
     def mask(self, inputs: Mapping[str, Any]) -> Tensor | None:
-        """See [`LayerObjective.mask`]; of cross-attention `(batch, queries, keys)`."""
+        """Return the mask of [`LayerObjective.mask`], or `(batch, queries, keys)` for cross-attention."""
         queries = super().mask(inputs)
         if self.stack != "cross":
             return queries

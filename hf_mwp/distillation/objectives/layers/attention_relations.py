@@ -18,20 +18,21 @@ MOST_HEADS = 12
 
 class AttentionRelations(HeadObjective):
     """
-    MiniLM's relations: how the queries, the keys and the values of a layer are related among each other follows the
-    teacher. Widths and numbers of heads may differ, and any attention implementation will do: the vectors are read by
-    hooks. MiniLMv2 has the student's last layer alone learn from one layer of the teacher (`layer_mapping=[(3, 12)]`).
-    Vectors of pruned heads take no part, see [`HeadObjective`]; those that are left are cut into as many relation
-    heads as divide their widths.
+    Objective that trains the relations among the queries, among the keys and among the values of a layer to match the
+    teacher's (MiniLM). Widths and numbers of heads may differ. Any attention implementation can be used, since hooks
+    record the vectors. MiniLMv2 trains only the student's last layer, on one layer of the teacher
+    (`layer_mapping=[(3, 12)]`). Vectors of pruned heads are left out, see [`HeadObjective`]. The remaining vectors are
+    split into as many relation heads as divide their widths.
 
     Args:
-        heads (`int`, *optional*):
-            Relation heads; by default 12, or the largest divisor of it into which all widths can be cut.
-        kinds (`Sequence[str]`, *optional*, defaults to `("query", "key", "value")`): Whose relations are added up.
+        heads (`int`, *optional*): Number of relation heads. Defaults to 12, or its largest divisor that divides all
+            widths.
+        kinds (`Sequence[str]`, *optional*, defaults to `("query", "key", "value")`): Vectors whose losses are added
+            up.
         name (`str`, *optional*, defaults to `"relations"`), kwargs: See [`LayerObjective`].
 
     Raises:
-        ValueError: `kinds` that there are not, or none.
+        ValueError: if `kinds` is empty or has an unknown name.
     """
 
     _keep = staticmethod(keep_vectors)
@@ -42,7 +43,7 @@ class AttentionRelations(HeadObjective):
         super().__init__(RelationLoss(heads or 1), name=name, **kwargs)
         self.heads, self.kinds = heads, tuple(kinds)
         if not self.kinds or not {*self.kinds} <= {*KINDS}:
-            raise ValueError(f"`kinds` are some of {list(KINDS)}, got {list(self.kinds)}.")
+            raise ValueError(f"`kinds` must have one or more of {list(KINDS)}, got {list(self.kinds)}.")
 
     def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
         super().setup(student, teacher, inputs)
@@ -54,11 +55,11 @@ class AttentionRelations(HeadObjective):
             layers, states = attention_inputs(features.model, self.stack), features.stack(self.stack)
             if len(layers) != len(states) - 1:
                 raise ValueError(
-                    f"The {who}, a `{type(features.model).__name__}`, has {len(states) - 1} layers, but "
-                    f"queries, keys and values were found in {len(layers)}: relations are for models with a module "
-                    "for each of them in each layer."
+                    f"The {who}, a `{type(features.model).__name__}`, has {len(states) - 1} layers, but queries, "
+                    f"keys and values were found in {len(layers)}. Relations need a separate module for each of them "
+                    "in every layer."
                 )
-            # A layer without heads has none.
+            # A layer without heads has no such vectors.
             there = tuple(name for name in names if layers[int(name.rpartition("_")[2]) - 1])
             setattr(self, f"{who}_reads", there)
             found.append(read_features(features.model, inputs, {"output_hidden_states": True}, there))
@@ -68,15 +69,15 @@ class AttentionRelations(HeadObjective):
                 math.gcd(MOST_HEADS, *(f[name].shape[-1] for f, names in reads for name in names))
             )
         with torch.no_grad():
-            # Finds widths that cannot be cut.
+            # Raises an error if a width cannot be split.
             self.losses(*found, inputs)
 
     def _of_student(self, student: Features, name: str) -> Tensor:
         vectors = super()._of_student(student, name)
         if torch.is_grad_enabled() and not vectors.requires_grad:
             raise ValueError(
-                f"The student's {name} has no gradient: its layer is frozen, or computed again in the backward pass. "
-                'Map other layers, or set `gradient_checkpointing_kwargs={"use_reentrant": False}`.'
+                f"The student's {name} has no gradient: its layer is frozen, or recomputed in the backward pass. "
+                'Map different layers, or set `gradient_checkpointing_kwargs={"use_reentrant": False}`.'
             )
         return vectors
 

@@ -1,4 +1,4 @@
-"""Relations of tokens to each other, and of a token's layers."""
+"""Objective on relations between tokens and between layers."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,12 +13,12 @@ from .hidden_states import HiddenStates
 
 class ContextRelations(HiddenStates):
     """
-    Contextual knowledge distillation (CKD): of all mapped layers together, how tokens of a layer lie to each other
-    (`{name}_word_pairs`, `{name}_word_triples`; means over layers) and how the layers of a token do (`_layer_pairs`,
-    `_layer_triples`, of two and three layers on) follow the teacher. Widths may differ.
+    Objective on relations between the tokens of a layer (`{name}_word_pairs`, `{name}_word_triples`; averaged over
+    layers) and between the layers of a token (`{name}_layer_pairs` and `{name}_layer_triples`, which need two and
+    three mapped layers). This is contextual knowledge distillation (CKD). Widths may differ.
 
     Args:
-        window (`int`, *optional*, defaults to 2): Window of token triples, see [`CKDTripleLoss`].
+        window (`int`, *optional*, defaults to 2): Window of the token triples, see [`CKDTripleLoss`].
         name (`str`, *optional*, defaults to `"context"`), kwargs: See [`HiddenStates`].
     """
 
@@ -40,8 +40,8 @@ class ContextRelations(HiddenStates):
             widths = {name: features[name].shape[-1] for name in names}
             if len({*widths.values()}) > 1:
                 raise ValueError(
-                    f"The {who}'s states differ in width ({widths}), so layers of a token cannot be compared: map "
-                    "other layers, or set `use_bottlenecks=False`."
+                    f"The {who}'s states differ in width ({widths}), so the layers of a token cannot be compared. "
+                    "Map different layers, or set `use_bottlenecks=False`."
                 )
 
     def losses(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> dict[str, Tensor]:

@@ -9,7 +9,8 @@ from .hidden_states import HiddenStates
 
 class EmbeddingOutputs(HiddenStates):
     """
-    The embedding output of the student follows that of the teacher, through a linear map where widths differ.
+    Objective that trains the student's embedding output to match the teacher's, through a linear map if the widths
+    differ.
 
     Args:
         name (`str`, *optional*, defaults to `"embedding"`), kwargs: See [`HiddenStates`].
@@ -20,7 +21,7 @@ class EmbeddingOutputs(HiddenStates):
 
     def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
         super().setup(student, teacher, inputs)
-        self.layers = []  # it is none
+        self.layers = []  # the embedding output is not a layer
 
     def _group(self, layers: list[tuple[int, int]]) -> dict[str, list[tuple[int, int]]]:
         return {self.name: layers}

@@ -8,11 +8,11 @@ from .hidden_states import HiddenStates
 
 class FSP(HiddenStates):
     """
-    The flow between two mapped layers of the student follows that between the teacher's: each pair
-    is read with the one before it, the embedding outputs being the first.
+    Objective that trains the flow between two mapped layers of the student to match the flow between the teacher's
+    layers. Each pair of layers is combined with the pair before it, and the first pair with the embedding outputs.
 
     Args:
-        loss (`nn.Module`, *optional*): [`FSPLoss`] if not given; called with the states of two layers each.
+        loss (`nn.Module`, *optional*): Defaults to [`FSPLoss`]. Called with the states of two layers of each model.
         name (`str`, *optional*, defaults to `"flow"`), kwargs: See [`HiddenStates`].
     """
 
@@ -22,7 +22,7 @@ class FSP(HiddenStates):
     def _group(self, layers: list[tuple[int, int]]) -> dict[str, list[tuple[int, int]]]:
         before, flows = (0, 0), {}
         for pair in sorted(layers):
-            # A mapping may name the embedding outputs itself.
+            # A mapping may contain the embedding outputs itself.
             before = pair if pair[0] == 0 else before
             flows[pair] = [before, pair]
             before = pair

@@ -15,22 +15,21 @@ WINDOWED = ("led", "longformer")
 
 class HeadObjective(LayerObjective):
     """
-    An objective on heads: those that are pruned while the student learns, or were before, take no part, and the others
-    are compared with their own counterparts in the teacher. A derived class says what it reads of a layer (`kinds`),
-    and how some heads are taken out of that (`_keep`). Attention within windows (LED, Longformer) is refused.
+    Base class of objectives on attention heads. Heads that were pruned before or during training are left out, and the
+    others are compared with the same heads of the teacher. A derived class defines the features of a layer (`kinds`)
+    and how to select heads from them (`_keep`). Attention within windows (LED, Longformer) is not supported.
     """
 
     kinds: Sequence[str]
     _keep: Callable[[Tensor, SurvivingHeads | None], Tensor]
 
     def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
-        """See [`Objective.setup`]."""
         for features in (student, teacher):
             name = getattr(getattr(features.model, "config", None), "model_type", None)
             if name in WINDOWED:
                 raise ValueError(
                     f"`{self.name}` compares attention between all tokens, but `{type(features.model).__name__}` "
-                    "attends within windows: compare hidden states (`hidden_loss`)."
+                    "attends within windows. Compare hidden states instead (`hidden_loss`)."
                 )
         super().setup(student, teacher, inputs)
         self._models = (student.model, teacher.model)
@@ -39,10 +38,9 @@ class HeadObjective(LayerObjective):
         self._before = [sum(len(features.stack(each)) - 1 for each in before) for features in (student, teacher)]
 
     def losses(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
-        """See [`Objective.losses`]."""
         mask, parts = self.mask(inputs), {}
         ours_before, theirs_before = self._before
-        # Asked anew each time: pruning goes on.
+        # Read in every step, since pruning may go on.
         heads, teacher_heads = (surviving_heads(model) for model in self._models)
         for part, [pair] in self.groups.items():
             names, teacher_names = self._names(pair)
@@ -68,11 +66,11 @@ class HeadObjective(LayerObjective):
     def _names(self, pair: tuple[int, int]) -> tuple[list[str], list[str]]:
         if 0 in pair:
             raise ValueError(
-                f"The layer mapping {list(pair)} names an embedding output, which has no attention, and so no "
-                "queries, keys or values: pairs of layers are counted from 1 here."
+                f"The layer mapping {list(pair)} contains an embedding output, which has no attention, queries, keys "
+                "or values. Map layers from 1 on."
             )
         return tuple([f"{self.prefix}{kind}_{layer}" for kind in self.kinds] for layer in pair)
 
     def _compare_kept(self, ours: list[Tensor], theirs: list[Tensor], mask: Tensor | None) -> Tensor:
-        """As `_compare`, of what some heads were taken out of."""
+        """Return the loss of features from which pruned heads were removed."""
         return self._compare(ours, theirs, mask)

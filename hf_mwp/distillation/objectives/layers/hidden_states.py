@@ -13,24 +13,25 @@ from .layer_objective import LayerObjective
 
 class HiddenStates(LayerObjective):
     """
-    Hidden states of the student follow those of the teacher. By [`HiddenMSELoss`] three uniformly mapped layers have
-    the weights of Ming et al., 1.0, 0.9 and 1.0, unless `layer_weights` are given.
+    Objective that trains the student's hidden states to match the teacher's. With [`HiddenMSELoss`] and three
+    uniformly mapped layers, `layer_weights` default to 1.0, 0.9 and 1.0, as in A Compact Model for Mathematics Problem
+    Representations Distilled from BERT (AAAI 2025).
 
     Args:
         loss (`nn.Module`, *optional*):
-            [`HiddenMSELoss`] if not given; [`NSTLoss`] compares similarities of tokens. If it has
-            `needs_equal_width = False`, it gets states of different width as they are, otherwise through a linear map
-            that is trained with the student.
+            Defaults to [`HiddenMSELoss`]; [`NSTLoss`] compares similarities of tokens. A loss with
+            `needs_equal_width = False` receives states of different widths as they are. For other losses a linear map
+            is trained with the student.
         use_bottlenecks (`bool`, *optional*, defaults to `True`):
-            Whether the narrow states of the teacher's bottleneck networks stand for the layers that have one.
+            Use the narrow states of the teacher's bottleneck networks for layers that have a bottleneck.
         pool_statistics (`bool`, *optional*, defaults to `False`):
-            Compute the loss over all batches and processes of a step at once, so that accumulated batches give what a
-            large one would. The loss needs `statistics` and `from_statistics`, which [`CKALoss`] has. Costs another
-            pass of both models without gradients, of the student alone with a cached teacher.
+            Compute the loss over all batches and processes of a step at once, so that accumulated batches have the
+            same loss as one large batch. The loss needs `statistics` and `from_statistics`, as [`CKALoss`] has. Costs
+            an additional pass of both models (with a cached teacher, only of the student) without gradients.
         name (`str`, *optional*, defaults to `"hidden"`), kwargs: See [`LayerObjective`].
 
     Raises:
-        ValueError: `pool_statistics` for a loss that has none.
+        ValueError: if `pool_statistics` is set for a loss without statistics.
     """
 
     def __init__(
@@ -43,9 +44,9 @@ class HiddenStates(LayerObjective):
     ) -> None:
         super().__init__(HiddenMSELoss() if loss is None else loss, name=name, **kwargs)
         if pool_statistics and (not hasattr(self.loss, "statistics") or getattr(self.loss, "unbiased", False)):
-            raise ValueError(f"`pool_statistics` is for a loss of sums over tokens (`CKALoss`), got {self.loss}.")
+            raise ValueError(f"`pool_statistics` needs a loss of sums over tokens (`CKALoss`), got {self.loss}.")
         self.use_bottlenecks, self.pool_statistics = use_bottlenecks, pool_statistics
-        # Loss and gradients by part, of so many batches.
+        # Loss and gradients of each part, and the number of batches that they were computed from.
         self._pooled: dict[str, tuple[Tensor, Sequence[Tensor | None]]] = {}
         self._num_batches = 1
         self.narrow: list[int] = []
@@ -69,7 +70,7 @@ class HiddenStates(LayerObjective):
                 )
 
     def _default_weights(self, count: int) -> list[float]:
-        # The paper pays more attention to the first and the last of its three layers.
+        # The paper has higher weights for the first and the last of its three layers.
         is_paper = count == 3 and self.layer_mapping == "uniform" and isinstance(self.loss, HiddenMSELoss)
         return [1.0, 0.9, 1.0] if is_paper else super()._default_weights(count)
 
@@ -79,7 +80,7 @@ class HiddenStates(LayerObjective):
         return [f"{self.prefix}hidden_{s}"], [narrow]
 
     def _projection(self, name: str) -> str:
-        """Under which name a state is projected: not its own, since other objectives may project it otherwise."""
+        """Return a name for the projection of a state that no other objective uses."""
         return f"{self.name}_{name.rpartition('_')[2]}"
 
     def _of_student(self, student: Features, name: str) -> Tensor:
@@ -89,7 +90,7 @@ class HiddenStates(LayerObjective):
     # Statistics of all batches of a step
 
     def statistics(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> dict[str, list[Tensor]]:
-        """Return sums over the tokens of a batch for each part; those of several batches and processes add up."""
+        """Return sums over the tokens of a batch for each part. Sums of several batches and processes can be added."""
         mask = self.mask(inputs)
         return {
             part: list(self.loss.statistics(*ours, *theirs, mask))
@@ -98,8 +99,8 @@ class HiddenStates(LayerObjective):
 
     def pool(self, totals: Mapping[str, Sequence[Tensor]], num_batches: int = 1) -> None:
         """
-        Compute the losses of a step from the added statistics of its batches, over whose number the trainer takes the
-        mean; without any, each batch has its own loss again.
+        Compute the losses of a step from the added statistics of its batches. `num_batches` is the number of batches
+        that the trainer averages over. After a call with empty `totals`, each batch has its own loss again.
         """
         self._pooled, self._num_batches = {}, num_batches
         for part, sums in totals.items():
@@ -114,7 +115,7 @@ class HiddenStates(LayerObjective):
         parts = {}
         for part, sums in self.statistics(student, teacher, inputs).items():
             value, gradients = self._pooled[part]
-            # The batch's share of the gradient, by the chain rule; the value is that of the whole step.
+            # The gradient is the share of this batch, by the chain rule. The value is the loss of the whole step.
             share = sum((g * each).sum() for g, each in zip(gradients, sums, strict=True) if g is not None)
             parts[part] = (value + self._num_batches * (share - share.detach())).float()
         return parts

@@ -13,25 +13,28 @@ from ..objective import Objective
 
 class LayerObjective(Objective):
     """
-    An objective that compares layers of the student with layers of the teacher. A derived class says what is read of a
-    layer (`_names`), and which pairs of layers are read together (`_group`): each alone unless it says otherwise.
+    Base class of objectives that compare layers of the student with layers of the teacher. A derived class defines the
+    outputs that are read for a pair of layers (`_names`), and the pairs that form a part of the loss together
+    (`_group`). By default each pair is a part.
 
     Args:
         loss (`nn.Module`):
-            Called with what is read of the student, of the teacher (lists where it is more than one tensor), and a
-            mask of the tokens. Its method `count`, if it has one, says over how many items of a mask it averages;
-            otherwise these are the tokens.
+            Called with the student's outputs, the teacher's outputs (each a list if there are several tensors), and a
+            mask of the tokens. If it has a method `count`, this returns the number of items in a mask that the loss is
+            averaged over; otherwise the number of tokens is used.
         layer_mapping (`str` or sequence of pairs, *optional*, defaults to `"uniform"`): See [`map_layers`].
         layer_weights (`list[float]` or `float`, *optional*):
-            One per part, or so much divided among them; 1.0 each by default, for [`HiddenStates`] see there.
+            A weight for each part, or a total that is divided evenly. Defaults to 1.0 for each part; [`HiddenStates`]
+            has its own defaults.
         weight (`float`, *optional*, defaults to 1.0), name (`str`): See [`Objective`].
-        stack (`str`, *optional*, defaults to `"encoder"`): `"decoder"`: layers of the decoder of a model with both;
-            of [`AthenaModel`] layer 1 are the contexts of the judged candidates, and 0 their embeddings.
-        decoder_mask (`str`, *optional*, defaults to `"labels"`): Which states of a decoder count, see
-            [`~distillation.masks.decoder_mask`]; a cache keeps those of the labels.
+        stack (`str`, *optional*, defaults to `"encoder"`): `"decoder"` compares layers of an encoder-decoder model's
+            decoder. In the decoder of [`AthenaModel`], layer 0 are the embeddings of the scored candidates and layer 1
+            their contexts.
+        decoder_mask (`str`, *optional*, defaults to `"labels"`): Decoder states that are compared, see
+            [`~distillation.masks.decoder_mask`]. A teacher cache only stores the states of `"labels"`.
 
     Raises:
-        ValueError: a stack that the objective cannot read, or another `decoder_mask`.
+        ValueError: if the objective does not support `stack` or `decoder_mask`.
     """
 
     stacks: Sequence[str] = ("encoder", "decoder")
@@ -63,12 +66,12 @@ class LayerObjective(Objective):
         for who, features in (("student", student), ("teacher", teacher)):
             if not features.states:
                 raise ValueError(
-                    f"The {who} returns no hidden states: set `hidden_loss=None` and `embedding_weight=0`."
+                    f"The {who} returns no hidden states. Set `hidden_loss=None` and `embedding_weight=0`."
                 )
             if not features.stack(self.stack):
                 raise ValueError(
-                    f"The {who}, a `{type(features.model).__name__}`, returns no states of a decoder, which "
-                    f"`{self.name}` compares: map layers of the encoder alone."
+                    f"The {who}, a `{type(features.model).__name__}`, returns no decoder hidden states, which "
+                    f"`{self.name}` needs. Map only layers of the encoder."
                 )
         self.mask(inputs)
         states = student.stack(self.stack), teacher.stack(self.stack)
@@ -76,7 +79,7 @@ class LayerObjective(Objective):
         if ours[:2] != theirs[:2]:
             raise ValueError(
                 f"For the same batch the student has states for {tuple(ours[:2])} tokens, the teacher for "
-                f"{tuple(theirs[:2])}: token by token they can only be compared for the same inputs."
+                f"{tuple(theirs[:2])}. Tokens can only be compared if both models read the same inputs."
             )
         try:
             self.layers = map_layers(self.layer_mapping, *(len(each) - 1 for each in states))
@@ -89,11 +92,14 @@ class LayerObjective(Objective):
         self.teacher_reads = tuple(dict.fromkeys(name for _, theirs in names for name in theirs))
 
     def _group(self, layers: list[tuple[int, int]]) -> dict[str, list[tuple[int, int]]]:
-        """The parts of the loss and the pairs that each reads, the one it is named after last."""
+        """
+        Return the parts of the loss and the layer pairs that each reads. The last pair of a part is the pair it is
+        named after.
+        """
         return {f"{self.name}_{s}": [(s, t)] for s, t in layers}
 
     def _names(self, pair: tuple[int, int]) -> tuple[list[str], list[str]]:
-        """Return what is read of the student and of the teacher for a pair."""
+        """Return the names of the student's and the teacher's outputs that are read for a pair."""
         raise NotImplementedError
 
     def _default_weights(self, count: int) -> list[float]:
@@ -107,11 +113,14 @@ class LayerObjective(Objective):
             weights = [weights / count] * count
         if len(weights) != count:
             what = f"{count} pairs: {self.layers}" if count == len(self.layers) else f"{count} parts: {[*self.groups]}"
-            raise ValueError(f"`hidden_weights` has {len(weights)} entries, but the layer mapping has {what}.")
+            raise ValueError(
+                f"`hidden_weights` has {len(weights)} entries, but the layer mapping has {what}. Pass a weight for "
+                "each."
+            )
         return [self.weight * weight for weight in weights]
 
     def mask(self, inputs: Mapping[str, Any]) -> Tensor | None:
-        """Mask of the tokens of a batch that are compared; `None` for all."""
+        """Return the mask of the tokens that are compared, or `None` for all tokens."""
         return inputs.get("attention_mask") if self.stack == "encoder" else decoder_mask(inputs, self.decoder_mask)
 
     def losses(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
@@ -119,7 +128,7 @@ class LayerObjective(Objective):
         return {part: self._compare(*states, mask) for part, states in self._states(student, teacher).items()}
 
     def _states(self, student: Features, teacher: Features) -> dict[str, tuple[list[Tensor], list[Tensor]]]:
-        """Return what is read of student and teacher for each part."""
+        """Return the outputs of student and teacher that each part reads."""
         states = {}
         for part, group in self.groups.items():
             names = [self._names(pair) for pair in group]

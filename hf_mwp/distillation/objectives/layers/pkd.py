@@ -1,4 +1,4 @@
-"""Patient knowledge distillation."""
+"""Objective on `[CLS]` states: patient knowledge distillation."""
 
 from torch import Tensor, nn
 
@@ -8,11 +8,11 @@ from .hidden_states import HiddenStates
 
 class PKD(HiddenStates):
     """
-    The `[CLS]` states of all mapped layers of the student together follow those of the teacher, patient knowledge
-    distillation (PKD). A decoder has no such state.
+    Objective that trains the `[CLS]` states of all mapped layers of the student together to match the teacher's. This
+    is patient knowledge distillation (PKD). Decoders have no such state and are not supported.
 
     Args:
-        loss (`nn.Module`, *optional*): [`PKDLoss`] if not given; called with lists of states.
+        loss (`nn.Module`, *optional*): Defaults to [`PKDLoss`]. Called with lists of states.
         name (`str`, *optional*, defaults to `"patient"`), kwargs: See [`HiddenStates`].
     """
 

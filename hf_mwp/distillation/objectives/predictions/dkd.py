@@ -1,4 +1,4 @@
-"""Decoupled knowledge distillation."""
+"""Objective on the teacher's probabilities: decoupled knowledge distillation."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,9 +13,9 @@ from .soft_labels import SoftLabels
 
 class DKD(SoftLabels):
     """
-    The student's probabilities follow the teacher's, decoupled knowledge distillation (DKD): how much goes to the
-    right class and how the rest is spread have weights of their own. Needs labels. A solver's symbols for equal
-    numbers are one class, as in its own loss.
+    Decoupled knowledge distillation (DKD): trains the student's probabilities to match the teacher's, with separate
+    weights for the probability of the correct class and the distribution over the other classes. Needs labels. A
+    solver's symbols for equal numbers are one class, as in its own loss.
 
     Args:
         temperature (`float`, *optional*, defaults to 4.0), scale_by_square (`bool`, *optional*, defaults to `True`),
@@ -40,8 +40,8 @@ class DKD(SoftLabels):
         super().setup(student, teacher, inputs)
         if not self.kind.prediction.has_targets:
             raise ValueError(
-                "Decoupled distillation needs one right class for each prediction, and the student predicts "
-                f'{self.kind.prediction.name}: take `SoftLabels` (`prediction_loss="kd"`).'
+                "Decoupled distillation needs one correct class for each prediction, but the student predicts "
+                f'{self.kind.prediction.name}. Use `SoftLabels` (`prediction_loss="kd"`).'
             )
 
     def _make_loss(self, reduction: str) -> nn.Module:
@@ -52,12 +52,12 @@ class DKD(SoftLabels):
         return {self.name: self.loss(logits, teacher["logits"], targets, self.positions(inputs))}
 
     def _targets(self, logits: Tensor, inputs: Mapping[str, Any]) -> Tensor:
-        """The right class of each prediction, or which classes are right."""
+        """Return the correct class of each prediction, or a mask of the correct classes."""
         labels = inputs.get("labels")
         if labels is None or labels.is_floating_point() or labels.dim() != logits.dim() - 1:
             raise ValueError(
-                "Decoupled distillation needs one right class for each prediction: give labels, or take the teacher's "
-                'probabilities as they are (`SoftLabels`, `prediction_loss="kd"`).'
+                "Decoupled distillation needs one correct class for each prediction. Pass labels, or use undecoupled "
+                'probabilities (`SoftLabels`, `prediction_loss="kd"`).'
             )
         if self.kind.per_position:
             return nn.functional.pad(labels[:, self.offset :], (0, self.offset), value=-100)
@@ -66,6 +66,6 @@ class DKD(SoftLabels):
             return labels
         symbols = logits.shape[-1] - groups.shape[1]
         own = torch.arange(symbols, device=logits.device).expand(len(labels), -1)
-        # Each class and the first one of its group; an absent number is in no other's.
+        # Each class, and the first class of its group. Absent numbers are in no group of other classes.
         groups = torch.cat([own, groups.where(groups < 0, groups + symbols)], 1)
         return groups.unsqueeze(1) == groups.gather(1, labels.clamp(min=0)).unsqueeze(-1)

@@ -11,7 +11,7 @@ from .prediction_objective import PredictionObjective
 
 class HardLabels(PredictionObjective):
     """
-    The student's own loss on the labels of its batch.
+    Objective on labels, with the student's own loss.
 
     Args:
         weight (`float`, *optional*, defaults to 1.0), name (`str`, *optional*, defaults to `"hard"`):
@@ -25,14 +25,14 @@ class HardLabels(PredictionObjective):
         try:
             return super()._find_offset(student, inputs)
         except ValueError:
-            return 0  # the offset is only for weighing batches here
+            return 0  # here, the offset is only used to weight batches
 
     def losses(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
         loss, positions = student.get("loss"), self.positions(inputs)
         if loss is None:
             raise ValueError(
-                "The student computed no loss, so the batch has no labels: give labels, or set `soft_label_weight=1`."
+                "The student computed no loss, so the batch has no labels. Pass labels, or set `soft_label_weight=1`."
             )
         loss = loss.mean()
-        # Without any label a mean is NaN.
+        # A mean over no labels is NaN.
         return {self.name: loss if positions is None else loss.where(positions.any(), 0.0)}

@@ -13,9 +13,9 @@ from ..objective import Objective
 
 class PredictionObjective(Objective):
     """
-    An objective on what a model finally says: of solvers of math word problems a mean over problems, of models with
-    logits for each position one over the positions with labels (over the tokens where there are no labels), of others
-    one over rows.
+    Base class of objectives on a model's predictions. The loss is averaged over problems for solvers of math word
+    problems, over labelled positions (all tokens if there are no labels) for models with logits at each position, and
+    over rows for other models.
     """
 
     def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
@@ -23,16 +23,16 @@ class PredictionObjective(Objective):
         self.parts = {self.name: self.weight}
         self.kind = kind_of(student.model, logits)
         if self.kind.has_decoder and inputs.get("labels") is None:
-            raise ValueError(
-                "Nobody can tell which predictions of a decoder count in rows without labels: give `labels`."
-            )
+            raise ValueError("Labels are needed to select the predictions of a decoder. Pass `labels`.")
         self.offset = self._find_offset(student, inputs) if self.kind.per_position else 0
 
     def _find_offset(self, student: Features, inputs: Mapping[str, Any]) -> int:
         return label_offset(student.model, inputs)
 
     def positions(self, inputs: Mapping[str, Any]) -> Tensor | None:
-        """The positions `(batch, length)` that count where each has a prediction; `None` for all."""
+        """
+        Return the mask `(batch, length)` of the positions with predictions to compare, or `None` if all are compared.
+        """
         if self.kind is CLASSIFIER:
             return None
         if inputs.get("labels") is None:

@@ -1,4 +1,4 @@
-"""Knowledge distillation: objective on the teacher's probabilities."""
+"""Objective on the teacher's probabilities: knowledge distillation."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,9 +13,10 @@ from .prediction_objective import PredictionObjective
 
 class SoftLabels(PredictionObjective):
     """
-    The student's probabilities follow the teacher's, as in the knowledge distillation (KD) of Hinton et al. The
-    model's kind of prediction determines the events: classes, symbols at the positions of an expression, or
-    for a solver that judges candidates two parts, acceptance of each candidate and the answer among the pool.
+    Knowledge distillation (KD): trains the student's probabilities to match the teacher's (Distilling the Knowledge in
+    a Neural Network, https://huggingface.co/papers/1503.02531). The model's kind of prediction determines the
+    probabilities: of classes, or of symbols at the positions of an expression. A solver that scores candidates has two
+    parts: the acceptance of each candidate, and the answer among the pool of candidates.
 
     Args:
         temperature (`float`, *optional*, defaults to 4.0), scale_by_square (`bool`, *optional*, defaults to `True`):
@@ -25,8 +26,8 @@ class SoftLabels(PredictionObjective):
         direction (`str`, *optional*, defaults to `"forward"`), skew_alpha (`float`, *optional*, defaults to 0.1):
             See [`LogitDistillationLoss`].
         loss (`nn.Module`, *optional*):
-            In place of [`LogitDistillationLoss`]: called with student logits, teacher logits and, where there are
-            logits for each position, a mask of those that count; it returns their mean.
+            Replaces [`LogitDistillationLoss`]. Called with student logits, teacher logits and, if there are logits for
+            each position, a mask of the positions that count. Returns the mean over these positions.
     """
 
     def __init__(
@@ -49,20 +50,20 @@ class SoftLabels(PredictionObjective):
         prediction = kind_of(student.model, student.get("logits")).prediction
         for who, features in (("student", student), ("teacher", teacher)):
             if any(features.get(name) is None for name in prediction.outputs):
-                raise ValueError(f"The {who} returns no {' or '.join(prediction.outputs)}: set `soft_label_weight=0`.")
+                raise ValueError(f"The {who} returns no {' or '.join(prediction.outputs)}. Set `soft_label_weight=0`.")
         for name in prediction.outputs:
             ours, theirs = (prediction.classes(name, each[name]).shape for each in (student, teacher))
             if ours != theirs:
                 raise ValueError(
                     f"For the same batch the student's {name} have the shape {tuple(ours)}, the teacher's "
-                    f"{tuple(theirs)}: both must judge the same {prediction.name} (`num_labels`, vocabulary, rules of "
-                    "the decoder), or set `soft_label_weight=0`."
+                    f"{tuple(theirs)}. Both models must predict the same {prediction.name}: check `num_labels`, "
+                    "vocabulary and decoder, or set `soft_label_weight=0`."
                 )
         ours = prediction.classes("logits", student["logits"]).shape
         if self.uses_probabilities and ours[-1] < 2:
             raise ValueError(
-                "With a single class there are no probabilities to follow: for regression take `TeacherValues` "
-                '(`prediction_loss="mse"`), give `SoftLabels(loss=...)` among the `objectives`, or set '
+                "A single class has no probabilities to compare. For regression use `TeacherValues` "
+                '(`prediction_loss="mse"`), pass `SoftLabels(loss=...)` in `objectives`, or set '
                 "`soft_label_weight=0`."
             )
         super().setup(student, teacher, inputs)
@@ -73,9 +74,9 @@ class SoftLabels(PredictionObjective):
         many = labels is not None and labels.is_floating_point() and labels.shape == ours
         if self.uses_probabilities and (many or getattr(config, "problem_type", None) == "multi_label_classification"):
             raise ValueError(
-                "Where several classes can be right at once, probabilities that add up to 1 say nothing: take "
-                '`TeacherValues` (`prediction_loss="mse"`), give `SoftLabels(loss=...)` among the `objectives`, or '
-                "set `soft_label_weight=0`."
+                "If several classes can be correct at once, probabilities that add up to 1 cannot be compared. Use "
+                '`TeacherValues` (`prediction_loss="mse"`), pass `SoftLabels(loss=...)` in `objectives`, or set '
+                "`soft_label_weight=0`."
             )
         if self.uses_probabilities:
             self.loss = self._make_loss(self.kind.reduction)

@@ -1,4 +1,4 @@
-"""Objective on the teacher's outputs themselves."""
+"""Objective on the values of the teacher's outputs."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,8 +10,9 @@ from .soft_labels import SoftLabels
 
 class TeacherValues(SoftLabels):
     """
-    The student's outputs follow the teacher's themselves, by their squared distance ([`HiddenMSELoss`]): what is left
-    of knowledge distillation in a regression, whose models have one output; also for the logits of a classifier.
+    Objective that trains the student's outputs to match the values of the teacher's outputs, with their squared
+    difference ([`HiddenMSELoss`]). Used for regression, where models have a single output, or for the logits of a
+    classifier.
 
     Args:
         weight (`float`, *optional*, defaults to 1.0), name (`str`, *optional*, defaults to `"soft"`):
@@ -29,6 +30,6 @@ class TeacherValues(SoftLabels):
         super().setup(student, teacher, inputs)
         if self.kind.is_solver:
             raise ValueError(
-                "The logits of a solver's forbidden symbols have no values to follow: take its probabilities "
+                "The logits of a solver's forbidden symbols have no values to compare. Use probabilities instead "
                 '(`SoftLabels`, `prediction_loss="kd"`).'
             )

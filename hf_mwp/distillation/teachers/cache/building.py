@@ -1,4 +1,4 @@
-"""Computation of the teacher outputs that a cache lacks."""
+"""Functions that compute missing teacher outputs for a cache."""
 
 import errno
 import shutil
@@ -11,21 +11,21 @@ from .output_layout import OutputLayout
 from .teacher_cache import TeacherCache
 
 
-# Files of this size; more rows than that are not lost when a build is killed. Larger ones where there would be so many
-# that a process does not have all of them open.
+# Size of files, and so of the outputs that are lost if a build is killed. Files are larger if there would be too many
+# to open all of them.
 SHARD_BYTES = 64 << 20
 
 SPARE = 1.05
 
 
 def check_space(cache: TeacherCache, needed: int) -> None:
-    """Raise `OSError` if the disk has no room for `needed` further bytes."""
+    """Raise `OSError` if the disk has no room for `needed` more bytes."""
     free = shutil.disk_usage(cache.folder).free
     if needed * SPARE > free:
         raise OSError(
             errno.ENOSPC,
-            f"The outputs of the teacher need about {_size(needed)}, and {_size(free)} are free. Make room, choose "
-            "another `teacher_cache_dir`, cache fewer classes (`cache_top_k`), compare fewer layers, or set "
+            f"The teacher's outputs need about {_size(needed)}, but only {_size(free)} are free. Make room, choose a "
+            "different `teacher_cache_dir`, cache fewer classes (`cache_top_k`), compare fewer layers, or set "
             "`cache_teacher_outputs=False`",
             str(cache.folder),
         )
@@ -44,13 +44,13 @@ def build_cache(
     progress: Callable[[int, int], None] | None = None,
 ) -> None:
     """
-    Add the teacher's outputs for missing rows to a cache, by [`TeacherCache.building`] with `layout` and `made_from`.
-    The caller holds the cache's lock.
+    Compute the teacher's outputs for missing rows and add them to a cache with [`TeacherCache.building`], to which
+    `layout` and `made_from` are passed. The caller holds the cache's lock.
 
-    Rows are computed in the given order (by length, so that there is little padding) and in full batches. Completed
-    files survive a kill, and the next run forms the same batches from the rest, so that results are equal to the last
-    bit. `ask` computes the teacher's output for a batch and `collate` builds a batch from row numbers. `keys` has the
-    keys of all rows of the data set, `rows` the numbers of the missing ones, which need about `needed` bytes.
+    Rows are computed in the given order (by length, for little padding) and in full batches. Completed files survive a
+    kill. The next run forms the same batches from the remaining rows, so results are identical to the last bit. `ask`
+    computes the teacher's output for a batch, and `collate` builds a batch from row numbers. `keys` has the keys of
+    all rows of the dataset, `rows` the numbers of the missing rows, which need about `needed` bytes.
     """
     before, layout = len(cache), cache.layout or layout
     try:
@@ -68,9 +68,9 @@ def build_cache(
         free = shutil.disk_usage(cache.folder).free
         raise OSError(
             error.errno,
-            f"The disk was full after {len(cache) - before} of {len(rows)} rows of the teacher's outputs, which stay "
-            f"({_size(free)} free, about {_size(needed)} needed in all). Make room and start again, or choose another "
-            "`teacher_cache_dir`",
+            f"The disk was full after {len(cache) - before} of {len(rows)} rows of the teacher's outputs, which are "
+            f"kept ({_size(free)} are free, about {_size(needed)} are needed in all). Make room and start again, or "
+            "choose a different `teacher_cache_dir`",
             str(cache.folder),
         ) from error
 

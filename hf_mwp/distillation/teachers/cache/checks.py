@@ -1,4 +1,4 @@
-"""Checks that a teacher's outputs can be cached, before the cache is computed."""
+"""Checks that a teacher's outputs can be cached."""
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,15 +15,15 @@ from .output_layout import FORBIDDEN, OutputLayout
 
 OFF = "set `cache_teacher_outputs=False`"
 
-# Largest relative distance that counts as rounding. That of fp16 storage is 3e-4; a teacher in bf16 gives 1e-2 when a
-# row stands in another batch. Dropout, or padding that is attended to, gives tens of per cent. A row whose numbers are
-# smaller than those of others, as the one number of a regression may be, is held against these.
+# Largest relative distance that counts as rounding. It is 3e-4 for fp16 storage, and 1e-2 for a bf16 teacher and a row
+# in different batches. Dropout, or attention to padding, causes tens of per cent. A row with smaller values than the
+# other rows, as in a regression, is compared relative to the other rows.
 TOLERANCE = 2e-2
 
 
 @contextmanager
 def random_state_kept():
-    """Whatever is drawn inside, the generators of torch, numpy and Python go on as if it had not been."""
+    """Restore the random generators of torch, numpy and Python at the end of the context."""
     states = random.getstate(), np.random.get_state()
     devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
     with torch.random.fork_rng(devices):
@@ -35,12 +35,12 @@ def random_state_kept():
 
 
 def check_evaluating(teacher: nn.Module) -> None:
-    """Raise `ValueError` if a part of the teacher is in training mode, so that its dropout is active."""
+    """Raise `ValueError` if a module of the teacher is in training mode, so that its dropout is active."""
     training = [name or type(teacher).__name__ for name, module in teacher.named_modules() if module.training]
     if training:
         raise ValueError(
-            f"The teacher is in training mode ({', '.join(training[:3])}): with dropout it says something else each "
-            f"time, so its outputs cannot be cached. Call `teacher.eval()`, or {OFF}."
+            f"The teacher is in training mode ({', '.join(training[:3])}), so dropout changes its outputs each time "
+            f"and they cannot be cached. Call `teacher.eval()`, or {OFF}."
         )
 
 
@@ -50,18 +50,18 @@ def check_repeatable(
     first_batch: Mapping[str, Any],
     second_batch: Mapping[str, Any],
 ) -> None:
-    """Raise `ValueError` unless reading and collating the same rows twice gives equal batches."""
+    """Raise `ValueError` unless reading and collating the same rows twice returns the same batches."""
     if list(first_keys) != list(second_keys):
         raise ValueError(
-            "The data set gives other rows when it is read again (a random transform?): the teacher's outputs for "
-            f"them cannot be cached. Apply the transform once, beforehand (`dataset.map`), or {OFF}."
+            "The dataset returns different rows when it is read again (a random transform?), so the teacher's "
+            f"outputs cannot be cached. Apply the transform once, beforehand (`dataset.map`), or {OFF}."
         )
     for name, value in first_batch.items():
         if isinstance(value, Tensor) and not torch.equal(value, second_batch[name]):
             raise ValueError(
-                f"The collator makes another {name!r} of the same rows each time, so the teacher's outputs cannot be "
-                "cached. Mask tokens once, beforehand, and save the result in the rows (`dataset.map` with the "
-                f"masking collator), or {OFF}."
+                f"The collator returns a different {name!r} for the same rows each time, so the teacher's outputs "
+                "cannot be cached. Mask tokens once, beforehand, and save the result in the rows (`dataset.map` with "
+                f"the masking collator), or {OFF}."
             )
 
 
@@ -72,23 +72,23 @@ def check_teacher(
     rows: Sequence[int],
 ) -> tuple[OutputLayout, list[int]]:
     """
-    Run the teacher twice on some rows, longest first, and once on the last of them alone, and compare its outputs with
-    each other and with what the cache would read back. Return the layout that `make_layout` gives for the output, and
-    the bytes that each row needs. Raise `ValueError` if outputs differ.
+    Raise `ValueError` if the teacher's outputs differ between runs, between batches, or after storage. The teacher
+    runs twice on some rows, longest first, and once on only the last of them. Return the layout that `make_layout`
+    creates for the output, and the bytes that each row needs.
     """
     batch, alone = collate(rows), collate(rows[-1:])
     output = ask(batch)
     layout = make_layout(output)
     packed = layout.pack(output, batch)
-    compare(layout, output, ask(batch), batch, "something else when it is asked again (is dropout active?)")
+    compare(layout, output, ask(batch), batch, "differ between two runs (is dropout active?)")
     restored = restore(layout, packed, batch)
-    compare(layout, output, restored, batch, "something that does not survive being cached")
+    compare(layout, output, restored, batch, "change when they are stored and read")
     compare(
         layout,
         ask(alone),
         restore(layout, packed[-1:], alone),
         alone,
-        "something else about a row beside longer ones (is there no attention mask for the padding?)",
+        "for a row depend on longer rows in its batch (is there no attention mask for the padding?)",
         {name: _rms(ours) for name, ours, _ in _used(layout, output, output, batch)},
     )
     return layout, [sum(array.nbytes for array in row.values()) for row in packed]
@@ -109,15 +109,17 @@ def compare(
     usual: Mapping[str, float] | None = None,
 ) -> None:
     """
-    Raise `ValueError`, which states the `fault`, unless two outputs agree where they are used. Differences are
-    relative to the root mean square of the output or, if larger, to its `usual` one.
+    Raise `ValueError` with the given `fault` unless two outputs agree at the positions that are used. Differences are
+    relative to the root mean square of the output or, if larger, to the output's `usual` one.
     """
     for name, ours, theirs in _used(layout, expected, got, batch):
         if ours.shape == theirs.shape and torch.equal(ours <= FORBIDDEN, theirs <= FORBIDDEN):
             size = max(_rms(ours), (usual or {}).get(name, 0.0))
             if _rms((ours - theirs).where(ours > FORBIDDEN, 0.0)) <= TOLERANCE * size:
                 continue
-        raise ValueError(f"The teacher says {fault}: its {name} cannot be cached. Look into it, or {OFF}.")
+        raise ValueError(
+            f"The teacher's outputs {fault}, so its {name} cannot be cached. Correct the teacher, or {OFF}."
+        )
 
 
 def _rms(values: Tensor) -> float:
@@ -127,7 +129,7 @@ def _rms(values: Tensor) -> float:
 def _used(
     layout: OutputLayout, expected: Any, got: Any, batch: Mapping[str, Any]
 ) -> Iterator[tuple[str, Tensor, Tensor]]:
-    """Return the outputs that objectives use, by name, in fp32."""
+    """Yield the name and both values of each output that objectives use, in fp32."""
     pairs = []
     for name in layout.states:
         ours, theirs = expected[name], got[name]

@@ -1,4 +1,4 @@
-"""Layout of cached teacher outputs: packing them into rows and restoring batches."""
+"""Layout of cached teacher outputs: packs outputs into rows and restores batches."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -14,47 +14,47 @@ from ...masks import label_mask, read_mask
 from ..teacher_request import TeacherRequest
 
 
-# Lower scores mean classes that the model forbids; kept as -inf, which fp16 has, and read as `finfo.min`.
+# Lower scores mark classes that the model forbids. They are stored as -inf, which fp16 has, and read as `finfo.min`.
 FORBIDDEN = -1e30
 
 CLASSES, POSITIONS, NODES = "classes", "positions", "nodes"
-INDICES = "indices"  # of the likeliest classes
+INDICES = "indices"  # indices of the most likely classes
 
 
 @dataclass(frozen=True)
 class OutputLayout:
     """
-    Parts of a teacher's output that are cached, and their widths.
+    Names and widths of the cached outputs of a teacher.
 
-    Hidden states are kept for valid tokens only (by the attention mask; all without one), a decoder's states and
-    logits for positions with a label only (or items of the decoder's own list), so nothing depends on the batch in
-    which a row happens to stand. A solver's logits are kept for its operators, its constants and the row's
-    own numbers; of a solver that judges candidates all scores are, in the order in which they are judged.
+    Hidden states are stored only for valid tokens (by the attention mask; for all tokens without a mask). Decoder
+    states and logits are stored only for positions with a label (or items of the decoder's own list), so nothing
+    depends on the batch of a row. A solver's logits are stored for its operators, its constants and the numbers of the
+    row. A solver that scores candidates has all its scores stored, in the order of the candidates.
 
-    With `top_k`, a position keeps the scores of the `k` likeliest classes and one more number for all others, which
-    share the rest of the probability evenly: at `temperature` the probabilities of the `k` classes, and that of the
-    others together, are the teacher's own.
+    With `top_k`, each position stores the scores of the `k` most likely classes, and one score for all other classes,
+    which share the remaining probability evenly. At `temperature`, the probabilities of the `k` classes and the sum of
+    the others are exactly the teacher's.
     """
 
     states: Mapping[str, int] = field(default_factory=dict)  # width by name, see [`~distillation.features.Features`]
-    # CLASSES: a vector per row; POSITIONS: one per labelled position; NODES: as these, with columns for the row's own
-    # numbers; `None`: no logits.
+    # CLASSES: a vector per row; POSITIONS: a vector per labelled position; NODES: like POSITIONS, with columns for the
+    # numbers of the row; `None`: no logits.
     logits: str | None = None
-    columns: int = 0  # classes; of a solver, its operators and constants
-    top_k: int | None = None  # classes kept per position; all if `None`
-    temperature: float = 1.0  # at which `top_k` is exact
-    offset: int = 0  # how many positions before its label a prediction stands, see [`label_offset`]
-    listed: tuple[str, ...] = ()  # outputs with one score for each item of a list of the row's own length
+    columns: int = 0  # number of classes, or of a solver's operators and constants
+    top_k: int | None = None  # number of classes stored per position; all if `None`
+    temperature: float = 1.0  # temperature at which `top_k` is exact
+    offset: int = 0  # number of positions from a prediction to its label, see [`label_offset`]
+    listed: tuple[str, ...] = ()  # outputs with one score per item of a list, such as candidates
 
     def __post_init__(self) -> None:
-        # A manifest has lists.
+        # A manifest contains lists.
         object.__setattr__(self, "listed", tuple(self.listed))
 
     @classmethod
     def of(cls, output: Features, request: TeacherRequest, num_symbols: int | None = None) -> Self:
         """
-        The layout for what is asked of outputs like a given one; `num_symbols` are the operators and constants of a
-        solver. Raises `ValueError` if logits are not scores of a row or of its positions.
+        Return the layout of the requested outputs. `num_symbols` is the number of operators and constants of a solver.
+        Raises `ValueError` if logits are not scores of a row or of its positions.
         """
         layout = cls(states={name: output[name].shape[-1] for name in request.states}, listed=request.listed)
         if not request.logits:
@@ -62,8 +62,8 @@ class OutputLayout:
         logits = output["logits"]
         if logits.dim() not in (2, 3):
             raise ValueError(
-                f"The teacher's logits have the shape {tuple(logits.shape)}; only scores of a row or of its positions "
-                "can be cached. Set `cache_teacher_outputs=False`."
+                f"The teacher's logits have the shape {tuple(logits.shape)}, but only scores of a row or of its "
+                "positions can be cached. Set `cache_teacher_outputs=False`."
             )
         if num_symbols is not None:
             return replace(layout, logits=NODES, columns=num_symbols)
@@ -75,22 +75,22 @@ class OutputLayout:
 
     @property
     def names(self) -> list[str]:
-        """Names of a row's arrays, in order: states, logits, and indices of the kept logits if there are any."""
+        """Return the names of a row's arrays, in order: states, logits, indices of the stored logits, and lists."""
         classes = [*(["logits"] if self.logits else []), *([INDICES] if self.top_k else [])]
         return [*self.states, *classes, *self.listed]
 
     @property
     def widths(self) -> dict[str, int | None]:
-        """Return how many numbers stand together, by name; `None` for logits of classes, where a row has its own."""
+        """Return the widths of the arrays by name, with `None` for logits, whose width depends on the row."""
         return {**self.states, "logits": None, INDICES: self.top_k, **dict.fromkeys(self.listed, 1)}
 
     # From an output to rows
 
     def pack(self, output: Features, inputs: Mapping[str, Any]) -> list[dict[str, np.ndarray]]:
         """
-        Return the cached arrays of each row of a batch by name, `(tokens or positions, width)`, in fp16, or all arrays
-        of the row in fp32 if a number is too large. Raises `ValueError` if outputs of the teacher are NaN or infinite
-        numbers.
+        Return the arrays `(tokens or positions, width)` of each row of a batch by name. They are in fp16, or all
+        arrays of a row are in fp32 if one of its values is too large for fp16. Raises `ValueError` for NaN or infinite
+        values.
         """
         parts, indices = {}, None
         for name in self.states:
@@ -122,7 +122,10 @@ class OutputLayout:
         return rows
 
     def _choose(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """The scores of the likeliest classes with the score of each other one behind them, and their indices."""
+        """
+        Return the scores of the most likely classes, followed by the score of each other class, and the indices of the
+        most likely classes.
+        """
         values, chosen = logits.topk(self.top_k, dim=-1)
         others = logits.scatter(-1, chosen, -math.inf) / self.temperature
         rest = (others.logsumexp(-1, keepdim=True) - math.log(self.columns - self.top_k)) * self.temperature
@@ -132,8 +135,9 @@ class OutputLayout:
 
     def assemble(self, rows: Sequence[Mapping[str, np.ndarray]], inputs: Mapping[str, Any]) -> dict[str, Tensor]:
         """
-        Padded tensors of rows from [`~OutputLayout.pack`], in fp16 unless a number needs fp32, for a batch on the CPU,
-        whose masks say where what belongs. Raises `ValueError` if a row has another number of tokens or labels.
+        Return padded tensors for a batch on the CPU from rows of [`~OutputLayout.pack`], in fp16 unless a value needs
+        fp32. Masks of the batch determine the positions. Raises `ValueError` if a row has a different number of tokens
+        or labels.
         """
         numbers = [array.dtype for row in rows for name, array in row.items() if name != INDICES]
         dtype = np.result_type(*numbers) if numbers else np.float16
@@ -160,8 +164,8 @@ class OutputLayout:
 
     def restore(self, batch: Mapping[str, Tensor], dtype: torch.dtype) -> Features:
         """
-        The output that [`~OutputLayout.assemble`] made parts of, wherever these are now, zero where no token or no
-        label stands: in the student's `dtype`, or in fp32 where that is less exact than fp16.
+        Return the outputs from the tensors of [`~OutputLayout.assemble`], on any device, with zeros at positions
+        without a token or label. They are in the student's `dtype`, or in fp32 if `dtype` is less exact than fp16.
         """
         values = {
             name: each.to(torch.promote_types(each.dtype, dtype)) for name, each in batch.items() if name != INDICES
@@ -188,13 +192,11 @@ def _last_numbers(positions: Tensor | None, count: int) -> list[int]:
 
 
 def _places(mask: np.ndarray, counts: Sequence[int], what: str) -> list[np.ndarray | slice]:
-    """
-    Return where the values of each row belong: the places of the mask, as a slice where they stand at its beginning.
-    """
+    """Return the positions of each row's values in the mask, as a slice if they are at the start of the row."""
     if mask.sum(1).tolist() != list(counts):
         raise ValueError(
-            f"The batch has {mask.sum(1).tolist()} {what} a row, the cached outputs of the teacher {list(counts)}: "
-            "its collator is not the one with which the cache was built."
+            f"The batch has {mask.sum(1).tolist()} {what} per row, but the cached outputs of the teacher have "
+            f"{list(counts)}. Use the collator with which the cache was built."
         )
     return [
         slice(0, count) if valid[:count].all() else np.flatnonzero(valid)
@@ -203,7 +205,7 @@ def _places(mask: np.ndarray, counts: Sequence[int], what: str) -> list[np.ndarr
 
 
 def _listed(name: str, rows: Sequence[Mapping], dtype: Any) -> Tensor:
-    """Lists of scores `(batch, longest)`, forbidden where a row has fewer items."""
+    """Return lists of scores `(batch, longest)`, with `-inf` after the end of shorter lists."""
     batch = np.full((len(rows), max(len(row[name]) for row in rows)), -np.inf, dtype)
     for place, row in zip(batch, rows, strict=True):
         place[: len(row[name])] = row[name][:, 0]
@@ -211,7 +213,7 @@ def _listed(name: str, rows: Sequence[Mapping], dtype: Any) -> Tensor:
 
 
 def _padded(name: str, rows: Sequence[Mapping], places: Sequence, shape: tuple[int, ...], dtype: Any) -> Tensor:
-    """Values at their places and zero elsewhere; columns that a row lacks are forbidden to it."""
+    """Return values at their positions, zero elsewhere, and `-inf` in columns that a row does not have."""
     batch = np.zeros(shape, dtype)
     for row, (values, place) in enumerate(zip(rows, places, strict=True)):
         width = values[name].shape[-1]
@@ -223,8 +225,9 @@ def _padded(name: str, rows: Sequence[Mapping], places: Sequence, shape: tuple[i
 
 class _PackedPart:
     """
-    One kind of numbers of a batch, `(tokens or positions of all rows, width)`: in fp16, or in fp32 in `wide_rows`,
-    where one is beyond its range. Raises `ValueError` if one is NaN or infinite; `may_forbid` allows `-inf`.
+    One output of a batch, packed as `(tokens or positions of all rows, width)` in fp16. Rows with a value outside the
+    range of fp16 are listed in `wide_rows` and read in fp32. Raises `ValueError` for NaN or infinite values;
+    `may_forbid` allows the `-inf` of forbidden classes.
     """
 
     def __init__(self, name: str, values: torch.Tensor, counts: Sequence[int], may_forbid: bool = False) -> None:
@@ -239,14 +242,14 @@ class _PackedPart:
         if odd.any():
             if not self.full[odd].isfinite().all():
                 raise ValueError(
-                    f"The teacher's {name} hold numbers that are NaN or infinite: there is nothing to learn from it. "
-                    "Look at its weights, or run it in fp32."
+                    f"The teacher's {name} contain NaN or infinite values. Check the teacher's weights, or run it in "
+                    "fp32."
                 )
             places = odd.any(-1).nonzero().flatten().cpu().numpy()
             self.wide_rows = set(np.searchsorted(self.stops, places, side="right").tolist())
         self.half = half.cpu().numpy()
 
     def row(self, row: int, wide: bool) -> np.ndarray:
-        """The numbers of a row, fp16 or fp32."""
+        """Return the values of a row, in fp16 or fp32."""
         here = slice(self.stops[row] - self.counts[row], self.stops[row])
         return self.full[here].cpu().numpy() if wide else self.half[here]

@@ -1,4 +1,4 @@
-"""Outputs of a frozen teacher on disk."""
+"""Cache of a frozen teacher's outputs on disk."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,51 +13,51 @@ from .output_layout import INDICES, OutputLayout
 
 
 CacheError = StoreError
-"""A folder that holds something else than the cache that is looked for."""
+"""Error for a folder that does not contain the expected cache."""
 
 
 class TeacherCache(RowStore):
     """
-    Outputs of a frozen teacher for the rows of a data set, computed once instead of in every epoch.
+    Cache of a frozen teacher's outputs for the rows of a dataset, which are computed once instead of in every epoch.
 
-    A row is found by its key (see `row_key` in `fingerprint.py`). Numbers are stored in fp16, or in fp32 in rows with
-    one too large for that, without padding, in files of about ten megabytes. Arguments as in [`~store.RowStore`];
-    `CacheError` if the folder belongs to another cache, or its manifest cannot be read.
+    Rows are found by their keys (see `row_key` in `fingerprints.py`). Values are stored without padding in fp16, or in
+    fp32 for rows with a value too large for fp16. Arguments are as in [`~store.RowStore`]. Raises `CacheError` if the
+    folder belongs to a different cache, or its manifest cannot be read.
     """
 
-    made_by = "another teacher, data or collation"
-    remedy = "choose another `teacher_cache_dir`"
+    made_by = "a different teacher, dataset or collator"
+    remedy = "choose a different `teacher_cache_dir`"
 
     @property
     def layout(self) -> OutputLayout | None:
-        """Return the layout of a row; `None` while the cache is empty."""
+        """Return the layout of a row, or `None` while the cache is empty."""
         return OutputLayout(**self.about["layout"]) if self.about else None
 
     def read(self, keys: Sequence[bytes]) -> list[dict[str, np.ndarray]]:
         """
-        The rows of some keys, as [`OutputLayout.pack`] made them; their numbers are still in the files. Raises
-        `CacheError` if one is not there.
+        Return the rows of the given keys in the form of [`OutputLayout.pack`]. Their values remain in memory-mapped
+        files. Raises `CacheError` if a row is missing.
         """
         numbers = self.find(keys).tolist()
         if -1 in numbers:
             raise CacheError(
                 self.folder,
-                f"lacks example {numbers.index(-1)} of the batch: the data set gives other rows than when training "
-                "began. Rows that change (augmentation, random cropping) cannot be cached: set "
+                f"has no example {numbers.index(-1)} of the batch: the dataset returns different rows than at the "
+                "start of training. Rows that change (augmentation, random cropping) cannot be cached: set "
                 "`cache_teacher_outputs=False`.",
             )
         layout = self.layout
         return [_numbers_of(layout, row) for row in self.rows(numbers, ["wide", "columns", *layout.names])]
 
     def assemble(self, keys: Sequence[bytes], inputs: Mapping[str, Any]) -> dict[str, Tensor]:
-        """The rows of the keys as padded tensors for the batch `inputs`, see [`OutputLayout.assemble`]."""
+        """Return the rows of the keys as padded tensors for the batch `inputs`, see [`OutputLayout.assemble`]."""
         return self.layout.assemble(self.read(keys), inputs)
 
     @contextmanager
     def building(self, layout: OutputLayout, made_from: Mapping[str, Any]) -> Iterator[None]:
         """
-        Accept rows of [`~TeacherCache.add`]; see [`~store.RowStore.writing`]. `made_from`, the content behind the
-        fingerprint, is written to the manifest for human readers.
+        Accept rows of [`~TeacherCache.add`] inside the context; see [`~store.RowStore.writing`]. The content of the
+        fingerprint, `made_from`, is written to the manifest for human readers.
         """
         import pyarrow
 
