@@ -39,8 +39,8 @@ def check_one_process(command: str, launches: bool = True) -> None:
     """Raise `UsageError` if there are several processes. With `launches`, the message recommends `--launch`."""
     processes = process_place()[1]
     if processes > 1:
-        more = f" --launch 'torchrun --nproc_per_node {processes}'" if launches else ""
-        raise UsageError(f"Start {command} in one process, not in {processes}: hf-mwp {command} ...{more}")
+        more = f" To train in several, add --launch 'torchrun --nproc_per_node {processes}'." if launches else ""
+        raise UsageError(f"Start `hf-mwp {command}` in one process, not in {processes}.{more}")
 
 
 def end_process_group() -> None:

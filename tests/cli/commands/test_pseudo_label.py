@@ -167,7 +167,7 @@ def test_one_process_generates_texts(solver_folder, tmp_path, monkeypatch, capsy
         *("--task", "seq2seq", "--source", "en", "--target", "fr"),
     ]
     assert main(argv) == 1
-    assert re.search("label: .*one process.* 2.*hf-mwp pseudo-label", capsys.readouterr().err)
+    assert re.search("hf-mwp pseudo-label.*one process.* 2", capsys.readouterr().err)
     assert not (tmp_path / "run").exists()
 
 
