@@ -1,1 +1,1 @@
-"""The command `hf-mwp`. One file per subcommand; each is imported when it is called."""
+"""Command-line interface `hf-mwp`, with one file per subcommand, which is imported when it is called."""

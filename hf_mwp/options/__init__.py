@@ -1,4 +1,4 @@
-"""Options of commands: dataclass fields, read from YAML files and flags."""
+"""Command options: dataclass fields that are read from YAML files and flags."""
 
 from .option import affects_result, default_of, given_options, option, option_values, options_in
 

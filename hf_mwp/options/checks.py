@@ -1,4 +1,4 @@
-"""Checks of options, given as a dataclass or as values by name."""
+"""Functions that validate options, given as a dataclass or as a dictionary."""
 
 from __future__ import annotations
 
@@ -12,56 +12,56 @@ from .option import given_options
 
 
 def as_list(value: Any) -> list:
-    """Return the values of an option as a list; empty if it is not given."""
+    """Return the values of an option as a list, which is empty for `None`."""
     if value is None:
         return []
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
 def refuse(faults: Mapping[str, Any], error: type[Exception] = ValueError) -> None:
-    """Raise an error with the first message whose condition is true."""
+    """Raise an error with the first message (key) whose condition (value) is true."""
     for message, is_there in faults.items():
         if is_there:
             raise error(message)
 
 
 def check_used(options: Any, used: Collection[str], remedy: str) -> None:
-    """Raise `UsageError` if an option that is not `used` differs from its default."""
+    """Raise `UsageError` if an option that is not in `used` differs from its default."""
     unused = [name for name in given_options(options) if name not in used]
     if unused:
         raise UsageError(f"`{unused[0]}` {remedy}.")
 
 
 def check_given(options: Any, *names: str) -> None:
-    """Raise `ValueError` if one of these options is not given."""
+    """Raise `ValueError` if one of the options is `None`."""
     for name in names:
         if getattr(options, name) is None:
             raise ValueError(f"`{name}` must be given.")
 
 
 def check_numbers(**values: Any) -> None:
-    """Raise `TypeError` if one of these values is no number."""
+    """Raise `TypeError` if a value is not a number."""
     _check_kind(values, Real, "a number")
 
 
 def check_whole_numbers(**values: Any) -> None:
-    """Raise `TypeError` if one of these values is no whole number."""
+    """Raise `TypeError` if a value is not an integer."""
     _check_kind(values, Integral, "a whole number")
 
 
 def check_at_least_one(options: Any, *names: str) -> None:
-    """Raise `ValueError` if one of these options is given and below 1, `TypeError` if it is no whole number."""
+    """Raise `ValueError` if an option is below 1, `TypeError` if it is not an integer; `None` is accepted."""
     check_whole_numbers(**_given(options, names))
     _check_range(options, names, 1, math.inf, "at least 1")
 
 
 def check_not_negative(options: Any, *names: str) -> None:
-    """Raise `ValueError` if one of these is given and below 0 or not finite, `TypeError` if it is no number."""
+    """Raise `ValueError` if an option is negative or not finite, `TypeError` if not a number; `None` is accepted."""
     _check_range(options, names, 0, math.inf, "finite and not negative")
 
 
 def check_share(options: Any, *names: str) -> None:
-    """Raise `ValueError` if one of these is given and not at least 0 and below 1, `TypeError` if it is no number."""
+    """Raise `ValueError` if an option is outside [0, 1), `TypeError` if not a number; `None` is accepted."""
     _check_range(options, names, 0, 1, "at least 0 and below 1")
 
 

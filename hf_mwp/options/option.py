@@ -1,4 +1,4 @@
-"""Dataclass fields that are options of commands."""
+"""Declaration and inspection of command options, which are dataclass fields."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 
-# Fields of `transformers.TrainingArguments` and of the trainers' configs that do not change a result. They are named
-# here because `HfArgumentParser` accepts nothing in a field's metadata but what argparse takes.
+# Fields of `transformers.TrainingArguments` and of the trainers' configs that do not change a result. They are listed
+# here because `HfArgumentParser` accepts only arguments of argparse in the metadata of a field.
 WITHOUT_EFFECT = frozenset(
     {
         # start and place
@@ -36,9 +36,9 @@ WITHOUT_EFFECT = frozenset(
     }
 )
 
-# Keys of a field's metadata that argparse does not take.
+# Keys of a field's metadata that are not arguments of argparse.
 OWN_KEYS = ("common", "affects_result", "locate", "one_or_more", "writes", "positional")
-# Attribute of parsed options with the values as they were given; a dataclass may change its fields.
+# Attribute of parsed options with the values before the dataclass changed them.
 GIVEN = "_given_values"
 Locate = Callable[[str, Mapping[str, Any]], Path | None]
 
@@ -62,13 +62,14 @@ def option(
         default (`Any`): Default value; a list or dict is copied for each instance.
         help (`str`): Text of `--help`.
         common (`bool`, *optional*, defaults to `False`): Whether the short `--help` lists the option.
-        affects_result (`bool`, *optional*, defaults to `True`): Whether the result depends on the option. A finished
-            stage of a recipe is reused, and an interrupted run may resume, when only other options differ.
-        locate (`Callable`, *optional*): Function of a value (of each item of a list) and of all options by name. It
-            returns the file or folder that the value names, or `None` for a Hub id; `ValueError` if there is none.
-        one_or_more (`bool`, *optional*, defaults to `False`): Whether a single value is not made a list.
-        writes (`bool`, *optional*, defaults to `False`): Whether the option names a file that the command writes.
-        positional (`bool`, *optional*, defaults to `False`): Whether the command line takes it without a flag.
+        affects_result (`bool`, *optional*, defaults to `True`): Whether the result depends on the option. If `False`,
+            changed values still allow a finished stage to be reused and an interrupted run to resume.
+        locate (`Callable`, *optional*): Function that receives a value (each item of a list) and the dictionary of all
+            options. It returns the path of the file or folder, or `None` for a Hub id, and raises `ValueError` if the
+            resource does not exist.
+        one_or_more (`bool`, *optional*, defaults to `False`): Whether a single value is stored without a list.
+        writes (`bool`, *optional*, defaults to `False`): Whether the option is a path to which the command writes.
+        positional (`bool`, *optional*, defaults to `False`): Whether it is a positional argument, without a flag.
         choices (`Sequence[str]`, *optional*): Accepted values.
 
     Example:
@@ -89,12 +90,12 @@ def option(
 
 
 def affects_result(option: Field) -> bool:
-    """Return whether the result of a command depends on an option."""
+    """Return whether the result of a command depends on the option."""
     return option.metadata.get("affects_result", True) and option.name not in WITHOUT_EFFECT
 
 
 def default_of(option: Field) -> Any:
-    """Return the default of an option, `dataclasses.MISSING` if it has none."""
+    """Return the default of an option, or `dataclasses.MISSING` if it has no default."""
     return option.default if option.default_factory is MISSING else option.default_factory()
 
 
@@ -105,8 +106,8 @@ def given_options(options: Any) -> list[str]:
 
 def option_values(*options: Any) -> dict[str, Any]:
     """
-    Return the values of instances of option dataclasses, by name: for those that a command has parsed, the values that
-    were given, which `--config` reads again.
+    Return the values of option dataclasses as a dictionary. Parsed dataclasses return the values before
+    `__post_init__` changed them, so that `--config` can read them again.
     """
     values: dict[str, Any] = {}
     for each in options:
@@ -115,5 +116,5 @@ def option_values(*options: Any) -> dict[str, Any]:
 
 
 def options_in(*dataclass_types: type) -> dict[str, Field]:
-    """Return the fields of dataclasses that are options, by name."""
+    """Return the option fields of dataclasses by name."""
     return {each.name: each for kind in dataclass_types for each in fields(kind) if each.init}

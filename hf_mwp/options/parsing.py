@@ -1,4 +1,4 @@
-"""Parser of a command's options, the fields of dataclasses, from a YAML file and flags."""
+"""Parser that reads the options of a command from a YAML file and flags into dataclasses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TRUE = ("true", "yes", "t", "y", "1")
 FALSE = ("false", "no", "f", "n", "0")
 MANY = ("+", "*")
 REST = (
-    "Training options are those of the trainer's config, such as --output_dir, --num_train_epochs, --learning_rate, "
+    "All fields of the trainer's config are options, too, such as --output_dir, --num_train_epochs, --learning_rate, "
     "--per_device_train_batch_size, --eval_strategy and --seed. `hf-mwp {} --help all` lists every option."
 )
 Owners = Callable[[str], Sequence[str]]
@@ -35,25 +35,27 @@ def parse(
     owners: Owners = lambda name: (),
 ) -> list[Any]:
     """
-    Read a command's options from a YAML file and flags; return an instance of each dataclass.
+    Read the options of a command from a YAML file and flags, and return an instance of each dataclass.
 
-    Each field of the dataclasses is a flag (`--batch_size` or `--batch-size`) and a key of the YAML file that
-    `--config` names. Flags win over the file, the file over defaults. `--help` prints the options and exits.
+    Each field of the dataclasses is a flag (`--batch_size` or `--batch-size`) and a key of the YAML file of
+    `--config`. Flags override the file, and the file overrides defaults. `--help` prints the options and exits.
 
     Args:
-        command (`str`), description (`str`), argv (`Sequence[str]`): The command, its help, and its arguments.
+        command (`str`), description (`str`), argv (`Sequence[str]`): Name of the command, its help text, and
+            its arguments.
         dataclass_types (`Sequence[type]` or `Callable`): Dataclasses of the options, or a function that imports them.
-        common (`Sequence[type]`, *optional*): Dataclasses that the short `--help` shows; see [`option`].
-        owners (`Callable`, *optional*): Returns the commands that have an option, for the hint on an unknown one.
+        common (`Sequence[type]`, *optional*): Dataclasses of the short `--help`; see [`option`].
+        owners (`Callable`, *optional*): Function from an option to the commands that have it, for the error message on
+            an unknown option.
 
     Raises:
-        UsageError: a key or flag is unknown, or a value has the wrong type. The message names file and key.
+        UsageError: a key or flag is unknown, or a value has the wrong type.
     """
     place = next((index for index, word in enumerate(argv) if word in ("-h", "--help")), None)
     is_short = place is not None and common is not None and "all" not in argv[place + 1 : place + 2]
     kinds = common if is_short else dataclass_types() if callable(dataclass_types) else dataclass_types
     parser = OptionParser(command, description, kinds, is_short, REST.format(command) if is_short else None, owners)
-    parser.add_argument("--config", metavar="FILE", help="YAML file with any of these options; flags win over it")
+    parser.add_argument("--config", metavar="FILE", help="YAML file with any of these options; flags override it")
     if place is not None:
         parser.print_help()
         sys.exit(0)
@@ -71,14 +73,14 @@ def parse(
 def read_options(
     name: str, dataclass_types: Sequence[type], given: Mapping[str, Any], owners: Owners = lambda name: ()
 ) -> list[Any]:
-    """Parse options given as a mapping, as [`parse`] does; errors begin with `name`."""
+    """Parse the options in a mapping, see [`parse`]; error messages begin with `name`."""
     parser = OptionParser(name, "", dataclass_types, owners=owners)
     parser.set_given(given, name)
     return parser.instances(parser.parse_args([]))
 
 
 def config_path(argv: Sequence[str]) -> str | None:
-    """Return the value of `--config` among arguments."""
+    """Return the value of `--config` in the arguments, or `None`."""
     early = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     early.add_argument("--config")
     return early.parse_known_args(list(argv))[0].config
@@ -86,9 +88,8 @@ def config_path(argv: Sequence[str]) -> str | None:
 
 class OptionParser(argparse.ArgumentParser):
     """
-    Argument parser with a flag for each field of dataclasses, like `transformers.HfArgumentParser`, whose import
-    takes longer than to show a help. With `common`, only the fields declared `common=True`, or all fields of a
-    dataclass that has none.
+    Argument parser with a flag for each dataclass field, like `transformers.HfArgumentParser`, whose import is slow.
+    With `common`, a dataclass with fields declared `common=True` contributes only these fields.
     """
 
     def __init__(
@@ -119,10 +120,10 @@ class OptionParser(argparse.ArgumentParser):
         raise UsageError(f"{self.command}: {message}.")
 
     def set_given(self, content: Any, source: str) -> None:
-        """Set the options of a mapping as defaults, parsed like flags; a `UsageError` names source and key."""
+        """Parse the options in a mapping like flags and set them as defaults; `source` is shown in errors."""
         if not isinstance(content, Mapping | None):
             kind = type(content).__name__
-            raise UsageError(f"{source} must hold a mapping of options (`key: value` lines), not a {kind}.")
+            raise UsageError(f"{source} must contain a mapping of options (`key: value` lines), not a {kind}.")
         actions = {action.dest: action for action in reversed(self._actions) if action.dest != "config"}
         for key, value in (content or {}).items():
             name = str(key).replace("-", "_")
@@ -141,7 +142,7 @@ class OptionParser(argparse.ArgumentParser):
             return None
         if action.nargs not in MANY and isinstance(value, list | dict):
             if action.type is not str:
-                raise argparse.ArgumentError(action, f"takes one value, not a {type(value).__name__}")
+                raise argparse.ArgumentError(action, f"must be a single value, not a {type(value).__name__}")
             return value
         values = [self._get_value(action, str(item)) for item in (value if isinstance(value, list) else [value])]
         for each in values:
@@ -151,7 +152,7 @@ class OptionParser(argparse.ArgumentParser):
         return OneOrMore.joined(values) if isinstance(action, OneOrMore) else values
 
     def instances(self, namespace: argparse.Namespace) -> list[Any]:
-        """Return an instance of each dataclass; `UsageError` if a dataclass rejects a value."""
+        """Return an instance of each dataclass. Raises `UsageError` if a dataclass rejects a value."""
         found = []
         for each in self.dataclass_types:
             given = {name: getattr(namespace, name) for name in options_in(each)}
@@ -163,7 +164,7 @@ class OptionParser(argparse.ArgumentParser):
         return found
 
     def spelled_out(self, argv: Sequence[str]) -> list[str]:
-        """Spell `--a-flag` as `--a_flag`, and a switch as `--flag=true`, so that it does not consume the next word."""
+        """Replace `--a-flag` by `--a_flag`, and a boolean flag without a value by `--flag=true`."""
         switches = {name for action in self._actions if action.type is to_bool for name in action.option_strings}
         words = []
         for word, following in zip(argv, [*argv[1:], ""], strict=False):
@@ -175,10 +176,7 @@ class OptionParser(argparse.ArgumentParser):
         return words
 
     def hint(self, name: str, prefix: str = "") -> str:
-        """
-        Return a sentence, preceded by a space, on what an unknown option may mean: an option of this command with a
-        similar name, or the commands that have the option.
-        """
+        """Return a sentence, preceded by a space, that suggests a similar option or the commands with this option."""
         known = [option.removeprefix("--") for option in self._option_string_actions]
         name = name.removeprefix("--").replace("-", "_")
         close = difflib.get_close_matches(name, known, n=1, cutoff=0.7)
@@ -189,22 +187,22 @@ class OptionParser(argparse.ArgumentParser):
 
 
 class OneOrMore(argparse.Action):
-    """Action that accepts one value or several; a single value is stored as it is, not as a list."""
+    """Action that accepts one or more values; a single value is stored without a list."""
 
     def __call__(self, parser, namespace, values, option_string=None):
         setattr(namespace, self.dest, self.joined(values))
 
     @staticmethod
     def joined(values: list) -> Any:
-        """Return one value as it is, several as a list."""
+        """Return a single value without its list, and several values as a list."""
         return values[0] if len(values) == 1 else values
 
 
 def to_bool(text: str) -> bool:
-    """Read the value of a yes-or-no option."""
+    """Parse the value of a boolean option."""
     if text.lower() in TRUE + FALSE:
         return text.lower() in TRUE
-    raise argparse.ArgumentTypeError(f"takes true or false, not {text!r}")
+    raise argparse.ArgumentTypeError(f"must be true or false, not {text!r}")
 
 
 def _add_option(group: argparse._ActionsContainer, field: dataclasses.Field, hint: Any) -> None:
@@ -220,7 +218,7 @@ def _add_option(group: argparse._ActionsContainer, field: dataclasses.Field, hin
         if default is not None:
             options |= {"nargs": "?", "const": True}
     elif get_origin(kind) is list:
-        # A text, such as the empty one that `TrainingArguments` has somewhere, is no default of a list.
+        # `TrainingArguments` has a list field whose default is an empty string.
         default = None if isinstance(default, str) else default
         nargs = "*" if field.metadata.get("positional") else "+"
         options |= {"type": get_args(kind)[0], "nargs": nargs, "default": default}
@@ -234,7 +232,7 @@ def _add_option(group: argparse._ActionsContainer, field: dataclasses.Field, hin
 
 
 def _kind(hint: Any) -> Any:
-    """Return the type that parses a flag: of a union, `str` if `None` is allowed too, else the other type."""
+    """Return the type that parses a flag: `str` for a union of `str` and `None`, otherwise a different type."""
     if get_origin(hint) not in (Union, types.UnionType):
         return hint
     kinds = [kind for kind in get_args(hint) if kind is not type(None)]

@@ -1,4 +1,4 @@
-"""Option dataclasses of the commands that may be stages of a recipe, by name."""
+"""Table of the commands that can be stages of a recipe, with their option dataclasses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from importlib import import_module
 from .option import options_in
 
 
-# Modules are imported when they are needed: those of trainers' configs import Transformers.
+# Modules are imported when they are needed, because the trainers' configs import Transformers.
 STAGES: Mapping[str, tuple[str, ...]] = {
     "pretrain": (
         "tasks.pretraining_corpus.CorpusArguments",
@@ -53,8 +53,8 @@ STAGES: Mapping[str, tuple[str, ...]] = {
 
 def types_of(command: str, trainer: bool = True) -> list[type]:
     """
-    Return the dataclasses whose fields are the options of a command, none if it cannot be a stage; with
-    `trainer=False` without the config of its trainer.
+    Return the option dataclasses of a command, with `trainer=False` without the config of its trainer. The list is
+    empty if the command cannot be a stage.
     """
     names = [name for name in STAGES.get(command, ()) if trainer or not name.startswith("trainers.")]
     return [getattr(import_module(f"..{name.rpartition('.')[0]}", __package__), name.split(".")[-1]) for name in names]
@@ -62,15 +62,15 @@ def types_of(command: str, trainer: bool = True) -> list[type]:
 
 @cache
 def options_of(command: str) -> dict[str, Field]:
-    """Return the options of a command by name, none if it cannot be a stage."""
+    """Return the options of a command by name; empty if the command cannot be a stage."""
     return options_in(*types_of(command))
 
 
 def commands_with(option: str) -> list[str]:
-    """Return the commands that have an option."""
+    """Return the commands that have the option."""
     return [command for command in STAGES if option in options_of(command)]
 
 
 def trains(command: str) -> bool:
-    """Return whether a command trains, and may run in several processes."""
+    """Return whether the command trains a model, and can run in several processes."""
     return any(name.startswith("trainers.") for name in STAGES.get(command, ()))

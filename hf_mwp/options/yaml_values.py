@@ -1,4 +1,4 @@
-"""YAML as OmegaConf reads it: `1e-4` is a number, and repeated keys are errors."""
+"""Functions that read YAML with OmegaConf: `1e-4` is a number, and repeated keys are errors."""
 
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from ..usage_error import UsageError
 
 
 def read_yaml(path: str | Path) -> Any:
-    """Parse a YAML file; `UsageError` if it is missing, is not YAML, or repeats a key in a mapping."""
+    """Parse a YAML file. Raises `UsageError` if it is missing, is not valid YAML, or repeats a key in a mapping."""
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
@@ -18,15 +18,15 @@ def read_yaml(path: str | Path) -> Any:
         # OmegaConf returns an empty mapping for an empty file.
         return OmegaConf.to_container(config) if config else yaml.safe_load(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise UsageError(f"There is no file {path}.") from None
+        raise UsageError(f"The file {path} does not exist.") from None
     except (OSError, UnicodeDecodeError, yaml.YAMLError, OmegaConfBaseException) as error:
         raise UsageError(f"{path} cannot be read as YAML: {error}") from error
 
 
 def read_value(text: str) -> Any:
     """
-    Read a value from the command line. Numbers, lists, mappings, quoted text and nothing (`null`, `~`, empty) are read
-    as YAML; any other text is taken literally, with what YAML would treat as a comment.
+    Parse a value from the command line. Numbers, lists, mappings, quoted strings and null (`null`, `~`, empty) are
+    parsed as YAML. Any other text is returned unchanged, including `#` and the text after it.
     """
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
@@ -38,5 +38,5 @@ def read_value(text: str) -> Any:
         return text
     if value is None:
         return None if stripped in ("", "~", "null", "Null", "NULL") else text
-    # YAML drops comments and line breaks of a text without quotes.
+    # YAML would remove comments and line breaks from an unquoted string.
     return stripped if isinstance(value, str) and stripped[0] not in "'\"|>" else value

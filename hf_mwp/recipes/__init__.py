@@ -1,4 +1,4 @@
-"""Recipes: stages of commands that build on each other; completed stages are reused."""
+"""Recipes: YAML files of stages (commands) that use each other's results; completed stages are reused."""
 
 from .recipe import Recipe, run_recipe
 from .recipe_file import RecipeError, read_recipe

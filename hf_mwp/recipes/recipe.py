@@ -1,4 +1,4 @@
-"""Recipes, YAML files of stages that build on each other, and their runs."""
+"""Recipes: YAML files of stages that use each other's results, and functions that run them."""
 
 import re
 import shlex
@@ -19,46 +19,47 @@ from .recipe_file import KEYS, RecipeError, read_recipe, unknown_name
 from .stage import Commands, Stage, StageResult, fingerprint
 
 
-# Stands for a stage in a text until its folder is known.
+# Placeholder for a stage's folder in an option, until the folder is known.
 MARK = re.compile("\0(.+?)\0")
-# Folders and options on the command line (`--stage.option`) begin with a stage's name: at most 240 bytes in UTF-8.
+# A stage's name begins the name of its folder and its flags (`--stage.option`): at most 240 bytes in UTF-8.
 STAGE_NAME = re.compile(r"\w[\w-]{0,59}")
 
 
 class Recipe:
     """
-    Stages, each a command of `hf-mwp` with its options, read from a YAML file:
+    Stages, each a command of `hf-mwp` with its options, from a YAML file:
 
     ```yaml
     recipe: A compact model for Math23k      # title
-    budget: cpu                              # the budget if none is chosen
+    budget: cpu                              # the default budget
     variables: {dataset: math23k, seed: 42}
     stages:
       teacher: {command: train, dataset: "${dataset}", seed: "${seed}", num_train_epochs: 10}
       distill: {command: distill, teacher: "${teacher}", dataset: "${dataset}", seed: "${seed}"}
-    budgets:                                 # what differs from the above
+    budgets:                                 # changes to variables and options
       quick: {variables: {}, teacher: {max_steps: 20}}
       cpu: {}
-    targets: [distill]                       # what is wanted; all stages by default
-    # Values of a variable, smallest model first, that `min_accuracy` of [`run_recipe`] tries in turn.
+    targets: [distill]                       # stages to complete; all by default
+    # Values of a variable, smallest model first, that [`run_recipe`] tries in order if `min_accuracy` is set.
     search: {variable: student, values: [small, base], stage: distill}
     ```
 
-    A file with `base: other.yaml` holds only what differs from that file, whose path is seen from its own.
+    A file with `base: other.yaml` contains only the changes to that file, whose path is relative to its own folder.
 
-    `${name}` stands for a variable, or for the folder of a stage, which then runs before; OmegaConf fills it in (after
-    a backslash it stays). The folder of a stage is named after its fingerprint: recipes in the same folder reuse it,
-    and a changed option never meets an old result.
+    OmegaConf replaces `${name}` by the value of a variable or by the folder of a stage, which then runs first; a
+    backslash before it prevents this. The folder of a stage is named after the fingerprint of its options and inputs:
+    recipes with the same output folder reuse a stage, and a changed option creates a new folder.
 
     Args:
         content (`dict`): Result of [`read_recipe`].
         output_dir (`str` or `Path`): Folder for the folders of the stages.
-        budget (`str`, *optional*): One of the file's budgets; by default the one that it names.
-        changes (`Mapping[str, Any]` or a sequence of such, *optional*): Values that win over the file: `{"seed": 1}`
-            sets a variable, `{"teacher.max_steps": 5}` an option of a stage, `{"teacher": {"max_steps": 5}}` several;
-            `None` takes an option away. The last one wins.
-        source (`str`, *optional*): Name of the file, for messages.
-        launch (`str`, *optional*): The program that starts stages which train, if they are not just called.
+        budget (`str`, *optional*): One of the file's budgets; defaults to the `budget` of the file.
+        changes (`Mapping[str, Any]` or a sequence of mappings, *optional*): Values that override the file:
+            `{"seed": 1}` sets a variable, `{"teacher.max_steps": 5}` an option of a stage, and
+            `{"teacher": {"max_steps": 5}}` one or more options of a stage; `None` removes an option. Later mappings
+            override earlier mappings.
+        source (`str`, *optional*): Name of the file in error messages.
+        launch (`str`, *optional*): Program that starts the training stages, such as `torchrun`.
 
     Raises:
         RecipeError: unknown names, wrong values, circular references, or stages that write outside `output_dir`.
@@ -75,16 +76,16 @@ class Recipe:
     ) -> None:
         self.source, self.output_dir, self.launch = source, Path(output_dir), launch
         is_recipe = isinstance(content, Mapping) and isinstance(content.get("stages"), Mapping)
-        self._need(is_recipe, "", "has no mapping `stages`, so it is no recipe.")
+        self._need(is_recipe, "", "is not a recipe, because it has no mapping `stages`.")
         base = content.get("base")
-        self._need(base is None, "", f"has a `base`, {base}, which is not read yet: see `read_recipe`.")
+        self._need(base is None, "", f"has an unresolved `base`, {base}. Read the file with `read_recipe`.")
         for key in content:
             self._check(key, KEYS, "key")
         self.title = str(content.get("recipe", source))
         self.variables = self._mapping(content.get("variables") or {}, "variables")
         stages = self._mapping(content["stages"], "stages")
         for name in stages:
-            fault = f"{name!r:.80} cannot name a stage: take up to 60 letters, digits, - and _."
+            fault = f"{name!r:.80} is not a valid name of a stage. Use up to 60 letters, digits, - and _."
             self._need(STAGE_NAME.fullmatch(name), "stages", fault)
         self._options = {name: self._mapping(options, f"stages.{name}") for name, options in stages.items()}
         budgets = self._mapping(content.get("budgets") or {}, "budgets")
@@ -98,11 +99,11 @@ class Recipe:
             self._change(each)
         self.targets = content.get("targets") or list(self._options)
         is_list = isinstance(self.targets, list) and all(isinstance(target, str) for target in self.targets)
-        self._need(is_list, "targets", f"needs a list of names of stages, not {self.targets!r}.")
+        self._need(is_list, "targets", f"must be a list of stage names, not {self.targets!r}.")
         self.search = self._mapping(content.get("search") or {}, "search")
         if self.search:
             known = self.search.keys() == {"variable", "values", "stage"} and isinstance(self.search["values"], list)
-            self._need(known, "search", "needs `variable`, a list of its `values`, and a `stage`.")
+            self._need(known, "search", "must have the keys `variable`, `values` (a list) and `stage`.")
             self._check(self.search["variable"], self.variables, "variable", "search")
             self._check(self.search["stage"], self._options, "stage", "search")
         self.stages: dict[str, Stage] = {}
@@ -112,11 +113,11 @@ class Recipe:
 
     @classmethod
     def from_file(cls, path: str | Path, output_dir: str | Path, base: str | Path | None = None, **kwargs) -> Self:
-        """Read a recipe, see [`read_recipe`]; `kwargs` are those of the class."""
+        """Create a recipe from a file, see [`read_recipe`]; `kwargs` are passed to the class."""
         return cls(read_recipe(path, base), output_dir, source=str(path), **kwargs)
 
     def wanted(self, targets: Iterable[str] | None = None) -> list[Stage]:
-        """Return the stages needed by the targets (by default those of the file), in the order in which they run."""
+        """Return the target stages and the stages they need, in running order; `targets` default to the file's."""
         needed: dict[str, Stage] = {}
 
         def add(name: str) -> None:
@@ -136,9 +137,8 @@ class Recipe:
         on_stage: Callable[[Stage, int, int], None] = lambda *_: None,
     ) -> list[StageResult]:
         """
-        Run the stages that the targets (by default those of the file) need and that are not complete. `commands` are
-        functions of the command line's arguments; `on_stage` is called before each stage with it, its number from 1,
-        and their count.
+        Run the incomplete stages among [`~Recipe.wanted`]. `commands` are functions that receive the command line's
+        arguments. `on_stage` is called before each stage with the stage, its number from 1, and the number of stages.
         """
         stages, results = self.wanted(targets), []
         for number, stage in enumerate(stages, start=1):
@@ -162,7 +162,7 @@ class Recipe:
                 self.variables[key] = value
 
     def _filled(self) -> dict[str, dict[str, Any]]:
-        """Return the options of all stages with variables filled in, and with marks in place of stages' folders."""
+        """Return the options of all stages with variables replaced by values, and stages by placeholders."""
         from omegaconf import OmegaConf
         from omegaconf.errors import InterpolationKeyError, OmegaConfBaseException
 
@@ -172,7 +172,7 @@ class Recipe:
             config = OmegaConf.create({"value": value}, parent=root)
             return OmegaConf.to_container(config, resolve=True)["value"]
 
-        # Most options are one of a few variables.
+        # Many options are the same variable.
         fill_text = cache(fill)
 
         def option(place: str, value: Any) -> Any:
@@ -184,7 +184,7 @@ class Recipe:
                 if isinstance(error, InterpolationKeyError):
                     missing = re.search("'(.*)'", error.msg)[1]
                     self._check(missing, [*self._options, *self.variables], "variable or stage", place)
-                fault = f"{value!r:.200} cannot be filled in: {str(error).splitlines()[0]}."
+                fault = f"{value!r:.200} cannot be resolved: {str(error).splitlines()[0]}."
                 raise RecipeError(f"{self.source}, {place}: {fault}") from None
 
         try:
@@ -198,14 +198,14 @@ class Recipe:
         }
 
     def _add_stage(self, name: str, every: Mapping[str, Mapping[str, Any]], parents: tuple[str, ...]) -> Stage:
-        """Add a stage after those that it builds on."""
+        """Create a stage after the stages that it needs."""
         if name in self.stages:
             return self.stages[name]
-        self._need(name not in parents, "", f"the stages {' -> '.join([*parents, name])} need each other.")
+        self._need(name not in parents, "", f"the stages {' -> '.join([*parents, name])} depend on each other.")
         options = {key: value for key, value in every[name].items() if value is not None}
         command = options.pop("command", None)
         self._need(isinstance(command, str), "", f"stage {name!r} has no `command`.")
-        fault = "key 'output_dir': the recipe names the folder of each stage: give --output_dir, where they all lie."
+        fault = "key 'output_dir': stages have no own output folder. Pass --output_dir for the folder of all stages."
         self._need("output_dir" not in options, f"stage {name}", fault)
         needs: dict[str, Stage] = {}
 
@@ -222,7 +222,7 @@ class Recipe:
         known = options_of(command)
         for key, value in options.items():
             option = known.get(key)
-            # A cache may lie in the folder of a stage that is not needed otherwise.
+            # A cache in the folder of a stage does not make that stage necessary.
             options[key] = with_folders(value, needs if option is None or affects_result(option) else {})
             if option is not None and option.metadata.get("writes"):
                 inside = Path(str(options[key])).resolve().is_relative_to(self.output_dir.resolve())
@@ -235,9 +235,9 @@ class Recipe:
         return self.stages[name]
 
     def _mapping(self, value: Any, place: str) -> dict[str, Any]:
-        self._need(isinstance(value, Mapping), place, f"needs a mapping (`name: value` lines), not {value!r}.")
+        self._need(isinstance(value, Mapping), place, f"must be a mapping (`name: value` lines), not {value!r}.")
         for name in value:
-            self._need(isinstance(name, str), place, f"{name!r} is no name: put quotes around it.")
+            self._need(isinstance(name, str), place, f"the name {name!r} is not a string. Put it in quotes.")
         return dict(value)
 
     def _check(self, name: str, known: Iterable[str], kind: str, place: str = "") -> None:
@@ -265,23 +265,25 @@ def run_recipe(
     max_trainings: int | None = None,
 ) -> list[StageResult]:
     """
-    Run the stages of a recipe that are not complete; arguments not named here are those of [`Recipe`] and its `run`.
+    Run the incomplete stages of a recipe. For arguments not listed here, see [`Recipe`] and its `run`.
 
     Args:
         path (`str` or `Path`), base (`str` or `Path`, *optional*): See [`read_recipe`].
-        output_dir (`str` or `Path`, *optional*): Folder of the stages; `runs/` and the file's name by default.
-        commands (`Mapping[str, Callable]`, *optional*): By default each stage is a process (`python -m hf_mwp`).
-        on_plan (`Callable`, *optional*): Called with the recipe and the wanted stages before they run.
-        dry_run (`bool`, *optional*, defaults to `False`): Run nothing.
-        min_accuracy (`float`, *optional*), max_trainings (`int`, *optional*): Run the recipe for each value of its
-            `search` in turn, at most for so many, until the answer accuracy on validation problems is reached.
+        output_dir (`str` or `Path`, *optional*): Folder of the stages; defaults to `runs/` and the file's name.
+        commands (`Mapping[str, Callable]`, *optional*): Functions of the commands, which receive arguments; by default
+            each stage runs as a process (`python -m hf_mwp`).
+        on_plan (`Callable`, *optional*): Called with the recipe and its stages before they run.
+        dry_run (`bool`, *optional*, defaults to `False`): Validate and plan the stages without running them.
+        min_accuracy (`float`, *optional*): Validation answer accuracy to reach. The recipe runs for the values of its
+            `search` in order, until a model reaches it.
+        max_trainings (`int`, *optional*): Maximum number of values to try for `min_accuracy`.
 
     Returns:
-        `list[StageResult]`: a result for each stage, in their order; empty for a dry run.
+        `list[StageResult]`: the results of the stages in running order; empty for a dry run.
 
     Raises:
-        UsageError: a stage has a wrong option or a missing input (found before the first one runs), or failed; no
-            value has the accuracy.
+        UsageError: a stage has a wrong option or a missing input (found before any stage runs), a stage failed, or no
+            value reaches `min_accuracy`.
     """
     folder = Path("runs") / Path(path).stem if output_dir is None else Path(output_dir)
     check_output_folder(folder)
@@ -291,7 +293,7 @@ def run_recipe(
     if min_accuracy is not None:
         search = recipes[0].search
         if not search:
-            raise UsageError(f"{path} has no `search`, so no models to choose from by --min_accuracy.")
+            raise UsageError(f"{path} has no `search`, which --min_accuracy needs. Add one to the recipe.")
         values = search["values"][:max_trainings]
         recipes = [make(changes=[*changes, {search["variable"]: value}]) for value in values]
     for stage in (stage for recipe in recipes for stage in recipe.wanted(targets)):
@@ -313,28 +315,28 @@ def run_recipe(
             return recipe.run(commands, targets, on_stage)
     if accuracies:
         told = ", ".join(f"{value} {accuracy:.1%}" for value, accuracy in accuracies.items())
-        raise UsageError(f"No model has {min_accuracy:.1%} of the validation problems right: {told}.")
+        raise UsageError(f"No model reaches --min_accuracy {min_accuracy:.1%} on the validation problems: {told}.")
     return []
 
 
 def with_launcher(commands: Commands, launch: str | None) -> Commands:
-    """Return commands of which the training ones are started by a program such as `torchrun --nproc_per_node 2`."""
+    """Return the commands, with training commands started by a program such as `torchrun --nproc_per_node 2`."""
     launched = [] if launch is None else [name for name in STAGES if trains(name)]
     return {**commands, **{name: partial(start_command, shlex.split(launch), name) for name in launched}}
 
 
 def start_command(launcher: Sequence[str], command: str, argv: Sequence[str]) -> int:
-    """Run a command of `hf-mwp` as a subprocess; `UsageError` if it cannot be started or fails."""
+    """Run a command of `hf-mwp` as a subprocess. Raises `UsageError` if it cannot be started or fails."""
     words = [*launcher, "-m", "hf_mwp", command, *argv]
     try:
         status = subprocess.run(words, check=False).returncode
     except OSError as error:
         raise UsageError(f"{words[0]} cannot be started: {error}") from error
     if status:
-        raise UsageError(f"`{shlex.join(words)}` ended with status {status}.")
+        raise UsageError(f"`{shlex.join(words)}` failed with exit status {status}.")
     return 0
 
 
 def caution(budget: str | None) -> str:
-    """Return a caution to print beside the metrics of a budget; empty if there is none."""
+    """Return a warning to print below the metrics of a budget, or an empty string."""
     return "budget quick: only to see it run, these figures say nothing" if budget == "quick" else ""

@@ -1,4 +1,4 @@
-"""YAML files of recipes, merged into their bases."""
+"""Functions that read the YAML files of recipes and merge them into their bases."""
 
 import difflib
 from collections.abc import Iterable, Mapping
@@ -10,30 +10,30 @@ from ..usage_error import UsageError
 
 
 KEYS = ("recipe", "base", "budget", "variables", "stages", "budgets", "targets", "search")
-# How deep mappings are merged into those of the base: variables; options of stages; options of a budget's stages.
+# Depth to which mappings are merged into the base's: variables; options of stages; options of stages in a budget.
 MERGED = {"variables": 1, "stages": 2, "budgets": 3}
 
 
 class RecipeError(UsageError):
-    """A recipe with an error; the message names the file and the place."""
+    """Error in a recipe. The message contains the file and the key."""
 
 
 def unknown_name(name: object, known: Iterable[object], kind: str) -> str | None:
-    """Return the error message for an unknown name, with a close match, or `None` if the name is known."""
+    """Return the error message for an unknown name, with a similar name, or `None` if the name is known."""
     names = [str(each) for each in known]
     if str(name) in names:
         return None
     close = difflib.get_close_matches(str(name), names, n=1)
-    hint = f"Did you mean {close[0]!r}?" if close else f"There are: {', '.join(names) or 'none'}."
+    hint = f"Did you mean {close[0]!r}?" if close else f"Known: {', '.join(names) or 'none'}."
     return f"unknown {kind} {str(name)!r}. {hint}"
 
 
 def read_recipe(path: str | Path, base: str | Path | None = None, _above: tuple[Path, ...] = ()) -> Any:
     """
-    Read the file of a recipe and merge it into its base, which `base` may replace.
+    Read a recipe file and merge it into its base; the argument `base` replaces the base of the file.
 
     Raises:
-        RecipeError: the file does not exist or is no YAML, or its base is no recipe or leads back to it.
+        RecipeError: the file does not exist or is not valid YAML, or its base is not a recipe or is circular.
     """
     path = Path(path)
     try:
@@ -42,14 +42,14 @@ def read_recipe(path: str | Path, base: str | Path | None = None, _above: tuple[
         raise RecipeError(str(error)) from error
     if not isinstance(content, Mapping) or content.get("base") is None:
         if base is not None:
-            raise RecipeError(f"{path} has no `base` that {base} could replace.")
+            raise RecipeError(f"{path} has no `base`, so {base} cannot replace it.")
         return content
     if path.resolve() in _above:
-        raise RecipeError(f"{_above[0]}: its `base` leads back to {path}.")
+        raise RecipeError(f"{_above[0]}: its `base` is circular, it leads back to {path}.")
     place = path.parent / str(content["base"]) if base is None else Path(base).resolve()
     below = read_recipe(place, None, (*_above, path.resolve()))
     if not isinstance(below, Mapping) or not below.keys() & set(KEYS):
-        raise RecipeError(f"{path}: its `base` {content['base']} is no recipe.")
+        raise RecipeError(f"{path}: its `base` {content['base']} is not a valid recipe.")
     own = {key: value for key, value in content.items() if key != "base"}
     return {**below, **{key: _merged(below.get(key), value, MERGED.get(key, 0)) for key, value in own.items()}}
 

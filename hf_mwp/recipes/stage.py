@@ -24,7 +24,7 @@ from ..usage_error import UsageError
 
 OPTIONS = "stage.yaml"
 Commands = Mapping[str, Callable[[list[str]], int]]
-# Version of what the commands make of their options; a change of it makes every stage a new one.
+# Version of the commands' results. A new version makes all old stages incomplete.
 VERSION = 3
 
 
@@ -40,14 +40,14 @@ class StageResult:
 
 @dataclass(frozen=True)
 class Stage:
-    """A command of `hf-mwp`, its options, and a [`FinishedFolder`] named after both."""
+    """Stage of a recipe: a command of `hf-mwp`, its options, and the folder of its result."""
 
     name: str  # within the recipe
     command: str
-    options: Mapping[str, Any]  # with folders in place of other stages
+    options: Mapping[str, Any]  # other stages are replaced by their folders
     inputs: tuple[Stage, ...] = ()  # stages whose folders are among the options
-    fingerprint: str = ""  # digest of all that the result depends on, see [`fingerprint`]
-    folder: Path = field(default_factory=Path)  # that the command fills
+    fingerprint: str = ""  # digest of options and inputs, see [`fingerprint`]
+    folder: Path = field(default_factory=Path)  # written by the command
 
     @property
     def finished(self) -> FinishedFolder:
@@ -56,12 +56,12 @@ class Stage:
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Names of the stages on which it builds."""
+        """Names of the stages whose results are needed."""
         return tuple(stage.name for stage in self.inputs)
 
     @property
     def is_done(self) -> bool:
-        """Return whether the stage is finished."""
+        """Return whether the stage is complete."""
         return self.finished.is_done
 
     @property
@@ -69,13 +69,14 @@ class Stage:
         return {**self.options, "output_dir": str(self.folder)}
 
     def check(self) -> None:
-        """Check options and inputs before any stage runs; `UsageError` names the stage and the option."""
+        """Validate options and inputs. Raises `UsageError` with the stage and the option."""
         check_stage(self.name, self.command, self._given, [str(stage.folder) for stage in self.inputs])
 
     def run(self, commands: Commands) -> StageResult:
         """
-        Run the command, a function of the arguments of the command line, unless the stage is complete; resume from the
-        last checkpoint if there is one. If another run is busy with the stage, wait for it and take its result.
+        Run the command unless the stage is complete, and resume from the last checkpoint if there is one. If another
+        run is executing the stage, wait for it and return its result. `commands` are functions that receive the
+        arguments of the command line.
         """
         folder = self.finished
 
@@ -86,7 +87,7 @@ class Stage:
             if folder.checkpoint is not None:
                 arguments.append("--resume")
             elif folder.is_begun and "overwrite" in options_of(self.command):
-                # The folder is the stage's alone: what an interrupted start left there is replaced.
+                # Only this stage uses the folder, so the files of an interrupted start are replaced.
                 arguments.append("--overwrite")
             commands[self.command](arguments)
 
@@ -97,11 +98,11 @@ class Stage:
 
 def check_stage(name: str, command: str, options: Mapping[str, Any], made: Iterable[str]) -> None:
     """
-    Validate the options of a stage as its command does, and that the models, data sets and files they name exist;
-    `made` are output folders of other stages, in which nothing has to exist yet. A `UsageError` names the option.
+    Validate the options of a stage, and check that the models, datasets and files in them exist, except in the output
+    folders of other stages (`made`). Raises `UsageError` with the option.
     """
     if command not in STAGES:
-        raise UsageError(f"Stage {name!r}: {command!r} cannot be a stage; these can: {', '.join(STAGES)}.")
+        raise UsageError(f"Stage {name!r}: {command!r} cannot be a stage. Choose one of: {', '.join(STAGES)}.")
     values = option_values(*read_options(f"stage {name}", types_of(command), options, commands_with))
     inputs = _Inputs(command, values, made)
     for option, value in values.items():
@@ -114,12 +115,12 @@ def check_stage(name: str, command: str, options: Mapping[str, Any], made: Itera
 
 def fingerprint(command: str, options: Mapping[str, Any], made: Mapping[str, str], launch: str | None = None) -> str:
     """
-    Return a digest of everything that the result of a stage depends on: its command, the program that may `launch` it,
-    its options that are not declared `affects_result=False`, and the contents of the stages (`made`: fingerprints by
-    folder), files, folders and data sets that these name.
+    Return a digest of everything that determines the result of a stage: its command, the program that may `launch` it,
+    its options except those declared `affects_result=False`, and the contents of the stages (`made`: fingerprints by
+    folder), files, folders and datasets in these options.
     """
     known = options_of(command)
-    # A data set that is read by default counts as if it were named.
+    # A default dataset is treated like a given one.
     defaults = {name: default_of(each) for name, each in known.items() if each.metadata.get("locate") is not None}
     values = {name: value for name, value in defaults.items() if isinstance(value, str) and value in LOADERS}
     values |= options
@@ -142,7 +143,7 @@ def fingerprint(command: str, options: Mapping[str, Any], made: Mapping[str, str
             return {"source": kind, "content": content_digest(place)}
         for folder, digest in made.items():
             value = value.replace(folder, digest)
-        # A path may have a prefix: `ltp:FOLDER`. `Path.exists` fails for a text that is too long.
+        # A path may have a prefix: `ltp:FOLDER`. `Path.exists` would raise an error for a long string.
         prefix, _, path = value.rpartition(":")
         if path and os.path.exists(value):
             return {"content": content_digest(value)}
@@ -157,7 +158,7 @@ def fingerprint(command: str, options: Mapping[str, Any], made: Mapping[str, str
 
 
 class _Inputs:
-    """Options of a stage, and the files and folders that they name, except those that other stages make."""
+    """Files and folders in the options of a stage that are not created by other stages."""
 
     def __init__(self, command: str, values: Mapping[str, Any], made: Iterable[str]) -> None:
         self.made = list(made)
@@ -167,7 +168,7 @@ class _Inputs:
         self.found_in_data_dir = False
 
     def locate(self, name: str, value: Any) -> Path | None:
-        """Return the file or folder that the value of an option names, or `None`."""
+        """Return the path of the file or folder that the value of an option refers to, or `None`."""
         locate = self.options[name].metadata.get("locate") if name in self.options else None
         if locate is None or not isinstance(value, str) or self._is_made(value) or self.data_dir_is_made:
             return None
@@ -181,7 +182,7 @@ class _Inputs:
 
 
 def _number(value: Any) -> Any:
-    """Return a number in one form, however it is written (`"2e-4"`, `0.0002`), and other values as they are."""
+    """Convert numbers, also strings such as `"2e-4"`, to `float`, and return other values unchanged."""
     try:
         return value if value is None or isinstance(value, bool) else float(value)
     except (ValueError, OverflowError, TypeError):

@@ -1,4 +1,4 @@
-"""Tasks, and the commands of `hf-mwp` as functions: each takes the dataclasses of the command's options."""
+"""Tasks, and the commands of `hf-mwp` as functions whose arguments are the dataclasses of the command's options."""
 
 from ..lazy_names import lazy_names
 

@@ -1,4 +1,4 @@
-"""Time, memory and disk of a distillation, measured on its first steps."""
+"""Functions that estimate time, memory and disk space of a distillation from its first steps."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ if TYPE_CHECKING:
 
 STEPS, WARM_UP, EVALUATED = 20, 3, 64
 ROW_BYTES = 150
-"""Memory of a row beside what is mapped from files: its key, number, length and place in the order."""
+"""Memory per row that is not mapped from files: key, number, length and position in the order."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """Costs of a distillation; seconds are wall seconds."""
+    """Estimated costs of a distillation; seconds are wall-clock time."""
 
     rows: int
     rows_per_step: int  # in all processes
     epochs: float
-    max_steps: int  # in place of epochs if it is above 0
+    max_steps: int  # overrides epochs if positive
     step_seconds: float
-    cache_seconds: float  # per row in the cache of the teacher's outputs; 0 without
+    cache_seconds: float  # per row, for caching the teacher's outputs; 0 without a cache
     cache_bytes: float
-    evaluation_seconds: float  # of one evaluation while training; 0 without
-    eval_steps: int | None  # steps between evaluations; an epoch if `None`
-    peak_bytes: int  # of tensors on a GPU, resident on a CPU
+    evaluation_seconds: float  # per evaluation during training; 0 without evaluations
+    eval_steps: int | None  # steps between evaluations; one epoch if `None`
+    peak_bytes: int  # tensors on a GPU, resident memory on a CPU
 
     def of_corpus(self, times: int = 1) -> dict[str, float]:
         """
-        Return the `rows`, `steps`, `hours`, `cache_hours` (part of them), `peak_bytes` and `cache_bytes` of the whole
-        run, for a corpus so many times as large.
+        Return `rows`, `steps`, `hours` (including `cache_hours`), `cache_hours`, `peak_bytes` and `cache_bytes` of the
+        whole run, for a corpus that is `times` as large.
         """
         rows = times * self.rows
         epoch = math.ceil(rows / self.rows_per_step)
@@ -69,8 +69,8 @@ def estimate_distillation(
     reporter: Reporter = SILENT,
 ) -> Estimate:
     """
-    Measure twenty steps of a distillation: `hf-mwp distill --estimate`. Nothing is kept of them. The test at the end
-    of a run is not among the costs. Arguments: see [`~tasks.training.train`].
+    Run twenty steps of a distillation and estimate the costs of the whole run without its final test: `hf-mwp distill
+    --estimate`. No results are saved. For the arguments see [`~tasks.training.train`].
     """
     task = make_task(data_args)
     config.adapt(task)
@@ -86,11 +86,11 @@ def estimate_distillation(
 
 
 def measure(trainer: DistillationTrainer, plan: Any) -> Estimate:
-    """Return the costs of a run with the options of `plan`; the trainer is set to take a few steps."""
+    """Run the few steps of a trainer and return the estimated costs of a run with the options `plan`."""
     import torch
     from transformers import PrinterCallback
 
-    # It would print the log of these steps.
+    # The callback would print the logs of the measured steps.
     trainer.remove_callback(PrinterCallback)
     rows, args = trainer.train_dataset, trainer.args
     per_step = args.train_batch_size * args.gradient_accumulation_steps * args.world_size
@@ -131,7 +131,7 @@ def measure(trainer: DistillationTrainer, plan: Any) -> Estimate:
 
 
 def _sample(rows: Any, count: int, longest: int, args: Any) -> list[int]:
-    """Return indices of rows drawn at random, and of the longest, which need the most memory."""
+    """Return the indices of random rows and of the longest rows, which need the most memory."""
     import torch
 
     order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(args.seed)).tolist()
@@ -142,7 +142,7 @@ def _sample(rows: Any, count: int, longest: int, args: Any) -> list[int]:
 
 
 def _step_clock() -> Any:
-    """Return a callback that notes when each step ended."""
+    """Return a callback that records the end time of each step."""
     import torch
     from transformers import TrainerCallback
 
@@ -159,7 +159,7 @@ def _step_clock() -> Any:
 
 
 def _resident_bytes() -> int:
-    """Most resident memory of this process so far."""
+    """Return the peak resident memory of this process."""
     try:
         import resource
     except ImportError:  # Windows

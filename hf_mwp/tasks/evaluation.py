@@ -1,4 +1,4 @@
-"""Evaluation of a model on a split of a task."""
+"""Functions that evaluate a model on a split of a task."""
 
 from __future__ import annotations
 
@@ -32,28 +32,28 @@ if TYPE_CHECKING:
 
     from ..metrics import TrainingOverlap
 
-# Characters of a line that are read to tell predictions from other files.
+# Maximum number of characters to read from a file's first line, to check whether it contains predictions.
 LONGEST_RECORD = 1 << 20
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Predictions of a model for a split of a task."""
+    """Predictions of a model on a split of a task, with their metrics."""
 
     task: Task
     split: str
     texts: Sequence[str]  # of the rows
     predictions: Sequence[Any]  # results of [`~Task.predict`]
-    overlap: TrainingOverlap  # tells which texts the model was trained on
+    overlap: TrainingOverlap  # which of the texts the model was trained on
     options: Mapping[str, Any]  # of [`~Task.predict`]
 
     @cached_property
     def reports(self) -> dict[str, dict[str, float]]:
-        """Metrics of all rows, by what the model was trained on ([`~metrics.TrainingOverlap.groups`]), and by kind."""
+        """Metrics of all rows, of [`~metrics.TrainingOverlap.groups`], and of each kind of prediction."""
         return self.reports_of(self.predictions)
 
     def reports_of(self, predictions: Sequence[Any]) -> dict[str, dict[str, float]]:
-        """Return the metrics of other predictions for the same rows."""
+        """Return the metrics of the given predictions for the same rows."""
         kinds: dict[str, list[int]] = {}
         for row, prediction in enumerate(predictions):
             if kind := getattr(prediction, "kind", None):
@@ -63,15 +63,16 @@ class Evaluation:
 
     @cached_property
     def figures(self) -> dict[str, Any]:
-        """Metrics of the split as `metrics.json` has them."""
+        """Metrics and search settings of the split, as written to `metrics.json`."""
         record = {"scheme": self.task.scheme} | {name: self.options[name] for name in self.task.recorded}
         return record | {"reports": self.reports, "training_texts": self.overlap.record(self.texts)}
 
     @property
     def record(self) -> dict[str, Any]:
         """
-        The metrics and, to compare models row by row, `outcomes`, 1 for each right row and 0 for each wrong one, and
-        `examples`, with `predictions` and `labels` in a line with six digits; both empty for tasks without them.
+        Metrics with data to compare models row by row: `outcomes`, a string with "1" for each correct and "0" for each
+        wrong row, and `examples`, with `predictions` and `labels` as strings of numbers with six digits. Both are
+        empty for tasks without them.
         """
         right = [getattr(prediction, "is_right", None) for prediction in self.predictions]
         numbers = [getattr(prediction, "numbers", None) for prediction in self.predictions]
@@ -84,18 +85,18 @@ class Evaluation:
 
     @property
     def failures(self) -> dict[tuple[str, str], int]:
-        """Number of wrong predictions by the reason of the failure and its meaning, the most frequent first."""
+        """Number of wrong predictions by the reason for the failure and its meaning, the most frequent first."""
         found = (getattr(prediction, "failure", None) for prediction in self.predictions)
         return dict(Counter(each for each in found if each is not None).most_common())
 
     @property
     def heading(self) -> str:
-        """Split and recorded options in words."""
+        """Description of the split and the recorded options."""
         options = [f"{name.replace('_', ' ')} {self.options[name]!r}" for name in self.task.recorded]
         return ", ".join([f"{self.split} split ({self.task.scheme})", *options])
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """Each prediction, with whether the model was trained on its text."""
+        """Yield each prediction as a dictionary that also tells whether the model was trained on its text."""
         for text, prediction in zip(self.texts, self.predictions, strict=True):
             yield prediction.to_dict() | self.overlap.flags(text)
 
@@ -106,17 +107,17 @@ def evaluate(
     reporter: Reporter = SILENT,
 ) -> tuple[Evaluation, dict[str, Any], Path]:
     """
-    Measure a model on a split of a task, and write each prediction with the reason of its failure: `hf-mwp evaluate`.
-    Arguments: see [`train`].
+    Evaluate a model on a split of a task, and write each prediction with the reason for its failure to a file: `hf-mwp
+    evaluate`. For the arguments see [`train`].
 
-    A killed run of math word problems resumes, and processes under `accelerate launch` share it.
+    A killed run on math word problems resumes, and `accelerate launch` divides the problems among processes.
 
     Returns:
-        `tuple`: the predictions, their [`Evaluation.figures`] with [`~Task.details`] and, if re-ranked,
-        `reports_without_reranking`, and the file of the predictions.
+        `tuple[Evaluation, dict, Path]`: the evaluation; its [`Evaluation.figures`] with [`~Task.details`] and, if
+        re-ranked, `reports_without_reranking`; and the path of the predictions.
 
     Raises:
-        UsageError: the model does not suit the data, or the predictions cannot be written without loss.
+        UsageError: model and data do not match, or the path of the predictions contains a different file.
 
     Example:
 
@@ -137,7 +138,7 @@ def evaluate(
             folder.check_record()
             folder.begin()
         if args.split == "test":
-            # All that may have been trained on counts when test problems are compared with training problems.
+            # Test problems are compared with all problems that a model may have been trained on.
             data_args.validation_fraction = 0.0
         elif args.split == "train":
             data_args.max_train_samples = data_args.max_eval_samples or data_args.max_train_samples
@@ -161,7 +162,7 @@ def evaluate(
         if options.get("reranker") is not None:
             without = evaluation.reports_of([each.without_reranking() for each in evaluation.predictions])
             figures |= {"reranked": True, "reports_without_reranking": without}
-        # All processes have read the predictions of the others.
+        # Wait until all processes have read each other's predictions.
         wait_for_all()
         if is_main_process():
             write_json_lines(path, evaluation.records())
@@ -177,12 +178,12 @@ def evaluate(
 
 
 def evaluate_split(task: Task, model: PreTrainedModel, processor: Any, split: str, **options) -> Evaluation:
-    """Measure a model on a split; `options` are those of [`~Task.predict`]. `UsageError` if it has no rows."""
+    """Evaluate a model on a split with options of [`~Task.predict`]. Raises `UsageError` if the split has no rows."""
     from ..metrics import TrainingOverlap
 
     rows = list(task.rows(split))
     predictions = task.predict(model, processor, rows, **options)
-    # Without a record of the model, texts are compared with the training split.
+    # If the model has no record of its training texts, texts are compared with the training split.
     train = None if split == "train" else task.rows("train", needed=False)
     overlap = TrainingOverlap.of(model, None if train is None else train["text"])
     return Evaluation(task, split, [row["text"] for row in rows], predictions, overlap, options)
@@ -192,8 +193,8 @@ def evaluate_splits(
     task: Task, model: PreTrainedModel, processor: Any, config: Any, args: Any, reporter: Reporter = SILENT
 ) -> dict[str, Evaluation]:
     """
-    Measure a trained model, on the main process, on the validation split and, with `args.test`, on the test split, if
-    these have rows, with the search options of a trainer's config.
+    Evaluate a trained model, on the main process, on the validation split and, with `args.test`, on the test split.
+    Empty splits are skipped. The search options are those of the trainer's config.
     """
     beams, found = {"validation": None} | ({"test": args.test_num_beams} if args.test else {}), {}
     for split in beams if is_main_process() else ():
@@ -205,18 +206,18 @@ def evaluate_splits(
 
 
 def split_records(evaluations: Mapping[str, Evaluation]) -> dict[str, dict[str, Any]]:
-    """Return the record of each evaluation, by split."""
+    """Return a dictionary from split name to [`Evaluation.record`], the metrics of the split."""
     return {split: evaluation.record for split, evaluation in evaluations.items()}
 
 
 def _predictions_path(args: EvaluateArguments, data_args: MeasuredTaskArguments) -> Path:
-    """Return the path that was given, or a file in the run's folder or in `runs`."""
+    """Return the given path of the predictions, or a default path in the output folder or in `runs`."""
     if args.predictions is not None:
         return Path(args.predictions)
     source = Path(data_args.dataset or data_args.task)
     if args.output_dir is not None:
         return Path(args.output_dir) / f"predictions_{source.stem}_{args.split}.jsonl"
-    # Models and files of different folders are often called alike.
+    # Models and files in different folders often have the same name.
     names = (args.model, source, data_args.data_dir, data_args.split_scheme)
     digest = digest_of([str(Path(name).resolve()) if os.path.exists(name) else str(name) for name in names if name])
     fold = "" if data_args.fold is None else f"_fold{data_args.fold}"
@@ -225,7 +226,7 @@ def _predictions_path(args: EvaluateArguments, data_args: MeasuredTaskArguments)
 
 
 def _check_path(path: Path, args: EvaluateArguments, data_args: MeasuredTaskArguments) -> None:
-    """Make the folder of the predictions; `UsageError` if the file exists and holds no predictions."""
+    """Create the folder of the predictions. Raises `UsageError` if the file exists without predictions."""
     from ..data.datasets.sources import locate_dataset
 
     if args.predictions is not None:
@@ -235,11 +236,11 @@ def _check_path(path: Path, args: EvaluateArguments, data_args: MeasuredTaskArgu
         return
     is_data = False
     with suppress(DataError):
-        # Predictions have texts and answers, and so can be a data set.
+        # Predictions have texts and answers, so they can be used as a dataset.
         is_data = data_args.dataset and path.samefile(locate_dataset(data_args.dataset, data_args.data_dir))
     if is_data or not path.is_file() or not (args.overwrite or _has_predictions(path)):
-        fault = "is the data set" if is_data else "holds no predictions (see --overwrite)"
-        raise UsageError(f"`predictions`: {path} {fault}. Name another file.")
+        fault = "is the dataset" if is_data else "exists and contains no predictions (see --overwrite)"
+        raise UsageError(f"`predictions`: {path} {fault}. Choose a different file.")
 
 
 def _has_predictions(path: Path) -> bool:

@@ -1,4 +1,4 @@
-"""Tasks of GLUE."""
+"""GLUE tasks for text classifiers."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ if TYPE_CHECKING:
     from ..trainers.base_config import BaseConfig
     from .data_options import TaskArguments
 
-# Tasks whose first figure is another one than accuracy; that of STS-B is no accuracy at all.
+# Tasks whose main metric is not accuracy; for STS-B (regression) it is Spearman's correlation.
 FIRST = {"mrpc": "f1", "qqp": "f1", "cola": "matthews"}
-# What a card's code reads.
+# Input of the example in a model card.
 EXAMPLE = ("Tom has four apples.", "Tom has fruit.")
-# Options of `hf-mwp evaluate` for solvers alone.
+# Options of `hf-mwp evaluate` that apply only to solvers.
 SEARCHING = ("num_beams", "max_decode_length", "rerank", "reranker", "answer_match")
 
 
 @dataclass(frozen=True)
 class GluePrediction:
-    """Prediction of a model for a row, as [`~Task.predict`] describes it."""
+    """Prediction of a classifier or regressor for a row; see [`~Task.predict`]."""
 
     row: Mapping[str, Any]  # see [`load_glue`]
-    value: float  # number of the predicted class, or value of a regression
-    probability: float | None = None  # of that class
+    value: float  # index of the predicted class, or predicted value of a regression
+    probability: float | None = None  # of the predicted class
     variance: float | None = None  # of the probabilities of all classes
-    classes: Sequence[str] = ()  # their names
+    classes: Sequence[str] = ()  # names of the classes
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready record."""
@@ -50,12 +50,12 @@ class GluePrediction:
 
     @property
     def is_right(self) -> bool | None:
-        """Return whether the class is right; `None` for a regression."""
+        """Return whether the predicted class is correct, or `None` for a regression."""
         return None if self.probability is None else self.value == self.row["label"]
 
     @property
     def failure(self) -> tuple[str, str] | None:
-        """Reason of a wrong prediction and its meaning."""
+        """Reason for a wrong prediction and its meaning, or `None`."""
         if self.is_right is not False:
             return None
         label, taken = self.classes[self.row["label"]], self.classes[self.value]
@@ -63,16 +63,16 @@ class GluePrediction:
 
     @property
     def numbers(self) -> tuple[float, float]:
-        """The prediction and the label."""
+        """Prediction and label."""
         return self.value, self.row["label"]
 
 
 class GlueTask(Task):
     """
-    A task of GLUE, for a classifier or, of STS-B, a regressor: any model of `AutoModelForSequenceClassification`.
+    GLUE task for a classifier or, for STS-B, a regressor: any model of `AutoModelForSequenceClassification`.
 
     Args:
-        options ([`TaskArguments`]): Which task, where its files are, and what share of its training split is held out.
+        options ([`TaskArguments`]): Task, folder of its files, and share of the training split to hold out.
 
     Raises:
         DataError: on first use of the data, see [`load_glue`].
@@ -91,7 +91,7 @@ class GlueTask(Task):
             self.scheme = "GLUE's development split as validation and as test"
 
     def defaults_of(self, config: BaseConfig) -> Mapping[str, Any]:
-        # A regression has no probabilities: its teacher's values are followed.
+        # A regression has no probabilities, so the student imitates the teacher's values.
         return {"metric_for_best_model": self.metric} | ({} if self.classes else {"prediction_loss": "mse"})
 
     @cached_property
@@ -126,7 +126,7 @@ class GlueTask(Task):
         return DataCollatorWithPadding(processor)
 
     def prepare(self, rows, processor):
-        """Tokenise rows and keep their texts, which the model's folder records."""
+        """Tokenise rows and keep their texts, which are recorded in the model's folder."""
 
         def encode(row: Mapping[str, Any]) -> dict[str, Any]:
             return self._encode(row, processor) | {"labels": row["label"], "dataset": f"{HUB_ID}, {self.name}"}
@@ -144,10 +144,10 @@ class GlueTask(Task):
         return self._figures(values.tolist(), output.label_ids.tolist())
 
     def predict_options(self, args, num_beams=None, processor=None):
-        """Raise `UsageError` for options of a search, which a classifier does not have."""
+        """Raise `UsageError` for search options, which do not apply to classifiers."""
         if processor is not None:
             used = {*options_in(type(args))} - {*SEARCHING}
-            check_used(args, used, "is for math word problems and does nothing with `task`: leave it out")
+            check_used(args, used, "applies only to math word problems, not with `task`. Remove it")
         return {}
 
     def predict(self, model, processor, rows, batch_size=64, progress=None) -> list[GluePrediction]:
@@ -174,9 +174,9 @@ class GlueTask(Task):
         return [found[index] for index in range(len(rows))]
 
     def report(self, predictions: Sequence[GluePrediction]) -> dict[str, float]:
-        """Compute the metrics and `num_examples`; for MNLI also by kind of row, such as `accuracy_matched`."""
+        """Compute the metrics and `num_examples`; for MNLI also per development split, such as `accuracy_matched`."""
         groups = {"": predictions}
-        # Validation rows come from the training split, and are in none of these groups.
+        # Validation rows come from the training split, so they belong to no group.
         for split in GLUE_SOURCES[self.name].dev:
             rows = [each for each in predictions if each.row["id"].startswith(f"{split}-")]
             if 0 < len(rows) < len(predictions):
@@ -194,7 +194,7 @@ class GlueTask(Task):
         return {name: GLUE_FIGURES[name](values, labels) for name in self.figures}
 
     def details(self, predictions: Sequence[GluePrediction]) -> dict[str, Any]:
-        """Return the mean variance of the probabilities that each row's classes have."""
+        """Return `confidence`: the variance of the class probabilities of a row, averaged over rows."""
         known = [each.variance for each in predictions if each.variance is not None]
         return {"confidence": sum(known) / len(known)} if known else {}
 

@@ -1,4 +1,4 @@
-"""Creation of the task that options name."""
+"""Function that creates the task selected by the options, and helpers for its data."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ TASKS: dict[str | None, type[Task]] = {
 
 
 def make_task(options: TaskArguments) -> Task:
-    """Return the task that options name, math word problems by default."""
+    """Create the task selected by `options.task`, by default math word problems."""
     return TASKS[options.task](options)
 
 
 def tell_data(task: Task, reporter: Reporter) -> None:
-    """Print the report of the data, only once for the same data within [`keep_loaded`]."""
+    """Print the report on the data, only once for the same data within [`keep_loaded`]."""
     with reporter.status("Reading the data"):
         told = str(task.load_report or f"{task.name}, split {task.scheme}")
     once(("told", told), lambda: reporter.print(told, markup=False))
 
 
 def data_record(task: Task) -> dict[str, Any]:
-    """Return the content of a run's `data.json`, from which a model card is made."""
+    """Return the content of a run's `data.json`, which is used for the model card."""
     used = {split: len(rows) for split, rows in task.splits.items()}
     record = {"dataset": task.name, "scheme": task.scheme, "used": used, "card": task.card()}
     return record | ({} if task.load_report is None else {"report": task.load_report.to_dict()})

@@ -1,4 +1,4 @@
-"""Math word problems."""
+"""Task of solving math word problems."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 class MathWordProblems(Task):
     """
-    Problems with answers and equations, for a solver.
+    Task of solving math word problems with a solver, which predicts equations.
 
     Args:
-        options ([`DataArguments`]): Which problems are read, and how they are split.
+        options ([`DataArguments`]): Options that select the problems and their splits.
 
     Raises:
         DataError: on first use of the data, see [`load_mwp_dataset`].
@@ -53,7 +53,7 @@ class MathWordProblems(Task):
             options[kind] = tuple(options[kind] or ())
         key = (name, *options.items())
         splits, report = once(key, lambda: load_mwp_dataset(name, return_report=True, **options))
-        # Added problems come last; a few problems are to be a sample of all.
+        # Added problems come last. The rows are shuffled so that `max_train_samples` draws from all problems.
         added = any(options[each] for each in ("extra_train", "augment_reverse", "augment_distractors"))
         if added and self.options.max_train_samples is not None:
             splits = {**splits, "train": splits["train"].shuffle(seed=0)}
@@ -130,7 +130,7 @@ _kept: dict[tuple, Any] | None = None
 
 @contextlib.contextmanager
 def keep_loaded() -> Iterator[None]:
-    """Read and report each data set only once inside the context, such as for the stages of a recipe."""
+    """Read and report each dataset only once inside the context, for example for the stages of a recipe."""
     global _kept
     before, _kept = _kept, {} if _kept is None else _kept
     try:
@@ -140,7 +140,7 @@ def keep_loaded() -> Iterator[None]:
 
 
 def once(key: tuple, make: Callable[[], Any]) -> Any:
-    """Return the result of `make`, which is called once for each key within [`keep_loaded`]."""
+    """Return the result of `make`, which is called only once per key within [`keep_loaded`]."""
     if _kept is None:
         return make()
     if key not in _kept:

@@ -1,4 +1,4 @@
-"""Pictures that a run leaves in its folder."""
+"""Functions that draw the figures of a run to PNG files."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,8 +12,9 @@ def draw_learning_curve(
     histories: Mapping[str, Sequence[Mapping]], path: str | Path, title: str = "", panels: Mapping[str, str] = PANELS
 ) -> bool:
     """
-    Draw metrics of the log (`trainer.state.log_history` by the name of the model) over epochs to a PNG file; `panels`
-    are keys of the log by the label of their panel. Return whether there was anything to draw.
+    Draw logged metrics over epochs to a PNG file. `histories` maps the names of models to their
+    `trainer.state.log_history`, `panels` maps the labels of panels to keys of the log. Returns `False` if there is
+    nothing to draw.
     """
     from matplotlib.figure import Figure
 
@@ -37,7 +38,7 @@ def draw_learning_curve(
 
 
 def draw_reliability(report: Mapping[str, Any], path: str | Path, title: str = "") -> None:
-    """Draw a reliability diagram to a PNG file: accuracy and number of the answers in each bin of probability."""
+    """Draw a reliability diagram to a PNG file: accuracy and number of answers in each probability bin."""
     from matplotlib.figure import Figure
 
     bins = report["bins"]
@@ -68,9 +69,9 @@ def draw_models(
     chosen: float | None = None,
 ) -> None:
     """
-    Draw a metric of models, as `metrics.json` has them, on the validation and the test split to a PNG file, at their
-    places on the horizontal axis with labels beside them. `chosen` is a place to mark; the level of the first model is
-    drawn, too.
+    Draw a metric of the models in a `metrics.json` on the validation and the test split to a PNG file. `places` are
+    their positions on the horizontal axis, with `labels` beside the points. If `chosen` is given, this position is
+    marked, and a horizontal line shows the first model's metric.
     """
     from matplotlib.figure import Figure
 

@@ -1,4 +1,4 @@
-"""Corpus of a pretraining: options, reading and tagging."""
+"""Options and functions to read and tag the corpus of a pretraining run."""
 
 from __future__ import annotations
 
@@ -28,49 +28,51 @@ NO_TAGGER = "none"
 
 
 def locate_tagger(tagger: str, options: Mapping[str, Any]) -> Path | None:
-    """Return the folder of a part-of-speech tagger, as [`~options.option`] takes it for `locate`."""
+    """Return the folder of a part-of-speech tagger; the `locate` function of its [`~options.option`]."""
     from ..problems.tagging.pos_tagger import split_tagger
 
     folder = "" if tagger == NO_TAGGER else split_tagger(tagger)[1]
     if is_path(folder) and not Path(folder).exists():
-        raise UsageError(f"There is no folder {folder}.")
+        raise UsageError(f"The folder {folder} does not exist. Check the tagger.")
     return Path(folder) if folder and Path(folder).exists() else None
 
 
 @dataclass
 class CorpusArguments:
-    """Options of the texts and their tagger."""
+    """Options of the corpus and its tagger."""
 
     _argument_group_name = "corpus"
 
     corpus: list[str] = option(
         [],
-        "Text files (.txt, .jsonl, also .gz) and names of data sets, whose training splits are read (must be given).",
+        "Text files (.txt, .jsonl, also .gz) and names of datasets, whose training splits are read (must be given).",
         common=True,
         locate=locate_texts,
     )
-    data_dir: str | None = option(None, "Folder of the data sets' files, if they are not where the loaders look.")
+    data_dir: str | None = option(
+        None, "Folder of the datasets' files, if they are not in the loaders' default folders."
+    )
     exclude: list[str] | None = option(
         None,
-        "Data sets or files whose texts must not occur, whatever their numbers: those of test sets.",
+        "Datasets or files, such as test sets, whose texts are left out, also if only the numbers differ.",
         common=True,
         locate=locate_texts,
     )
     tagger: str = option(
         "jieba",
-        "jieba, ltp:FOLDER or ltp:HUB_ID, or none (which needs pos_loss_weight 0). With a tagger and pos_loss_weight "
-        "0 the tags say which words are quantities, and nothing else.",
+        "Part-of-speech tagger: jieba, ltp:FOLDER or ltp:HUB_ID, or none, which needs pos_loss_weight 0. With "
+        "pos_loss_weight 0, the tags are used only to find quantities.",
         common=True,
         locate=locate_tagger,
     )
     tag_cache: str | None = option(
-        None, "Folder for the tags, to be shared by runs; in the output folder otherwise.", affects_result=False
+        None, "Folder of the tags, which runs can share; if not given, in the output folder.", affects_result=False
     )
-    max_texts: int | None = option(None, "Use only so many texts, for a quick try.")
+    max_texts: int | None = option(None, "Maximum number of texts, for a quick test.")
 
     def __post_init__(self):
         if not self.corpus:
-            raise ValueError("a `corpus` must be given: text files, or names of data sets.")
+            raise ValueError("`corpus` is empty. Pass text files or names of datasets.")
         check_at_least_one(self, "max_texts")
 
 
@@ -82,9 +84,9 @@ def make_pretraining_trainer(
     reporter: Reporter = SILENT,
 ) -> tuple[PreTrainingTrainer, dict[str, Any]]:
     """
-    Read and tag a corpus, and return the trainer of a student on it, and what was read for the run's `data.json`. Tags
-    are kept in the run's `folder` if they have no other. `UsageError` if no text is left, or tags are learned without
-    a tagger.
+    Read and tag a corpus, and return a trainer that pretrains a student on it, and the content of the run's
+    `data.json`. Tags are saved in `folder` unless `args.tag_cache` is set. Raises `UsageError` if no text remains, or
+    tagging is to be learned without a tagger.
     """
     from transformers import set_seed
 
@@ -94,8 +96,8 @@ def make_pretraining_trainer(
 
     learns_tags = bool(config.pos_loss_weight)
     if (args.tagger == NO_TAGGER and learns_tags) or (model_args.new_pos_head and not learns_tags):
-        remedy = "take --tagger jieba, or pass --pos_loss_weight 0 without --new_pos_head"
-        raise UsageError(f"pretrain: tagging needs a tagger and its loss: {remedy}.")
+        remedy = "Pass --tagger jieba, or --pos_loss_weight 0 without --new_pos_head"
+        raise UsageError(f"pretrain: tagging needs a tagger and a positive loss weight. {remedy}.")
     tagger = None if args.tagger == NO_TAGGER else load_tagger(args.tagger)
     builder = PretrainingBuilder(model_args, tagger.name if learns_tags else None)
     settle_shape(model_args, builder.encoder, builder.processor, config, reporter.print)
@@ -115,7 +117,7 @@ def make_pretraining_trainer(
         )
     trainer.text_sources = tuple(map(short_name, args.corpus))
     used, held_out = len(trainer.train_dataset), len(trainer.eval_dataset or ())
-    reporter.print(f"{used} texts to learn from, {held_out} held out; {describe_counts(counts)}")
+    reporter.print(f"{used} training texts, {held_out} held out; {describe_counts(counts)}")
     record: dict[str, Any] = {"corpus": args.corpus, "exclude": args.exclude, "texts": dict(counts)}
     if tagger is not None:
         record |= {"tagger": tagger.name, "tagger_fingerprint": tagger.fingerprint}
@@ -126,14 +128,16 @@ def make_pretraining_trainer(
 def read_corpus(
     args: CorpusArguments, language: str, tagger: PosTagger | None, folder: Path, reporter: Reporter = SILENT
 ) -> tuple[Sequence[Any], Counter]:
-    """Read the texts, in a [`~data.TaggedCorpus`] if there is a tagger, with the counts of [`~data.read_texts`]."""
+    """Return the texts (with a tagger, a [`~data.TaggedCorpus`]) and the counts of [`~data.read_texts`]."""
     from ..data import read_texts, tag_corpus
 
     counts: Counter = Counter()
     texts = read_texts(args.corpus, args.exclude or (), language, args.data_dir, counts)
     first = next(texts, None)
     if first is None:
-        raise UsageError(f"pretrain: the corpus is empty: {', '.join(args.corpus)}: {describe_counts(counts)}.")
+        raise UsageError(
+            f"pretrain: no text remains in the corpus {', '.join(args.corpus)}: {describe_counts(counts)}."
+        )
     texts = islice(chain([first], texts), args.max_texts)
     if tagger is None:
         return list(texts), counts
@@ -142,6 +146,6 @@ def read_corpus(
 
 
 def describe_counts(counts: Counter) -> str:
-    """Return the counts of [`~data.read_texts`] in words."""
+    """Return a description of the counts of [`~data.read_texts`]."""
     read, double, excluded = (counts[name] for name in ("read", "duplicate", "excluded"))
-    return f"read {read} texts, of which {double} doubles and {excluded} of excluded sets"
+    return f"{read} texts read, {double} duplicates and {excluded} excluded texts left out"

@@ -1,4 +1,4 @@
-"""Attention heads scored, and pruned while generations of students are distilled."""
+"""Tasks that score attention heads, and prune them in rounds of distillation ("generations")."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ..trainers import DistillationTrainer, Generation, RecursiveDistillationConfig
 
 ACCURACY_LATENCY = "accuracy_latency.png"
-# Classes of [`pruning`] that rank attention heads, by their names on the command line.
+# Classes of [`pruning`] that score attention heads, by their names on the command line.
 IMPORTANCES = {
     "combined": "CombinedImportance",
     "norm": "WeightNorm",
@@ -43,14 +43,14 @@ IMPORTANCES = {
     "random": "RandomImportance",
 }
 IMPORTANCE_HELP = (
-    "What ranks heads: combined (norm and entropy, by alpha), norm of their weights, entropy or peak of their "
-    "attention, gradient of the loss by their gate, or random."
+    "Score of heads: combined (norm and entropy, weighted by alpha), norm of their weights, entropy or peak of their "
+    "attention weights, gradient of the loss with respect to a multiplier of their output, or random."
 )
 
 
 @dataclass
 class PruneArguments:
-    """Options of what to prune and where to write it."""
+    """Options that select the model, the score of heads, and the output folders."""
 
     _argument_group_name = "pruning"
 
@@ -60,11 +60,11 @@ class PruneArguments:
     importance: str = option("combined", IMPORTANCE_HELP, common=True, choices=tuple(IMPORTANCES))
     generations_dir: str | None = option(
         None,
-        "Folder of the generations, which runs may share; generations in output_dir if not given.",
+        "Folder of the generations, which runs can share; if not given, the folder generations in output_dir.",
         affects_result=False,
     )
-    test: bool = option(True, "Solve the test split with each generation.")
-    test_num_beams: int | None = option(None, "Beams for the test split; num_beams if not given.")
+    test: bool = option(True, "Evaluate each generation on the test split.")
+    test_num_beams: int | None = option(None, "Number of beams for the test split; num_beams if not given.")
     overwrite: bool = option(
         False, "Replace the model in the folder; completed generations are reused.", affects_result=False
     )
@@ -76,17 +76,17 @@ class PruneArguments:
 
 @dataclass
 class HeadsArguments:
-    """Options of `hf-mwp heads` beside those of the data."""
+    """Options of `hf-mwp heads`, besides the data options."""
 
     model: str | None = option(
         None, "Folder or Hub id of a solver, or of any encoder with its tokenizer (must be given).", common=True
     )
     importance: str = option("combined", IMPORTANCE_HELP, common=True, choices=tuple(IMPORTANCES))
-    alpha: float = option(0.5, "Weight of the heads' norm against their entropy, of importance combined.")
-    split: str = option("train", "Part of the data set on whose texts heads are scored.")
-    num_batches: int = option(8, "Batches of them.")
-    batch_size: int = option(32, "Texts in a batch.")
-    output_dir: str | None = option(None, "Folder for heads.json and heads.png; runs/heads_MODEL if not given.")
+    alpha: float = option(0.5, "Weight of the norm in importance combined; the entropy has weight 1 - alpha.")
+    split: str = option("train", "Dataset split on whose texts heads are scored.")
+    num_batches: int = option(8, "Number of batches.")
+    batch_size: int = option(32, "Number of texts in a batch.")
+    output_dir: str | None = option(None, "Folder of heads.json and heads.png; runs/heads_MODEL if not given.")
     seed: int = option(0, "Seed of importance random.")
 
     def __post_init__(self):
@@ -95,7 +95,7 @@ class HeadsArguments:
 
 
 def make_importance(name: str, alpha: float = 0.5, seed: int = 0) -> HeadImportance:
-    """Return a score of attention heads by its name; `alpha` is of the combined score, `seed` of the random one."""
+    """Create the score of attention heads with this name; `alpha` is used by "combined", `seed` by "random"."""
     from .. import pruning
 
     kind = getattr(pruning, IMPORTANCES[name])
@@ -109,15 +109,16 @@ def prune(
     reporter: Reporter = SILENT,
 ) -> RunResult:
     """
-    Prune attention heads of a trained model in generations ([`recursive_distillation`]), and measure each of them:
-    `hf-mwp prune`. Finished generations are reused, an interrupted one resumes. Arguments: see [`train`].
+    Prune attention heads of a trained model in generations ([`recursive_distillation`]), and evaluate each generation:
+    `hf-mwp prune`. Finished generations are reused, and an interrupted generation resumes. For the arguments see
+    [`train`].
 
     Returns:
-        [`RunResult`]: metrics are `models`, the given one and each generation, with reports, costs and savings (shares
-        of the costs of the first), and reports and savings of the last one.
+        [`RunResult`]: its metrics are `models` (the given model and each generation, with reports, costs, and `saved`
+        shares of the first model's costs), and the reports and `saved` shares of the last model.
 
     Raises:
-        UsageError: the folder holds another run, or no generation reaches `least_metric`.
+        UsageError: the folder contains a different run, or no generation reaches `least_metric`.
     """
     from ..pruning import draw_importance, scores_of
     from ..trainers import recursive_distillation
@@ -153,8 +154,8 @@ def prune(
         )
         if not generations:
             raise UsageError(
-                f"The first generation is worse than --least_metric {config.least_metric:g}: prune fewer heads at "
-                "first (--ratios), train it longer, or lower the bound."
+                f"The first generation does not reach --least_metric {config.least_metric:g}. Prune fewer heads in it "
+                "(--ratios), train it longer, or lower --least_metric."
             )
         metrics: dict[str, Any] = {}
         if is_main_process():
@@ -195,10 +196,10 @@ def _metrics_of(model: PreTrainedModel, dense: Mapping[str, Any], generations: S
 
 def score_heads(args: HeadsArguments, data_args: MeasuredTaskArguments) -> tuple[Path, list[list[float | None]]]:
     """
-    Score the attention heads of a model, and write `heads.json` and `heads.png`: `hf-mwp heads`.
+    Score the attention heads of a model, and write the scores to `heads.json` and `heads.png`: `hf-mwp heads`.
 
     Returns:
-        `tuple[Path, list]`: the folder, and the scores by layer and head, `None` for heads that are pruned.
+        `tuple[Path, list]`: the folder, and the scores by layer and head, with `None` for pruned heads.
     """
     from ..pruning import draw_importance, rows_of
 
@@ -219,7 +220,7 @@ def score_heads(args: HeadsArguments, data_args: MeasuredTaskArguments) -> tuple
 
 
 def _load_with_batches(task: Task, name: str, split: str, groups: list) -> tuple[nn.Module, list[Mapping[str, Any]]]:
-    """Load a model with batches of its task's collator, or any other encoder with batches of tokenised texts."""
+    """Load a model and make batches with its task's collator, or for other encoders from tokenised texts."""
     from ..trainers.solver.solver_dataset import prepare_training_rows
 
     is_solver = solver_class(load_config(name).model_type) is not None

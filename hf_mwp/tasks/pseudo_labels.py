@@ -1,4 +1,4 @@
-"""Pseudo-labels: equations for problems that have none, and target texts that a teacher generates."""
+"""Tasks that create pseudo-labels: equations for problems without equations, or target texts from a teacher."""
 
 from __future__ import annotations
 
@@ -27,22 +27,23 @@ if TYPE_CHECKING:
 
 TEXT_FATES = {
     "labelled": "the generated text is kept",
-    "unsure": "its best text is not among the likeliest (keep_fraction)",
-    "empty": "nothing was generated, or no equation that can be computed",
+    "unsure": "its best text is not among the most probable (keep_fraction)",
+    "empty": "nothing was generated, or no equation with a value",
 }
 LABEL_OPTIONS = ("min_probability", "pseudo_label_fraction", "data_dir", "batch_size")
 
 
 def pseudo_label(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Path, Mapping[str, int]]:
     """
-    Label the problems of files and data sets ([`label_problems`]), and write `labelled.jsonl`: `hf-mwp pseudo-label`.
-    An interrupted run resumes, and processes under `accelerate launch` share it. With `args.task` see [`label_texts`].
+    Label the problems of files and datasets ([`label_problems`]), and write `labelled.jsonl`: `hf-mwp pseudo-label`.
+    An interrupted run resumes, and `accelerate launch` divides the problems among processes. If `args.task` is set,
+    see [`label_texts`].
 
     Returns:
-        `tuple[Path, Mapping]`: the file, and the number of problems by their fate ([`~solving.label_problems.FATES`]).
+        `tuple[Path, Mapping]`: the file, and the number of problems by result ([`~solving.label_problems.FATES`]).
 
     Raises:
-        UsageError: the folder has labels already, or solver and problems do not suit each other.
+        UsageError: the folder already contains labels, or solver and problems do not match.
     """
     if args.task is not None:
         check_one_process("pseudo-label", launches=False)
@@ -55,7 +56,7 @@ def pseudo_label(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Pat
     with RunFolder(args.output_dir, "pseudo-label", option_values(args), begin=False) as folder:
         folder.check_record()
         unfinished, path = folder.path / "unfinished", folder.path / "labelled.jsonl"
-        # Beside unfinished work, the file is the one that the same run had written when it was killed.
+        # If there is unfinished work, the file was written by the same run before it was killed.
         folder.check_unused(args.overwrite or unfinished.exists(), (path.name,))
         model, processor = load_solver(args.model)
         reranker, num_beams = args.load_reranker(processor)
@@ -73,11 +74,11 @@ def pseudo_label(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Pat
             progress=reporter.progress(),
             tell=reporter.print,
         )
-        # All processes have read the labels of the others.
+        # Wait until all processes have read each other's labels.
         wait_for_all()
         if is_main_process():
             write_json_lines(path, labelled.rows)
-            # Models that learn from the labels have seen what their labeller has seen.
+            # Models trained on the labels inherit the record of the labeller's training texts.
             ancestry_of(model).save(folder.path)
             remove_folder(unfinished)
         folder.finish({"problems": args.problems, "fates": labelled.fates})
@@ -86,16 +87,18 @@ def pseudo_label(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Pat
 
 def label_texts(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Path, Mapping[str, int]]:
     """
-    Generate targets for the training texts of a data set ([`load_seq2seq`]), or equations for training problems, and
-    write `train.jsonl`, with the other splits as they are beside it: a data set for students of any tokenizer.
+    Generate targets for the training texts of a dataset ([`load_seq2seq`]), or equations for training problems, and
+    write them to `train.jsonl`. The other splits are copied unchanged, so that the folder is a complete dataset for
+    students with any tokenizer.
 
     Returns:
-        `tuple[Path, Mapping]`: the file, and the number of source texts by their fate (`TEXT_FATES`). Records have the
-        two texts under the names `args.source` and `args.target`, or the fields of a problem, and `score`, the mean
-        log probability of a token, and `rank` among the beams.
+        `tuple[Path, Mapping]`: the file, and the number of source texts by result (`TEXT_FATES`). Rows of the file
+        contain the two texts under the names `args.source` and `args.target`, or the fields of a problem, and also
+        `score`, the mean log probability per token, and `rank`, the position among the beams.
 
     Raises:
-        UsageError: the folder has labels already, the model is of another kind, or it generates nothing usable.
+        UsageError: the folder already contains labels, the model is not a sequence-to-sequence model, or it generates
+            no usable text.
 
     References:
         Kim and Rush, "Sequence-Level Knowledge Distillation" (EMNLP 2016).
@@ -135,15 +138,15 @@ def label_texts(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Path
         usable = [index for index, made in enumerate(records) if made]
         if not usable:
             raise UsageError(
-                f"{args.model} generated nothing for {len(rows)} texts that a student could learn from: train it "
-                "longer, or allow more tokens (--max_decode_length)."
+                f"{args.model} generated no usable target for any of {len(rows)} texts. Train it longer, or allow "
+                "more tokens (--max_decode_length)."
             )
         likeliest = sorted(usable, key=lambda index: records[index][0]["score"], reverse=True)
         likeliest = likeliest[: round(args.keep_fraction * len(usable))]
         write_json_lines(path, [record for index in sorted(likeliest) for record in records[index]])
         for split, others in other_splits().items():
             write_json_lines(folder.path / f"{split}.jsonl", others)
-        # Models that learn from the labels have seen what their teacher has seen.
+        # Models trained on the labels inherit the record of the teacher's training texts.
         ancestry_of(model).save(folder.path)
         fates = {"labelled": len(likeliest), "unsure": len(usable) - len(likeliest), "empty": len(rows) - len(usable)}
         folder.finish({"problems": args.problems, "fates": fates})
@@ -152,8 +155,9 @@ def label_texts(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Path
 
 def _read_pairs(args: LabelArguments) -> tuple[Dataset, Callable, Callable, Callable]:
     """
-    Return the rows to label, a function that returns the source text of a row, one that makes a record of a row and a
-    generated text, or returns `None`, and one that returns the records of the other splits.
+    Return the rows to label and three functions: the first returns the source text of a row, the second makes an
+    output row from a row and a generated text (`None` if the text is not usable), the third returns the output rows of
+    the other splits.
     """
     from ..data.seq2seq.load_seq2seq import load_seq2seq
 
@@ -173,7 +177,7 @@ def _read_pairs(args: LabelArguments) -> tuple[Dataset, Callable, Callable, Call
 
 
 def _read_problems(args: LabelArguments) -> tuple[Dataset, Callable, Callable, Callable]:
-    """As [`_read_pairs`], for math word problems, whose texts are equations."""
+    """Return the same as [`_read_pairs`] for math word problems, whose target texts are equations."""
     from ..expressions import ExpressionError
 
     options = {"task": args.task, "dataset": args.problems[0], "data_dir": args.data_dir, "validation_fraction": 0.0}
@@ -190,7 +194,7 @@ def _read_problems(args: LabelArguments) -> tuple[Dataset, Callable, Callable, C
         except ExpressionError:
             return None
         problem = replace(problem, equation=expression.bind(problem.numbers).to_infix())
-        # The answer that was annotated stays where the equation gives it.
+        # An annotated answer is kept if the equation evaluates to it.
         return _fields_of(vars(problem) | {"answer": problem.answer if problem.agrees() else None})
 
     def others() -> dict[str, Iterable[dict[str, Any]]]:

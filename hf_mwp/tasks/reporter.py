@@ -1,4 +1,4 @@
-"""Messages and progress of a run."""
+"""Interface for the messages and progress of a run."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from typing import Any
 
 
 class Reporter:
-    """Receiver of messages and progress of the functions in this room; this one is silent."""
+    """Receiver of the messages and progress of task functions; this base class shows nothing."""
 
     def print(self, *objects: Any, **kwargs) -> None:
         """Show a message."""
 
     def status(self, text: str) -> AbstractContextManager:
-        """Show a text until the context is left."""
+        """Show a text until the context ends."""
         return nullcontext()
 
     def progress(self, name: str = "Solving") -> Callable[[Sequence], Iterable] | None:
-        """Return a progress bar over batches, as [`solve_problems`] takes it."""
+        """Return a function that wraps batches in a progress bar; the `progress` of [`solve_problems`]."""
         return None
 
     def counter(self, name: str) -> AbstractContextManager[Callable[[int, int | None], None] | None]:
-        """Return the context of a function that is called with the number of items done, and of all if known."""
+        """Return a context whose function receives the number of completed items and, if known, the total."""
         return nullcontext()
 
     def follow(self, trainer: Any, name: str) -> AbstractContextManager:
-        """Show the progress of a `Trainer` from now on, until its training ends or the context is left."""
+        """Show the progress of a `Trainer` until its training or the context ends."""
         return nullcontext()
 
 

@@ -1,4 +1,4 @@
-"""Fitting of a re-ranker to a solver."""
+"""Task that fits a re-ranker to a solver."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def rerank(
     reporter: Reporter = SILENT,
 ) -> tuple[Path, PlausibilityReranker]:
     """
-    Fit a re-ranker to a solver's beams ([`fit_reranker`]), measure it on the validation split, and save it:
-    `hf-mwp rerank`. Beside the model it becomes the default if it is better than the solver's own ranking. Arguments:
-    see [`train`].
+    Fit a re-ranker to a solver's beams ([`fit_reranker`]), evaluate it on the validation split, and save it:
+    `hf-mwp rerank`. If it is saved in the model's folder and improves the accuracy, the model uses it by default. For
+    the arguments see [`train`].
 
     Returns:
-        `tuple[Path, PlausibilityReranker]`: the file, and the re-ranker with its accuracies.
+        `tuple[Path, PlausibilityReranker]`: the file of the re-ranker, and the re-ranker with its accuracies.
     """
     check_one_process("rerank", launches=False)
     device = find_device(args.device)
@@ -45,9 +45,9 @@ def rerank(
 
     model_folder = Path(args.model)
     if args.output_dir is None and not model_folder.is_dir():
-        raise UsageError(f"{args.model} is no local folder: give --output_dir for the re-ranker.")
+        raise UsageError(f"{args.model} is not a local folder. Pass --output_dir for the re-ranker.")
     place = model_folder if args.output_dir is None else Path(args.output_dir)
-    # The model's folder keeps the records of the run that made the model.
+    # The model's folder keeps the records of the model's own run.
     beside = place.exists() and model_folder.exists() and place.samefile(model_folder)
     values = option_values(args, data_args)
     with RunFolder(place, "rerank", values, begin=False, for_model=beside) as folder:

@@ -1,4 +1,4 @@
-"""Options of a training run, and its starting point: from scratch, or a checkpoint made with the same options."""
+"""Options of a training run, and functions that start it from scratch or resume it from a checkpoint."""
 
 from __future__ import annotations
 
@@ -31,11 +31,12 @@ class ResumeArguments:
 
     resume: bool = option(
         False,
-        "Resume from the last checkpoint in the output folder, with its options; a longer run has its own schedule.",
+        "Resume from the last checkpoint in the output folder, which must have the same options. A longer run follows "
+        "its own learning rate schedule.",
         affects_result=False,
     )
     overwrite: bool = option(
-        False, "Replace checkpoints or the model of an earlier run in the folder.", affects_result=False
+        False, "Replace checkpoints or the model of an earlier run in the output folder.", affects_result=False
     )
 
 
@@ -43,8 +44,8 @@ class ResumeArguments:
 class RunArguments(ResumeArguments):
     """Options of a run's output folder and of its final evaluation."""
 
-    test: bool = option(True, "Solve the test split at the end.")
-    test_num_beams: int | None = option(None, "Beams for the test split; num_beams if not given.")
+    test: bool = option(True, "Evaluate on the test split at the end.")
+    test_num_beams: int | None = option(None, "Number of beams for the test split; num_beams if not given.")
 
     def __post_init__(self):
         check_at_least_one(self, "test_num_beams")
@@ -52,21 +53,21 @@ class RunArguments(ResumeArguments):
 
 @dataclass
 class DistillRunArguments(RunArguments):
-    """[`RunArguments`] of a distillation."""
+    """[`RunArguments`] with an option to estimate the costs of a distillation."""
 
     estimate: bool = option(
         False,
-        "Take 20 steps and print the hours, peak memory and cache size of the whole run, and of a corpus 100 times as "
-        "large; nothing is written.",
+        "Run 20 steps and print the expected hours, peak memory and cache size of the whole run, and of a corpus 100 "
+        "times as large; no files are kept.",
         affects_result=False,
     )
 
 
-# How long a run trains. A resumed run may be longer.
+# Options that set the length of a run. A resumed run may be longer.
 LENGTHS = ("num_train_epochs", "max_steps")
-# How a run is started, which its record does not compare.
+# Options that only start a run; they are not compared when it resumes.
 STARTED = frozenset({"resume", "overwrite", "resume_from_checkpoint", "hub_token"})
-# A resumed run may differ in these: no weight depends on them.
+# Options that may change when a run resumes, because the weights do not depend on them.
 MAY_DIFFER = (
     WITHOUT_EFFECT
     | {"data_dir", "early_stopping_patience"}
@@ -79,8 +80,9 @@ def begin_run(
     folder: RunFolder, config: BaseConfig, args: ResumeArguments, reporter: Reporter
 ) -> tuple[str | None, dict[str, tuple]]:
     """
-    Return the checkpoint to resume from, and the options that have changed since; nothing is written. `UsageError` if
-    there is none, if there is earlier work that the run does not resume, or if weights depend on a changed option.
+    Return the checkpoint to resume from and the changed options, or `None` and an empty dictionary for a new run. No
+    files are written. Raises `UsageError` if the checkpoint does not exist, if the folder contains an earlier run that
+    is not resumed, or if the weights depend on a changed option.
     """
     checkpoint = _checkpoint(folder, config, args)
     if checkpoint is None:
@@ -95,20 +97,20 @@ def begin_run(
     if refused := {name: values for name, values in changes.items() if name not in allowed}:
         told = ", ".join(f"{name}: {old!r} -> {new!r}" for name, (old, new) in refused.items())
         raise UsageError(
-            f"{run} was made with other options ({told}), which --resume cannot change. Resume with the old ones "
-            f"(--config {run / CONFIG}), or start over with --overwrite or another --output_dir."
+            f"{run} was made with different options ({told}), which --resume cannot change. Resume with the old "
+            f"options (--config {run / CONFIG}), or start over with --overwrite or another --output_dir."
         )
     if length in changes:
         old, new = changes[length]
         reporter.print(
-            f"Longer than before ({length}: {old} -> {new}): from {Path(checkpoint).name} on, the learning rate "
-            "follows the schedule of a run of the new length; the steps before had that of the old one."
+            f"Longer than before ({length}: {old} -> {new}): the learning rate follows the schedule of the new length "
+            f"from {Path(checkpoint).name} on; earlier steps followed the schedule of the old length."
         )
     return checkpoint, changes
 
 
 def begin_record(folder: RunFolder, checkpoint: str | None, changes: Mapping[str, tuple]) -> None:
-    """Begin the record of a training with the results of [`begin_run`]; remove checkpoints it does not resume from."""
+    """Begin the run record with the results of [`begin_run`]; remove checkpoints of runs that are not resumed."""
     from ..store.checkpoints import remove_checkpoints
 
     if folder.writes and (checkpoint is None or Path(checkpoint).parent.resolve() != folder.path.resolve()):
@@ -121,24 +123,24 @@ def _checkpoint(folder: RunFolder, config: BaseConfig, args: ResumeArguments) ->
 
     path, last, given = folder.path, last_complete_checkpoint(folder.path), config.resume_from_checkpoint
     if given and not is_complete(given):
-        raise UsageError(f"--resume_from_checkpoint: there is no complete checkpoint {given}.")
+        raise UsageError(f"--resume_from_checkpoint: {given} is not a complete checkpoint. Pass a different folder.")
     if given and Path(given).parent.resolve() == path.resolve():
         return given
     if args.resume and not given:
         if last is None:
-            raise UsageError(f"There is no checkpoint in {path} to resume from; start without --resume.")
+            raise UsageError(f"{path} has no checkpoint to resume from. Start without --resume.")
         return last
     if last is not None and not args.overwrite:
         raise UsageError(
-            f"{path} has checkpoints of an earlier run ({Path(last).name}). Pass --resume, --overwrite to start "
-            "over, or another --output_dir."
+            f"{path} has checkpoints of an earlier run ({Path(last).name}). Pass --resume to continue, --overwrite to "
+            "start over, or another --output_dir."
         )
     folder.check_unused(args.overwrite)
     return given or None
 
 
 def changed_options(before: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """Return the values of options that differ between two runs, by name. A file that has moved is the same."""
+    """Return the old and new values of options that differ between two runs. A moved file is not a difference."""
     places = tuple(str(options.get("output_dir") or "") for options in (before, values))
     return {
         name: (before[name], value)
@@ -152,7 +154,7 @@ def _same(old: Any, new: Any, places: tuple[str, str]) -> bool:
         return len(old) == len(new) and all(_same(*pair, places) for pair in zip(old, new, strict=True))
     if not (isinstance(old, str) and isinstance(new, str) and new and os.path.exists(new)):
         return old == new
-    # A folder of runs may have moved as a whole.
+    # The folder that contains both runs may have moved.
     if os.path.relpath(old, places[0] or ".") == os.path.relpath(new, places[1] or "."):
         return True
     if os.path.exists(old):
@@ -161,7 +163,7 @@ def _same(old: Any, new: Any, places: tuple[str, str]) -> bool:
 
 
 def _longer(before: Mapping[str, Any], changes: Mapping[str, tuple]) -> str | None:
-    """Return the option that sets the run's length, or `None` if the run is shorter; `max_steps` overrides epochs."""
+    """Return the option in `LENGTHS` that makes the run longer, or `None`; `max_steps` overrides epochs."""
     if not any(name in changes for name in LENGTHS):
         return None
     (old_epochs, epochs), (old_steps, steps) = (changes.get(name, (before.get(name),) * 2) for name in LENGTHS)

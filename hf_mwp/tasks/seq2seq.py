@@ -1,4 +1,4 @@
-"""Tasks of sequence-to-sequence models: translation, summaries, and math word problems as sequences."""
+"""Tasks of sequence-to-sequence models: pairs of texts (such as translations), and math word problems."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..trainers.base_config import BaseConfig
     from .data_options import TaskArguments
 
-# Placeholders of so many numbers are tokens of a tokenizer that is learned.
+# Number of placeholders ([NUM0], ...) that are tokens of a newly trained tokenizer.
 NUM_PLACEHOLDERS = 20
 SYMBOL = re.compile(r"\[NUM\d+\]|\([^()]*\)|[-+*/^]|[^\s\[\]()+*/^-]+")
 
@@ -32,13 +32,13 @@ SYMBOL = re.compile(r"\[NUM\d+\]|\([^()]*\)|[-+*/^]|[^\s\[\]()+*/^-]+")
 @dataclass(frozen=True)
 class Seq2SeqPrediction:
     """
-    Text generated for a row.
+    Generated text of a row, with the log probability of its target.
 
     Args:
         row (`Mapping[str, Any]`): The row, see [`load_seq2seq`].
         text (`str`): Generated text.
-        log_probability (`float`, *optional*), num_tokens (`int`): Log probability and length of the row's target,
-            given its source.
+        log_probability (`float`, *optional*), num_tokens (`int`): Log probability, given the source, and number of
+            tokens of the row's target.
     """
 
     row: Mapping[str, Any]
@@ -54,10 +54,10 @@ class Seq2SeqPrediction:
 
 class Seq2SeqTask(Task):
     """
-    Target texts generated from source texts, by any model of `AutoModelForSeq2SeqLM`.
+    Task of generating target texts from source texts, for any model of `AutoModelForSeq2SeqLM`.
 
     Args:
-        options ([`TaskArguments`]): The pairs of texts ([`load_seq2seq`]) and the metrics ([`metrics.text_report`]).
+        options ([`TaskArguments`]): Options of the pairs ([`load_seq2seq`]) and the metrics ([`metrics.text_report`]).
 
     Raises:
         DataError: on first use of the data, see [`load_seq2seq`].
@@ -65,7 +65,7 @@ class Seq2SeqTask(Task):
     """
 
     kind, recorded = "sequence-to-sequence model", ("num_beams",)
-    # Options of `hf-mwp evaluate` for solvers alone.
+    # Options of `hf-mwp evaluate` that apply only to solvers.
     unused = ("rerank", "reranker", "answer_match")
     placeholders: Sequence[str] = ()
 
@@ -77,7 +77,7 @@ class Seq2SeqTask(Task):
         self.metric = "rougeL" if options.text_metrics[0] == "rouge" else self.figures[0]
 
     def defaults_of(self, config: BaseConfig) -> Mapping[str, Any]:
-        """Return the metric that chooses checkpoints: the task's own, or the loss in loops over many students."""
+        """Return the metric that selects checkpoints: the loss for pruning and STARK, otherwise the task's metric."""
         from ..trainers import RecursiveDistillationConfig, StarkConfig
 
         in_loop = isinstance(config, RecursiveDistillationConfig | StarkConfig)
@@ -111,7 +111,7 @@ class Seq2SeqTask(Task):
         return DataCollatorForSeq2Seq(processor, model=model)
 
     def prepare(self, rows, processor):
-        """Tokenise and truncate pairs, and keep the columns that the model's folder records."""
+        """Tokenise and truncate pairs, and keep the columns that are recorded in the model's folder."""
 
         def encode(row: Mapping[str, Any]) -> dict[str, Any]:
             return {**self.encode(row, processor), "text": row["text"], "dataset": row["dataset"]}
@@ -119,12 +119,12 @@ class Seq2SeqTask(Task):
         return rows.map(encode, remove_columns=rows.column_names, keep_in_memory=True)
 
     def encode(self, row: Mapping[str, Any], processor: PreTrainedTokenizerBase) -> dict[str, Any]:
-        """Return the inputs and the labels of a row."""
+        """Return the model inputs and labels of a row."""
         source, target = self.pair(row)
         return dict(processor(source, text_target=target or "", truncation=True))
 
     def trainer(self, processor, distils):
-        """Return a trainer whose evaluations generate."""
+        """Return a trainer class that generates texts in evaluations."""
         from ..trainers import Seq2SeqDistillationTrainer, Seq2SeqFineTuningTrainer
 
         kind = Seq2SeqDistillationTrainer if distils else Seq2SeqFineTuningTrainer
@@ -137,10 +137,10 @@ class Seq2SeqTask(Task):
         return {"text_metrics": partial(text_report, **given)}
 
     def predict_options(self, args, num_beams=None, processor=None):
-        """Raise `UsageError` for options of solvers."""
+        """Return the search options. Raises `UsageError` for options that apply only to solvers."""
         unused = [] if processor is None else [name for name in given_options(args) if name in self.unused]
         if unused:
-            raise UsageError(f"`{unused[0]}` is for solvers and does nothing with this `task`: leave it out.")
+            raise UsageError(f"`{unused[0]}` applies only to solvers, not to this `task`. Remove it.")
         return {"num_beams": num_beams or args.num_beams or 1, "max_decode_length": args.max_decode_length}
 
     def predict(self, model, processor, rows, num_beams=1, max_decode_length=None, batch_size=64, progress=None):
@@ -171,7 +171,7 @@ class Seq2SeqTask(Task):
         return {
             "pipeline_tag": "translation",
             "datasets": [self.name],
-            # Columns of files have numbers.
+            # In files without a header, the target is a column number.
             "language": language if language.isalpha() else None,
             "tags": ["hf_mwp", "seq2seq"],
             "metrics": {name: [name, "num_examples"] for name in (*self.figures, "nll")},
@@ -187,11 +187,12 @@ class Seq2SeqTask(Task):
 
 class MathSeq2Seq(Seq2SeqTask, MathWordProblems):
     """
-    Math word problems as sequences: from the text, with `[NUM0]`, `[NUM1]`, ... in place of its numbers, to its
-    equation in prefix notation over these, scored by the answers.
+    Math word problems for a sequence-to-sequence model. The input is the text with its numbers replaced by `[NUM0]`,
+    `[NUM1]`, ..., and the target is the equation in prefix notation with the same placeholders. Predictions are scored
+    by their answers.
 
     Args:
-        options ([`TaskArguments`]): Which problems are read, and how they are split.
+        options ([`TaskArguments`]): Options that select the problems and their splits.
     """
 
     metric, figures, recorded = "answer_accuracy", (), ("num_beams", "answer_match")
@@ -199,7 +200,7 @@ class MathSeq2Seq(Seq2SeqTask, MathWordProblems):
     unused = ("rerank", "reranker")
     placeholders = [f"[NUM{index}]" for index in range(NUM_PLACEHOLDERS)]
 
-    # Data and metrics are those of math word problems, the rest is that of a sequence-to-sequence task.
+    # Data and metrics come from MathWordProblems, everything else from Seq2SeqTask.
     __init__ = MathWordProblems.__init__
     splits = MathWordProblems.splits
     report = MathWordProblems.report
@@ -215,7 +216,7 @@ class MathSeq2Seq(Seq2SeqTask, MathWordProblems):
         return problem.masked.text(indexed=True), write_equation(problem)
 
     def trainer_arguments(self, model, processor):
-        """As in [`Task`], without the training problems that have no readable equation."""
+        """Return the arguments of a trainer, without training problems whose equation cannot be parsed."""
         arguments = super().trainer_arguments(model, processor)
         learned = [index for index, row in enumerate(self.rows("train")) if self.pair(row)[1]]
         return arguments | {"train_dataset": arguments["train_dataset"].select(learned)}
@@ -258,7 +259,7 @@ class MathSeq2Seq(Seq2SeqTask, MathWordProblems):
     def prediction(
         self, row: Mapping[str, Any], text: str, log_probability: float = 0.0, answer_match: str = "annotated"
     ) -> SolverPrediction:
-        """Convert a generated text to a prediction, which has no tree if the text is not an equation."""
+        """Convert a generated text to a prediction, which has no tree if the text is not a valid equation."""
         from ..solving.beams import Beam
         from ..solving.solver_prediction import SolverPrediction
 
@@ -272,7 +273,7 @@ class MathSeq2Seq(Seq2SeqTask, MathWordProblems):
 
 
 def write_equation(problem: MathWordProblem) -> str | None:
-    """Return the equation of a problem in prefix notation, with `[NUM0]` for its first number; `None` without one."""
+    """Return the prefix notation of a problem's equation, with `[NUM0]` for its first number, or `None`."""
     from ..expressions import ExpressionError
     from ..problems import ProblemError
 
@@ -284,7 +285,7 @@ def write_equation(problem: MathWordProblem) -> str | None:
 
 
 def read_equation(text: str, num_numbers: int) -> Any:
-    """Parse a generated text as an expression over `num_numbers` numbers; `None` if it is not one."""
+    """Parse a generated text as an expression over `num_numbers` numbers. Returns `None` for an invalid text."""
     from ..expressions import Expression, ExpressionError
 
     tokens = [re.sub(r"^\[NUM(\d+)\]$", r"N\1", token) for token in SYMBOL.findall(text)]

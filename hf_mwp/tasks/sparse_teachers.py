@@ -1,4 +1,4 @@
-"""The sparse teacher that teaches a student best (STARK)."""
+"""Task that finds the sparse teacher with the best student (STARK)."""
 
 from __future__ import annotations
 
@@ -45,18 +45,18 @@ class StarkArguments:
     )
     scores: str = option(
         "knowledgeable",
-        "What ranks the teacher's heads and neurons: knowledgeable (gradients, see expressiveness_weight), or random "
+        "Score of the teacher's heads and neurons: knowledgeable (gradients, see expressiveness_weight), or random "
         "(STARK-RAND, by seed).",
         common=True,
         choices=("knowledgeable", "random"),
     )
     score_split: str = option(
-        "validation", "Part that heads and neurons are scored on.", choices=("validation", "test", "train")
+        "validation", "Split on which heads and neurons are scored.", choices=("validation", "test", "train")
     )
-    test: bool = option(True, "Measure teacher and students on the test split at the end.")
-    test_num_beams: int | None = option(None, "Beams for the test split; num_beams if not given.")
+    test: bool = option(True, "Evaluate teacher and students on the test split at the end.")
+    test_num_beams: int | None = option(None, "Number of beams for the test split; num_beams if not given.")
     overwrite: bool = option(
-        False, "Replace the model in the folder; completed stages are reused.", affects_result=False
+        False, "Replace the model in the output folder; completed stages are reused.", affects_result=False
     )
 
     def __post_init__(self):
@@ -72,22 +72,23 @@ def find_sparse_teacher(
     reporter: Reporter = SILENT,
 ) -> RunResult:
     """
-    Find the sparse teacher that teaches a student best ([`StarkTrainer`]), and measure every student: `hf-mwp stark`.
-    Finished students are reused, an interrupted one resumes. Arguments: see [`train`].
+    Find the sparse teacher with the best student ([`StarkTrainer`]), and evaluate every student: `hf-mwp stark`.
+    Finished students are reused, and an interrupted student resumes. For the arguments see [`train`].
 
     Returns:
-        [`RunResult`]: metrics are `models` (trial student and those of the sparse teachers, with their teachers and
-        reports), `trial` and `chosen` among them, reports of the `teacher`, and `gain_over_trial` of the chosen one.
+        [`RunResult`]: its metrics are `models` (the trial student and the students of sparse teachers, with sizes of
+        their teachers and reports), `trial` and `chosen` (two of these models), the reports of the `teacher`, and
+        `gain_over_trial` (metric of the chosen student minus metric of the trial student).
 
     Raises:
-        UsageError: the folder holds another run, or model, data and options do not suit each other.
+        UsageError: the folder contains a different run, or model, data and options do not match.
     """
     from transformers import set_seed
 
     from ..trainers import StarkTrainer
 
     if config.auto_sparsity and args.scores == "random":
-        raise UsageError("stark: --auto_sparsity needs the density of knowledgeable scores, not --scores random.")
+        raise UsageError("stark: --auto_sparsity does not support --scores random. Use --scores knowledgeable.")
     values = option_values(data_args, args, student_args, config)
     with RunFolder(config.output_dir, "stark", values, begin=False, for_model=True) as folder:
         folder.check_record()
@@ -96,17 +97,17 @@ def find_sparse_teacher(
             check_output_folder(place)
         task = make_task(data_args)
         config.adapt(task)
-        # A student from random weights is the same when the run resumes.
+        # The same seed gives a student with the same random weights when the run resumes.
         set_seed(config.seed)
         teacher, processor = task.load_model(args.teacher)
         tell_data(task, reporter)
         settle_shape(student_args, teacher, processor, config, reporter.print)
         student, own = task.make_student(teacher, processor, student_args)
         if own is not processor:
-            raise UsageError(f"stark: {student_args.student} must have the tokenizer of its teacher.")
+            raise UsageError(f"stark: {student_args.student} must have the same tokenizer as its teacher.")
         for split, flag in (("validation", "--validation_fraction"), (args.score_split, "--score_split")):
             if task.rows(split, needed=False) is None:
-                raise UsageError(f"stark: {task.name} has no {split} split to choose sparse teachers on: see {flag}.")
+                raise UsageError(f"stark: {task.name} has no {split} split, which the search needs. Set {flag}.")
         config.disable_tqdm = True
         trainer = StarkTrainer(
             teacher_model=teacher,
@@ -173,5 +174,5 @@ def _metrics_of(
 
 
 def metric_of(model: Mapping[str, Any], split: str, metric: str) -> float:
-    """Return a metric of a model in `metrics.json` on all rows of a split; not a number if it has none."""
+    """Return a metric of a model in `metrics.json` on all rows of a split, or NaN if it is missing."""
     return model[split]["reports"]["all problems"].get(metric, float("nan"))

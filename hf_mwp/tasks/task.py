@@ -1,4 +1,4 @@
-"""Interface of a task: data, model and metric of the commands."""
+"""Interface of a task, which defines the data, models and metrics of the commands."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 class Task(ABC):
     """
-    Data, model, collator and metric of a task. A new one is a class in a file of this room, see [`MathWordProblems`]
-    and [`GlueTask`]. Fields describe it, the methods are called by [`~tasks.training.train`], its siblings and
-    [`~tasks.evaluation.evaluate_split`].
+    Base class of tasks, which define data, models, collator and metrics. To add a task, write a subclass in this
+    folder, see [`MathWordProblems`] and [`GlueTask`]. Its methods are called by [`~tasks.training.train`], similar
+    functions, and [`~tasks.evaluation.evaluate_split`].
 
     Attributes:
-        name (`str`), scheme (`str`): Data set, and how it is split, in words.
-        kind (`str`): Noun for its models in tables and progress bars.
-        metric (`str`): Key of a report by which models are compared, higher is better.
-        figures (`Sequence[str]`): Keys by which a checkpoint may be chosen; any if empty.
-        recorded (`Sequence[str]`): Options of `predict` that are recorded beside the metrics.
-        shares_work (`bool`): Whether `predict` takes `unfinished`, see [`solve_problems`].
+        name (`str`), scheme (`str`): Name of the dataset, and a description of its splits.
+        kind (`str`): Noun for the models in tables and progress bars.
+        metric (`str`): Key of the main metric in a report; higher is better.
+        figures (`Sequence[str]`): Metrics that can select a checkpoint; any metric if empty.
+        recorded (`Sequence[str]`): Options of `predict` that are recorded with the metrics.
+        shares_work (`bool`): Whether `predict` has the argument `unfinished`, see [`solve_problems`].
         load_report ([`LoadReport`], *optional*): Counts of rows read and skipped, and warnings.
     """
 
@@ -50,43 +50,47 @@ class Task(ABC):
     @abstractmethod
     def splits(self) -> Mapping[str, Dataset]:
         """
-        Rows of `"train"`, `"validation"` and `"test"`, as far as these exist, with a `text` to compare with those that
-        a model was trained on.
+        Rows of the existing splits `"train"`, `"validation"` and `"test"`. Each row has a `text`, which is compared
+        with the training texts of a model.
         """
 
     def rows(self, split: str, needed: bool = True) -> Dataset | None:
-        """Return a split; if it does not exist or is empty, `None` or, if it is `needed`, `UsageError`."""
+        """Return the rows of a split. If there are none, returns `None` or, with `needed`, raises `UsageError`."""
         if len(self.splits.get(split, ())):
             return self.splits[split]
         if not needed:
             return None
         lack = f"{self.name} has no {f'usable rows in its {split!r}' if split in self.splits else repr(split)} split"
         others = ", ".join(name for name, rows in self.splits.items() if len(rows))
-        raise UsageError(f"{lack}; it has {others} (--split)." if others else f"{lack}, nor another: use other data.")
+        raise UsageError(
+            f"{lack}. Choose one of: {others} (--split)."
+            if others
+            else f"{lack}, and no other split has rows. Use different data."
+        )
 
     @abstractmethod
     def build_model(self, options: Any) -> tuple[PreTrainedModel, Any]:
-        """Build a model to be trained, and its `processing_class`, from the options of a command."""
+        """Build a model for training, and its `processing_class`, from the options of a command."""
 
     @abstractmethod
     def load_model(self, name: str, split: str = "train") -> tuple[PreTrainedModel, Any]:
         """
-        Load a trained model and its `processing_class` from a folder or the Hub; `UsageError` if it is of another
-        kind, or not made for the rows of the split.
+        Load a trained model and its `processing_class` from a folder or the Hub. Raises `UsageError` if the model has
+        a different kind, or does not support the rows of the split.
         """
 
     def make_student(
         self, teacher: PreTrainedModel, processor: Any, options: StudentArguments
     ) -> tuple[PreTrainedModel, Any]:
-        """Make the student of a distillation from its teacher, or load it, with its `processing_class`."""
-        raise NotImplementedError(f"{type(self).__name__} makes no students.")
+        """Create or load the student of a distillation, and return it with its `processing_class`."""
+        raise NotImplementedError(f"{type(self).__name__} does not support distillation.")
 
     @abstractmethod
     def collator(self, model: PreTrainedModel, processor: Any) -> Any:
-        """Return the function that makes a batch of prepared rows."""
+        """Return the function that collates prepared rows to a batch."""
 
     def prepare(self, rows: Dataset, processor: Any) -> Dataset:
-        """Return rows in the form that the trainer expects."""
+        """Convert rows to the format that the trainer expects."""
         return rows
 
     def trainer_arguments(self, model: PreTrainedModel, processor: Any) -> dict[str, Any]:
@@ -101,20 +105,20 @@ class Task(ABC):
         }
 
     def trainer(self, processor: Any, distils: bool) -> partial[BaseTrainer]:
-        """Return the class of the trainer that fine-tunes or distils a model, with arguments that only it takes."""
+        """Return the trainer class that fine-tunes or distils a model, with the arguments specific to the task."""
         from ..trainers import DistillationTrainer
         from ..trainers.base_trainer import BaseTrainer
 
         return partial(DistillationTrainer if distils else BaseTrainer)
 
     def defaults_of(self, config: BaseConfig) -> Mapping[str, Any]:
-        """Return the fields of a config for which the task has another default."""
+        """Return the fields of a config for which the task has a different default."""
         return {}
 
     def predict_options(self, args: Any, num_beams: int | None = None, processor: Any = None) -> dict[str, Any]:
         """
-        Return the options of `predict` in a trainer's config, where `num_beams` overrides its own, or in
-        [`EvaluateArguments`], which come with a `processor`.
+        Return the options of `predict` from a trainer's config, whose value `num_beams` overrides, or, if `processor`
+        is given, from [`EvaluateArguments`].
         """
         return {}
 
@@ -124,29 +128,29 @@ class Task(ABC):
         Predict each row.
 
         Args:
-            options: `batch_size`, `progress` (as in [`solve_problems`]), and those of `predict_options`.
+            options: `batch_size`, `progress` (see [`solve_problems`]), and the options from `predict_options`.
 
         Returns:
-            `list`: objects with a method `to_dict()` and optional attributes: `is_right` (`bool`), `numbers` (two: the
-            prediction and its label), `kind` (`str`, predictions of each kind are also reported apart), `failure`
-            (two texts: the reason of a wrong prediction and its meaning).
+            `list`: objects with a method `to_dict()` and optional attributes: `is_right` (`bool`), `numbers`
+            (prediction and label), `kind` (`str`; each kind is also reported separately), and `failure` (two strings:
+            the reason for a wrong prediction and its meaning).
         """
 
     @abstractmethod
     def report(self, predictions: Sequence[Any]) -> dict[str, float]:
-        """Compute metrics of predictions, with their number; also of an empty list."""
+        """Compute the metrics and the number of predictions. The list may be empty."""
 
     def details(self, predictions: Sequence[Any]) -> dict[str, Any]:
-        """Compute further results of `hf-mwp evaluate`, such as [`metrics.calibration_report`]."""
+        """Compute additional results of `hf-mwp evaluate`, such as [`metrics.calibration_report`]."""
         return {}
 
     @abstractmethod
     def card(self) -> dict[str, Any]:
         """
-        Return the facts of a model card: `pipeline_tag`, `datasets`, `language`, `tags`; `metrics`, for each
-        column the key of a report and that of the number of items, if not answers and equations; `shares`, `False` if
-        these are not shares, of which the first is shown in percent; `items`, what is counted (`num_{items}`), if not
-        problems; `example`, an input of the pipeline.
+        Return the data of a model card: `pipeline_tag`, `datasets`, `language` and `tags`. Optional keys are `metrics`
+        (for each column the report's keys of the metric and of the number of items; default: answers and equations),
+        `shares` (`False` if the metrics are not shares; the first share is shown in percent), `items` (noun for the
+        rows in `num_{items}`; default: problems), and `example` (an input of the pipeline).
         """
 
 

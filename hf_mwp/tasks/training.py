@@ -1,4 +1,4 @@
-"""Training runs: a solver or classifier fine-tuned or distilled on a task, an encoder pretrained on texts."""
+"""Functions that run trainings: fine-tuning and distillation of a model on a task, and pretraining on texts."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def train(
     reporter: Reporter = SILENT,
 ) -> RunResult:
     """
-    Fine-tune a solver or, with a task of GLUE, a classifier, and measure it: `hf-mwp train`.
+    Fine-tune a solver or, with `data_args.task`, a different model, and evaluate it: `hf-mwp train`.
 
     Args:
-        data_args, solver_args, run_args, config: Options of the command, as dataclasses.
+        data_args, solver_args, run_args, config: Dataclasses with the options of the command.
         reporter ([`Reporter`], *optional*): Receives messages and progress.
 
     Raises:
-        UsageError: the folder holds another run, or model, data and options do not suit each other.
+        UsageError: the folder contains a different run, or model, data and options do not match.
 
     Example:
 
@@ -84,7 +84,7 @@ def distill(
     config: DistillationConfig,
     reporter: Reporter = SILENT,
 ) -> RunResult:
-    """Train a student after one or several frozen teachers, and measure it: `hf-mwp distill`. See [`train`]."""
+    """Distil one or more frozen teachers into a student, and evaluate it: `hf-mwp distill`. See [`train`]."""
     task = make_task(data_args)
     config.adapt(task)
 
@@ -102,7 +102,7 @@ def make_distillation(
     config: DistillationConfig,
     reporter: Reporter = SILENT,
 ) -> DistillationTrainer:
-    """Load teachers, make the student, and return the trainer of a distillation."""
+    """Load the teachers, create the student, and return the distillation trainer."""
     from ..metrics import describe_compression
     from ..trainers.distillation.default_objectives import default_objectives, show_attention
 
@@ -116,7 +116,7 @@ def make_distillation(
 
 
 def make_trainer(task: Task, config: BaseConfig, model: PreTrainedModel, processor: Any, **teachers) -> BaseTrainer:
-    """Return the trainer that fine-tunes a model or, with the arguments of its `teachers`, distils it."""
+    """Return the trainer that fine-tunes a model or, with arguments of `teachers`, distils them into it."""
     kind = task.trainer(processor, distils=bool(teachers))
     arguments = task.trainer_arguments(model, processor)
     return kind(args=config.converted(kind.func.config_class), **arguments, **teachers)
@@ -130,7 +130,7 @@ def pretrain(
     reporter: Reporter = SILENT,
 ) -> RunResult:
     """
-    Train an encoder on masked language modelling and part-of-speech tagging, and measure it on held-out texts:
+    Pretrain an encoder on masked language modelling and part-of-speech tagging, and evaluate it on held-out texts:
     `hf-mwp pretrain`. See [`train`].
     """
 
@@ -149,15 +149,15 @@ def train_on_task(
     reporter: Reporter = SILENT,
 ) -> RunResult:
     """
-    Train, save model and processor, measure, and leave records and learning curve beside them.
+    Train a model, save it with its processor, evaluate it, and save run records and a learning curve in its folder.
 
     Args:
-        task ([`Task`], *optional*): The task; pretraining has none.
-        make (`Callable`): Returns the trainer; without a task, also the content of `data.json`.
-        command (`str`): Command of the run's record.
+        task ([`Task`], *optional*): The task; `None` for pretraining.
+        make (`Callable`): Function that returns the trainer; without a task, also the content of `data.json`.
+        command (`str`): Name of the command in the run record.
         name (`str`): Name of the model in tables and progress bars.
-        options (`Sequence`): Options of the command; the last two are a [`ResumeArguments`], with a task a
-            [`RunArguments`], and a [`BaseConfig`].
+        options (`Sequence`): Options of the command; the last two are a [`ResumeArguments`] (with a task, a
+            [`RunArguments`]) and a [`BaseConfig`].
         reporter ([`Reporter`], *optional*): Receives messages and progress.
     """
     from transformers import set_seed
@@ -175,7 +175,9 @@ def train_on_task(
             tell_data(task, reporter)
         is_evaluated = config.validation_fraction if task is None else task.rows("validation", False) is not None
         if not is_evaluated and config.eval_strategy != "no":
-            reporter.print("No validation split: nothing is evaluated on the way, and the last weights are kept.")
+            reporter.print(
+                "No validation split: there is no evaluation during training, and the last weights are kept."
+            )
             config.eval_strategy, config.load_best_model_at_end = "no", False
             config.early_stopping_patience = None
         trainer, record = make() if task is None else (make(), data_record(task))
@@ -183,13 +185,13 @@ def train_on_task(
         folder.write_json("data.json", record)
         trained, there = (count_parameters(trainer.model, trainable_only=only) for only in (True, False))
         if trained < there:
-            reporter.print(f"{trained:,} of {there:,} parameters are trained.")
+            reporter.print(f"{trained:,} of {there:,} parameters are trainable.")
         with reporter.follow(trainer, name):
             result = trainer.train(resume_from_checkpoint=checkpoint)
-        # Published below, with its figures.
+        # The model is published below, with its metrics.
         trainer.save_model(_internal_call=True)
         trainer.save_state()
-        # The saved model is measured.
+        # The metrics describe the saved model, with adapters merged.
         parameters = count_parameters(merge_lora(trainer.model))
         metrics = {"parameters": parameters, "trained_parameters": trained, "train": dict(result.metrics)}
         if task is None:

@@ -238,7 +238,7 @@ def test_wrong_recipes_name_the_place(tmp_path, changes, message):
     [
         ({"stages": {"teacher": None}}, r"stages\.teacher: .*mapping.* None"),
         ({"stages": {"teacher": "train"}}, r"stages\.teacher: .*mapping.* 'train'"),
-        ({"stages": {1: {"command": "train"}}}, "stages: 1 .*quotes"),
+        ({"stages": {1: {"command": "train"}}}, "stages: .* 1 .*quotes"),
         ({"budgets": ["large"]}, r"budgets: .*mapping.* \['large'\]"),
         ({"budgets": {"large": 5}}, r"budgets\.large: .*mapping.* 5"),
         ({"budgets": {"large": {"teacher": [1]}}}, r"budgets\.large\.teacher: .*mapping.* \[1\]"),
@@ -277,7 +277,7 @@ def test_variables_that_refer_to_each_other_are_named(tmp_path):
     "name", ["../../evil", "/evil", "a/b", "..", ".", "", "a b", "a.b", "a:b", "-a", "a\0b", "${seed}", "x" * 61]
 )
 def test_a_stage_has_a_name_that_a_folder_can_have(name, tmp_path):
-    with pytest.raises(RecipeError, match="the recipe, stages: .* cannot name a stage"):
+    with pytest.raises(RecipeError, match="the recipe, stages: .* 60 letters"):
         Recipe({"stages": {name: {"command": "train"}}}, tmp_path)
     assert not any(tmp_path.iterdir())
 

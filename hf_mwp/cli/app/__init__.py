@@ -1,1 +1,1 @@
-"""The page of `hf-mwp app`, served on this machine alone."""
+"""Web page of `hf-mwp app`, which only this machine can open."""

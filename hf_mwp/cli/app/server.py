@@ -1,4 +1,4 @@
-"""Server of the page, which solves problems with the runtime."""
+"""Local web server of `hf-mwp app`, which solves problems with the runtime."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from ...usage_error import UsageError
 
 
 MAX_BYTES = 1_000_000
-"""Longest request that is read."""
+"""Maximum length of a request in bytes."""
 MAX_PROBLEMS = 20
-"""Problems of one request that are solved; for more there is `hf-mwp solve --file`."""
+"""Maximum number of problems to solve per request; `hf-mwp solve --file` solves more."""
 BEAMS = 8
-"""Beams of a search whose model asks for fewer: the page shows other answers, too."""
+"""Minimum number of beams, because the page also shows the next best answers."""
 SHOWN = 6
 EXAMPLES = {
     "zh": [
@@ -43,15 +43,15 @@ EXAMPLES = {
 
 def make_server(folders: Sequence[str | Path], port: int = 0) -> ThreadingHTTPServer:
     """
-    Load the solvers of one or two folders and return a server of their page on the loopback interface, whose
-    `serve_forever` runs it; port 0 takes a free one. `UsageError` if the port is in use.
+    Load the solvers from one or two folders and return a web server on the loopback interface; call its
+    `serve_forever` to run it. With `port=0` the system chooses a free port. Raises `UsageError` if the port is in use.
     """
     solvers = {Path(folder).resolve().name: RuntimeSolver(folder) for folder in folders}
     handler = type("PageHandler", (_Handler,), {"solvers": solvers})
     try:
         server = ThreadingHTTPServer(("127.0.0.1", port), handler)
     except OSError as error:
-        raise UsageError(f"Port {port} cannot be used ({error.strerror}): choose another with --port.") from error
+        raise UsageError(f"Port {port} cannot be used ({error.strerror}). Choose another --port.") from error
     server.daemon_threads = True
     return server
 
@@ -71,7 +71,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         length = int(self.headers.get("Content-Length") or 0)
         if self.path != "/solve" or length > MAX_BYTES:
-            # Read to its end all the same: a browser sees no answer before it has sent everything.
+            # The request is read to its end, because browsers accept no answer before they have sent everything.
             while length > 0:
                 length -= len(self.rfile.read(min(length, MAX_BYTES))) or length
             self.send_error(413 if self.path == "/solve" else 404)
@@ -101,7 +101,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(content)))
         self.send_header("Cache-Control", "no-store")
-        # Nothing is loaded from elsewhere, whatever a problem's text holds.
+        # The browser must not load anything from other hosts, whatever the text of a problem contains.
         self.send_header(
             "Content-Security-Policy", "default-src 'self'; script-src 'unsafe-inline'; style-src 'unsafe-inline'"
         )
@@ -109,13 +109,13 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Log nothing, since requests contain users' problems."""
+        """Log nothing, because requests contain the problems of users."""
 
 
 def solve(solver: RuntimeSolver, text: str) -> dict[str, Any]:
     """
-    Return the page's data of one problem: `milliseconds`, `error` and `warning` if there are any, and `answers`,
-    those with different values, each with the summed `probability` of all equations that have its value.
+    Solve a problem for the page and return `milliseconds`, `answers` with distinct values and, if present, `error` and
+    `warning`. The `probability` of an answer is the sum over all found equations with the same value.
     """
     started = time.perf_counter()
     reranker, num_beams = solver.search(None, None)
@@ -140,7 +140,7 @@ def solve(solver: RuntimeSolver, text: str) -> dict[str, Any]:
 
 
 def marked_parts(problem: MathWordProblem) -> list[list[Any]]:
-    """Split a text into pieces, each with whether it is a number."""
+    """Split the text of a problem into pairs of a piece and a flag that tells whether the piece is a number."""
     pieces: list[list[Any]] = [[problem.masked.segments[0], False]]
     for mention, segment in zip(problem.masked.mentions, problem.masked.segments[1:], strict=True):
         pieces += [[mention.text, True], [segment, False]]

@@ -1,4 +1,4 @@
-"""Serve a page on this machine where problems are typed and solved. Nothing is loaded from elsewhere."""
+"""Start a local web page for solving problems. The page loads no scripts, fonts or data from other hosts."""
 
 import webbrowser
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ from ..terminal.console import CommandConsole
 class AppArguments:
     """Options of `hf-mwp app`."""
 
-    model: str = option("hf_mwp_quickstart/student", "Folder of a solver that the runtime reads.")
-    compare: str | None = option(None, "Folder of a second one, whose answers stand beside those of the first.")
-    port: int = option(8000, "Port of the page; 0 takes a free one.")
+    model: str = option("hf_mwp_quickstart/student", "Folder of a solver that the runtime can load.")
+    compare: str | None = option(None, "Folder of a second solver, whose answers are shown beside the first solver's.")
+    port: int = option(8000, "Port of the page; 0 chooses a free port.")
     open_browser: bool = option(False, "Open the page in a browser.")
 
 

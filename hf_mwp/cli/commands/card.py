@@ -1,6 +1,6 @@
 """
-Write the folder that the Hub gets: weights in half precision, configuration, processor, and a card made of the records
-of the runs.
+Write a model folder for upload to the Hub: weights in half precision, configuration, processor, and a model card made
+from the records of the runs.
 """
 
 from ...hub.card_arguments import CardArguments
@@ -8,8 +8,8 @@ from ..terminal.console import CommandConsole
 
 
 def run(console: CommandConsole, args: CardArguments) -> None:
-    """Write the folder."""
+    """Write the model folder."""
     from ...hub import make_model_folder
 
     make_model_folder(args)
-    console.print(f"{args.output_dir} has weights, configuration, processor and README.md.")
+    console.print(f"{args.output_dir} contains weights, configuration, processor and README.md.")

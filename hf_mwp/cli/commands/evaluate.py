@@ -1,8 +1,8 @@
 """
-Measure a solver on a data set: answer and equation accuracy, overall, per level of complexity, and with and without
-problems whose text, or whose text up to its numbers, the model was trained on. Every prediction goes to a JSONL file
-with the reason of its failure. With --task a classifier of texts, by its figures. A killed run resumes, and
-`accelerate launch` shares it among processes.
+Evaluate a solver on a dataset: answer and equation accuracy, overall, per level of complexity, and with and without
+problems whose text, or whose text apart from its numbers, the model was trained on. Every prediction is written to a
+JSONL file with the reason for its failure. With --task, evaluate a different model, such as a text classifier, by the
+metrics of that task. A killed run of a solver resumes, and `accelerate launch` divides it among processes.
 """
 
 import json
@@ -19,7 +19,7 @@ from ..terminal.console import CommandConsole, make_table, percent, print_evalua
 
 
 def run(console: CommandConsole, args: EvaluateArguments, data_args: MeasuredTaskArguments) -> None:
-    """Evaluate and print tables."""
+    """Evaluate a model and print tables of its metrics."""
     evaluation, figures, path = evaluate(args, data_args, console)
     if not is_main_process():
         return
@@ -38,7 +38,7 @@ def run(console: CommandConsole, args: EvaluateArguments, data_args: MeasuredTas
 
 
 def calibration_table(report: Mapping[str, Any]) -> Table:
-    """Return a table of [`metrics.calibration_report`]."""
+    """Return a table of the values of [`metrics.calibration_report`]."""
     auroc = "-" if report["auroc"] is None else f"{report['auroc']:.3f}"
     error = f"mean distance of probability and accuracy, {report['num_bins']} bins"
     surest = f"answers right among the {report['num_surer_half']} surest of {report['num_problems']}"

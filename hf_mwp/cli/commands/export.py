@@ -1,15 +1,15 @@
-"""Write a solver for the runtime: small weights, solved with NumPy or onnxruntime, without PyTorch."""
+"""Export a solver with small weights for the runtime, which uses NumPy or onnxruntime instead of PyTorch."""
 
 from ...export.export_arguments import ExportArguments
 from ..terminal.console import CommandConsole
 
 
 def run(console: CommandConsole, args: ExportArguments) -> None:
-    """Write the folder, and compare its answers."""
+    """Export a solver and compare its answers with the original model's."""
     from ...export import export_solver
 
     report = export_solver(args, console.progress("Comparing answers"))
-    console.print(f"{args.output_dir} has the solver, {report.megabytes:.1f} MB.")
+    console.print(f"{args.output_dir} contains the solver, {report.megabytes:.1f} MB.")
     if report.problems:
         console.print(
             f"Of {report.problems} test problems {report.equal} have the same answer as before; "

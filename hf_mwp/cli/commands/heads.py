@@ -1,6 +1,6 @@
 """
 Score the attention heads of a model, print the scores by layer, and draw them as a heat map. `hf-mwp prune` removes
-the lowest first.
+the heads with the lowest scores first.
 """
 
 from pathlib import Path
@@ -14,7 +14,7 @@ TYPES = [HeadsArguments, MeasuredTaskArguments]
 
 
 def run(console: CommandConsole, args: HeadsArguments, data_args: MeasuredTaskArguments) -> None:
-    """Score heads and print the scores."""
+    """Score attention heads and print the scores."""
     folder, scores = score_heads(args, data_args)
     headings = ["layer", *(f"head {head}" for head in range(max(map(len, scores))))]
     rows = (
@@ -22,4 +22,4 @@ def run(console: CommandConsole, args: HeadsArguments, data_args: MeasuredTaskAr
     )
     title = f"{args.importance} of the heads of {Path(args.model).name}"
     console.print(make_table(title, headings, rows, right=headings))
-    console.print(f"{folder} has heads.json, heads.png")
+    console.print(f"{folder} contains heads.json, heads.png")

@@ -1,6 +1,6 @@
 """
-Mix parameters: pretrained_weight times the pretrained encoder plus 1 - pretrained_weight times the distilled solver's
-encoder; or average whole solvers.
+Interpolate between two encoders: pretrained_weight times the pretrained encoder plus 1 - pretrained_weight times the
+distilled solver's encoder. With --solvers, average the weights of whole solvers instead.
 """
 
 from ...building.mixing import MixArguments, mix_solvers
@@ -9,11 +9,11 @@ from ..terminal.console import CommandConsole
 
 
 def run(console: CommandConsole, args: MixArguments) -> None:
-    """Mix or average solvers, and save the result."""
+    """Interpolate or average the weights of solvers and save the result."""
     with RunFolder(args.output_dir, for_model=True) as folder:
         folder.check_unused(args.overwrite)
         for part in mix_solvers(args):
             part.save_pretrained(args.output_dir)
     share = f"{args.pretrained_weight:g} of it pretrained"
     share = share if args.solvers is None else f"the mean of {len(args.solvers)}"
-    console.print(f"{folder.path} has the mixed solver, {share}.")
+    console.print(f"{folder.path} contains the mixed solver, {share}.")

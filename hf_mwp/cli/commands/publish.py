@@ -1,6 +1,6 @@
 """
-Publish the folder of a model on the Hugging Face Hub: card, configuration, weights, processor and record, and nothing
-else. The folder is one that `hf-mwp card` or `hf-mwp export` made. Run it again to resume an upload that broke off.
+Publish a model folder made by `hf-mwp card` or `hf-mwp export` on the Hugging Face Hub: only card, configuration,
+weights, processor and record. Run the command again to resume an interrupted upload.
 """
 
 from dataclasses import dataclass
@@ -17,15 +17,15 @@ class PublishArguments:
     folder: str = option("", "Folder of the model.", positional=True)
     repo_id: str | None = option(None, "Repository to publish to, as user/name (must be given).")
     private: bool | None = option(
-        None, "Visibility of a new repository: private if not given; an existing one keeps its own."
+        None, "Visibility of a new repository, private if not given. An existing repository keeps its visibility."
     )
     revision: str | None = option(None, "Branch to commit to, created if it does not exist; main if not given.")
     commit_message: str = option("Publish with hf_mwp", "First line of the commit.")
     token: str | None = option(
-        None, "Token with write access; that of `hf auth login` or HF_TOKEN if not given.", affects_result=False
+        None, "Token with write access; if not given, the token of `hf auth login` or HF_TOKEN.", affects_result=False
     )
-    dry_run: bool = option(False, "List the files and their sizes, and upload nothing.")
-    overwrite: bool = option(False, "Replace the content of a repository that this command did not make.")
+    dry_run: bool = option(False, "List the files and their sizes without uploading them.")
+    overwrite: bool = option(False, "Replace the content of a repository that this command did not create.")
 
     def __post_init__(self):
         check_given(self, "repo_id")
@@ -35,7 +35,7 @@ TYPES = [PublishArguments]
 
 
 def run(console: CommandConsole, args: PublishArguments) -> None:
-    """Publish the folder, and list its files."""
+    """Publish a model folder and list its files."""
     from ...hub import push_solver_to_hub
 
     found = push_solver_to_hub(**option_values(args))
@@ -45,7 +45,7 @@ def run(console: CommandConsole, args: PublishArguments) -> None:
     if found.left_out:
         console.print(f"Left out: {', '.join(found.left_out)}")
     if not found.figures:
-        console.print("The card has no results: `hf-mwp card --evaluations` adds those of `hf-mwp evaluate`.")
+        console.print("The card has no results. `hf-mwp card --evaluations` adds the results of `hf-mwp evaluate`.")
     if found.url is None:
         console.print(f"Nothing was uploaded to {found.repo_id} (dry run).")
     else:

@@ -1,6 +1,6 @@
 """
-Fit a re-ranker of plausibility to a solver's beams on training problems, and save it beside the model: `hf-mwp solve
---rerank`, `hf-mwp evaluate --rerank` and the pipeline (rerank=True) use it.
+Fit a plausibility re-ranker to a solver's beams on training problems, and save it beside the model. It is used by
+`hf-mwp solve --rerank`, `hf-mwp evaluate --rerank` and the pipeline (rerank=True).
 """
 
 from ...tasks.reranking import rerank

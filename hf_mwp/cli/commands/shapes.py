@@ -1,7 +1,7 @@
 """
-Measure the sizes that a student may have: time of a problem in the NumPy runtime on this machine, megabytes in int8,
-parameters. Nothing is trained. With --target_ms or --target_mb the student is named that `hf-mwp pretrain`, `hf-mwp
-distill` and `hf-mwp stark` make for that target.
+Compare the possible sizes of a student, without training: time per problem in the NumPy runtime on this machine,
+megabytes in int8, parameters. With --target_ms or --target_mb, also show the student that `hf-mwp pretrain`, `hf-mwp
+distill` and `hf-mwp stark` create for the target.
 """
 
 from ...building.student_shape import ShapeArguments, measure_shapes
@@ -21,7 +21,7 @@ COLUMNS = {
 
 
 def run(console: CommandConsole, args: ShapeArguments) -> None:
-    """Measure the students and print them, quickest first."""
+    """Measure the students and print them, the fastest first."""
     chosen, shapes = measure_shapes(args, console.progress("Measuring students"))
     rows = (
         (*(column(shape) for column in COLUMNS.values()), "chosen" if shape == chosen else "")

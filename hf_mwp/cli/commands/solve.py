@@ -1,6 +1,6 @@
 """
-Solve math word problems given as arguments, in a file, or on standard input (one a line, answered as it comes). One
-without an answer is reported in its place with its error; the exit status is 0 all the same.
+Solve math word problems given as arguments, in a file, or on standard input (one per line, answered immediately). A
+problem without an answer is listed with its error and does not change the exit status 0.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,27 +26,27 @@ _NO_ANSWER = dict.fromkeys(("answer", "value", "equation", "prefix")) | {"number
 class SolveArguments(RankedSearchOptions):
     """Options of `hf-mwp solve`."""
 
-    problems: list[str] = option([], "Problems, as many as you like.", positional=True)
+    problems: list[str] = option([], "One or more problems.", positional=True)
     file: str | None = option(
-        None, "File of problems: one a line, or .jsonl, .json or .csv with a field `text`; - is standard input."
+        None, "File of problems: one per line, or .jsonl, .json or .csv with a field `text`; - is standard input."
     )
     output: str | None = option(
         None,
         "File for the answers, as JSON lines in the order of the problems. A killed run resumes, and `accelerate "
-        "launch` shares the work among processes.",
+        "launch` divides the work among processes.",
         affects_result=False,
     )
     json: bool = option(False, "Print JSON lines instead of text.", affects_result=False)
     tree: bool = option(True, "Draw the expression tree.")
-    top_k: int = option(1, "Equations to show for each problem.")
+    top_k: int = option(1, "Number of equations to show for each problem.")
     confidence_threshold: float | None = option(
-        None, 'Probability below which the answer is "unsure", with the equations of all beams.'
+        None, 'Probability below which the answer is "unsure" and the equations of all beams are listed.'
     )
-    batch_size: int = option(16, "Problems solved at once, with PyTorch.")
+    batch_size: int = option(16, "Number of problems in a batch, with PyTorch.")
     runtime: str = option(
         "auto",
-        "What solves: torch, or numpy, which starts at once and takes one problem after the other; if not given, "
-        "numpy where the model allows it, no device is named and the problems are not in a file.",
+        "Library that runs the model: torch, or numpy, which starts faster and solves one problem at a time; auto: "
+        "numpy if it supports the model, and neither device nor file is given.",
         choices=("auto", "numpy", "torch"),
     )
 
@@ -65,7 +65,7 @@ def run(console: CommandConsole, args: SolveArguments) -> None:
     batches = problem_batches(args.problems, args.file, args.batch_size)
     first = next(batches, None)
     if first is None:
-        raise UsageError("There is no problem to solve: the input is empty.")
+        raise UsageError("The input contains no problem. Pass at least one.")
     solve = _load_solver(args)
 
     def answer(batch: Sequence[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
@@ -78,7 +78,7 @@ def run(console: CommandConsole, args: SolveArguments) -> None:
         problems = list(chain(first, chain.from_iterable(batches)))
         names = ("num_beams", "rerank", "reranker", "top_k", "confidence_threshold")
         solve_to_file(problems, answer, args.model, {name: getattr(args, name) for name in names}, args.output)
-        console.print(f"{args.output} has the answers to {len(problems):,} problems.")
+        console.print(f"{args.output} contains the answers to {len(problems):,} problems.")
         return
     for batch in chain([first], batches):
         for problem, results in zip(batch, answer(batch), strict=True):
@@ -90,7 +90,7 @@ def run(console: CommandConsole, args: SolveArguments) -> None:
 
 
 def _load_solver(args: SolveArguments) -> Callable[[list[str]], list[Any]]:
-    """Return the function that solves texts, with NumPy or with PyTorch."""
+    """Return the function that solves a list of texts, with NumPy or with PyTorch."""
     from ...runtime import load_solver as load_runtime
     from ...runtime.solver import can_load
 
@@ -98,7 +98,7 @@ def _load_solver(args: SolveArguments) -> Callable[[list[str]], list[Any]]:
     by_numpy = args.file is None and args.device is None and args.runtime == "auto" and can_load(args.model)
     if by_numpy or args.runtime == "numpy":
         if args.device is not None:
-            raise UsageError("--runtime numpy computes on the CPU: leave --device out.")
+            raise UsageError("--runtime numpy computes on the CPU. Remove --device.")
         rerank = args.rerank if args.reranker is None else args.reranker
         return partial(load_runtime(args.model), num_beams=args.num_beams, rerank=rerank, **options)
     quiet_libraries()

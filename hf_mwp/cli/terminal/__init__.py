@@ -1,1 +1,1 @@
-"""Terminal output and input of the commands."""
+"""Terminal output of the commands."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class CommandConsole(Console, Reporter):
-    """Console that shows control characters as escapes, so that texts of problems cannot control the terminal."""
+    """Console that escapes control characters, so that the texts of problems cannot control the terminal."""
 
     def render(self, renderable, options=None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):
@@ -49,7 +49,7 @@ class CommandConsole(Console, Reporter):
 
 
 def quiet_libraries() -> None:
-    """Turn off the progress bars of the libraries, which would run through the commands' own."""
+    """Disable the progress bars of the libraries, which would disturb the progress bars of the commands."""
     import datasets
     from transformers.utils import logging
 
@@ -58,9 +58,7 @@ def quiet_libraries() -> None:
 
 
 def make_console(**kwargs) -> CommandConsole:
-    """
-    Return a console that is silent on all processes but the first; `kwargs` are those of `rich.console.Console`.
-    """
+    """Return a console that prints only on the main process; `kwargs` are passed to `rich.console.Console`."""
     console = CommandConsole(quiet=not is_main_process(), highlight=False, **kwargs)
     if not console.is_terminal:
         console.width = 120
@@ -70,7 +68,7 @@ def make_console(**kwargs) -> CommandConsole:
 def make_table(
     title: str, headings: Sequence[str], rows: Iterable[Iterable[str]], right: Collection[str] = ()
 ) -> Table:
-    """Return a table whose columns named in `right` are aligned to the right."""
+    """Return a table; columns whose heading is in `right` are right-aligned."""
     table = Table(title=title, title_justify="left")
     for heading in headings:
         table.add_column(heading, justify="right" if heading in right else "left")
@@ -80,7 +78,7 @@ def make_table(
 
 
 def accuracy_table(title: str, reports: Mapping[str, Mapping[str, float]], remark: str = "") -> Table:
-    """Return a table with a line per report of a task, and a remark below the title."""
+    """Return a table with one row per report of a task, and a remark below the title."""
     cells = {name: report_cells(report) for name, report in reports.items()}
     headings = list(dict.fromkeys(heading for line in cells.values() for heading in line))
     rows = ((name, *(line.get(heading, "-") for heading in headings)) for name, line in cells.items())
@@ -94,7 +92,7 @@ def print_evaluation(
     reports: Mapping[str, Mapping[str, float]] | None = None,
     reasons: bool = True,
 ) -> None:
-    """Print the metrics of an evaluation, or the `reports` given instead, and why predictions are wrong."""
+    """Print the metrics of an evaluation (or the given `reports`) and the reasons for wrong predictions."""
     remark = evaluation.figures["training_texts"]["remark"]
     console.print(accuracy_table(f"{name}, {evaluation.heading}", reports or evaluation.reports, remark))
     if reasons and (failures := evaluation.failures):
@@ -107,7 +105,8 @@ def model_table(
     title: str, models: Sequence[Mapping[str, Any]], columns: Mapping[str, Callable[[Mapping], str]], metric: str
 ) -> Table:
     """
-    Return a table with a line per model of a run's `metrics.json`: cells by their heading, and a metric on each split.
+    Return a table with one row per model of a run's `metrics.json`: the cells that the functions in `columns` return,
+    and a metric on each split.
     """
     splits = [split for split in ("validation", "test") if split in models[-1]]
     metric_name = metric.replace("_", " ")

@@ -1,4 +1,4 @@
-"""Progress of a training run in the terminal."""
+"""Progress bars of training runs in the terminal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from transformers.trainer_callback import PrinterCallback, ProgressCallback
 from ...metrics.accuracy_cells import of_equations, percent
 
 
-# Labels of the metrics in an evaluation's line: those with a percent sign are shares.
+# Labels of the metrics that are printed after an evaluation. Metrics with a percent sign are shares.
 LABELS = {
     "answer_accuracy": "answers {} %",
     "equation_accuracy": "equations {} %",
@@ -31,8 +31,8 @@ SECONDS_BETWEEN_LINES = 30.0  # while the teacher's outputs are cached
 
 class RichProgressCallback(TrainerCallback):
     """
-    Progress bar and a line for each evaluation, in place of those of `Trainer`. Losses go to the run's log, and to the
-    output if that is no terminal.
+    Callback that shows a progress bar and prints one line per evaluation, instead of the output of `Trainer`. Losses
+    are written to the run's log and, if the output is not a terminal, also printed.
     """
 
     def __init__(self, console: Console, name: str):
@@ -44,7 +44,7 @@ class RichProgressCallback(TrainerCallback):
 
     @classmethod
     def attach(cls, trainer: Trainer, console: Console, name: str) -> RichProgressCallback:
-        """Put the callback into a trainer in place of those that print."""
+        """Add the callback to a trainer and remove the callbacks that print."""
         for callback in (ProgressCallback, PrinterCallback):
             trainer.remove_callback(callback)
         callback = cls(console, name)
@@ -56,7 +56,7 @@ class RichProgressCallback(TrainerCallback):
         self._start_bar(self.name, state.max_steps, state.global_step)
 
     def on_teacher_cache(self, args, state, control, done: int, total: int, **kwargs):
-        """Show a bar, or a line now and then, while the teacher's outputs are cached before training."""
+        """Show a progress bar, or occasional lines, while the teacher's outputs are cached before training."""
         now = time.perf_counter()
         if self.caching is None:
             self.caching = now, now
@@ -101,7 +101,7 @@ class RichProgressCallback(TrainerCallback):
         self.close()
 
     def close(self) -> None:
-        """Remove the bar; may be called more than once."""
+        """Remove the progress bar. Repeated calls have no effect."""
         if self.progress is not None:
             self.progress.stop()
             self.progress = None
@@ -124,7 +124,7 @@ class RichProgressCallback(TrainerCallback):
 
 @contextmanager
 def counting_bar(console: Console, name: str) -> Iterator[Callable[[int, int | None], None]]:
-    """Show a bar, without a terminal a line at the end; see [`~tasks.reporter.Reporter.counter`]."""
+    """Show a progress bar or, without a terminal, a final line; see [`~tasks.reporter.Reporter.counter`]."""
     started, count = time.perf_counter(), 0
     with _make_bar(console, disable=not console.is_terminal) as bar:
         task = bar.add_task(name, total=None)

@@ -1,4 +1,4 @@
-"""A solved problem in the terminal."""
+"""Output of solved problems in the terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...problems.control_characters import show_controls
 
 
 def print_solution(console: Console, text: str, results: list[dict[str, Any]], tree: bool = True) -> None:
-    """Print a problem with the results of the pipeline, best first: equation, value and tree."""
+    """Print a problem and the results of the pipeline, best first: equation, value and tree."""
     from ...expressions import Expression, draw
 
     shown = text if len(text) <= 1000 else f"{text[:1000]}... ({len(text)} characters)"
@@ -51,8 +51,8 @@ def print_solution(console: Console, text: str, results: list[dict[str, Any]], t
 
 
 def json_line(record: dict[str, Any]) -> str:
-    """Return a record as one line of JSON; control characters and halves of surrogate pairs are escapes."""
-    # JSON itself escapes those below U+0020 alone.
+    """Return a record as one line of JSON, with control characters and lone surrogates escaped."""
+    # JSON itself escapes only the control characters below U+0020.
     line = show_controls(json.dumps(record, ensure_ascii=False), "\\u{:04x}")
     try:
         line.encode("utf-8")

@@ -1,4 +1,4 @@
-"""`hf-mwp run`: run the incomplete stages of a recipe; also `hf-mwp distill --config` with stages."""
+"""Command that runs the incomplete stages of a recipe: `hf-mwp run`, or `hf-mwp distill --config` with stages."""
 
 from __future__ import annotations
 
@@ -28,28 +28,27 @@ def run(argv: list[str], command: str, commands: Commands) -> int:
         prog=f"hf-mwp {command}",
         usage=f"hf-mwp {command} {'RECIPE' if command == 'run' else '--config RECIPE'} [options]",
         allow_abbrev=False,
-        description="Run the stages of a recipe that are not complete, each once. --variable VALUE sets a variable of "
-        "the recipe, --stage.option VALUE an option of one of its stages. VALUE is read as YAML; null takes an option "
-        "away.",
+        description="Run the incomplete stages of a recipe. --variable VALUE sets a variable of the recipe, "
+        "--stage.option VALUE sets an option of a stage. VALUE is read as YAML; null removes an option.",
     )
-    parser.add_argument("--config", metavar="FILE", help="the recipe; of `hf-mwp run` the first word")
-    parser.add_argument("--targets", nargs="+", help="stages that are wanted; those of the recipe if not given")
+    parser.add_argument("--config", metavar="FILE", help="the recipe; for `hf-mwp run` also the first argument")
+    parser.add_argument("--targets", nargs="+", help="stages to complete; the recipe's `targets` if not given")
     parser.add_argument("--budget", help="one of the budgets of the recipe: quick, cpu, gpu, paper")
-    parser.add_argument("--base", metavar="FILE", help="a recipe to build on instead of the one that the file names")
-    parser.add_argument("--output_dir", "--output-dir", help="folder of the stages; runs/<name of the recipe>")
-    launch = "start stages that train with this program: 'torchrun --nproc_per_node 2', 'accelerate launch'"
-    parser.add_argument("--launch", metavar="PROGRAM", help=launch)
-    least = (
-        "train the recipe's models in turn, smallest first, until one has this accuracy on validation problems (0.75)"
+    parser.add_argument("--base", metavar="FILE", help="recipe to use instead of the `base` that the file contains")
+    parser.add_argument(
+        "--output_dir", "--output-dir", help="folder of the stages; default: runs/<name of the recipe>"
     )
+    launch = "program that starts the training stages: 'torchrun --nproc_per_node 2', 'accelerate launch'"
+    parser.add_argument("--launch", metavar="PROGRAM", help=launch)
+    least = "train the recipe's models, smallest first, until a model reaches this validation accuracy, such as 0.75"
     parser.add_argument("--min_accuracy", "--min-accuracy", type=float, metavar="SHARE", help=least)
-    most = "of these models at most so many"
+    most = "maximum number of models to train for --min_accuracy"
     parser.add_argument("--max_trainings", "--max-trainings", type=int, metavar="COUNT", help=most)
-    parser.add_argument("--dry_run", "--dry-run", action="store_true", help="only show what would be run")
+    parser.add_argument("--dry_run", "--dry-run", action="store_true", help="show the stages without running them")
     args, rest = parser.parse_known_args(argv)
     changes = read_changes(command, rest)
     if args.config is None:
-        raise UsageError(f"{command}: name a recipe, such as examples/compact_asdiv.yaml.")
+        raise UsageError(f"{command}: no recipe is given. Pass a file such as examples/compact_asdiv.yaml.")
     check_share(vars(args), "min_accuracy")
     check_at_least_one(vars(args), "max_trainings")
     check_one_process(command)
@@ -73,7 +72,7 @@ def run(argv: list[str], command: str, commands: Commands) -> int:
 
 
 def is_recipe(argv: Sequence[str]) -> bool:
-    """Return whether the arguments name a configuration file with stages."""
+    """Return whether `--config` is a recipe: a file with `stages` or a `base`."""
     path = config_path(argv)
     try:
         content = None if path is None else read_yaml(path)
@@ -83,7 +82,7 @@ def is_recipe(argv: Sequence[str]) -> bool:
 
 
 def plan_table(recipe: Recipe, stages: Sequence[Stage]) -> Table:
-    """Return a table of the stages to run and of those that are complete."""
+    """Return a table of all stages, which shows whether each is complete."""
     budget = "" if recipe.budget is None else f", budget {recipe.budget}"
 
     def state(stage: Stage) -> str:
@@ -107,7 +106,7 @@ def result_table(recipe: Recipe, results: Sequence[StageResult]) -> Table:
 
 
 def headline(metrics: Mapping[str, Any]) -> str:
-    """Return the most important figures of a stage's `metrics.json`."""
+    """Return the most important metrics of a stage's `metrics.json`."""
     fates = metrics.get("fates", {})
     shown = [f"{fates['labelled']:,} labelled"] if "labelled" in fates else []
     for split, shares in metrics.get("reranking", {}).items():
@@ -116,7 +115,7 @@ def headline(metrics: Mapping[str, Any]) -> str:
         section = metrics.get(split, {})
         if "reports" in section:
             report = section["reports"]["all problems"]
-            # The first metric of other tasks is the one that counts most.
+            # Reports of other tasks begin with their main metric.
             name = "answer_accuracy" if "num_beams" in section else next(iter(report))
             beams = section.get("num_beams")
             how = {None: name, 1: "greedy"}.get(beams, f"{beams} beams")
@@ -129,12 +128,12 @@ def headline(metrics: Mapping[str, Any]) -> str:
 
 
 def read_changes(command: str, arguments: Sequence[str]) -> dict[str, Any]:
-    """Read changes of a recipe, `--variable VALUE` and `--stage.option VALUE`, from the remaining arguments."""
+    """Parse changes to a recipe from arguments such as `--variable VALUE` and `--stage.option VALUE`."""
     rest = list(arguments)
     changes: dict[str, Any] = {}
     while rest:
         flag, equals, value = rest.pop(0).partition("=")
         if not flag.startswith("--") or (not equals and not rest):
-            raise UsageError(f"{command}: {flag!r} needs the form --variable VALUE or --stage.option VALUE.")
+            raise UsageError(f"{command}: {flag!r} is not understood. Write --variable VALUE or --stage.option VALUE.")
         changes[flag[2:].replace("-", "_")] = read_value(value if equals else rest.pop(0))
     return changes

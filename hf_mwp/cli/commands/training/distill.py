@@ -1,7 +1,7 @@
 """
-Train a student solver, or with --task a classifier of texts, after a frozen teacher, or several: its predictions,
-hidden states and embeddings. With a --config that has `stages`, run these one after another (--budget, --dry_run,
---variable, --stage.option). --estimate tells beforehand how long it will take.
+Distil one or more frozen teachers into a student solver or, with --task, into a different model such as a text
+classifier, using predictions, hidden states and embeddings. If --config has `stages`, they run in order; only then
+--budget, --dry_run, --variable and --stage.option apply. --estimate prints the expected duration.
 """
 
 from rich.table import Table
@@ -23,7 +23,7 @@ def run(console: CommandConsole, *options) -> None:
 
 
 def estimate_table(estimate: Estimate) -> Table:
-    """Return a table of the costs of the run, and for a corpus 100 times as large."""
+    """Return a table of the costs of the run, also for a corpus that is 100 times as large."""
     rows = []
     for times in (1, 100):
         costs = estimate.of_corpus(times)
@@ -31,5 +31,5 @@ def estimate_table(estimate: Estimate) -> Table:
         hours = (f"{costs[name]:,.2f}" for name in ("hours", "cache_hours"))
         rows.append((f"{costs['rows']:,}", f"{costs['steps']:,}", *hours, *gigabytes))
     headings = ("rows", "steps", "hours", "of these cache", "peak memory, GB", "cache, GB")
-    title = f"{estimate.step_seconds:.3f} s a step of {estimate.rows_per_step} rows; without the test at the end"
+    title = f"{estimate.step_seconds:.3f} s per step of {estimate.rows_per_step} rows; without the final test"
     return make_table(title, headings, rows, right=headings)

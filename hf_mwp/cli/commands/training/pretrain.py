@@ -1,6 +1,6 @@
 """
-Pretrain a student on texts of math word problems by masked language modelling, which masks mathematical words
-more often, and by part-of-speech tagging.
+Pretrain a student on texts of math word problems with masked language modelling, which masks mathematical words
+more often, and with part-of-speech tagging.
 """
 
 from ....tasks.training import pretrain

@@ -1,6 +1,7 @@
 """
-Prune attention heads of a trained solver, or with --task a classifier, in generations: each learns from the last one,
-which has more heads. A restarted run resumes.
+Prune attention heads of a trained solver or, with --task, of a different model such as a text classifier, in rounds
+of distillation ("generations"): each round trains a student with fewer heads to imitate the model of the previous
+round. A restarted run resumes.
 """
 
 from ....store.runs.run_folder import describe_contents
@@ -18,7 +19,7 @@ COLUMNS = {
 
 
 def run(console: CommandConsole, *options) -> None:
-    """Prune, also under `torchrun` and `accelerate launch`."""
+    """Prune a model, also under `torchrun` and `accelerate launch`."""
     result = prune(*options, reporter=console)
     if result.metrics:
         title = f"{options[1].model} on {result.task.name}"

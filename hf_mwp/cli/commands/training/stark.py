@@ -1,8 +1,9 @@
 """
-Find the sparse teacher that teaches a student best (STARK): a trial student learns from the whole teacher, the
-teacher's heads and neurons are scored and removed at each sparsity, and a student learns from each sparse teacher,
-from the same start. The best on the validation split is kept. A restarted run resumes. With a --config
-that has `stages`, run these one after another (--budget, --dry_run, --variable, --stage.option).
+Find the sparsity of the teacher at which its student is best (STARK). A trial student learns from the whole teacher.
+Then the teacher's heads and neurons are scored, the lowest are removed at each sparsity, and a student with the same
+initial weights learns from each sparse teacher. The best student on the validation split is kept. A restarted run
+resumes. If --config has `stages`, they run in order; only then --budget, --dry_run, --variable and --stage.option
+apply.
 """
 
 from pathlib import Path

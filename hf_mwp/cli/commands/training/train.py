@@ -1,6 +1,6 @@
 """
-Fine-tune a solver of math word problems: an encoder, pretrained or from random weights, and a tree decoder. With
---task a classifier of texts, for a task of GLUE.
+Fine-tune a solver of math word problems: an encoder, pretrained or with random weights, and a tree decoder. With
+--task, fine-tune a text classifier for a GLUE task or a sequence-to-sequence model.
 """
 
 from ....store.runs.run_folder import describe_contents
@@ -15,7 +15,7 @@ def run(console: CommandConsole, *options) -> None:
 
 
 def print_result(console: CommandConsole, result: RunResult, name: str) -> None:
-    """Print the metrics of a trained model, and what is in its folder."""
+    """Print the metrics of a trained model and the contents of its folder."""
     for split, evaluation in result.evaluations.items():
         print_evaluation(console, evaluation, name, reasons=split == "test")
     console.print(describe_contents(result.folder, "model", "processor"))
