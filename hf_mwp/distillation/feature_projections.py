@@ -26,16 +26,16 @@ class FeatureProjections:
 
     The maps project the student's states, without bias and with one map for each pair of layers, as in TinyBERT
     (https://huggingface.co/papers/1909.10351, equations 8 and 9). A Compact Model for Mathematics Problem
-    Representations Distilled from BERT (AAAI 2025) projects the teacher's hidden states instead (`H_T W`), where a
-    trained map has a trivial minimum.
+    Representations Distilled from BERT (AAAI 2025) projects the teacher's hidden states instead (`H_T W`); if that map
+    is trained, its loss has a trivial minimum.
 
     Args:
         features (`dict[str, tuple[str, int, int]]`):
             For the name of each map: the student's feature that it reads (see [`~distillation.features.Features`]),
             the width of this feature and the teacher's width. A feature with the teacher's width gets no map.
-        shared (`bool`, *optional*, defaults to `False`): Use one map with bias for all features, also for the
-            teacher's width: the linear baseline of Improving Language Model Distillation through Hidden State Matching
-            (ICLR 2025).
+        shared (`bool`, *optional*, defaults to `False`): Use a single map with bias for all features, also for
+            features with the teacher's width. This is the linear baseline of Improving Language Model Distillation
+            through Hidden State Matching (ICLR 2025).
 
     Raises:
         ValueError: if `shared` is set for features with different widths.

@@ -62,7 +62,7 @@ class Features:
     Outputs of a model that objectives read, by name. `features["hidden_4"]` is the output of the fourth layer (0: the
     embedding output), `"bottleneck_0"` the first narrow state of a bottleneck, and `"attention_4"` the attention
     matrices of the fourth layer. `"query_4"`, `"key_4"` and `"value_4"` are the vectors that it attends with. All
-    other names are fields of the output. For an encoder-decoder model these names refer to the encoder.
+    other names are fields of the output. For an encoder-decoder model the layer names refer to the encoder.
     `"decoder_hidden_4"`, `"decoder_attention_4"`, `"decoder_query_4"` and so on refer to the decoder, and
     `"cross_attention_4"` to its attention to the encoder.
 

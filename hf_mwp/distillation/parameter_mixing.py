@@ -118,7 +118,7 @@ def check_mixing(pretrained: Weights, distilled: Weights) -> tuple[dict[str, Ten
     problems = [f"{name} is only in the pretrained weights" for name in missing(old, new)]
     problems += [f"{name} is only in the distilled weights" for name in missing(new, old)]
     problems += [
-        f"{name} is {tuple(old[name].shape)} in the pretrained weights, {tuple(value.shape)} in the distilled ones"
+        f"{name} is {tuple(old[name].shape)} in the pretrained weights, {tuple(value.shape)} in the distilled weights"
         for name, value in new.items()
         if name in old and old[name].shape != value.shape
     ]

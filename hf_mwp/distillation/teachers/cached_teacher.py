@@ -36,8 +36,9 @@ SECONDS_BETWEEN_REPORTS = 30.0
 
 class CachedTeacher:
     """
-    Teacher that runs once over the rows of a dataset and stores its outputs in a [`TeacherCache`]. Has the interface
-    of [`LiveTeacher`]. Processes that need the same cache use its lock: the first one builds it.
+    Teacher that runs once over the rows of a dataset and stores its outputs in a [`TeacherCache`]. It has the
+    interface of [`LiveTeacher`]. Of several processes that need the same cache, the first builds it, protected by the
+    cache's lock.
 
     Args:
         live ([`LiveTeacher`]): The teacher and the outputs requested from it.

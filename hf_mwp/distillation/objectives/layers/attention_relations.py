@@ -43,7 +43,9 @@ class AttentionRelations(HeadObjective):
         super().__init__(RelationLoss(heads or 1), name=name, **kwargs)
         self.heads, self.kinds = heads, tuple(kinds)
         if not self.kinds or not {*self.kinds} <= {*KINDS}:
-            raise ValueError(f"`kinds` must have one or more of {list(KINDS)}, got {list(self.kinds)}.")
+            raise ValueError(
+                f"`kinds` must contain at least one of {list(KINDS)} and nothing else, got {list(self.kinds)}."
+            )
 
     def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
         super().setup(student, teacher, inputs)

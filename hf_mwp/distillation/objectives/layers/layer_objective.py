@@ -20,8 +20,8 @@ class LayerObjective(Objective):
     Args:
         loss (`nn.Module`):
             Called with the student's outputs, the teacher's outputs (each a list if there are several tensors), and a
-            mask of the tokens. If it has a method `count`, this returns the number of items in a mask that the loss is
-            averaged over; otherwise the number of tokens is used.
+            mask of the tokens. An optional method `count` returns the number of items in a mask that the loss is
+            averaged over; by default these are the tokens.
         layer_mapping (`str` or sequence of pairs, *optional*, defaults to `"uniform"`): See [`map_layers`].
         layer_weights (`list[float]` or `float`, *optional*):
             A weight for each part, or a total that is divided evenly. Defaults to 1.0 for each part; [`HiddenStates`]
