@@ -1,4 +1,4 @@
-"""Data sets in one schema, and their encoding in batches, loaded when used."""
+"""Datasets in one schema, and processors and collators that encode them. Modules are imported on first use."""
 
 from ..lazy_names import lazy_names
 

@@ -1,4 +1,4 @@
-"""The error of everything that reads data files, or writes what it makes of them."""
+"""Error for missing or damaged data files and for files that cannot be written."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,15 +7,15 @@ from pathlib import Path
 
 class DataError(ValueError):
     """
-    A missing or unwritable data file, or a damaged record.
+    Error for a data file that is missing or cannot be written, or for a damaged record.
 
     Args:
-        message (`str`): The fault and its remedy.
-        file (`str` or `Path`, *optional*): The file.
-        line (`int`, *optional*): 1-based line in the file, or 1-based record in a JSON array.
-        field (`str`, *optional*): The field of the record.
+        message (`str`): Message with the fault and what to do.
+        file (`str` or `Path`, *optional*): File with the fault.
+        line (`int`, *optional*): 1-based line in the file, or 1-based number of the record in a JSON array.
+        field (`str`, *optional*): Field of the record.
 
-    Attributes `reason` (the message without place), `file`, `line` and `field` hold the parts.
+    The attributes `reason` (`message` alone), `file`, `line` and `field` contain the arguments.
     """
 
     def __init__(
@@ -33,7 +33,8 @@ class DataError(ValueError):
 
 @contextmanager
 def storing(what: str, kept: str, place: str | Path) -> Iterator[None]:
-    """Raise [`DataError`] for a damaged store or a full disk while `what` is written, naming what is `kept`."""
+    """Convert errors while `what` is written (damaged store, full disk) to [`DataError`]. The sentence `kept` says
+    which data is stored."""
     from ..store.row_store import StoreError
 
     try:
@@ -42,7 +43,7 @@ def storing(what: str, kept: str, place: str | Path) -> Iterator[None]:
         raise DataError(error.fault, error.path) from error
     except OSError as error:
         raise DataError(
-            f"{what} cannot be written: {error.strerror or error}. {kept}: make room, or name another folder, and run "
-            "the same again",
+            f"{what} cannot be written: {error.strerror or error}. {kept}. Make room or use a different folder, and "
+            "try again",
             error.filename or place,
         ) from error

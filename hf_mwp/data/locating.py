@@ -1,4 +1,4 @@
-"""Files behind options that name problems or texts, as [`~options.option`] takes them for `locate`."""
+"""Functions that find the files of options for problems or texts, used as `locate` of [`~options.option`]."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .seq2seq.load_seq2seq import locate_pairs
 
 
 def locate_problems(source: str, options: Mapping[str, Any]) -> Path | None:
-    """Return the file or folder of a data set; `None` for one of the Hub, and for tasks of GLUE."""
+    """Return the file or folder of a dataset, or `None` for GLUE and sequence-to-sequence datasets from the Hub."""
     task = options.get("task")
     if task == "seq2seq":
         return locate_pairs(source)
@@ -21,19 +21,19 @@ def locate_problems(source: str, options: Mapping[str, Any]) -> Path | None:
 
 
 def locate_source(source: str, options: Mapping[str, Any]) -> Path | None:
-    """Return the file or folder of a source of problems or texts: a file, a data set, or one of its splits."""
+    """Return the file or folder of a source of problems or texts: a file, a dataset, or a split of a dataset."""
     is_pairs = options.get("task") == "seq2seq"
     return locate_pairs(source) if is_pairs else locate_part(source, options.get("data_dir"))
 
 
 def locate_texts(source: str, options: Mapping[str, Any]) -> Path:
-    """Return the file or folder of a source of texts; a file must have one of the known extensions."""
-    read_texts(source, data_dir=options.get("data_dir"))  # checks its sources, and reads nothing yet
+    """Return the file or folder of a source of texts, and check the file extension."""
+    read_texts(source, data_dir=options.get("data_dir"))  # Checks the source without reading it.
     return locate_source(source, options)
 
 
 def locate_extra(source: str, options: Mapping[str, Any]) -> Path | None:
-    """Return the file or folder of a source beside the data set of the same options."""
+    """Return the file or folder of a source, which may be next to the dataset in `options`."""
     near = options.get("data_dir")
     if options.get("dataset") is not None:
         dataset = locate_dataset(options["dataset"], near)
@@ -42,6 +42,6 @@ def locate_extra(source: str, options: Mapping[str, Any]) -> Path | None:
 
 
 def locate_extra_texts(source: str, options: Mapping[str, Any]) -> Path | None:
-    """Return the file or folder of a source of texts beside the data set; see [`locate_texts`]."""
+    """Check a source of texts, and return its file or folder, which may be next to the dataset in `options`."""
     read_texts(source)
     return locate_extra(source, options)

@@ -1,4 +1,4 @@
-"""Training texts of models and of the models they come from: starts, teachers, labellers."""
+"""Functions that record the training texts of a model and of its ancestors (initial model, teacher, labeller)."""
 
 import os
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ from .training_texts import TrainingTexts, short_name
 @dataclass(frozen=True)
 class Lineage:
     """
-    Training texts of a model, kept as its attribute `lineage`.
+    Training texts of a model, stored in its attribute `lineage`.
 
     Args:
         trained_on ([`TrainingTexts`], *optional*): Training texts of the model and of all its ancestors.
-        inherited ([`TrainingTexts`], *optional*): Those of the ancestors, before the model itself is trained.
+        inherited ([`TrainingTexts`], *optional*): Training texts of the ancestors of a model that is not trained yet.
     """
 
     trained_on: TrainingTexts | None = None
@@ -28,7 +28,7 @@ class Lineage:
 
     @classmethod
     def of(cls, model: Any) -> Self:
-        """Return the lineage noted in a model, or in the folder or Hub repository that it was loaded from."""
+        """Return the lineage of a model, read from the model or the folder or Hub repository it was loaded from."""
         noted, name = getattr(model, "lineage", cls()), getattr(model, "name_or_path", None)
         if noted == cls() and name:
             return cls(TrainingTexts.load(name, **download_options(model)))
@@ -36,12 +36,13 @@ class Lineage:
 
 
 def training_texts_of(model: Any) -> TrainingTexts | None:
-    """Return the training texts of a model and its ancestors; `None` if they are unknown."""
+    """Return the training texts of a model and its ancestors, or `None` if they are unknown."""
     return Lineage.of(model).trained_on
 
 
 def ancestry_of(model: Any) -> TrainingTexts:
-    """Return the training texts that a model passes on; a model loaded without a record is named in `unknown`."""
+    """Return the training texts that a model passes on to its descendants. If they are unknown, `unknown` contains the
+    name of the model."""
     lineage, name = Lineage.of(model), getattr(model, "name_or_path", None)
     for known in (lineage.trained_on, lineage.inherited):
         if known is not None:
@@ -55,14 +56,14 @@ def note_training_texts(model: Any, texts: TrainingTexts) -> None:
 
 
 def inherit_training_texts(model: Any, *sources: Any) -> None:
-    """Record that `model` was made from `sources`, so that their training texts count as its own."""
+    """Add the training texts of `sources`, from which `model` was made, to the training texts of `model`."""
     united = reduce(or_, (ancestry_of(each) for each in (model, *sources)))
     trained = getattr(model, "lineage", Lineage()).trained_on is not None
     model.lineage = Lineage(trained_on=united) if trained else Lineage(inherited=united)
 
 
 def write_training_texts(model: Any, folder: str | os.PathLike) -> None:
-    """Write [`training_texts_of`] a model to its folder, or remove the file of a former model if they are unknown."""
+    """Write the training texts of a model to its folder. If they are unknown, remove the file of a former model."""
     texts = training_texts_of(model)
     if texts is not None:
         texts.save(folder)
@@ -72,8 +73,8 @@ def write_training_texts(model: Any, folder: str | os.PathLike) -> None:
 
 def texts_of_rows(dataset: Any) -> TrainingTexts:
     """
-    Return digests of the rows of [`load_mwp_dataset`] on which a solver is trained. For rows with pseudo-labels
-    (`extra_train`) the training texts of the labeller are added.
+    Return digests of the rows on which a solver is trained. For pseudo-labelled rows (in `extra_train` of
+    [`load_mwp_dataset`]), the training texts of the labeller are added.
     """
     if isinstance(dataset, list):
         columns = set(dataset[0]) if dataset else set()
@@ -93,7 +94,7 @@ def texts_of_rows(dataset: Any) -> TrainingTexts:
 
 
 def _labeller(source: str) -> TrainingTexts:
-    """Return the training texts of the model that labelled the problems of a file."""
+    """Return the training texts of the model that labelled the problems in a file."""
     path = Path(source)
     known = TrainingTexts.load(path.parent if path.is_file() else path) if path.exists() else TrainingTexts()
     if known is None:

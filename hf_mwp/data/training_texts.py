@@ -1,4 +1,4 @@
-"""Digests of the texts that a model was trained on."""
+"""Digests of the training texts of a model."""
 
 import json
 from collections.abc import Iterable
@@ -22,22 +22,24 @@ NOTHING = np.empty(0, dtype=np.uint32)
 @dataclass(frozen=True, eq=False)
 class TrainingTexts:
     """
-    Digests of a model's training texts, by which a text is recognised, also with other numbers, but not recovered.
-    They are saved with the model as `training_texts.safetensors`, at most 8 bytes a text.
+    Digests of the training texts of a model. They identify a training text, also with different numbers, but do not
+    reveal it. They are saved with the model in `training_texts.safetensors`, with at most 8 bytes per text.
 
-    Digests of [`~problems.text_keys.TextKeys`] have 32 bits, so an unseen text is taken for one of `n` training texts
-    with a chance of `n / 2**32`: 1 in 50,000 for 84,000 texts. A training text is always recognised.
+    The digests of [`~problems.text_keys.TextKeys`] have 32 bits. A new text is mistaken for one of `n` training texts
+    with a probability of `n / 2**32`, 1 in 50,000 for 84,000 texts. A training text is always recognised.
 
     Args:
-        exact (`np.ndarray` of `uint32`), masked (`np.ndarray` of `uint32`): Sorted distinct digests of both keys.
-        sources (`tuple[str, ...]`): Sources of the texts: data sets with split and fold, names of files.
-        unknown (`tuple[str, ...]`): Ancestors of the model (start, teacher, labeller) with unknown training texts.
+        exact (`np.ndarray` of `uint32`), masked (`np.ndarray` of `uint32`): Sorted distinct digests of the exact keys
+            and of the keys with masked numbers.
+        sources (`tuple[str, ...]`): Sources of the texts: datasets with split and fold, or names of files.
+        unknown (`tuple[str, ...]`): Ancestors of the model (initial model, teacher, labeller) whose training texts are
+            unknown.
 
     Example:
 
     ```python
     >>> texts = TrainingTexts.from_texts(load_mwp_dataset("math23k")["train"]["text"], ["math23k, train"])
-    >>> texts.save("my-solver")  # beside weights that were trained on these
+    >>> texts.save("my-solver")  # the folder of the model
     >>> TrainingTexts.load("my-solver").seen("小明有五个苹果，吃了2个，还剩几个？")
     (False, True)
     ```
@@ -52,7 +54,7 @@ class TrainingTexts:
 
     @classmethod
     def from_texts(cls, texts: Iterable[str], sources: Iterable[str] = ()) -> Self:
-        """Make the digests of texts; `sources` names their origin."""
+        """Create the digests of texts. `sources` contains the names of their datasets or files."""
         keys = {keys for keys in map(TextKeys.of, texts) if keys.exact}
         columns = (sorted({digest(key) for key in column}) for column in zip(*keys, strict=True))
         exact, masked = (np.array(column, dtype=np.uint32) for column in columns) if keys else (NOTHING, NOTHING)
@@ -60,7 +62,7 @@ class TrainingTexts:
 
     @property
     def complete(self) -> bool:
-        """Return whether the training texts of all ancestors are known."""
+        """Whether the training texts of all ancestors are known."""
         return not self.unknown
 
     def __len__(self) -> int:
@@ -75,13 +77,13 @@ class TrainingTexts:
         )
 
     def seen(self, text: str) -> tuple[bool, bool]:
-        """Return whether `text` was trained on, ignoring spaces, punctuation and the form of numerals; and whether it
-        was with any numbers."""
+        """Return whether `text` is a training text, and whether it is a training text if numbers are ignored. Spaces,
+        punctuation and the form of numerals are always ignored."""
         exact, masked = TextKeys.of(text)
         return exact != "" and _has(self.exact, digest(exact)), masked != "" and _has(self.masked, digest(masked))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields of a run's record."""
+        """Return the sizes, sources and unknown ancestors as a dictionary for the record of a run."""
         return {
             "rule": VERSION,
             "texts": len(self.exact),
@@ -91,7 +93,7 @@ class TrainingTexts:
         }
 
     def save(self, folder: str | PathLike) -> None:
-        """Write `training_texts.safetensors` to a folder, which is created if it does not exist."""
+        """Write `training_texts.safetensors` to a folder. The folder is created if it does not exist."""
         from safetensors.numpy import save
 
         metadata = {name: json.dumps(value, ensure_ascii=False) for name, value in self.to_dict().items()}
@@ -106,31 +108,31 @@ class TrainingTexts:
     @classmethod
     def load(cls, name_or_path: str | PathLike, **kwargs) -> Self | None:
         """
-        Read the file in a model's folder or Hub repository, `None` if there is none; `kwargs` (`revision`, `token`,
-        ...) go to the download.
+        Read the file in the folder or Hub repository of a model. Returns `None` if there is no file. `kwargs`
+        (`revision`, `token`, ...) are passed to the download.
 
         Raises:
-            DataError: the file is damaged, or made by another version of [`~problems.text_keys.TextKeys`].
+            DataError: The file is damaged, or was made with a different version of [`~problems.text_keys.TextKeys`].
         """
         from safetensors import SafetensorError, safe_open
 
         path = find_beside(name_or_path, cls.file_name, **kwargs)
         if path is None:
             return None
-        remedy = "train the model again, or write the file with `TrainingTexts.from_texts(...).save(folder)`"
+        remedy = "Train the model again, or write the file with `TrainingTexts.from_texts(...).save(folder)`"
         try:
             with safe_open(path, framework="numpy") as file:
                 record = {name: json.loads(file.metadata()[name]) for name in ("rule", "sources", "not_known")}
                 exact, masked = file.get_tensor("exact"), file.get_tensor("masked")
         except (SafetensorError, ValueError, KeyError, TypeError) as error:
-            raise DataError(f"no digests of training texts can be read ({error}): {remedy}", path) from error
+            raise DataError(f"the digests of training texts cannot be read ({error}). {remedy}", path) from error
         if record["rule"] != VERSION:
-            raise DataError(f"its texts were compared by rule {record['rule']}, not {VERSION}: {remedy}", path)
+            raise DataError(f"the digests have version {record['rule']}, expected {VERSION}. {remedy}", path)
         return cls(exact, masked, tuple(record["sources"]), tuple(record["not_known"]))
 
 
 def digest(key: str) -> int:
-    """32 bits of a key."""
+    """Return a 32-bit hash of a key."""
     return int.from_bytes(blake2b(key.encode("utf-8", "surrogatepass"), digest_size=4).digest(), "little")
 
 
@@ -140,5 +142,6 @@ def _has(digests: np.ndarray, value: int) -> bool:
 
 
 def short_name(name: str) -> str:
-    """Shorten a local path to its last two parts, since folders of models often have the same name."""
+    """Return the last two parts of a path. One part is not enough, because folders of models often have the same
+    name."""
     return "/".join(Path(name).parts[-2:])

@@ -1,4 +1,4 @@
-"""Metrics of answers, equations, GLUE, generated texts and costs, loaded when used."""
+"""Metrics of answers, equations, GLUE, generated texts and costs. Modules are imported on first use."""
 
 from ..lazy_names import lazy_names
 

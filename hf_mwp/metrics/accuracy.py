@@ -1,4 +1,4 @@
-"""Scores of single predictions, and accuracies overall and per level of complexity."""
+"""Scores of single predictions, and accuracies of all problems and of each level of complexity."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -22,13 +22,13 @@ class PredictionScore:
     Score of a prediction.
 
     Attributes:
-        answer_correct (`bool` or `None`): Whether the value is right; `None` without an answer and a target equation.
-        equation_correct (`bool`), canonical_correct (`bool`): Whether the predicted equation is the target, token for
-            token and in canonical form; `False` without a target.
-        value (`Fraction`, `float` or `None`): Value of the prediction, if any.
+        answer_correct (`bool` or `None`): Whether the value is correct, or `None` if there is no reference answer.
+        equation_correct (`bool`), canonical_correct (`bool`): Whether the predicted equation equals the target token
+            for token, and in canonical form. `False` if there is no target equation.
+        value (`Fraction`, `float` or `None`): Value of the prediction, or `None` if it has no value.
         reason (`str`): `"correct"`, or a key of `FAILURE_REASONS`.
-        level (`str` or `None`): Complexity of the target equation (`"low"`, `"medium"`, `"high"`), if any.
-        detail (`str`): Message of the evaluation error, empty otherwise.
+        level (`str` or `None`): Complexity of the target equation: `"low"`, `"medium"` or `"high"`.
+        detail (`str`): Message of the error if the prediction cannot be evaluated, else empty.
     """
 
     answer_correct: bool | None
@@ -44,15 +44,16 @@ def score_prediction(
     problem: MathWordProblem, prediction: Expression | None, answer_match: str = "annotated", tolerance: float = 1e-4
 ) -> PredictionScore:
     """
-    Score a prediction.
+    Score the predicted equation of a problem.
 
     Args:
-        problem ([`MathWordProblem`]): Problem with `answer`, `equation`, or both. With `"annotated"`, the value of the
-            equation stands in for a missing answer.
-        prediction ([`Expression`] or `None`): The predicted tree over the problem's slots, if any.
+        problem ([`MathWordProblem`]): Problem with `answer`, `equation`, or both. If the answer is missing, the
+            reference is the value of the equation, also with `"annotated"`.
+        prediction ([`Expression`] or `None`): Predicted tree with number slots (`N0`), or `None` if there is no
+            prediction.
         answer_match (`str`, *optional*), tolerance (`float`, *optional*, defaults to 1e-4): See [`answers_match`].
     """
-    # Target equation, and the answer that the prediction is compared with.
+    # Find the target equation and the reference answer.
     target = None
     with suppress(ExpressionError, ProblemError):
         target = problem.expression
@@ -95,14 +96,14 @@ def score_prediction(
 
 def accuracy_report(scores: Sequence[PredictionScore]) -> dict[str, float]:
     """
-    Compute accuracies from 0 to 1, with the number of problems of each.
+    Compute accuracies (0 to 1) and the numbers of problems they refer to.
 
     Returns:
-        `dict[str, float]`: `answer_accuracy` over the `num_problems` with an answer (with `"equation_value"`: with a
-        target equation that has a value), and `answer_accuracy_low`, `num_problems_low` and so on for each level of
-        complexity that occurs; `equation_accuracy` and `canonical_equation_accuracy` over the `num_equations` with a
-        readable target equation; `num_unjudged`, the number of other problems, if any. Accuracies without problems
-        are left out.
+        `dict[str, float]`: `answer_accuracy` is computed over the `num_problems` problems with a reference answer
+        (with `"equation_value"`, with a target equation that has a value). `answer_accuracy_low`, `num_problems_low`
+        and so on refer to one level of complexity. `equation_accuracy` and `canonical_equation_accuracy` are computed
+        over the `num_equations` problems with a valid target equation. `num_unjudged` is the number of problems
+        without a reference answer, if there are any. Accuracies without problems are left out.
     """
     judged = [score for score in scores if score.answer_correct is not None]
     with_target = [score for score in scores if score.level is not None]
@@ -125,11 +126,12 @@ def accuracy_report(scores: Sequence[PredictionScore]) -> dict[str, float]:
 
 def context_report(contexts: Sequence[str], scores: Sequence[PredictionScore]) -> dict[str, float]:
     """
-    Compute `context_accuracy`, the share of contexts whose questions are all answered right, over the `num_contexts`
-    with several questions that have an answer. Empty without such contexts.
+    Compute `context_accuracy`, the share of contexts whose questions are all answered correctly, over the
+    `num_contexts` contexts with several questions that have an answer. Returns an empty dictionary if there are no
+    such contexts.
 
     Args:
-        contexts (`Sequence[str]`): Name of each problem's context, `""` for none.
+        contexts (`Sequence[str]`): Name of the context of each problem, or `""`.
         scores (`Sequence[PredictionScore]`): Scores of the problems.
     """
     answers: dict[str, list[bool]] = {}
@@ -141,5 +143,5 @@ def context_report(contexts: Sequence[str], scores: Sequence[PredictionScore]) -
 
 
 def reason_counts(scores: Iterable[PredictionScore]) -> dict[str, int]:
-    """Return how often each reason of failure occurs, the most frequent first."""
+    """Return the number of predictions for each reason of failure, the most frequent reason first."""
     return dict(Counter(score.reason for score in scores if score.reason != "correct").most_common())

@@ -1,21 +1,21 @@
-"""Accuracies formatted for tables."""
+"""Functions that format accuracies for tables."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 
-# Metrics of GLUE, which are shares; those of MNLI have a suffix.
+# GLUE metrics that are shares, to be shown in percent. For MNLI, a suffix follows the name.
 SHARES = ("accuracy", "f1", "matthews", "spearman")
 
 
 def percent(fraction: float | None) -> str:
-    """Format a share as percent with one decimal, and `None` as a dash."""
+    """Format a share in percent with one decimal, or `None` as a dash."""
     return "-" if fraction is None else f"{100 * fraction:.1f}"
 
 
 def of_equations(report: Mapping[str, float], prefix: str = "") -> str:
-    """Return the suffix of an equation accuracy: its count, if it differs from the number of problems."""
+    """Return the suffix of an equation accuracy: the number of equations if it differs from the number of problems."""
     count = report.get(f"{prefix}num_equations")
     differs = count not in (None, 0, report.get(f"{prefix}num_problems"))
     return f" of {int(count)}" if differs else ""
@@ -23,8 +23,8 @@ def of_equations(report: Mapping[str, float], prefix: str = "") -> str:
 
 def report_cells(report: Mapping[str, float]) -> dict[str, str]:
     """
-    Format the report of a task as the cells of a table row, by their headings: a result of [`metrics.accuracy_report`]
-    with a column for each level that occurs, of other tasks each metric.
+    Format a report as the cells of a table row, by heading. A result of [`metrics.accuracy_report`] gets a column for
+    each level of complexity in the report. The report of any other task gets a column for each metric.
     """
     if "num_problems" not in report:
         counts = {name: value for name, value in report.items() if name.startswith("num_")}

@@ -1,4 +1,4 @@
-"""Calibration of the probabilities that a solver gives to its equations."""
+"""Calibration of the probabilities of a solver's answers."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,34 +10,34 @@ from .glue import shared_ranks
 
 def calibration_report(probabilities: Sequence[float], correct: Sequence[bool], num_bins: int = 15) -> dict[str, Any]:
     """
-    Measure how well the probabilities of answers predict which answers are right.
+    Measure how well the probabilities of answers predict which answers are correct.
 
-    - Expected calibration error: mean distance, over all answers, between the mean probability and the accuracy of the
-      answer's bin. Bins have equal width and include their upper edge, the first one also 0 (Guo et al., On
+    - Expected calibration error: absolute difference between mean probability and accuracy of a bin, averaged over all
+      answers. Bins have equal width and include their upper edge; the first bin also includes 0 (Guo et al., On
       Calibration of Modern Neural Networks, ICML 2017, equation 3).
-    - AUROC: share of pairs of a right and a wrong answer in which the right one has the higher probability; equal
-      probabilities count half (Hendrycks and Gimpel, ICLR 2017).
-    - The surer half: accuracy of the half of the answers (rounded up) with the highest probabilities; ties count with
-      their mean.
+    - AUROC: share of pairs of a correct and a wrong answer in which the correct answer has the higher probability.
+      Pairs with equal probabilities count half (Hendrycks and Gimpel, ICLR 2017).
+    - Accuracy of the surer half: accuracy of the half of the answers (rounded up) with the highest probabilities. Ties
+      at the boundary count with their mean accuracy.
 
     Args:
-        probabilities (`Sequence[float]`): Probability of each answer, 0 where there is none.
-        correct (`Sequence[bool]`): Whether it is right.
+        probabilities (`Sequence[float]`): Probability of each answer, 0 if there is no answer.
+        correct (`Sequence[bool]`): Whether each answer is correct.
         num_bins (`int`, *optional*, defaults to 15): Number of bins.
 
     Returns:
-        `dict`: `num_problems`, `num_bins`, `expected_calibration_error`, `auroc` (`None` if all answers are right or
-        all wrong), `surer_half_accuracy`, `num_surer_half`, and `bins` that are not empty, from low to high: `from`,
-        `to`, `num_problems`, `probability` (mean) and `answer_accuracy`.
+        `dict`: `num_problems`, `num_bins`, `expected_calibration_error`, `auroc` (`None` if all answers are correct or
+        all are wrong), `surer_half_accuracy`, `num_surer_half` and `bins`. `bins` lists the bins with answers, from
+        low to high, as dictionaries with `from`, `to`, `num_problems`, `probability` (mean) and `answer_accuracy`.
 
     Raises:
-        ValueError: there are no answers, the lengths differ, or a probability is not between 0 and 1.
+        ValueError: There are no answers, the lengths differ, or a probability is not between 0 and 1.
     """
     scores, right = np.asarray(probabilities, dtype=float), np.asarray(correct, dtype=bool)
     if scores.shape != right.shape or not len(scores):
-        raise ValueError(f"Each answer needs a probability: {len(right)} answers have {len(scores)} probabilities.")
+        raise ValueError(f"Pass one probability per answer, got {len(scores)} for {len(right)} answers.")
     if len(outside := scores[~((scores >= 0) & (scores <= 1))]):
-        raise ValueError(f"Probabilities must be between 0 and 1; one is {outside[0]}.")
+        raise ValueError(f"Probabilities must be between 0 and 1, got {outside[0]}.")
     edges = np.arange(num_bins + 1) / num_bins
     places = np.digitize(scores, edges[1:-1], right=True)
     bins, error = [], 0.0
@@ -63,7 +63,7 @@ def _auroc(scores: np.ndarray, right: np.ndarray) -> float | None:
     positives, negatives = int(right.sum()), int((~right).sum())
     if not positives or not negatives:
         return None
-    # The sum of the ranks of the right answers, equal probabilities sharing theirs (Mann and Whitney).
+    # Compute the Mann-Whitney U statistic from the ranks of the correct answers. Equal probabilities share their rank.
     above = shared_ranks(scores)[right].sum() - positives * (positives + 1) / 2
     return float(above / (positives * negatives))
 

@@ -1,4 +1,4 @@
-"""Size and cost of a model: parameters, floating point operations, time and memory."""
+"""Functions that measure size and cost of a model: parameters, floating point operations, time and memory."""
 
 import statistics
 import time
@@ -16,13 +16,13 @@ from torch.utils.flop_counter import FlopCounterMode
 
 def count_parameters(model: nn.Module, trainable_only: bool = False, embeddings: bool = True) -> int:
     """
-    Return the number of parameters of a model; tied parameters count once.
+    Return the number of parameters of a model. Tied parameters count once.
 
     Args:
         model (`nn.Module`): Any module.
-        trainable_only (`bool`, *optional*, defaults to `False`): Leave out frozen parameters.
-        embeddings (`bool`, *optional*, defaults to `True`): `False` leaves out the tables of `nn.Embedding` modules,
-            which cost memory but no computation.
+        trainable_only (`bool`, *optional*, defaults to `False`): Whether to leave out frozen parameters.
+        embeddings (`bool`, *optional*, defaults to `True`): Whether to count the weights of `nn.Embedding` modules,
+            which need memory but no computation.
     """
     left_out = set() if embeddings else {id(each.weight) for each in model.modules() if isinstance(each, nn.Embedding)}
     parameters = (each for each in model.parameters() if id(each) not in left_out)
@@ -30,7 +30,7 @@ def count_parameters(model: nn.Module, trainable_only: bool = False, embeddings:
 
 
 def describe_compression(student: nn.Module, teacher: nn.Module) -> str:
-    """Describe how many parameters a student has, with and without embeddings, and its compression factors."""
+    """Return a sentence with the parameters of a student and the compression factors, with and without embeddings."""
     told = []
     for embeddings, kind in ((True, ""), (False, " without embeddings")):
         ours, theirs = (count_parameters(model, embeddings=embeddings) for model in (student, teacher))
@@ -40,8 +40,9 @@ def describe_compression(student: nn.Module, teacher: nn.Module) -> str:
 
 def count_flops(function: Callable, inputs: Mapping | None = None) -> int:
     """
-    Count the floating point operations of a call with torch's own counter: two per multiply-add of matrix products,
-    convolutions and attention; elementwise operations are free. The backward pass counts if the call runs one.
+    Count the floating point operations of a call with `torch.utils.flop_counter`. A multiply-add in a matrix product,
+    convolution or attention counts as two operations. Elementwise operations are not counted. If the call runs a
+    backward pass, it is counted.
 
     Args:
         function (`Callable` or `nn.Module`): A function, for example a model or `model.solve`.
@@ -54,7 +55,7 @@ def count_flops(function: Callable, inputs: Mapping | None = None) -> int:
     128
     ```
     """
-    # The counter has no formula for the fused attention of CPUs.
+    # Disable fused attention, because the counter has no formula for the fused attention of CPUs.
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         function(**(inputs or {}))
     return counter.get_total_flops()
@@ -62,11 +63,11 @@ def count_flops(function: Callable, inputs: Mapping | None = None) -> int:
 
 def peak_memory(function: Callable[[], object]) -> int:
     """
-    Return the largest number of bytes of tensors that are made during a call and live at the same time, on any device.
-    Parameters, inputs and memory inside an operation do not count.
+    Return the maximum size in bytes of all tensors that are created during a call and exist at the same time, on any
+    device. Parameters, inputs and temporary memory inside an operation are not counted.
 
     Args:
-        function (`Callable`): Called without arguments, for example a training step.
+        function (`Callable`): Function that is called without arguments, for example a training step.
     """
     with _StorageCounter() as counter:
         result = function()
@@ -78,16 +79,16 @@ def compare_latency(
     functions: Mapping[str, Callable[[], object]], repeats: int = 20, warmup: int = 3
 ) -> dict[str, float]:
     """
-    Time several calls in turns, so that a change of the machine's load affects all of them alike. Compare only times
-    of the same run.
+    Measure the latency of several functions, which are called in turns so that changes of the machine load affect all
+    functions equally. Compare only times of the same call of `compare_latency`.
 
     Args:
-        functions (`Mapping[str, Callable]`): Functions to time, by name; each is called without arguments.
-        repeats (`int`, *optional*, defaults to 20), warmup (`int`, *optional*, defaults to 3): Timed calls of each
-            function, and calls before them.
+        functions (`Mapping[str, Callable]`): Functions by name. Each function is called without arguments.
+        repeats (`int`, *optional*, defaults to 20): Number of timed calls of each function.
+        warmup (`int`, *optional*, defaults to 3): Number of calls of each function before the timed calls.
 
     Returns:
-        `dict[str, float]`: median seconds of a call, by name.
+        `dict[str, float]`: median time of a call in seconds, by name.
     """
     times: dict[str, list[float]] = {name: [] for name in functions}
     for turn in range(warmup + repeats):
@@ -111,17 +112,18 @@ def compare_costs(
     models: Mapping[str, nn.Module], batch_size: int = 1, tokens: int = 32, repeats: int = 30
 ) -> dict[str, dict[str, float]]:
     """
-    Measure the size and speed of encoders, timed in turns on the same artificial texts ([`compare_latency`]).
+    Measure size and speed of encoders on the same artificial texts, timed with [`compare_latency`].
 
     Args:
-        models (`Mapping[str, nn.Module]`): Encoders that take `input_ids`, in evaluation mode, by name. The decoders
-            of encoder-decoder models get as many tokens.
-        batch_size (`int`, *optional*, defaults to 1), tokens (`int`, *optional*, defaults to 32): Shape of the texts.
-        repeats (`int`, *optional*, defaults to 30): Timed calls of each.
+        models (`Mapping[str, nn.Module]`): Models by name, in evaluation mode, that accept `input_ids`. The decoder of
+            an encoder-decoder model receives the same number of tokens.
+        batch_size (`int`, *optional*, defaults to 1): Number of texts in a batch.
+        tokens (`int`, *optional*, defaults to 32): Number of tokens in a text.
+        repeats (`int`, *optional*, defaults to 30): Number of timed calls of each model.
 
     Returns:
-        `dict`: by name `parameters`, `parameters_without_embeddings`, `flops` ([`count_flops`]) and median `seconds`
-        of a call.
+        `dict`: for each name a dictionary with `parameters`, `parameters_without_embeddings`, `flops`
+        ([`count_flops`]) and `seconds` (median time of a call).
     """
     calls = {}
     for name, model in models.items():

@@ -1,4 +1,4 @@
-"""Answer and equation accuracy as classes of `evaluate`."""
+"""Answer accuracy and equation accuracy as metrics of the `evaluate` library."""
 
 import inspect
 
@@ -12,7 +12,7 @@ from .matching import answers_match, equations_match
 
 
 class _TextMetric(evaluate.Metric):
-    """Base of metrics whose predictions and references are strings."""
+    """Base class of metrics whose predictions and references are strings."""
 
     def _info(self):
         texts = datasets.Features({name: datasets.Value("string") for name in ("predictions", "references")})
@@ -21,7 +21,7 @@ class _TextMetric(evaluate.Metric):
 
     def _compute(self, predictions, references, **options):
         if not predictions:
-            raise ValueError("There is nothing to score: `predictions` is empty.")
+            raise ValueError("`predictions` is empty. Pass at least one prediction.")
         return self._measure(predictions, references, **options)
 
 
@@ -32,12 +32,13 @@ class AnswerAccuracy(_TextMetric):
 
     Args:
         predictions (`list[str]`): Predicted equations or numbers in infix notation ("4+2", "80%*50"). Predictions
-            without a value (empty, division by zero, garbage) count as wrong.
-        references (`list[str]`): With `answer_match="annotated"` the annotated answers as the data set writes them
-            ("6", "((7)/(4))", "10%", "9 (apples)"); with `answer_match="equation_value"` the target equations.
-        answer_match (`str`, defaults to `"annotated"`), tolerance (`float`, defaults to 1e-4): See [`answers_match`].
-        levels (`list[str]`, *optional*): Level of complexity of each problem (`"low"`, `"medium"`, `"high"`), for
-            `answer_accuracy_low` and so on.
+            without a value (empty, division by zero, invalid) count as wrong.
+        references (`list[str]`): With `answer_match="annotated"`, the annotated answers as written in the dataset
+            ("6", "((7)/(4))", "10%", "9 (apples)"). With `answer_match="equation_value"`, the target equations.
+        answer_match (`str`, *optional*, defaults to `"annotated"`), tolerance (`float`, *optional*, defaults to 1e-4):
+            See [`answers_match`].
+        levels (`list[str]`, *optional*): Level of complexity of each problem (`"low"`, `"medium"`, `"high"`). If
+            passed, the result also contains `answer_accuracy_low` and so on.
 
     Examples:
 
@@ -65,13 +66,14 @@ class AnswerAccuracy(_TextMetric):
 
 class EquationAccuracy(_TextMetric):
     """
-    Equation accuracy of math word problem solvers: the share of problems whose predicted prefix is the target's, token
-    for token; brackets do not count.
+    Equation accuracy of math word problem solvers: the share of problems whose predicted equation equals the target
+    token for token in prefix notation. Redundant brackets make no difference.
 
     Args:
         predictions (`list[str]`), references (`list[str]`): Predicted and target equations in infix notation ("4+2",
-            "x=4+2"); predictions may be empty.
-        canonical (`bool`, defaults to `False`): Compare canonical forms, in which the order of terms is free.
+            "x=4+2"). Predictions may be empty.
+        canonical (`bool`, *optional*, defaults to `False`): Whether to compare canonical forms, which ignore the order
+            of terms.
 
     Examples:
 

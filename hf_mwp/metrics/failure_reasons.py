@@ -1,30 +1,30 @@
-"""Reasons why predictions are wrong."""
+"""Classification of wrong predictions by the reason of the failure."""
 
 from ..expressions import OPERATORS, Expression
 
 
 FAILURE_REASONS = {
-    "no_numbers": "the text has no number to calculate with, or cannot be read, so that it gets no answer",
-    "no_prediction": "the solver gave no finished tree",
+    "no_numbers": "no answer, because the text has no number to calculate with or cannot be read",
+    "no_prediction": "the solver returned no complete tree",
     "evaluation_error": "the predicted tree has no value: division by zero, too large, not real",
     "label_conflict": "the predicted equation is the target, but its value is not the annotated answer",
-    "wrong_number": "right operators in the right places, another number of the text in a leaf",
-    "wrong_constant": "right operators in the right places, a constant missing, invented or confused",
-    "wrong_operator": "right leaves in the right places, another operator",
-    "swapped_operands": "the target but for the order of the operands of - / ^",
+    "wrong_number": "all operators correct, but a wrong number from the text in a leaf",
+    "wrong_constant": "all operators correct, but a constant is missing, superfluous or wrong",
+    "wrong_operator": "all leaves correct, but a wrong operator",
+    "swapped_operands": "differs from the target only in the order of the operands of - / ^",
     "missing_step": "fewer operators than the target",
     "extra_step": "more operators than the target",
-    "other_equation": "as many operators as the target, but another equation",
-    "wrong_value": "wrong, and there is no target equation to compare with",
-    "unlabelled": "neither an annotated answer nor a target equation: cannot be judged, and is not counted",
+    "other_equation": "same number of operators as the target, but a different equation",
+    "wrong_value": "wrong value, and there is no target equation to compare with",
+    "unlabelled": "not counted, because there is neither an annotated answer nor a target equation",
 }
 
 
 def failure_reason(prediction: Expression, target: Expression) -> str:
     """
     Return the key of `FAILURE_REASONS` for the most specific difference between a wrong prediction and its target,
-    both with slots (`N0`) for the numbers of the text. Equal trees give `"label_conflict"`; trees of another shape are
-    compared in canonical form.
+    both with slots (`N0`) for the numbers of the text. Returns `"label_conflict"` for equal trees. Trees of different
+    shape are compared in canonical form.
 
     Examples:
 
@@ -44,7 +44,7 @@ def _difference(prediction: Expression, target: Expression) -> str:
         return "missing_step" if prediction.num_operators < target.num_operators else "extra_step"
     reason = "other_equation"
     pairs = list(zip(prediction.to_prefix(), target.to_prefix(), strict=True))
-    # The trees have the same shape where operators meet operators.
+    # The trees have the same shape if both have operators at the same positions.
     if all((ours in OPERATORS) == (theirs in OPERATORS) for ours, theirs in pairs):
         different = [pair for pair in pairs if pair[0] != pair[1]]
         leaves = [ours not in OPERATORS for ours, _ in different]
@@ -57,7 +57,7 @@ def _difference(prediction: Expression, target: Expression) -> str:
 
 
 def _unordered(expression: Expression) -> str:
-    """Return a text that is equal for trees that differ only in the order of operands, of any operator."""
+    """Return a text form that ignores the order of the operands of all operators."""
     parts: list[str] = []
     for token in reversed(expression.to_prefix()):
         if token in OPERATORS:

@@ -1,4 +1,4 @@
-"""Metrics of GLUE."""
+"""Metrics of the GLUE benchmark."""
 
 from collections.abc import Sequence
 
@@ -6,13 +6,13 @@ import numpy as np
 
 
 def share_right(predictions: Sequence[int], labels: Sequence[int]) -> float:
-    """Compute the accuracy; `ValueError` if there are no predictions, or not as many as labels."""
+    """Compute the accuracy. Raises `ValueError` if there are no labels, or more or fewer predictions than labels."""
     predictions, labels = _checked(predictions, labels)
     return float((predictions == labels).mean())
 
 
 def f1_of_positive(predictions: Sequence[int], labels: Sequence[int], positive: int = 1) -> float:
-    """Compute F1 of the positive class; 0 if neither a label nor a prediction is positive."""
+    """Compute the F1 score of the positive class. Returns 0 if no label and no prediction is positive."""
     predictions, labels = _checked(predictions, labels)
     found, true = predictions == positive, labels == positive
     counted = int(found.sum() + true.sum())
@@ -21,8 +21,8 @@ def f1_of_positive(predictions: Sequence[int], labels: Sequence[int], positive: 
 
 def matthews_correlation(predictions: Sequence[int], labels: Sequence[int]) -> float:
     """
-    Compute Matthews' correlation coefficient of any number of classes; 0 if all predictions or labels are of one class
-    (Gorodkin, Comparing two K-category assignments by a K-category correlation coefficient, 2004).
+    Compute the Matthews correlation coefficient for any number of classes (Gorodkin, Comparing two K-category
+    assignments by a K-category correlation coefficient, 2004). Returns 0 if all predictions or all labels are equal.
     """
     predictions, labels = _checked(predictions, labels)
     classes = np.union1d(predictions, labels)
@@ -33,25 +33,25 @@ def matthews_correlation(predictions: Sequence[int], labels: Sequence[int]) -> f
 
 
 def spearman_correlation(predictions: Sequence[float], labels: Sequence[float]) -> float:
-    """Compute Spearman's rank correlation, with ties; 0 if all predictions or all labels are equal."""
+    """Compute Spearman's rank correlation with ties. Returns 0 if all predictions or all labels are equal."""
     ours, theirs = (shared_ranks(values) - (len(values) + 1) / 2 for values in _checked(predictions, labels))
     spread = np.sqrt((ours @ ours) * (theirs @ theirs))
     return float(ours @ theirs / spread) if spread else 0.0
 
 
 def shared_ranks(values: np.ndarray) -> np.ndarray:
-    """Return ranks from 1; equal values share their mean rank."""
+    """Return the ranks of values, starting at 1. Equal values receive their mean rank."""
     _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
     return (np.cumsum(counts) - (counts - 1) / 2)[place]
 
 
 def _checked(predictions: Sequence, labels: Sequence) -> tuple[np.ndarray, np.ndarray]:
     if len(predictions) != len(labels) or not len(labels):
-        raise ValueError(f"Predictions and labels must be equally many: got {len(predictions)} and {len(labels)}.")
+        raise ValueError(f"Pass equal numbers of predictions and labels, got {len(predictions)} and {len(labels)}.")
     return np.asarray(predictions), np.asarray(labels)
 
 
-# By their names in reports.
+# Metric functions by their names in reports.
 GLUE_FIGURES = {
     "accuracy": share_right,
     "f1": f1_of_positive,

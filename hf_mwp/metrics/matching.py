@@ -1,4 +1,4 @@
-"""Rules by which a predicted answer or equation counts as right."""
+"""Rules that decide whether a predicted answer or equation is correct."""
 
 import math
 from fractions import Fraction
@@ -8,7 +8,7 @@ from ..problems import answer_half_unit, answer_value
 
 
 ANSWER_MATCHES = ("annotated", "equation_value")
-# Relative (at 0 absolute) error of rounded powers, and of answers that were computed in doubles.
+# Relative error of floating-point powers and of answers computed in double precision (absolute below 1).
 ROUNDING = Fraction(1, 10**9)
 
 
@@ -19,28 +19,30 @@ def answers_match(
     tolerance: float = 1e-4,
 ) -> bool:
     """
-    Return whether a predicted value is the right answer.
+    Return whether a predicted value matches the reference answer.
 
-    The two rules differ in the reference `a` and in the tolerance of the prediction `p`:
+    The two rules differ in the reference `a` and in the tolerance for the prediction `p`:
 
-    - `"annotated"` (default): `a` is the annotated answer, as written or as a value. If it is whole (`20`, also
-      `880.0` or `100%`), `p` must be equal to it; floats, which only powers give, up to 1e-9. For any other `a`,
-      `|p - a| <= tolerance * |a|`, and for a written answer also at most half a unit of its last digit
-      ([`~problems.answer_half_unit`]), 0.05 for `12345.6`, but at least 1e-9 of `a`, since some data sets write all
-      digits of a double. A relative tolerance suits both rounded answers and map scales such as 1/6000000.
-    - `"equation_value"`: `a` is the value of the target equation, and `|p - a| < tolerance`, absolute, as in the
-      programs of GTS, MWPToolkit and MWP-BERT. It ignores wrong annotations, and is loose for small values and strict
-      for large ones.
+    - `"annotated"` (default): `a` is the annotated answer, as text or as a value. If `a` is an integer (`20`, also
+      `880.0` or `100%`), `p` must be equal to `a`. A float `p`, which only powers have as value, may differ by 1e-9.
+      For any other `a`, `|p - a| <= tolerance * |a|` is required. If `a` is a text, the difference must also be at
+      most half a unit of its last digit ([`~problems.answer_half_unit`]; 0.05 for `12345.6`). This limit is at least
+      1e-9 of `a`, since some datasets contain all digits of a double. A relative tolerance is suitable both for
+      rounded answers and for map scales such as 1/6000000.
+    - `"equation_value"`: `a` is the value of the target equation, and `|p - a| < tolerance` is required, as in the
+      code of GTS, MWPToolkit and MWP-BERT. The rule ignores wrong annotations. The absolute tolerance is loose for
+      small values and strict for large values.
 
     Args:
-        prediction (`Fraction`, `float` or `None`): Value of the predicted expression. `None`, infinities and NaN are
-            wrong.
-        answer (`str`, `Fraction` or `float`): The reference.
+        prediction (`Fraction`, `float` or `None`): Value of the predicted expression. `None`, infinities and NaN never
+            match.
+        answer (`str`, `Fraction` or `float`): Reference answer.
         answer_match (`str`, *optional*, defaults to `"annotated"`): `"annotated"` or `"equation_value"`.
-        tolerance (`float`, *optional*, defaults to 1e-4): Tolerance of the rule.
+        tolerance (`float`, *optional*, defaults to 1e-4): Relative (`"annotated"`) or absolute (`"equation_value"`)
+            tolerance.
 
     Returns:
-        `bool`: whether the two match. Fractions are compared exactly.
+        `bool`: whether prediction and answer match. Fractions are compared exactly.
 
     Raises:
         ValueError: `answer_match` is unknown, or `answer` is not a finite number.
@@ -61,7 +63,7 @@ def answers_match(
         raise ValueError(f"`answer_match` must be one of {', '.join(ANSWER_MATCHES)}, not {answer_match!r}.")
     target = _exact(answer_value(answer) if isinstance(answer, str) else answer)
     if target is None:
-        raise ValueError(f"The answer to compare with must be a finite number, not {answer!r}.")
+        raise ValueError(f"`answer` must be a finite number, not {answer!r}.")
     value = _exact(prediction)
     if value is None:
         return False
@@ -82,9 +84,9 @@ def equations_match(prediction: Expression, target: Expression, canonical: bool 
 
     Args:
         prediction ([`Expression`]), target ([`Expression`]): Trees with numbers in place of slots (`Expression.bind`),
-            so that equal numbers of a text are equal.
-        canonical (`bool`, *optional*, defaults to `False`): Whether to compare canonical forms, so that `4+2` is
-            `2+4`. The literature reports the comparison token for token.
+            so that equal numbers of a text are interchangeable.
+        canonical (`bool`, *optional*, defaults to `False`): Whether to compare canonical forms, so that `4+2` matches
+            `2+4`. Papers report the comparison token for token.
     """
     return prediction.canonical() == target.canonical() if canonical else prediction == target
 

@@ -1,4 +1,4 @@
-"""Precision, recall and F1 of part-of-speech tagging over words."""
+"""Word-level precision, recall and F1 of part-of-speech tagging."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -7,8 +7,8 @@ from typing import Any
 
 def tagged_spans(labels: Sequence[str | None]) -> list[tuple[int, int, str]]:
     """
-    Return the words (first token, token after the last, tag) of a sequence of `B-` and `I-` labels, `None` without a
-    word. A word begins at each `B-`, and at an `I-` that does not follow its own tag.
+    Return the words of a sequence of `B-` and `I-` labels as tuples (first token, token after the last, tag). The
+    label is `None` for tokens outside words. A word begins at each `B-`, and at an `I-` after a different tag.
     """
     spans: list[tuple[int, int, str]] = []
     previous = None
@@ -27,16 +27,18 @@ def tagged_spans(labels: Sequence[str | None]) -> list[tuple[int, int, str]]:
 
 def pos_report(predicted: Sequence[Sequence[str | None]], gold: Sequence[Sequence[str | None]]) -> dict[str, Any]:
     """
-    Compare predicted and true tags word by word, as in table 2 of Ming et al. (AAAI 2025): a word is right if its
-    boundaries and its tag are.
+    Compare predicted and true tags word by word. A word is correct if its boundaries and its tag are correct, as in
+    table 2 of "A Compact Model for Mathematics Problem Representations Distilled from BERT" (AAAI 2025).
 
     Args:
-        predicted (`Sequence[Sequence[str | None]]`): For each text a label (`"B-n"`, `"I-n"`, ...) for each token.
-        gold (`Sequence[Sequence[str | None]]`): The true labels, `None` at special tokens, which do not count.
+        predicted (`Sequence[Sequence[str | None]]`): Labels (`"B-n"`, `"I-n"`, ...) of the tokens of each text.
+        gold (`Sequence[Sequence[str | None]]`): True labels of the tokens of each text. Tokens with `None` (special
+            tokens) are not counted.
 
     Returns:
         `dict`: `precision`, `recall` and `f1` over all words (micro average), `accuracy` of the labels, `num_words`,
-        and `tags`: `precision`, `recall`, `f1` and `count` of true words of each tag, the most frequent first.
+        and `tags`. `tags` contains for each tag, the most frequent first, a dictionary with `precision`, `recall`,
+        `f1` and `count` (number of true words).
 
     Example:
 

@@ -1,4 +1,4 @@
-"""Metrics of pretraining, from sums over the tokens of each text."""
+"""Metrics of pretraining, computed from sums over the tokens of each text."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from ..data.corpus.pretraining_encoder import KEYWORD, NUMBER
 from .pos_tagging import pos_report
 
 
-# Sum and number of tokens of each mean over tokens.
+# For each mean over tokens, the names of the sum and of the number of tokens.
 MEANS = {
     "mlm_loss": ("mlm_loss", "mlm_count"),
     "mlm_accuracy": ("mlm_right", "mlm_count"),
@@ -18,18 +18,19 @@ MEANS = {
     "mlm_loss_numbers": ("number_loss", "number_count"),
     "pos_loss": ("pos_loss", "pos_count"),
 }
-# Sums over the tokens of a text.
+# Names of all sums over the tokens of a text.
 STATISTICS = tuple(dict.fromkeys(name for pair in MEANS.values() for name in pair))
 
 
 def masking_statistics(logits: torch.Tensor, labels: torch.Tensor, classes: torch.Tensor) -> dict[str, torch.Tensor]:
     """
-    Compute sums over the masked tokens of each text, `(batch,)`, by the names in `STATISTICS`.
+    Compute the summed loss and the numbers of masked tokens (all, keywords, numbers) of each text, and the number of
+    correctly predicted tokens, as tensors of shape `(batch,)` with names from `STATISTICS`.
 
     Args:
-        logits (`torch.Tensor`): Scores, `(batch, length, vocabulary)` or of the labelled tokens alone.
-        labels (`torch.Tensor` of shape `(batch, length)`): Ids of the masked tokens, -100 elsewhere.
-        classes (`torch.Tensor` of shape `(batch, length)`): Classes of all tokens.
+        logits (`torch.Tensor`): Logits of shape `(batch, length, vocabulary)`, or `(labelled tokens, vocabulary)`.
+        labels (`torch.Tensor` of shape `(batch, length)`): Original ids of the masked tokens, -100 elsewhere.
+        classes (`torch.Tensor` of shape `(batch, length)`): `mask_class` of all tokens.
     """
     labelled = labels.ne(-100)
     if logits.dim() == 3:
@@ -44,22 +45,22 @@ def masking_statistics(logits: torch.Tensor, labels: torch.Tensor, classes: torc
 
 
 def tagging_statistics(logits: torch.Tensor, labels: torch.Tensor) -> dict[str, torch.Tensor]:
-    """Compute the sums over tokens with a tag; `logits` have the shape `(batch, length, labels)`."""
+    """Compute the summed loss and the number of tagged tokens of each text from `logits` `(batch, length, labels)`."""
     losses = cross_entropy(logits.float().flatten(0, 1), labels.flatten(), reduction="none").view(labels.shape)
     return {"pos_loss": losses.sum(1), "pos_count": labels.ne(-100).sum(1).float()}
 
 
 def summarise_statistics(sums: np.ndarray) -> dict[str, float]:
     """
-    Compute means over tokens, if there are any, from sums `(texts, len(STATISTICS))`: `mlm_loss`, `mlm_accuracy`,
-    `mlm_loss_keywords`, `mlm_loss_numbers` and `pos_loss`.
+    Compute means over tokens from sums of shape `(texts, len(STATISTICS))`: `mlm_loss`, `mlm_accuracy`,
+    `mlm_loss_keywords`, `mlm_loss_numbers` and `pos_loss`. Means over no tokens are left out.
     """
     total = dict(zip(STATISTICS, sums.astype(np.float64).sum(axis=0).tolist(), strict=True))
     return {name: total[value] / total[count] for name, (value, count) in MEANS.items() if total[count]}
 
 
 def tagging_report(predicted: np.ndarray, gold: np.ndarray, labels: list[str]) -> dict[str, Any]:
-    """Compute [`metrics.pos_report`] of label ids `(texts, tokens)`, -100 in `gold` where there is no word."""
+    """Compute [`metrics.pos_report`] of label ids `(texts, tokens)`. `gold` is -100 for tokens outside words."""
     names = np.array([*labels, None], dtype=object)
     ids = (np.where(gold == -100, len(labels), each) for each in (predicted, gold))
     return pos_report(*(names[each].tolist() for each in ids))

@@ -1,4 +1,4 @@
-"""Metrics of generated texts: BLEU, chrF and ROUGE."""
+"""Metrics of text generation: BLEU, chrF and ROUGE."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROUGE = ("rouge1", "rouge2", "rougeL")
 
 
 def text_figures(metrics: Sequence[str]) -> list[str]:
-    """Return the keys of [`text_report`] for these metrics; `UsageError` if a package is not installed."""
+    """Return the keys of [`text_report`] for the given metrics. Raises `UsageError` if a package is not installed."""
     missing = sorted({PACKAGES[name] for name in metrics if find_spec(PACKAGES[name]) is None})
     if missing:
         raise UsageError(f"The metrics {', '.join(metrics)} need {missing[0]}: pip install 'hf-mwp[seq2seq]'.")
@@ -30,13 +30,14 @@ def text_report(
     Compare generated texts with references.
 
     Args:
-        predictions (`Sequence[str]`), references (`Sequence[str]`): Texts, equally many of both.
-        metrics (`Sequence[str]`, *optional*): `"bleu"` and `"chrf"` of the corpus (sacrebleu), and `"rouge"`, the mean
-            F1 of ROUGE-1, ROUGE-2 and ROUGE-L with stemming (rouge-score), for English.
-        language (`str`, *optional*): Language of the texts; with `"zh"` BLEU compares characters.
+        predictions (`Sequence[str]`), references (`Sequence[str]`): Generated texts, and one reference for each.
+        metrics (`Sequence[str]`, *optional*, defaults to `("bleu", "chrf")`): `"bleu"` and `"chrf"` (corpus scores of
+            sacrebleu) and `"rouge"` (mean F1 of ROUGE-1, ROUGE-2 and ROUGE-L with English stemming, rouge-score).
+        language (`str`, *optional*): Language of the texts. With `"zh"`, BLEU compares characters.
 
     Returns:
-        `dict[str, float]`: `bleu`, `chrf`, `rouge1`, `rouge2`, `rougeL`, from 0 to 100; empty without texts.
+        `dict[str, float]`: those of `bleu`, `chrf`, `rouge1`, `rouge2` and `rougeL` that `metrics` selects, from 0 to
+        100. The dictionary is empty if there are no texts.
 
     Example:
 

@@ -1,4 +1,4 @@
-"""Accuracies of problems with and without overlap with a model's training texts."""
+"""Separate accuracies for problems that are in the training texts of a model and for new problems."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
@@ -15,9 +15,9 @@ class TrainingOverlap:
     are compared by [`~problems.text_keys.TextKeys`], which ignores spaces, punctuation, case and the form of numerals.
 
     Args:
-        texts ([`~data.TrainingTexts`], *optional*): Training texts of the model ([`~TrainingOverlap.of`] reads them
-            from its folder); `None` if they are unknown.
-        part (`Iterable[str]`, *optional*): Texts of the data set's training split, which replace unknown `texts`.
+        texts ([`~data.TrainingTexts`] or `None`): Training texts of the model, or `None` if they are unknown.
+            [`~TrainingOverlap.of`] reads them from the folder of the model.
+        part (`Iterable[str]`, *optional*): Texts of the training split of the dataset, used if `texts` is `None`.
 
     Example:
 
@@ -37,19 +37,20 @@ class TrainingOverlap:
 
     @classmethod
     def of(cls, model: Any, part: Iterable[str] | None = None) -> Self:
-        """Create the overlap of a trained or loaded model."""
+        """Create a `TrainingOverlap` for a trained or loaded model."""
         return cls(training_texts_of(model), part)
 
     def flags(self, text: str) -> dict[str, bool | None]:
-        """Return whether a text was trained on, as it is and with other numbers; `None` if that is unknown."""
+        """Return whether the exact text and the masked text are in the training texts (`None` if this is unknown)."""
         exact, masked = (None, None) if self.texts is None else self.texts.seen(text)
         data = self.data.replace(" ", "_")
         return {f"exact_text_in_{data}": exact, f"masked_text_in_{data}": masked}
 
     def groups(self, problems: Sequence[MathWordProblem | str]) -> dict[str, list[int]]:
         """
-        Return the indices of all problems, of those whose masked text was not trained on, and of those whose exact
-        text was not or was. Only the first group is returned if the training texts are unknown.
+        Return the indices of the problems in each group: all problems, masked text not in the training texts, exact
+        text not in the training texts, and exact text in the training texts. Only the group of all problems is
+        returned if the training texts are unknown.
         """
         groups = {"all problems": list(range(len(problems)))}
         if self.texts is not None:
@@ -62,27 +63,26 @@ class TrainingOverlap:
     def reports(
         self, problems: Sequence[MathWordProblem], scores: Sequence[PredictionScore]
     ) -> dict[str, dict[str, float]]:
-        """
-        Return the [`accuracy_report`] of the scores in each of [`~TrainingOverlap.groups`], also of empty groups.
-        """
+        """Return the [`accuracy_report`] of each group of [`~TrainingOverlap.groups`], also of empty groups."""
         groups = self.groups(problems)
         return {name: accuracy_report([scores[row] for row in rows]) for name, rows in groups.items()}
 
     def remark(self, problems: Sequence[MathWordProblem | str]) -> str:
-        """Return a remark on the accuracies of problems; empty if the training texts are known and none overlaps."""
+        """Return a remark on the overlap. It is empty if all training texts are known and contain no problem."""
         said = []
         if not self.known:
-            compared = "" if self.texts is None else "; compared with the data set's own training split instead"
+            compared = "" if self.texts is None else "; compared with the dataset's own training split instead"
             missing = f"its folder has no {TrainingTexts.file_name}"
-            said.append(f"Not known: what the model was trained on ({missing}){compared}")
+            said.append(f"The training texts of the model are unknown ({missing}){compared}")
         elif count := sum(self.texts.seen(_text(problem))[0] for problem in problems):
             said.append(f"WARNING: the model was trained on {count:,} of these {len(problems):,} problems")
         if self.known and self.texts.unknown:
-            said.append(f"Not known: what {' and '.join(self.texts.unknown)} was trained on")
+            said.append(f"The training texts of {' and '.join(self.texts.unknown)} are unknown")
         return ". ".join(said)
 
     def record(self, problems: Sequence[MathWordProblem | str]) -> Mapping[str, Any]:
-        """Return the facts for a run's record, with the number and the sources of the training texts."""
+        """Return the remark and the numbers and sources of the training texts as a dictionary for the record of a
+        run."""
         facts = self.texts.to_dict() if self.known else {}
         return {"known": self.known, "compared_with": self.data, "remark": self.remark(problems), **facts}
 

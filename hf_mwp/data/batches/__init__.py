@@ -1,1 +1,1 @@
-"""Batches of problems: processor, output vocabulary, collators, trees."""
+"""Processor, collators and target trees that convert problems to batches of model inputs."""

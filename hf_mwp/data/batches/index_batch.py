@@ -1,4 +1,4 @@
-"""Index tensors of a batch in one buffer."""
+"""Base class of batches that keep all index tensors in one buffer."""
 
 from typing import Self
 
@@ -7,8 +7,8 @@ import torch
 
 class IndexBatch:
     """
-    Index tensors of a batch in one int64 buffer, so that moving them to a device is one copy. A subclass sets
-    `_lengths`, the length of each part by name, and calls `_set_buffer`; each part is then an attribute.
+    Base class of index tensors that are views of one int64 buffer, so that they move to a device in one copy. A
+    subclass sets `_lengths`, the length of each tensor by name, and calls `_set_buffer`, which sets the attributes.
     """
 
     _lengths: dict[str, int]
@@ -23,13 +23,13 @@ class IndexBatch:
         return self._buffer.device
 
     def to(self, device: torch.device | str, non_blocking: bool = False) -> Self:
-        """Return the batch on a device."""
+        """Return the batch on the given device."""
         if self.device == torch.device(device):
             return self
         return self._with(self._buffer.to(device, non_blocking=non_blocking))
 
     def pin_memory(self) -> Self:
-        """Return the batch in pinned memory; called by `DataLoader`."""
+        """Return the batch in pinned memory. `DataLoader` calls this method."""
         return self._with(self._buffer.pin_memory())
 
     def _with(self, buffer: torch.Tensor) -> Self:

@@ -1,4 +1,4 @@
-"""Batches of encoded problems."""
+"""Data collator for encoded problems."""
 
 from typing import Any
 
@@ -7,14 +7,14 @@ from .tree_batch import TreeBatch
 
 
 class MwpCollator:
-    """Pads encoded problems to the longest of the batch and lays out their target trees.
+    """Data collator that pads encoded problems to the longest problem of the batch and creates their target trees.
 
     Args:
-        processor ([`MwpProcessor`]): Its padding token and its symbols.
-        trees (`bool`, *optional*, defaults to `True`): Whether the decoder reads target trees.
+        processor ([`MwpProcessor`]): Processor that encoded the problems.
+        trees (`bool`, *optional*, defaults to `True`): Whether to create target trees.
 
     Attributes:
-        columns (`tuple[str, ...]`): Columns that are padded; a derived class may have `"question_positions"` too.
+        columns (`tuple[str, ...]`): Columns that are padded. A derived class may add `"question_positions"`.
     """
 
     columns: tuple[str, ...] = ("input_ids", "number_positions", "number_groups")
@@ -24,8 +24,8 @@ class MwpCollator:
 
     def __call__(self, features: list[dict[str, Any]]) -> dict[str, Any]:
         """
-        Return `input_ids`, `attention_mask`, `number_positions`, `number_groups` and, if all problems have them,
-        `labels` (B, T; -100 where padded) and `trees` ([`TreeBatch`]).
+        Return `input_ids`, `attention_mask`, `number_positions` and `number_groups`. If all problems have labels,
+        the batch also contains `labels` of shape `(B, T)`, padded with -100, and `trees` ([`TreeBatch`]).
         """
         batch = dict(self.processor.pad({name: [feature[name] for feature in features] for name in self.columns}))
         labels = [feature.get("labels") for feature in features]

@@ -1,4 +1,4 @@
-"""Turns problems into model inputs and decoded symbols into expressions."""
+"""Processor that converts problems to model inputs and predicted symbols to expressions."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,28 +27,30 @@ ProblemLike = str | MathWordProblem | Mapping[str, Any]
 
 
 class MwpProcessor(PushToHubMixin):
-    """The `processing_class` of solvers: masks numbers, tokenises, encodes equations, decodes predictions.
+    """`processing_class` of solvers, which masks numbers, tokenizes, encodes equations and decodes predictions.
 
-    It saves beside the tokenizer, so one folder holds both and the model.
+    The processor is saved in the same folder as the tokenizer and the model.
 
     Args:
-        tokenizer (`PreTrainedTokenizerBase`): A fast tokenizer; the number placeholders are added to it.
-        vocabulary ([`OutputVocabulary`], *optional*): Symbols of the decoder. Without one, problems can be read but
-            neither labels encoded nor trees decoded.
-        language (`str`, *optional*, defaults to `"zh"`): Language of bare texts: `"zh"` or `"en"`.
-        parse_number_words (`bool`, *optional*): Count number words ("seven", 三) as numbers; by default for English.
+        tokenizer (`PreTrainedTokenizerBase`): A fast tokenizer. The number placeholders are added to its vocabulary.
+        vocabulary ([`OutputVocabulary`], *optional*): Symbols of the decoder. Without a vocabulary the processor can
+            encode problems, but not labels, and cannot decode predictions.
+        language (`str`, *optional*, defaults to `"zh"`): Language of problems that are passed as texts, `"zh"` or
+            `"en"`.
+        parse_number_words (`bool`, *optional*): Whether number words ("seven", 三) count as numbers. Defaults to
+            `True` for English and `False` for Chinese.
         indexed_numbers (`bool`, *optional*, defaults to `False`): Whether the `i`-th number becomes `[NUMi]` instead
-            of `[NUM]`. The papers mask all alike; with their own placeholders an encoder that starts from random
-            weights learns much faster.
-        num_index_tokens (`int`, *optional*, defaults to 16): Numbers with a placeholder of their own; later ones
-            become `[NUM]`.
-        max_length (`int`, *optional*, defaults to 512): Most tokens of a text; the rest is cut off, and its numbers
-            cannot be used.
-        extra_columns (`Sequence[str]`, *optional*): Further columns of encoded problems that the solver's decoder
-            reads: `"question_positions"`, `"number_values"`. See [`~models.decoder.Decoder`].
+            of `[NUM]`. Papers use the same placeholder for all numbers. With separate placeholders, an encoder with
+            random initial weights learns much faster.
+        num_index_tokens (`int`, *optional*, defaults to 16): Number of separate placeholders `[NUMi]`. All further
+            numbers become `[NUM]`.
+        max_length (`int`, *optional*, defaults to 512): Maximum number of tokens of a text. Longer texts are
+            truncated, and numbers in the truncated part cannot be used.
+        extra_columns (`Sequence[str]`, *optional*): Additional columns of encoded problems that the decoder reads:
+            `"question_positions"`, `"number_values"`. See [`~models.decoder.Decoder`].
 
     Raises:
-        ValueError: the tokenizer is not a fast one, or the language, a column or a number is not allowed.
+        ValueError: The tokenizer is not a fast tokenizer, or another argument is invalid.
     """
 
     file_name = "mwp_processor.json"
@@ -66,7 +68,7 @@ class MwpProcessor(PushToHubMixin):
         extra_columns: Sequence[str] = (),
     ) -> None:
         if not getattr(tokenizer, "is_fast", False):
-            raise ValueError(f"{type(tokenizer).__name__} is not a fast tokenizer, which MwpProcessor needs.")
+            raise ValueError(f"{type(tokenizer).__name__} is not a fast tokenizer. Pass a fast tokenizer.")
         if language not in LANGUAGES or max_length < 1 or num_index_tokens < 0:
             raise ValueError(
                 "`language` must be 'zh' or 'en', `max_length` at least 1 and `num_index_tokens` not negative, got "
@@ -90,34 +92,34 @@ class MwpProcessor(PushToHubMixin):
         min_constant_count: int = 5,
         **kwargs,
     ) -> Self:
-        """Build a processor whose vocabulary holds the constants of training problems.
+        """Build a processor whose vocabulary contains the constants of training problems.
 
         Args:
-            tokenizer (`PreTrainedTokenizerBase` or `str`): A tokenizer, its Hub id, or its folder.
+            tokenizer (`PreTrainedTokenizerBase` or `str`): A tokenizer, or the Hub id or folder of a tokenizer.
             problems (iterable of [`MathWordProblem`]): Training problems.
-            min_constant_count (`int`, *optional*, defaults to 5): Problems in which a constant must occur.
-            kwargs: Further arguments of [`MwpProcessor`].
+            min_constant_count (`int`, *optional*, defaults to 5): Minimum number of problems that contain a constant.
+            kwargs: Additional arguments of [`MwpProcessor`].
         """
         if not isinstance(tokenizer, PreTrainedTokenizerBase):
             tokenizer = load_tokenizer(tokenizer)
         return cls(tokenizer, OutputVocabulary.from_problems(problems, min_constant_count), **kwargs)
 
     def add_columns(self, names: Iterable[str]) -> None:
-        """Add columns to encoded problems; `ValueError` for an unknown name."""
+        """Add columns to the output of `encode`. Raises `ValueError` for an unknown column."""
         unknown = [name for name in names if name not in EXTRA_COLUMNS]
         if unknown:
-            raise ValueError(f"`extra_columns` may name {', '.join(EXTRA_COLUMNS)}, got {unknown}.")
+            raise ValueError(f"`extra_columns` may contain {', '.join(EXTRA_COLUMNS)}, got {unknown}.")
         self.extra_columns = tuple(dict.fromkeys((*self.extra_columns, *names)))
 
     @property
     def number_tokens(self) -> list[str]:
-        """Placeholders of numbers: `[NUM]`, then those with an index."""
+        """Number placeholders: `[NUM]`, and with `indexed_numbers` `[NUM0]`, `[NUM1]`, ..."""
         indexed = range(self.num_index_tokens) if self.indexed_numbers else ()
         return ["[NUM]", *(f"[NUM{index}]" for index in indexed)]
 
     @property
     def number_token_ids(self) -> list[int]:
-        """Token ids of the placeholders."""
+        """Token ids of the number placeholders."""
         return self.tokenizer.convert_tokens_to_ids(self.number_tokens)
 
     def problem(self, source: ProblemLike) -> MathWordProblem:
@@ -129,7 +131,7 @@ class MwpProcessor(PushToHubMixin):
         return MathWordProblem(text=source, language=self.language, parse_number_words=self.parse_number_words)
 
     def problems(self, sources: Iterable[ProblemLike]) -> list[MathWordProblem]:
-        """Return the problem of each source; `TypeError` with the index of a source without a text."""
+        """Return the problem of each source. Raises `TypeError` with the index of a source that has no text."""
         found = []
         try:
             for source in sources:
@@ -146,13 +148,14 @@ class MwpProcessor(PushToHubMixin):
             with_labels (`bool`, *optional*, defaults to `False`): Whether to encode the equations too.
 
         Returns:
-            `dict[str, list]`: for each problem `input_ids`, `number_positions` (token of each number, -1 if it was cut
-            off), `number_groups`, `length` (tokens), the `extra_columns` and, with labels, `labels` (prefix ids).
+            `dict[str, list]`: for each problem `input_ids`, `number_positions` (index of the token of each number, or
+            -1 if the number was truncated), `number_groups`, `length` (number of tokens), the `extra_columns` and, if
+            `with_labels`, `labels` (symbol ids in prefix order).
 
         Raises:
-            ExpressionError: an equation cannot be parsed, or uses a constant that the vocabulary lacks or a number
-                that was cut off.
-            ProblemError: with labels, a problem has no equation.
+            ExpressionError: `with_labels`, and an equation cannot be parsed, or uses a constant that is not in the
+                vocabulary or a number that was truncated.
+            ProblemError: `with_labels`, and a problem has no equation.
         """
         problems = self.problems(problems)
         encoded = self.tokenize(problems)
@@ -173,7 +176,7 @@ class MwpProcessor(PushToHubMixin):
 
     @property
     def style(self) -> dict[str, Any]:
-        """Masking of numbers, as arguments of [`~problems.MaskedText.text`]."""
+        """Arguments of [`~problems.MaskedText.text`], which masks numbers."""
         return {"indexed": self.indexed_numbers, "limit": self.num_index_tokens}
 
     def tokenize(self, problems: Sequence[MathWordProblem]) -> BatchEncoding:
@@ -198,13 +201,13 @@ class MwpProcessor(PushToHubMixin):
         return ids
 
     def __call__(self, problems: str | MathWordProblem | Sequence[str | MathWordProblem]) -> BatchEncoding:
-        """Return padded tensors for [`MwpSolver.solve`]: `input_ids`, `attention_mask` `(B, S)`, `number_positions`,
-        `number_groups` `(B, N)` and, if it is an extra column, `question_positions` `(B, Q)`."""
+        """Return padded tensors for [`MwpSolver.solve`]: `input_ids` and `attention_mask` of shape `(B, S)`,
+        `number_positions` and `number_groups` `(B, N)`, and `question_positions` `(B, Q)` if it is an extra column."""
         single = isinstance(problems, (str, MathWordProblem))
         return self.pad(self.encode([problems] if single else problems))
 
     def pad(self, columns: dict[str, list]) -> BatchEncoding:
-        """Return tensors of encoded problems, padded to the longest."""
+        """Convert encoded problems to tensors, padded to the longest problem."""
         ids = pad_rows(columns["input_ids"], self.tokenizer.pad_token_id or 0)
         mask = pad_rows([[1] * len(row) for row in columns["input_ids"]], 0)
         names = ("number_positions", "number_groups", "question_positions")
@@ -212,12 +215,12 @@ class MwpProcessor(PushToHubMixin):
         return BatchEncoding({"input_ids": ids, "attention_mask": mask, **padded})
 
     def decode(self, ids: Iterable[int]) -> Expression:
-        """Return the tree of one row of [`SolveOutput.sequences`]; `ExpressionError` if it is not a tree."""
+        """Convert a row of [`SolveOutput.sequences`] to a tree. Raises `ExpressionError` if it is not a valid tree."""
         return self.vocabulary.decode(ids)
 
     def encode_rows(self, rows: Iterable[dict[str, Any]], skipped: list | None = None) -> dict[str, list]:
-        """Encode rows of [`load_mwp_dataset`] with labels. Labels that cannot be encoded are empty, and `(id, reason)`
-        is appended to `skipped`."""
+        """Encode rows of [`load_mwp_dataset`] with labels. If an equation cannot be encoded, its labels are empty and
+        `(id, reason)` is appended to `skipped`."""
         problems = self.problems(rows)
         columns = self.encode(problems)
         columns["labels"] = []
@@ -231,12 +234,13 @@ class MwpProcessor(PushToHubMixin):
         return columns
 
     def prepare_dataset(self, dataset, skipped: list | None = None):
-        """Add model inputs to the rows of a data set; raw columns stay.
+        """Add model inputs to the rows of a dataset. The original columns are kept.
 
         Args:
             dataset (`datasets.Dataset`): Rows of [`load_mwp_dataset`].
-            skipped (`list`, *optional*): Receives `(id, reason)` of rows whose equation cannot be encoded, which are
-                left out. Without it such rows stay, with empty labels, and count as wrong in an evaluation.
+            skipped (`list`, *optional*): List to which `(id, reason)` is appended for each row whose equation cannot
+                be encoded. Such rows are left out. Without `skipped` they are kept with empty labels and count as
+                wrong in an evaluation.
         """
 
         def encode(columns: dict[str, list]) -> dict[str, list]:
@@ -250,32 +254,32 @@ class MwpProcessor(PushToHubMixin):
         return prepared if len(keep) == len(prepared) else prepared.select(keep)
 
     def check_symbols(self, operators: Sequence[str], constants: Sequence[str]) -> None:
-        """Raise `ValueError` unless a decoder has this processor's symbols, in the same order."""
+        """Raise `ValueError` unless a decoder has the same symbols as this processor, in the same order."""
         theirs, ours = (operators, constants), (self.vocabulary.operators, self.vocabulary.constants)
         theirs, ours = (tuple(map(list, symbols)) for symbols in (theirs, ours))
         if theirs != ours:
             raise ValueError(
-                f"The decoder's symbols {theirs} are not the processor's {ours}. Load both from the same folder, or "
-                "build the decoder from this processor."
+                f"The decoder has the symbols {theirs}, but the processor has {ours}. Load both from the same folder, "
+                "or build the decoder from this processor."
             )
 
     def check_language(self, languages: Iterable[str | None], reader: str, source: str) -> None:
-        """Raise [`UsageError`] if no problem is in the processor's language.
+        """Raise [`UsageError`] if the language of the processor is not among the stated languages of the problems.
 
         Args:
-            languages (`Iterable[str]`): Language of each problem; `None` if it is not stated.
-            reader (`str`), source (`str`): Names of the model and of the data set, for the message.
+            languages (`Iterable[str | None]`): Language of each problem, or `None` if it is not stated.
+            reader (`str`), source (`str`): Names of the model and of the dataset in the message.
         """
         stated = sorted({*languages} - {None})
         if stated and self.language not in stated:
             raise UsageError(
-                f"{reader} solves problems in {LANGUAGES[self.language]}, but those of {source} are in "
-                f"{LANGUAGES.get(stated[0], stated[0])}. Choose a data set in the model's language, or a model whose "
-                f"processor has `language={stated[0]!r}`."
+                f"{reader} solves problems in {LANGUAGES[self.language]}, but the problems of {source} are in "
+                f"{LANGUAGES.get(stated[0], stated[0])}. Choose a dataset in the language of the model, or a model "
+                f"whose processor has `language={stated[0]!r}`."
             )
 
     def check_model(self, model) -> None:
-        """Raise `ValueError` unless a solver has this processor's output symbols and embeds each of its tokens."""
+        """Raise `ValueError` unless a solver has the symbols of this processor and an embedding for each token."""
         self.check_symbols(model.vocabulary.operators, model.vocabulary.constants)
         lacking = [name for name in model.extra_columns if name not in self.extra_columns]
         if lacking:
@@ -286,14 +290,15 @@ class MwpProcessor(PushToHubMixin):
         rows = model.get_input_embeddings().num_embeddings
         if len(self.tokenizer) > rows:
             raise ValueError(
-                f"The tokenizer has {len(self.tokenizer)} entries, the encoder embeds {rows}. Load both from the same "
-                "folder; for a new model call `processor.resize_embeddings(model.encoder)`, or build it with "
-                "`MwpSolver.from_encoder_decoder_pretrained`."
+                f"The tokenizer has {len(self.tokenizer)} tokens, but the encoder has {rows} embeddings. Load both "
+                "from the same folder. For a new model, call `processor.resize_embeddings(model.encoder)`, or build "
+                "it with `MwpSolver.from_encoder_decoder_pretrained`."
             )
 
     @torch.no_grad()
     def resize_embeddings(self, encoder) -> None:
-        """Grow an encoder's word embeddings to the tokenizer. Rows of `[NUMi]` start as that of `[NUM]` with noise."""
+        """Extend the word embeddings of an encoder to the size of the tokenizer. The new embedding of `[NUMi]` is the
+        embedding of `[NUM]` plus noise."""
         old, new = encoder.get_input_embeddings().num_embeddings, len(self.tokenizer)
         if new > old:
             encoder.resize_token_embeddings(new, mean_resizing=False)
@@ -306,7 +311,7 @@ class MwpProcessor(PushToHubMixin):
                 weight[index] = weight[base] + noise.to(weight)
 
     def save_pretrained(self, save_directory: str | PathLike, push_to_hub: bool = False, **kwargs) -> None:
-        """Write the tokenizer's files and `mwp_processor.json`; `kwargs` are those of `push_to_hub`."""
+        """Write the tokenizer files and `mwp_processor.json`. `kwargs` are passed to `push_to_hub`."""
         folder = Path(save_directory)
         folder.mkdir(parents=True, exist_ok=True)
         self.tokenizer.save_pretrained(folder)
@@ -321,17 +326,17 @@ class MwpProcessor(PushToHubMixin):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Arguments by which texts are read, beside the tokenizer."""
+        """Arguments that determine how texts are encoded, besides the tokenizer."""
         names = ("language", "parse_number_words", "indexed_numbers", "num_index_tokens", "max_length")
         return {name: getattr(self, name) for name in names}
 
     @classmethod
     def from_pretrained(cls, name_or_path: str | PathLike, **kwargs) -> Self:
-        """Read a processor from a folder or the Hub; `kwargs` (`revision`, `token`, ...) go to the download.
+        """Load a processor from a folder or the Hub. `kwargs` (`revision`, `token`, ...) are passed to the download.
 
         Raises:
-            OSError: there is no such folder or repository, or it has no `mwp_processor.json`.
-            ValueError: that file or the tokenizer is damaged, or the tokenizer is not the one that was saved.
+            OSError: The folder or repository does not exist, or has no `mwp_processor.json`.
+            ValueError: `mwp_processor.json` or the tokenizer is damaged, or the tokenizer is not the saved tokenizer.
         """
         path = cached_file(str(name_or_path), cls.file_name, **kwargs)
         fields = read_fields(path)
@@ -345,14 +350,14 @@ class MwpProcessor(PushToHubMixin):
             raise ValueError(f"{path}: {error} Save the processor again.") from error
         if digest is not None and digest != tokenizer_digest(processor.tokenizer):
             raise ValueError(
-                f"{name_or_path}: tokenizer.json is not the tokenizer that {cls.file_name} was saved with. Fetch the "
-                "folder again, or save the processor again if the tokenizer was changed on purpose."
+                f"{name_or_path}: tokenizer.json differs from the tokenizer that {cls.file_name} was saved with. "
+                "Download the folder again, or save the processor again if the change was intended."
             )
         return processor
 
 
 def tokenizer_settings(tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
-    """Return a tokenizer's settings as JSON, without the state of its last call."""
+    """Return the settings of a tokenizer as a dictionary, without the truncation and padding of the last call."""
     backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
     if not hasattr(backend, "to_str"):
         settings = getattr(tokenizer, "init_kwargs", {})
@@ -361,7 +366,7 @@ def tokenizer_settings(tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
 
 
 def pad_rows(rows: Sequence[Sequence[int]], padding: int) -> torch.Tensor:
-    """Return an int64 tensor `(rows, longest)` of rows of different length."""
+    """Return an int64 tensor `(rows, longest)` of rows with different lengths."""
     longest = max((len(row) for row in rows), default=0)
     padded = [list(row) + [padding] * (longest - len(row)) for row in rows]
     return torch.tensor(padded, dtype=torch.long).view(len(rows), longest)

@@ -1,4 +1,4 @@
-"""Tokenizers of processors, read with errors that name what is damaged or missing."""
+"""Functions that load and fingerprint the tokenizer of a processor."""
 
 import json
 from os import PathLike
@@ -12,14 +12,14 @@ from ...usage_error import OWN_CODE, UsageError
 
 def load_tokenizer(source: str | PathLike, trust_remote_code: bool = False, **kwargs) -> PreTrainedTokenizerBase:
     """
-    Call `AutoTokenizer.from_pretrained`, and raise `UsageError` with the name of a damaged file. A tokenizer without
-    words, which some classes make of a folder without a vocabulary, is refused too.
+    Load a tokenizer with `AutoTokenizer.from_pretrained`. Raises `UsageError` with the name of the file if a file is
+    damaged, or if the tokenizer has no words (some classes create such a tokenizer if the vocabulary is missing).
     """
     try:
         tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=trust_remote_code, **kwargs)
     except OSError:
         raise
-    # Classes raise different errors for a damaged file: KeyError, ValueError, TypeError, ...
+    # For a damaged file, tokenizer classes raise KeyError, ValueError, TypeError or other errors.
     except Exception as error:
         own_code = "trust_remote_code" in str(error)
         fault = f"{source} {OWN_CODE}." if own_code else _damage(source, f"{type(error).__name__}: {error}")
@@ -37,9 +37,10 @@ def _damage(source: str | PathLike, reason: str) -> str:
             reason = f"{name} cannot be read as JSON: {error}"
             break
     reason = reason.strip().splitlines()[0]
-    return f"of {source} cannot be used ({reason}). Fetch its tokenizer.json again, or save its tokenizer again."
+    return f"of {source} cannot be used ({reason}). Download tokenizer.json again, or save the tokenizer again."
 
 
 def tokenizer_digest(tokenizer: PreTrainedTokenizerBase) -> str:
-    """Return a digest of how a tokenizer reads texts ([`~runtime.processor_fields.vocabulary_digest`])."""
+    """Return a digest of the tokenizer's vocabulary and of its output for a test text
+    ([`~runtime.processor_fields.vocabulary_digest`])."""
     return vocabulary_digest(tokenizer.get_vocab(), tokenizer(PROBE)["input_ids"])

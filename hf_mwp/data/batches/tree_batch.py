@@ -1,4 +1,4 @@
-"""Target trees of a batch, laid out for the two sweeps of a batched tree decoder."""
+"""Target trees of a batch, as index tensors for a batched tree decoder."""
 
 from collections.abc import Sequence
 from typing import Self
@@ -10,33 +10,33 @@ from .index_batch import IndexBatch
 
 
 class TreeBatch(IndexBatch):
-    """Index tensors that let a tree decoder score all nodes of a batch of target trees in two sweeps.
+    """Index tensors with which a tree decoder scores all nodes of a batch of target trees in two sweeps.
 
-    Under teacher forcing the embedding of a subtree does not depend on any goal, so subtrees are embedded bottom-up,
-    one call per height, and goals are expanded top-down, one call per depth (Xie and Sun 2019, equations 3 to 8, in
-    another order). Nodes of all problems are packed in flat arrays, nothing is padded. Only left subtrees, with all
-    that is below them, are embedded: no goal reads others.
+    With teacher forcing the embedding of a subtree does not depend on any goal. An upward sweep therefore embeds all
+    subtrees, with one call per height, and a downward sweep expands all goals, with one call per depth. The equations
+    are (3) to (8) of GTS (Xie and Sun, IJCAI 2019). The nodes of all problems are packed in flat arrays without
+    padding. Only left subtrees and the subtrees inside them are embedded, because goals depend on no other subtree.
 
     Args:
-        sequences (`Sequence[Sequence[int]]`): Prefix ids of each problem's tree ([`OutputVocabulary`] order).
-        num_operators (`int`): Ids below this number are operators, the others leaves.
+        sequences (`Sequence[Sequence[int]]`): Symbol ids of each tree in prefix order ([`OutputVocabulary`] ids).
+        num_operators (`int`): Number of operators. Ids below this number are operators, all other ids are leaves.
 
     Attributes (`N` nodes, of which `P` operators, in the order of the downward sweep: by depth, in each level the left
     children and then the right children, both in the order of their parents):
         rows (`N`): problem of each node.
         targets (`N`): symbol id of each node.
         positions (`N`): `problem * longest + index in the prefix sequence`.
-        parents (`P`): position of each operator in its own level. The children of the `i`-th of the `p` operators of
-            a level are `i` and `p + i` in the next one.
-        parent_operators (`P`): its operator id.
-        siblings (`P`): position of its left child's subtree in the upward buffer.
-        leaf_rows, leaf_symbols: problem and symbol of the upward buffer's leaves.
-        merge_operators, merge_left, merge_right: for each inner subtree of the buffer its operator and the positions
-            of its two children.
-        down_sizes, up_sizes (`tuple[int, ...]`): nodes per depth; subtrees per height.
+        parents (`P`): position of each operator in its level. If a level has `p` operators, the children of operator
+            `i` are at the positions `i` and `p + i` of the next level.
+        parent_operators (`P`): symbol id of each operator.
+        siblings (`P`): position of the subtree of the left child in the upward buffer.
+        leaf_rows, leaf_symbols: problem and symbol id of each leaf in the upward buffer.
+        merge_operators, merge_left, merge_right: operator and positions of the two children of each inner subtree in
+            the upward buffer.
+        down_sizes, up_sizes (`tuple[int, ...]`): number of nodes per depth, and of subtrees per height.
 
     Raises:
-        ValueError: a sequence is not a complete prefix expression.
+        ValueError: A sequence is not a complete prefix expression.
     """
 
     def __init__(self, sequences: Sequence[Sequence[int]], num_operators: int) -> None:
@@ -44,14 +44,14 @@ class TreeBatch(IndexBatch):
         roots, parent, left, right = _link(sequences, num_operators)
         row = np.repeat(np.arange(len(sequences)), [len(ids) for ids in sequences])
         symbol = _concatenate([np.array(ids, int) for ids in sequences])
-        # Downward sweep: the nodes of each level and, in the same order, its operators.
+        # Downward sweep: collect the nodes of each level and, in the same order, its operators.
         levels, parents, level = [], [], roots
         while len(level):
             operators = level[left[level] >= 0]
             levels.append(level)
             parents.append(operators)
             level = np.concatenate([left[operators], right[operators]])
-        # Upward sweep: the embedded subtrees of each height, leaves first.
+        # Upward sweep: collect the embedded subtrees of each height, leaves first.
         heights, place = _up_order(parent, left)
         leaves = heights[0] if heights else np.zeros(0, int)
         down, operators, merged = _concatenate(levels), _concatenate(parents), _concatenate(heights[1:])
@@ -76,7 +76,7 @@ class TreeBatch(IndexBatch):
 
     @classmethod
     def from_labels(cls, labels: torch.Tensor, num_operators: int) -> Self:
-        """Make the trees of a label tensor `(problems, longest)` of prefix ids, negative where padded."""
+        """Create the trees of a label tensor `(problems, longest)` of prefix ids. Negative values are padding."""
         sequences = [[symbol for symbol in row if symbol >= 0] for row in labels.tolist()]
         trees = cls(sequences, num_operators)
         if trees.shape[1] != labels.shape[1]:
@@ -87,7 +87,7 @@ class TreeBatch(IndexBatch):
 
 
 def _link(sequences: Sequence[Sequence[int]], num_operators: int) -> tuple[np.ndarray, ...]:
-    """Return roots, and parent, left and right child of all nodes (-1 for none), in prefix order per problem."""
+    """Return the roots, and the parent, left and right child of each node (-1 if there is none), in prefix order."""
     roots: list[int] = []
     parent: list[int] = []
     left: list[int] = []
@@ -98,7 +98,7 @@ def _link(sequences: Sequence[Sequence[int]], num_operators: int) -> tuple[np.nd
         for node, symbol in enumerate(ids, start=len(parent)):
             above = open_nodes[-1] if open_nodes else -1
             if above < 0 and node != roots[-1]:
-                raise ValueError(f"{list(ids)} is not a prefix expression: it is complete before its last symbol")
+                raise ValueError(f"{list(ids)} is not a prefix expression: it is complete before the last symbol.")
             parent.append(above)
             left.append(-1)
             right.append(-1)
@@ -109,12 +109,12 @@ def _link(sequences: Sequence[Sequence[int]], num_operators: int) -> tuple[np.nd
             if symbol < num_operators:
                 open_nodes.append(node)
         if open_nodes or not len(ids):
-            raise ValueError(f"{list(ids)} is not a prefix expression: operands are missing at its end")
+            raise ValueError(f"{list(ids)} is not a prefix expression: operands are missing at the end.")
     return tuple(np.array(each, int) for each in (roots, parent, left, right))
 
 
 def _up_order(parent: np.ndarray, left: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
-    """Return the embedded nodes of each height, and the place of each node in their concatenation."""
+    """Return the embedded nodes of each height, and the position of each node in the concatenation (or -1)."""
     above, left_of = parent.tolist(), left.tolist()
     needed, height = [False] * len(above), [0] * len(above)
     for node, up in enumerate(above):

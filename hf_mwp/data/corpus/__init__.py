@@ -1,1 +1,1 @@
-"""Texts without equations, tagged and encoded for pretraining."""
+"""Corpora of problem texts for pretraining: reading, tagging and encoding."""

@@ -1,4 +1,4 @@
-"""Encoded texts of pretraining on disk, written once and mapped into memory."""
+"""Cache of encoded pretraining texts: Arrow files that are written once and memory-mapped."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from .pretraining_encoder import PreTrainingEncoder
 if TYPE_CHECKING:
     from datasets import Dataset
 
-VERSION = 3  # of the columns' meaning: files of other versions are not read
-EMPTY = "the corpus is empty: there is no text to pretrain on"
+VERSION = 3  # Version of the column format. Files with a different version are not read.
+EMPTY = "the corpus is empty. Pass at least one text"
 
 
 def encode_corpus(
@@ -32,24 +32,26 @@ def encode_corpus(
     progress: Callable[[int, int | None], None] | None = None,
 ) -> Dataset:
     """
-    Encode a corpus into an Arrow file, or reuse the file. Memory does not grow with the corpus.
+    Encode a corpus into an Arrow file, or reuse an existing file. Memory use does not grow with the corpus.
 
-    The folder is named by a fingerprint of the texts and tags, the tokenizer, the masking of numbers and the keywords.
-    A damaged file is written again, with a warning.
+    The folder name contains a fingerprint of the texts, tags, tokenizer, number masking and keywords. A damaged file
+    is written again with a warning.
 
     Args:
-        corpus (iterable of `(str, list[TaggedWord] | None)`): Texts with their words, a [`TaggedCorpus`] or a list of
-            pairs; iterated over twice.
+        corpus (iterable of `(str, list[TaggedWord] | None)`): Pairs of text and tagged words: a [`TaggedCorpus`] or a
+            list. The corpus is iterated over twice.
         encoder ([`PreTrainingEncoder`]): Encoder of the texts.
-        cache_dir (`str`): Parent of the file's folder.
-        batch_size (`int`, *optional*, defaults to 1000): Texts that are encoded at a time.
-        progress (`Callable[[int, int | None], None]`, *optional*): Called with the number of texts done and of all.
+        cache_dir (`str`): Folder in which the folder of the file is created.
+        batch_size (`int`, *optional*, defaults to 1000): Number of texts that are encoded at a time.
+        progress (`Callable[[int, int | None], None]`, *optional*): Called with the number of encoded texts and the
+            total number.
 
     Returns:
-        `datasets.Dataset`: columns of [`~PreTrainingEncoder.encode`]; [`read_labelling`] returns tagger and labels.
+        `datasets.Dataset`: the columns that [`~PreTrainingEncoder.encode`] returns. [`read_labelling`] returns the
+        tagger and the labels of this dataset.
 
     Raises:
-        DataError: the corpus is empty, a tag is unknown to the encoder, or the file cannot be written.
+        DataError: The corpus is empty, a tag is unknown to the encoder, or the file cannot be written.
     """
     from datasets import Dataset, DatasetInfo
 
@@ -57,7 +59,7 @@ def encode_corpus(
     if not count:
         raise DataError(EMPTY)
     folder = Path(cache_dir) / f"encoded-{fingerprint}"
-    with storing("the encoded texts", "Nothing of them is kept", folder):
+    with storing("the encoded texts", "No encoded text is kept", folder):
         store = RowStore(folder, fingerprint)
         if not len(store):
             with store.locked():
@@ -69,7 +71,7 @@ def encode_corpus(
 
 
 def read_labelling(dataset: Dataset) -> tuple[str | None, list[str] | None]:
-    """Return the tagger and the labels of a data set of [`encode_corpus`]; `None` for other data sets."""
+    """Return the tagger and labels of a dataset made by [`encode_corpus`], or `(None, None)` for any other dataset."""
     try:
         labelling = json.loads(dataset.info.description)
         return labelling["tagger"], labelling["pos_labels"]
@@ -95,7 +97,7 @@ def _write(store, corpus, count, encoder, batch_size, progress) -> None:
 
 
 def _fingerprint(corpus: Iterable, encoder: PreTrainingEncoder) -> tuple[int, str]:
-    """Return the number of texts, and a hash of everything on which the columns depend."""
+    """Return the number of texts and a hash of all inputs that determine the columns."""
     processor = encoder.processor
     fields: dict[str, Any] = {"version": VERSION, "tagger": encoder.tagger, "tags": encoder.tags, **processor.settings}
     fields["tokenizer"] = tokenizer_settings(processor.tokenizer)

@@ -16,32 +16,33 @@ _CHOICE, _COUNT, _ACTION, _TOKEN = range(1, 5)
 
 class PreTrainingCollator:
     """
-    Pads encoded texts and masks some of their tokens, mathematical keywords and quantities more often than others.
+    Data collator that pads encoded texts and masks tokens, preferring mathematical keywords and quantities.
 
-    In each text a share `mlm_probability` of the tokens is chosen, at least one: units (a token, or all tokens of a
-    keyword or quantity word) are drawn without replacement, with chances in proportion to their weights. 80 % of the
-    chosen tokens become the mask token, 10 % a random one, 10 % stay (BERT's shares).
+    In each text the share `mlm_probability` of the tokens is selected, at least one token. Units (a single token, or
+    all tokens of a keyword or quantity word) are drawn without replacement, with probabilities proportional to their
+    weights. As in BERT, 80 % of the selected tokens become the mask token, 10 % a random token, and 10 % stay as they
+    are.
 
-    A mask depends only on the seed, the epoch (set the attribute `epoch` before each) and the text: not on the batch,
-    the number of processes or the loader workers. So a resumed training has the same masks.
+    A mask depends only on the seed, the text and the epoch (set the attribute `epoch` before each epoch). It does not
+    depend on the batch, the number of processes or the loader workers, so a resumed training has the same masks.
 
     Args:
-        processor ([`MwpProcessor`]): Its tokenizer must have a mask token.
-        mlm_probability (`float`, *optional*, defaults to 0.15): Share of the tokens that are chosen; 0 masks nothing,
-            and batches then have no `labels`.
-        keyword_weight (`float`, *optional*, defaults to 3.0): Weight of a mathematical keyword, relative to 1 for an
-            ordinary token.
-        number_weight (`float`, *optional*, defaults to 3.0): Weight of a number's placeholder and of a quantity word.
+        processor ([`MwpProcessor`]): Processor whose tokenizer has a mask token.
+        mlm_probability (`float`, *optional*, defaults to 0.15): Share of the tokens that are selected. With 0 no token
+            is masked and batches have no `labels`.
+        keyword_weight (`float`, *optional*, defaults to 3.0): Weight of a mathematical keyword. An ordinary token has
+            the weight 1.
+        number_weight (`float`, *optional*, defaults to 3.0): Weight of a number placeholder and of a quantity word.
         seed (`int`, *optional*, defaults to 0): Seed of the masks.
-        keep_original (`bool`, *optional*, defaults to `False`): Whether batches also have `original_ids`, `mask_class`
-            and, if texts are numbered, `row_index`, for evaluation.
+        keep_original (`bool`, *optional*, defaults to `False`): Whether batches also contain `original_ids` and
+            `mask_class` for evaluation, and `row_index` if the texts have this column.
 
     References:
-        A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), figure 4, which gives
-        no weights.
+        A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), figure 4. The paper
+        does not state the weights.
 
     Raises:
-        ValueError: the tokenizer has no mask token.
+        ValueError: The tokenizer has no mask token, but `mlm_probability` is not 0.
     """
 
     def __init__(
@@ -56,8 +57,8 @@ class PreTrainingCollator:
         tokenizer = processor.tokenizer
         if mlm_probability and tokenizer.mask_token_id is None:
             raise ValueError(
-                "The tokenizer has no mask token, which masked language modelling needs. Choose another one, or set "
-                "`mlm_loss_weight=0`."
+                "The tokenizer has no mask token, which masked language modelling needs. Use a different tokenizer, "
+                "or set `mlm_loss_weight=0`."
             )
         self.mlm_probability, self.seed, self.keep_original, self.epoch = mlm_probability, seed, keep_original, 0
         self.weights = np.ones(4)
@@ -69,12 +70,12 @@ class PreTrainingCollator:
     def __call__(self, features: Sequence[dict[str, Any]]) -> dict[str, torch.Tensor]:
         """
         Args:
-            features (`Sequence[dict]`): Columns of [`~PreTrainingEncoder.encode`] for each text.
+            features (`Sequence[dict]`): For each text, the columns that [`~PreTrainingEncoder.encode`] returns.
 
         Returns:
-            `dict[str, torch.Tensor]`: of shape `(batch, longest)`: `input_ids`, `attention_mask`, `labels` (original
-            ids of the chosen tokens, -100 elsewhere) and, if the texts have them, `pos_labels`; and
-            `masked_positions`, the indices of the chosen tokens in the flattened batch.
+            `dict[str, torch.Tensor]`: `input_ids`, `attention_mask`, `labels` (original ids of the selected tokens,
+            -100 elsewhere) and, if the texts have this column, `pos_labels`, each of shape `(batch, longest)`.
+            `masked_positions` contains the indices of the selected tokens in the flattened batch.
         """
         lengths = np.array([len(feature["input_ids"]) for feature in features])
         is_token = np.arange(lengths.max()) < lengths[:, None]
@@ -104,8 +105,8 @@ class PreTrainingCollator:
 
     def _mask(self, ids, classes, units, keys):
         place = np.arange(ids.shape[1])[None]
-        # Each unit gets the time of an exponential clock with its weight as rate; those that ring first are chosen,
-        # which is drawing without replacement in proportion to the weights.
+        # Draw an exponential time for each unit, with the weight as rate, and select the units with the smallest
+        # times. This draws without replacement in proportion to the weights.
         rates = np.where(classes == SPECIAL, 0.0, self.weights[classes])
         with np.errstate(divide="ignore"):
             times = -np.log1p(-self._uniform(keys, _CHOICE, np.maximum(units, 0))) / rates
@@ -113,7 +114,7 @@ class PreTrainingCollator:
         rank = np.empty_like(order)
         np.put_along_axis(rank, order, np.broadcast_to(place, order.shape), axis=1)
 
-        # First and last token of each token's unit.
+        # Find the first and the last token of the unit of each token.
         begins = np.ones(ids.shape, dtype=bool)
         begins[:, 1:] = units[:, 1:] != units[:, :-1]
         start = np.maximum.accumulate(np.where(begins, place, 0), axis=1)
@@ -122,7 +123,8 @@ class PreTrainingCollator:
         end = np.minimum.accumulate(np.where(ends, place, ids.shape[1])[:, ::-1], axis=1)[:, ::-1]
         before, size = rank - (place - start), end - start + 1
 
-        # A whole number of tokens whose mean is the share; a unit belongs to it if more than half of it does.
+        # Round the number of tokens at random so that the mean is the share. Select a unit if at least half of its
+        # tokens are within this number.
         wanted = (rates > 0).sum(axis=1, keepdims=True) * self.mlm_probability
         wanted = np.floor(wanted + self._uniform(keys, _COUNT, np.zeros((1, 1), dtype=np.int64)))
         chosen = (rates > 0) & ((2 * before + size <= 2 * wanted) | (before == 0))
@@ -134,7 +136,7 @@ class PreTrainingCollator:
         return masked, np.where(chosen, ids, -100)
 
     def _uniform(self, keys: np.ndarray, stream: int, counter: np.ndarray) -> np.ndarray:
-        """Return numbers in [0, 1) that depend on seed, epoch, stream, the text's key and a counter only."""
+        """Return pseudo-random numbers in [0, 1), determined by seed, epoch, stream, text key and counter."""
         state = np.full((1, 1), self.seed, dtype=np.int64).astype(np.uint64)
         for value in (self.epoch, stream):
             state = _scramble(state * _STEP + np.uint64(value))
@@ -143,7 +145,7 @@ class PreTrainingCollator:
 
 
 def _scramble(values: np.ndarray) -> np.ndarray:
-    """Apply the finaliser of SplitMix64 (Steele et al. 2014): a changed bit flips half of the others."""
+    """Mix the bits with the finaliser of SplitMix64 (Steele et al., OOPSLA 2014)."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return values ^ (values >> np.uint64(31))

@@ -1,4 +1,4 @@
-"""Preparation of a corpus for pretraining."""
+"""Functions that prepare a corpus for pretraining: encoding, checks of the labels, and the validation split."""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -26,17 +26,20 @@ def prepare_texts(
     progress: Callable[[int, int | None], None] | None = None,
 ) -> Any:
     """
-    Encode the texts of a corpus, unless they are encoded.
+    Encode the texts of a corpus if they are not encoded yet.
 
     Args:
-        texts ([`TaggedCorpus`], `Sequence` or `datasets.Dataset`): A tagged corpus, a sequence of texts or of (text,
-            tagged words), or the result of [`encode_corpus`].
+        texts ([`TaggedCorpus`], `Sequence` or `datasets.Dataset`): A tagged corpus, a sequence of texts, a sequence of
+            pairs of text and tagged words, or the result of [`encode_corpus`].
         config (`PreTrainedConfig`): Config of the model, with the labels and the tagger of its tagging head.
-        with_tags (`bool`, *optional*, defaults to `True`): Whether tagging is learned. If not, the tags of tagged
-            texts only show which words are quantities, so that the same tokens are masked.
+        processor ([`MwpProcessor`]): Processor that masks numbers and tokenizes.
+        cache_dir (`str` or `Path`): See [`encode_corpus`].
+        with_tags (`bool`, *optional*, defaults to `True`): Whether tagging is trained. If not, tags only mark
+            quantity words, so that the same tokens are masked as with tagging.
+        progress (`Callable[[int, int | None], None]`, *optional*): See [`encode_corpus`].
 
     Raises:
-        ValueError: there is no text or, with tags, the tags are missing or not those of the model's head.
+        ValueError: There is no text, or with tags: tags are missing or differ from the tags of the tagging head.
     """
     if not len(texts):
         raise DataError(EMPTY)
@@ -44,19 +47,19 @@ def prepare_texts(
         needed = (*ENCODED_COLUMNS, "pos_labels") if with_tags else ENCODED_COLUMNS
         if missing := [name for name in needed if name not in texts.column_names]:
             raise DataError(
-                f"the data set has no column {missing[0]!r}, but {', '.join(texts.column_names)}. Pass a corpus, "
-                "texts or the result of `encode_corpus`; tagging (`pos_loss_weight`) needs tagged texts"
+                f"the dataset has no column {missing[0]!r} (columns: {', '.join(texts.column_names)}). Pass a corpus, "
+                "a list of texts, or the result of `encode_corpus`. With `pos_loss_weight`, texts must be tagged"
             )
         if with_tags:
             _check_encoded_labels(config, texts)
         return texts.with_format("numpy")
     tagger, corpus, tags = getattr(texts, "tagger", None), _text_pairs(texts), None
     if with_tags:
-        # Only a corpus that is not a `TaggedCorpus` can have texts without words.
+        # In a `TaggedCorpus` every text has tagged words. Check any other corpus.
         bare = () if tagger is not None else (index for index, (_, words) in enumerate(corpus) if words is None)
         for index in bare:
             raise DataError(
-                f"text {index} has no tags, which `pos_loss_weight` needs: tag the corpus with `tag_corpus`, or set "
+                f"text {index} has no tags, which `pos_loss_weight` needs. Tag the corpus with `tag_corpus`, or set "
                 "`pos_loss_weight=0`"
             )
         check_tagger(config, tagger)
@@ -72,45 +75,44 @@ def prepare_texts(
 
 
 def _text_pairs(texts: Any) -> Sequence:
-    """Return the pairs (text, tagged words or `None`) of a corpus."""
+    """Return pairs of text and tagged words, with `None` for texts without tags."""
     return texts if hasattr(texts, "tagger") else [(each, None) if isinstance(each, str) else each for each in texts]
 
 
 def check_tagger(config: Any, tagger: str | None) -> None:
-    """Raise `ValueError` if the model's tagging head was made for the labels of another tagger."""
+    """Raise `ValueError` if the labels of the tagging head come from a different tagger."""
     ours = config.pos_tagger
     if ours is not None and tagger is not None and ours.partition(":")[0] != tagger.partition(":")[0]:
         raise ValueError(
-            f"The model's tagging head has the labels of {ours}, but the texts are tagged by {tagger}. Tag them with "
-            f"{ours}, or give the model a new head (`new_pos_head`; `MwpStudentForPreTraining.from_encoder(model, "
+            f"The tagging head has the labels of {ours}, but the texts were tagged with {tagger}. Tag the texts with "
+            f"{ours}, or create a new head (`new_pos_head`; `MwpStudentForPreTraining.from_encoder(model, "
             "pos_labels=...)`)."
         )
 
 
 def _check_labels(config: Any, labels: list[str], tagger: str | None) -> None:
-    """Raise `ValueError` if the model's head has other labels; set them in its config if it has none."""
+    """Raise `ValueError` if the labels of the tagging head differ. Set the labels in the config if it has none."""
     if config.pos_labels is None:
         if config.num_pos_tags != len(labels):
             raise ValueError(
-                f"The model's tagging head has {config.num_pos_tags} labels, but the corpus needs {len(labels)}. "
-                "Build it with `pos_labels=pos_label_list(corpus.tags)` in its config."
+                f"The tagging head has {config.num_pos_tags} labels, but the corpus needs {len(labels)}. Set "
+                "`pos_labels=pos_label_list(corpus.tags)` in the config of the model."
             )
         config.pos_labels, config.pos_tagger = labels, tagger
     elif config.pos_labels != labels:
         unknown = [label for label in labels if label not in config.pos_labels]
         raise ValueError(
-            f"The model's tagging head lacks labels of the corpus ({', '.join(unknown[:4]) or 'in another order'}): "
-            f"it was made for {config.pos_tagger or 'another tagger'} with other texts. Give it a new head "
-            "(`new_pos_head`)."
+            f"The tagging head lacks labels of the corpus ({', '.join(unknown[:4]) or 'or has a different order'}). "
+            f"It was made for {config.pos_tagger or 'a different tagger'} and different texts. Set `new_pos_head`."
         )
 
 
 def _check_encoded_labels(config: Any, dataset: Any) -> None:
-    """Raise `ValueError` if encoded texts have other labels than the model's head."""
+    """Raise `ValueError` if the labels of encoded texts differ from the labels of the tagging head."""
     if config.pos_labels is None:
         raise DataError(
-            "the labels of the model's tagging head are not known: set `pos_labels` of its config to those of the "
-            "`PreTrainingEncoder`"
+            "the config of the model has no `pos_labels` for its tagging head. Set `config.pos_labels` to the "
+            "`pos_labels` of the `PreTrainingEncoder`"
         )
     tagger, labels = read_labelling(dataset)
     check_tagger(config, tagger)
@@ -119,7 +121,7 @@ def _check_encoded_labels(config: Any, dataset: Any) -> None:
 
 
 def texts_of_corpus(corpus: Any, encoded: Any, learned: Any, sources: Sequence[str]) -> TrainingTexts:
-    """Return digests of the training texts: those of the corpus that are not held out."""
+    """Return digests of the training texts, without the held-out texts of the corpus."""
     if corpus is None:
         return TrainingTexts()
     if hasattr(corpus, "column_names"):
@@ -131,13 +133,13 @@ def texts_of_corpus(corpus: Any, encoded: Any, learned: Any, sources: Sequence[s
 
 def split_texts(dataset: Any, fraction: float, seed: int) -> tuple[Any, Any]:
     """
-    Hold out a share of encoded texts, at least one, and return training and held-out texts. The choice depends only on
-    the seed and each text without its numbers, so that it hardly changes when texts are added.
+    Hold out a share of the encoded texts, at least one text, and return the training and the held-out texts. The
+    choice depends only on the seed and on each text without its numbers, so it hardly changes when texts are added.
     """
     keys = np.asarray(dataset.with_format("numpy")["text_key"][:])
     distinct = {int(key): hashlib.blake2b(f"{seed} {key}".encode(), digest_size=8).digest() for key in np.unique(keys)}
     chosen = sorted(distinct, key=distinct.__getitem__)[: max(1, round(fraction * len(distinct)))]
     held_out = np.isin(keys, chosen)
     if held_out.all():
-        raise DataError("the corpus has too few texts to hold some out: set `validation_fraction=0`")
+        raise DataError("the corpus has too few texts for a validation split. Set `validation_fraction=0`")
     return dataset.select(np.flatnonzero(~held_out)), dataset.select(np.flatnonzero(held_out))

@@ -18,23 +18,23 @@ if TYPE_CHECKING:
     from ...problems.tagging.tagged_word import TaggedWord
 
 SPECIAL, ORDINARY, KEYWORD, NUMBER = range(4)
-"""Classes of tokens for masking: never masked, ordinary, part of a mathematical keyword, part of a quantity."""
+"""Token classes for masking: never masked, ordinary, part of a mathematical keyword, part of a quantity."""
 
 
 def pos_label_list(tags: Sequence[str]) -> list[str]:
-    """Return the labels of sorted tags, `["B-n", "I-n", "B-v", ...]`: `B-` begins a word, `I-` continues it."""
+    """Return the labels `["B-n", "I-n", "B-v", ...]` of the sorted tags. `B-` begins a word, `I-` continues it."""
     return [f"{prefix}-{tag}" for tag in sorted(set(tags)) for prefix in "BI"]
 
 
 class PreTrainingEncoder:
     """
-    Encodes texts for masked language modelling and tagging, with their numbers masked as solvers see them.
+    Encoder of texts for masked language modelling and tagging. Numbers are masked as in the input of a solver.
 
     Args:
-        processor ([`MwpProcessor`]): Masks numbers and tokenises.
-        tags (`Sequence[str]`, *optional*): All tags that words may have. Without them there are no labels of tagging,
-            and tagged words only show quantities.
-        tagger (`str`, *optional*): Name of the tagger, by which the tags of quantities are known.
+        processor ([`MwpProcessor`]): Processor that masks numbers and tokenizes.
+        tags (`Sequence[str]`, *optional*): All tags that words may have. Without `tags` the result has no tagging
+            labels, and tagged words only mark quantities.
+        tagger (`str`, *optional*): Name of the tagger, which determines the tags that mark quantities.
     """
 
     def __init__(self, processor: MwpProcessor, tags: Sequence[str] | None = None, tagger: str | None = None) -> None:
@@ -51,27 +51,28 @@ class PreTrainingEncoder:
         Encode texts without padding.
 
         Args:
-            texts (`Sequence[str]`): The texts as written, numbers included.
-            words (`Sequence[Sequence[TaggedWord]]`, *optional*): Their words with tags, `None` for a text without;
-                needed if the encoder has tags.
+            texts (`Sequence[str]`): The original texts, with their numbers.
+            words (`Sequence[Sequence[TaggedWord]]`, *optional*): Tagged words of each text, or `None` for a text
+                without tagged words. Required if the encoder has tags.
 
         Returns:
-            `dict[str, list]`: for each text, arrays over its tokens
+            `dict[str, list]`: for each text
 
-            - `input_ids`;
-            - `pos_labels`, if there are tags: index in [`pos_label_list`], -100 where there is no word. A placeholder
-              has the label of the word in which its number begins;
-            - `mask_class`: 0 never masked (special and unknown tokens), 1 ordinary, 2 part of a mathematical keyword,
-              3 part of a quantity (a word with such a tag, or a number's placeholder);
-            - `mask_unit`: tokens with the same value, those of a keyword or quantity, are masked together;
-
-            and `length` and `text_key`, a hash of the text without its numbers.
+            - `input_ids`: array of token ids.
+            - `pos_labels`, if the encoder has tags: for each token an index in [`pos_label_list`], or -100 for a token
+              outside all words. A number placeholder has the label of the word in which the number begins.
+            - `mask_class`: for each token 0 (special or unknown, never masked), 1 (ordinary), 2 (part of a
+              mathematical keyword) or 3 (part of a quantity word, or a number placeholder).
+            - `mask_unit`: for each token the number of its unit. The tokens of a keyword or quantity word have the
+              same number and are masked together.
+            - `length`: number of tokens.
+            - `text_key`: hash of the text without its numbers.
 
         Raises:
-            DataError: words are missing, are not in their text, or have a tag that the encoder does not know.
+            DataError: Words are missing or are not in their text, or a tag is unknown to the encoder.
         """
         if self.tags is not None and words is None:
-            raise DataError("the texts have no tagged words, which the encoder needs: tag them first")
+            raise DataError("the encoder has tags, but `words` is missing. Pass the tagged words of each text")
         problems = [self.processor.problem(text) for text in texts]
         encoded = self.processor.tokenize(problems)
         unknown = self.processor.tokenizer.unk_token_id
@@ -85,7 +86,7 @@ class PreTrainingEncoder:
             ids = np.array(ids, dtype=np.int32)
             starts, ends = np.array(offsets, dtype=np.int64).reshape(-1, 2).T
             is_text = ends > starts
-            # Place in the original text where each token begins, then the facts of that character.
+            # Find the character of the original text at which each token begins, and look up its word and class.
             origin = self._origins(problem, self.processor.style)
             at = origin[np.where(is_text, starts, 0)] if len(origin) else np.zeros(len(ids), dtype=np.int64)
             word_of, class_of, span_of = self._characters(problem, own)
@@ -93,7 +94,7 @@ class PreTrainingEncoder:
                 word_of, class_of, span_of = np.array([-1]), np.array([SPECIAL]), np.array([-1])
             classes = np.where(is_text & (ids != (-1 if unknown is None else unknown)), class_of[at], SPECIAL)
             spans = np.where(is_text, span_of[at], -1)
-            # A unit ends where span or class change.
+            # A new unit begins where the span or the class changes.
             begins = (spans < 0) | (spans != _before(spans, -1)) | (classes != _before(classes, SPECIAL))
             columns["input_ids"].append(ids)
             columns["mask_class"].append(classes.astype(np.int8))
@@ -106,7 +107,8 @@ class PreTrainingEncoder:
 
     @staticmethod
     def _origins(problem: MathWordProblem, style: dict[str, Any]) -> np.ndarray:
-        """Return the place in the text of each character of the masked text; a placeholder has that of its number."""
+        """Return the position in the original text of each character of the masked text (of a placeholder: the start
+        of its number)."""
         origin = np.arange(len(problem.masked.text(**style)))
         offsets = problem.masked.placeholder_offsets(**style)
         for (start, end), mention in zip(offsets, problem.masked.mentions, strict=True):
@@ -115,14 +117,15 @@ class PreTrainingEncoder:
         return origin
 
     def _characters(self, problem: MathWordProblem, words: Sequence[TaggedWord] | None):
-        """Return word, class and span (masked together; -1 for none) of each character of a text."""
+        """Return for each character of a text the index of its word (or -1), its class, and its span (or -1). The
+        characters of a span are masked together."""
         text = problem.text
         word_of, class_of, span_of = (np.full(len(text), value, np.int64) for value in (-1, ORDINARY, -1))
         for number, word in enumerate(words or ()):
             if not 0 <= word.start < word.end <= len(text):
                 raise DataError(
-                    f"the word {word.word!r} at {word.start}-{word.end} is not in its text {text[:60]!r}: the tags "
-                    "belong to another text, tag it again"
+                    f"the tagged word {word.word!r} at {word.start}-{word.end} is not in the text {text[:60]!r}. Tag "
+                    "the text again"
                 )
             word_of[word.start : word.end] = number
             if word.tag in self._quantities:
@@ -142,19 +145,19 @@ class PreTrainingEncoder:
             tags = np.array([self._tag_ids[word.tag] for word in words])
         except KeyError as error:
             raise DataError(
-                f"the tag {error.args[0]!r} is none of {self.tagger or 'the tagger'}'s ({', '.join(self.tags)}): the "
-                "text was tagged by another tagger, tag it again"
+                f"unknown tag {error.args[0]!r}. The tags of {self.tagger or 'the tagger'} are "
+                f"{', '.join(self.tags)}. Tag the text again with this tagger"
             ) from None
         continues = word_of_token == _before(word_of_token, -1)
         return np.where(word_of_token < 0, -100, 2 * tags[word_of_token] + continues).astype(np.int16)
 
 
 def text_key(problem: MathWordProblem) -> int:
-    """Return a hash of a text without its numbers, from 0 to 2**63 - 1, equal on all machines."""
+    """Return a hash (0 to 2**63 - 1) of a text without its numbers, which is the same on all machines."""
     digest = hashlib.blake2b(problem.masked_key.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "little") >> 1
 
 
 def _before(values: np.ndarray, first: int) -> np.ndarray:
-    """Return the values shifted by one place."""
+    """Return the values shifted right by one position, with `first` at the beginning."""
     return np.concatenate(([first], values[:-1]))

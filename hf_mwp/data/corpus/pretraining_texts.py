@@ -1,4 +1,4 @@
-"""Texts of problems without their equations, for pretraining."""
+"""Functions that read texts of problems, without equations, for pretraining."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,39 +29,42 @@ def read_texts(
     counts: Counter | None = None,
 ) -> Iterator[str]:
     """
-    Read the texts of files and data sets, each once.
+    Read the texts of files and datasets without duplicates.
 
-    Two texts are the same if they differ only in numbers and white space (`MathWordProblem.masked_key`). Excluded
-    texts are compared more loosely, also without punctuation and case and with numerals as numbers
-    ([`~problems.text_keys.TextKeys`]). Files are read as they are needed; only a hash of each text stays in memory.
+    Duplicates are texts that differ only in numbers and white space (`MathWordProblem.masked_key`). Excluded texts are
+    compared more loosely: punctuation, case, and digits or words for a number are ignored as well
+    ([`~problems.text_keys.TextKeys`]). Files are read lazily, and only a hash of each text stays in memory.
 
     Args:
-        paths_or_names (`list[str]`): One or several sources: a `.txt` file with one problem per line; a `.jsonl`,
-            `.json` or `.csv` file with a field `text` (or one of its `hf_mwp.data.datasets.file_loader.ALIASES`); each
-            also with `.gz`; the name of a data set of [`load_mwp_dataset`], whose training split is read; or a name
-            and a split: `"ape210k:validation"`, `"cm17k:all"`.
-        exclude (`list[str]`, *optional*): Sources whose texts must not occur. A data set without a split stands for
-            its validation and test splits.
-        language (`str`, *optional*): `"zh"` or `"en"`, the language of number words; by default a text with Chinese
-            characters is Chinese.
-        data_dir (`str`, *optional*): Folder of the data sets, as in [`load_mwp_dataset`].
-        counts (`collections.Counter`, *optional*): Counts `"read"`, `"kept"`, `"duplicate"` and `"excluded"` texts.
+        paths_or_names (`list[str]`): One or several sources. A source is a `.txt` file with one problem per line; a
+            `.jsonl`, `.json` or `.csv` file with a field `text` (or one of the names in
+            `hf_mwp.data.datasets.file_loader.ALIASES`); the name of a dataset of [`load_mwp_dataset`], whose training
+            split is read; or a dataset name with a split: `"ape210k:validation"`, `"cm17k:all"`. Files may be gzipped
+            (`.gz`).
+        exclude (`list[str]`, *optional*): Sources whose texts are left out. For a dataset name without a split, the
+            validation and test splits are left out.
+        language (`str`, *optional*): Language of the number words, `"zh"` or `"en"`. By default a text with Chinese
+            characters is Chinese and any other text English.
+        data_dir (`str`, *optional*): Folder of the datasets, as in [`load_mwp_dataset`].
+        counts (`collections.Counter`, *optional*): Counter that receives the numbers of `"read"`, `"kept"`,
+            `"duplicate"` and `"excluded"` texts.
 
     Returns:
-        `Iterator[str]`: the texts without control characters and surrounding white space, and without blank ones.
+        `Iterator[str]`: the texts without control characters and surrounding white space. Blank texts are left out.
 
     Raises:
-        DataError: at once for a source that does not exist; for a damaged one when it is reached, with file and line.
+        DataError: A source does not exist (raised at once), or is damaged (raised during iteration, with file and
+            line).
     """
     sources = _open(paths_or_names, ("train",), data_dir)
     held_out = held_out_texts(exclude, data_dir)
     if not sources:
-        raise DataError("no source of texts is given: name files or data sets")
+        raise DataError("no source of texts was given. Pass files or names of datasets")
     return _read(chain.from_iterable(sources), held_out, language, Counter() if counts is None else counts)
 
 
 def held_out_texts(exclude: Iterable[str | Path] | str | Path, data_dir: str | Path | None = None) -> Iterator[str]:
-    """Return the texts that [`read_texts`] excludes; arguments and errors as there."""
+    """Return the texts of the sources in `exclude`. See [`read_texts`] for arguments and errors."""
     return chain.from_iterable(_open(exclude, HELD_OUT, data_dir))
 
 
@@ -81,7 +84,7 @@ def _read(texts: Iterator[str], held_out: Iterator[str], language: str | None, c
 def _open(
     sources: Iterable[str | Path] | str | Path, parts: Sequence[str], data_dir: str | Path | None
 ) -> list[Iterator[str]]:
-    """Check the sources, and return iterators over their texts."""
+    """Check the sources and return iterators over their texts."""
     opened = []
     for source in [sources] if isinstance(sources, str | Path) else sources:
         name, part = split_name(source)
@@ -90,11 +93,11 @@ def _open(
             opened.append(_clean(_texts_of_rows(name, wanted, data_dir)))
         elif not Path(source).is_file():
             names = ", ".join(LOADERS)
-            fault = f"there is no such file, nor a data set of this name ({names}) or name and split"
-            raise DataError(f"{fault}, such as ape210k:validation", source)
+            fault = f"this is not a file. Pass a file, or one of the datasets {names}"
+            raise DataError(f"{fault}, optionally with a split (ape210k:validation)", source)
         elif not Path(source).name.endswith(_TEXT_FILES + RECORD_FILES):
             endings = ", ".join(_TEXT_FILES[:1] + RECORD_SUFFIXES)
-            raise DataError(f"the name of a file with texts must end in {endings}, or in one of these and .gz", source)
+            raise DataError(f"the name of a text file must end in {endings}, optionally followed by .gz", source)
         else:
             opened.append(_clean(_texts_of_file(Path(source))))
     return opened
@@ -122,11 +125,11 @@ def _line_records(path: Path) -> Iterator[Record]:
 
 
 def masked_digest(text: str, language: str | None = None) -> bytes:
-    """Hash a text, equally for texts that differ only in their numbers and white space."""
+    """Return a hash of a text that ignores its numbers and white space."""
     key = MathWordProblem(text, language=language or language_of(text)).masked_key
     return blake2b(key.encode(), digest_size=8).digest()
 
 
 def loose_digest(text: str) -> bytes:
-    """Hash the masked [`~problems.text_keys.TextKeys`] of a text, by which texts are excluded from training."""
+    """Return a hash of the masked [`~problems.text_keys.TextKeys`] of a text, which is used to exclude texts."""
     return blake2b(TextKeys.of(text).masked.encode("utf-8", "surrogatepass"), digest_size=8).digest()

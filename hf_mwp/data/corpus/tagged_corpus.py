@@ -1,4 +1,4 @@
-"""Corpus with tagged words, on disk."""
+"""Corpus of texts with tagged words, stored on disk."""
 
 import hashlib
 import json
@@ -25,7 +25,7 @@ from ..data_error import DataError, storing
 logger = logging.get_logger(__name__)
 
 SHARD_SIZE = 1024
-"""Texts per file; a killed process loses at most so many."""
+"""Number of texts in a file, and maximum number of texts that a killed process loses."""
 
 Progress = Callable[[int, int | None], None]
 TaggedText = tuple[str, list[TaggedWord]]
@@ -33,14 +33,14 @@ TaggedText = tuple[str, list[TaggedWord]]
 
 class TaggedCorpus(Sequence[TaggedText]):
     """
-    Texts with their tagged words, read from the files that [`tag_corpus`] wrote.
+    Sequence of texts with tagged words, read from the files that [`tag_corpus`] wrote.
 
-    `corpus[index]` and iteration give `(text, list[TaggedWord])`. The texts stay on disk, so it can be pickled and
-    shared by processes.
+    `corpus[index]` and iteration return pairs `(text, list[TaggedWord])`. The texts stay on disk, so a corpus can be
+    pickled and shared between processes.
 
     Attributes:
         tagger (`str`), fingerprint (`str`): Name and fingerprint of the tagger.
-        tags (`list[str]`): The tags in the corpus, sorted.
+        tags (`list[str]`): Sorted tags that occur in the corpus.
         digest (`str`): Digest of the texts, their order and the tagger.
         folder (`Path`): Folder of the files.
     """
@@ -70,7 +70,7 @@ class TaggedCorpus(Sequence[TaggedText]):
         try:
             rows = self._store.rows(numbers, ["text", "tags", "words"])
         except StoreError as error:
-            raise DataError(f"{error.fault} Tag the corpus again; undamaged files are kept", error.path) from error
+            raise DataError(f"{error.fault} Tag the corpus again. Intact files are kept", error.path) from error
         texts = []
         for row in rows:
             text, tags, words = row["text"], json.loads(row["tags"]), row["words"].view(np.int32).reshape(-1, 3)
@@ -86,23 +86,24 @@ def tag_corpus(
     progress: Progress | None = None,
 ) -> TaggedCorpus:
     """
-    Tag texts once and keep the result on disk.
+    Tag texts and store the result on disk.
 
-    Texts are read as a stream and written in files of 1,024, in a folder `<tagger>-<fingerprint>`. Only texts that are
-    not there yet are tagged, so the same call resumes a killed one. Damaged files are named in a warning, and their
-    texts are tagged again. Several processes may tag and read the same corpus; they take turns.
+    Texts are read as a stream and written in files of 1,024 texts to the folder `<tagger>-<fingerprint>`. Stored texts
+    are not tagged again, so the same call resumes a killed one. Damaged files are listed in a warning, and their texts
+    are tagged again. Several processes may tag and read the same corpus. They write one after another.
 
     Args:
-        texts (`Iterable[str]`): The texts, also a generator.
-        tagger ([`~problems.PosTagger`]): The tagger.
-        cache_dir (`str`, *optional*): Folder of the tags. By default a temporary one, removed with the corpus.
-        batch_size (`int`, *optional*, defaults to 256): Texts that are tagged at a time.
-        progress (`Callable[[int, int | None], None]`, *optional*): Called with the number of texts done and, if
-            `texts` has a length, of all.
+        texts (`Iterable[str]`): Texts to tag. A generator is accepted.
+        tagger ([`~problems.PosTagger`]): Tagger of the texts.
+        cache_dir (`str`, *optional*): Folder in which the folder of the tags is created. Defaults to a temporary
+            folder, which is removed together with the corpus.
+        batch_size (`int`, *optional*, defaults to 256): Number of texts that are tagged at a time.
+        progress (`Callable[[int, int | None], None]`, *optional*): Called with the number of tagged texts and the
+            total number, which is `None` if `texts` has no length.
 
     Raises:
-        DataError: the corpus is empty, the tagger's words are not in the text, or the files cannot be written.
-            Finished files are kept.
+        DataError: The corpus is empty, the tagger returns words that are not in the text, or the files cannot be
+            written. Complete files are kept.
     """
     check_at_least_one({"batch_size": batch_size}, "batch_size")
     root = Path(tempfile.mkdtemp(prefix="hf_mwp-tags-") if cache_dir is None else cache_dir)
@@ -113,7 +114,7 @@ def tag_corpus(
             shutil.rmtree(root, ignore_errors=True)
         raise
     if cache_dir is None:
-        # The temporary folder is removed with this object, but not with a copy of it in another process.
+        # Remove the temporary folder together with this object, but not with a copy of it in a different process.
         corpus._owner = weakref.finalize(corpus, _remove, root, os.getpid())
     return corpus
 
@@ -121,25 +122,25 @@ def tag_corpus(
 def _tag_into(
     root: Path, texts: Iterable[str], tagger: PosTagger, batch_size: int, progress: Progress
 ) -> TaggedCorpus:
-    """Tag the texts that are not in the tagger's folder yet, and return all."""
+    """Tag the texts that the folder of the tagger does not contain yet, and return a corpus of all texts."""
     folder, total = root / f"{tagger.name}-{tagger.fingerprint}", len(texts) if hasattr(texts, "__len__") else None
     others = [path for path in root.glob(f"{tagger.name}-*") if path != folder]
     if others and not folder.exists():
         logger.warning(
-            f"The tags in {', '.join(map(str, others))} are not used: they were made by another version, dictionary "
-            f"or model of {tagger.name}. Delete them if they are no longer needed."
+            f"The tags in {', '.join(map(str, others))} are not used because they were made with a different version, "
+            f"dictionary or model of {tagger.name}. Delete them if they are no longer needed."
         )
     stream, keys, tags, done, writing = iter(texts), bytearray(), set(), 0, False
 
     def keeping() -> AbstractContextManager[None]:
-        return storing("the tags", f"{done} texts are tagged and kept", folder)
+        return storing("the tags", f"The tags of {done} texts are kept", folder)
 
     with keeping():
         store = RowStore(folder, f"{tagger.name} {tagger.fingerprint}")
     with ExitStack() as stack:
         while chunk := list(islice(stream, SHARD_SIZE)):
             own = [hashlib.blake2b(text.encode(), digest_size=16).digest() for text in chunk]
-            # The lock is taken before the first file is written, then it is checked again what is missing.
+            # Lock the folder before the first file is written, then check again which texts are missing.
             if len(store.missing(own)) and not writing:
                 with keeping():
                     stack.enter_context(store.locked())
@@ -164,7 +165,7 @@ def _tag_into(
             done += len(chunk)
             progress(done, total)
     if not keys:
-        raise DataError("the corpus is empty: there is no text to tag")
+        raise DataError("the corpus is empty. Pass at least one text to tag")
     return TaggedCorpus(store, tagger, bytes(keys), tags)
 
 
@@ -179,12 +180,12 @@ def _tag(tagger: PosTagger, texts: list[str]) -> list[list[TaggedWord]]:
     tagged = tagger.tag(texts)
     if len(tagged) != len(texts):
         raise DataError(f"the tagger {tagger.name} returned {len(tagged)} results for {len(texts)} texts")
-    # Words must be in the text, from left to right.
+    # Check that the words are in the text, from left to right.
     for text, words in zip(texts, tagged, strict=True):
         end = 0
         for word in words:
             if word.start < end or text[word.start : word.end] != word.word or not word.word:
-                raise DataError(f"the tagger {tagger.name} returned a word at a wrong place: {word} in {text[:80]!r}")
+                raise DataError(f"the tagger {tagger.name} returned a misplaced word: {word} in {text[:80]!r}")
             end = word.end
     return tagged
 

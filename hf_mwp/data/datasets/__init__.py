@@ -1,1 +1,1 @@
-"""Data sets: one loader each, and loading by name."""
+"""Loaders of the datasets, and functions that load a dataset by name."""

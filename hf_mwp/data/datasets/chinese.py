@@ -1,4 +1,4 @@
-"""Chinese data sets."""
+"""Chinese datasets."""
 
 from hashlib import blake2b
 from typing import Any
@@ -11,7 +11,7 @@ from .mwp_loader import PARTS, MwpLoader, Rows, split_by_complexity, split_by_fo
 
 class Ape210kLoader(MwpLoader):
     """
-    Ape210k: 210,488 problems (Zhao et al., 2020).
+    Loader of Ape210k, 210,488 problems (Zhao et al., 2020).
 
     Files, each optional: `train.jsonl`, `valid.jsonl`, `test.jsonl`, or `train.ape.json`, `valid.ape.json`,
     `test.ape.json` as published (200,488, 5,000 and 5,000 records of `id`, `original_text`, `equation`, `ans`).
@@ -24,18 +24,18 @@ class Ape210kLoader(MwpLoader):
 
 class ApeCleanLoader(MwpLoader):
     """
-    Ape-clean: the part of Ape210k that MWP-BERT selects by lists of ids (Liang et al., Findings of NAACL 2022), with
-    Chinese numerals turned into digits and `^` for powers.
+    Loader of Ape-clean, the subset of Ape210k that MWP-BERT selects by lists of ids (Liang et al., Findings of NAACL
+    2022), with digits instead of Chinese numerals and `^` for powers.
 
-    Files: `test.jsonl` or `ape_simple_test.json` (`id`, `original_text`, `equation`, `ans`); optional a training file
-    `train.jsonl`, `ape_simple_train.json`, or `train.ape.json` of Ape210k, cut down to `ape_simple_id.txt`.
-    `ape_kg_test_id.txt` lists the test problems of scheme `"listed"`.
+    Files: `test.jsonl` or `ape_simple_test.json` (`id`, `original_text`, `equation`, `ans`); optionally a training
+    file `train.jsonl`, `ape_simple_train.json`, or `train.ape.json` of Ape210k, of which only the problems in
+    `ape_simple_id.txt` are used. `ape_kg_test_id.txt` lists the test problems of the scheme `"listed"`.
     """
 
     name = "ape_clean"
     split_schemes = {
         "public": "all problems of the test file",
-        "listed": "those of its problems that ape_kg_test_id.txt lists",
+        "listed": "the problems of the test file that ape_kg_test_id.txt lists",
     }
     origin = "The files are at https://github.com/LZhenwen/MWP-BERT."
 
@@ -56,11 +56,11 @@ class ApeCleanLoader(MwpLoader):
 
 class Cm17kLoader(MwpLoader):
     """
-    CM17K: problems of four kinds, from arithmetic to systems of equations (Qin et al., ACL 2021).
+    Loader of CM17K, problems of four kinds from arithmetic to systems of equations (Qin et al., ACL 2021).
 
     Files, each optional: `train.jsonl`, `valid.jsonl`, `test.jsonl` (`id`, `original_text`, `equation`, `ans`). The
-    text taken is `original_text`, which is segmented and has its numerals in digits, as the equations count on, and
-    not `raw_text`. Only the arithmetic kind (`type` 0) has equations that are solved for their unknown.
+    text is read from `original_text`, not `raw_text`. It is segmented and has digits instead of Chinese numerals, as
+    the equations require. Only arithmetic problems (`type` 0) have equations that are solved for their unknown.
     """
 
     name = "cm17k"
@@ -70,10 +70,10 @@ class Cm17kLoader(MwpLoader):
 
 class CmathDistractorLoader(MwpLoader):
     """
-    CMATH's distractor set: 60 problems, each with none to five irrelevant facts (Wei et al., 2023).
+    Loader of the distractor set of CMATH, 60 problems, each with zero to five irrelevant facts (Wei et al., 2023).
 
-    File: `cmath_distractor.jsonl` (`input`, `golden`, `distractor`: how many irrelevant facts). A test set with
-    answers and without equations.
+    File: `cmath_distractor.jsonl` (`input`, `golden`, `distractor`: number of irrelevant facts). A test set with
+    answers but without equations.
     """
 
     name = "cmath_distractor"
@@ -85,23 +85,23 @@ class CmathDistractorLoader(MwpLoader):
     origin = "The problems are at https://github.com/XiaoMi/cmath."
 
     def row(self, record: Record, fold: str | None = None) -> dict[str, Any]:
-        """As in [`MwpLoader`], with the number of distractors as the kind."""
+        """Create the row of a record, with the number of distractors as its `kind`."""
         count = record.index("distractor")
         return super().row(record) | {"kind": f"{count} distractor{'s' * (count != 1)}"}
 
 
 class HmwpLoader(MwpLoader):
     """
-    HMWP: 5,491 problems, most of them with equations yet to be solved (Qin et al., EMNLP 2020).
+    Loader of HMWP, 5,491 problems whose equations are mostly not solved for their unknown (Qin et al., EMNLP 2020).
 
-    Files: `hmwp.jsonl` (`id`, `original_text`, `equation`, `ans`); `split_valid_lines.txt` and `split_test_lines.txt`,
-    0-based line numbers into it, since ids repeat. Only two of the equations are solved for their unknown; load with
-    `keep_unusable=True` to have the texts of the others.
+    Files: `hmwp.jsonl` (`id`, `original_text`, `equation`, `ans`); `split_valid_lines.txt` and `split_test_lines.txt`
+    with 0-based line numbers, since ids are not unique. Only two equations are solved for their unknown. Set
+    `keep_unusable=True` to load the texts of all problems.
     """
 
     name = "hmwp"
     lists = frozenset({"answer"})
-    split_schemes = {"mwptoolkit": "the 4,392 / 549 / 550 of MWPToolkit"}
+    split_schemes = {"mwptoolkit": "the split of MWPToolkit, 4,392 / 549 / 550"}
     origin = (
         "hmwp.jsonl is at https://github.com/QinJinghui/SAU-Solver, the split in https://github.com/LYH-YF/MWPToolkit."
     )
@@ -114,24 +114,24 @@ class HmwpLoader(MwpLoader):
 
 class Math23kLoader(MwpLoader):
     """
-    Math23k: 23,162 problems, each with an equation in one unknown (Wang et al., EMNLP 2017).
+    Loader of Math23k, 23,162 problems, each with an equation in one unknown (Wang et al., EMNLP 2017).
 
     Files: `train.jsonl`, `valid.jsonl`, `test.jsonl` (21,162, 1,000 and 1,000 records of `id`, `original_text`,
-    `equation`, `ans`); for the other splits `five_fold_ids.tsv` (`id`, `fold`),
+    `equation`, `ans`). The scheme `"five_fold"` needs `five_fold_ids.tsv` (`id`, `fold`), and `"mwptoolkit"` needs
     `mwptoolkit_split_valid_ids.txt` and `mwptoolkit_split_test_ids.txt`.
     """
 
     name = "math23k"
     split_schemes = {
-        "public": "the public 21,162 / 1,000 / 1,000",
-        "train_test": "the public test problems; all other 22,162 to train on, no validation split",
-        "five_fold": "the five folds of athena-math over 23,160 problems; 10004 and 17520 are in none",
-        "mwptoolkit": "the 18,529 / 2,316 / 2,317 of MWPToolkit, whose test split is not the public one",
-        "stratified": "7 : 1 : 2 within each level of complexity, as Yu et al. split it, chosen by a hash of the ids",
+        "public": "the public split, 21,162 / 1,000 / 1,000",
+        "train_test": "the public test split; all other 22,162 problems for training, no validation split",
+        "five_fold": "the five folds of athena-math over 23,160 problems; 10004 and 17520 are in no fold",
+        "mwptoolkit": "the split of MWPToolkit, 18,529 / 2,316 / 2,317, with a test split that differs from public",
+        "stratified": "7 : 1 : 2 within each level of complexity (Yu et al.), chosen by a hash of the ids",
     }
     fold_schemes = {"five_fold": 5}
     origin = (
-        "The files come with the repository of hf_mwp, in examples/data/math23k; the texts are those of "
+        "The files are in examples/data/math23k of the hf_mwp repository. The texts come from "
         "https://github.com/SCNU203/Math23k."
     )
 
@@ -143,7 +143,7 @@ class Math23kLoader(MwpLoader):
             return {"train": parts["train"] + parts["validation"], "test": parts["test"]}
         rows = [row for part in parts.values() for row in part]
         if scheme == "five_fold":
-            # The header line has no fold.
+            # The header line is skipped because its second column is not a number.
             pairs = (line.split("\t") for line in reader.lines("five_fold_ids.tsv"))
             folds = {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdecimal()}
             return split_by_fold((row | {"fold": folds.get(row["id"], -1)} for row in rows), fold)
@@ -155,15 +155,16 @@ class Math23kLoader(MwpLoader):
 
 class UnbiasedMwpLoader(MwpLoader):
     """
-    UnbiasedMWP: several questions on each context (Yang et al., 2022).
+    Loader of UnbiasedMWP, which has several questions for each context (Yang et al., 2022).
 
-    File: `unbiasedmwp_train.jsonl` (`id`, `original_text`, `equation`, `ans`, `operators`: how many the equation has,
-    0 where the question asks for a number of the text; `ctx`: the same for all questions on one context). The splits
-    are our own. A question without a context could stand in two of them, so it is left out.
+    File: `unbiasedmwp_train.jsonl` (`id`, `original_text`, `equation`, `ans`; `operators`: number of operators in the
+    equation, 0 if the question asks for a number of the text; `ctx`: name of the context that questions share). The
+    split is not published but made here by contexts. Questions without a context are left out, because they could be
+    in two splits.
     """
 
     name = "unbiasedmwp"
-    split_schemes = {"contexts": "8 : 1 : 1 of the contexts, chosen by a hash of their names"}
+    split_schemes = {"contexts": "8 : 1 : 1 of the contexts, chosen by a hash of the context names"}
     folders = ("zh_extra",)
     origin = "The problems are at https://github.com/QinJinghui/UnbiasedMWP."
 
@@ -172,7 +173,7 @@ class UnbiasedMwpLoader(MwpLoader):
         return split_by_name(rows, (self._split_of(row["context"]) for row in rows))
 
     def row(self, record: Record, fold: str | None = None) -> dict[str, Any]:
-        """As in [`MwpLoader`], with the context, and the number of operations as the kind."""
+        """Create the row of a record, with its context, and with the number of operations as its `kind`."""
         count = record.index("operators")
         kind = f"{count} operation{'s' * (count != 1)}" if count < 3 else "3 or more operations"
         row = super().row(record) | {"context": record.text("ctx"), "kind": kind}

@@ -1,4 +1,4 @@
-"""English data sets."""
+"""English datasets."""
 
 from functools import partial
 from typing import Any
@@ -15,10 +15,10 @@ _ANSWER_MARK = "####"
 
 class AsdivALoader(MwpLoader):
     """
-    ASDiv-A: the 1,218 arithmetic problems of ASDiv (Miao et al., ACL 2020).
+    Loader of ASDiv-A, the 1,218 arithmetic problems of ASDiv (Miao et al., ACL 2020).
 
-    File: `asdiv_a.jsonl` (`id`, `body`, `question`, `formula`, `answer`, `fold`). 28 formulas are divisions whose
-    answer is rounded up or down; their equations do not give their answers.
+    File: `asdiv_a.jsonl` (`id`, `body`, `question`, `formula`, `answer`, `fold`). In 28 problems the formula is a
+    division and the answer is rounded up or down, so the value of the equation is not the answer.
     """
 
     name = "asdiv_a"
@@ -26,13 +26,13 @@ class AsdivALoader(MwpLoader):
     text_fields = ("body", "question")
     fields = {"equation": "formula", "answer": "answer", "id": "id"}
     split_schemes = {
-        "five_fold": "the five folds of the data set, 238 / 238 / 238 / 238 / 266",
-        "stratified": "8 : 1 : 1 within each level of complexity, as Yu et al. split it, chosen by a hash of the ids",
+        "five_fold": "the five folds of the dataset, 238 / 238 / 238 / 238 / 266",
+        "stratified": "8 : 1 : 1 within each level of complexity (Yu et al.), chosen by a hash of the ids",
     }
     fold_schemes = {"five_fold": 5}
     folders = ("asdiv",)
     origin = (
-        "The file comes with the repository of hf_mwp, in examples/data/asdiv; it is made from "
+        "The file is in examples/data/asdiv of the hf_mwp repository. It was made from "
         "https://github.com/chaochun/nlu-asdiv-dataset."
     )
 
@@ -45,24 +45,25 @@ class AsdivALoader(MwpLoader):
 
 class Gsm8kLoader(MwpLoader):
     """
-    GSM8K: 8,792 problems of two to eight steps with worked answers (Cobbe et al., 2021).
+    Loader of GSM8K, 8,792 problems of two to eight steps with worked answers (Cobbe et al., 2021).
 
     Files, each optional: `train.jsonl`, `test.jsonl` as published (7,473 and 1,319 records of `question` and `answer`,
-    a worked answer whose steps stand in double angle brackets and whose last line is `#### 72`).
+    a worked answer whose steps are in double angle brackets and whose last line is `#### 72`).
 
-    The equation is what the steps make up ([`~problems.worked_steps.compose_steps`]). Problems whose steps make up
-    none have no equation, and the reason in the report; they are evaluated on and not trained on.
+    The equation is composed of the steps ([`~problems.worked_steps.compose_steps`]). A problem whose steps cannot be
+    composed has no equation. Such problems are used for evaluation but not for training, and the report lists the
+    reasons.
     """
 
     name = "gsm8k"
     language = "en"
     split_schemes = {
-        "public": "the published training and test files, as far as they are there",
-        "expressed": "the same, and of the test file the problems whose steps make up an expression",
+        "public": "the published training and test files; missing files are ignored",
+        "expressed": "like public, but without test problems whose steps cannot be composed into an expression",
     }
     files = {split: (f"{split}.jsonl",) for split in ("train", "test")}
     origin = (
-        "The files come with the repository of hf_mwp, in examples/data/gsm8k; they are at "
+        "The files are in examples/data/gsm8k of the hf_mwp repository and at "
         "https://github.com/openai/grade-school-math."
     )
 
@@ -73,10 +74,10 @@ class Gsm8kLoader(MwpLoader):
         return splits
 
     def row(self, record: Record, fold: str | None = None) -> dict[str, Any]:
-        """As in [`MwpLoader`], with the `fault` of steps that make up no equation."""
+        """Create the row of a record, with a `fault` if the steps cannot be composed into an equation."""
         worked, mark, answer = record.text("answer").rpartition(_ANSWER_MARK)
         if not mark:
-            record.fail(f"expected a worked answer with its result after {_ANSWER_MARK}", "answer")
+            record.fail(f"expected a worked answer with the result after {_ANSWER_MARK}", "answer")
         problem = MathWordProblem(record.text("question").strip(), answer=answer.strip(), language=self.language)
         equation, fault = "", {}
         try:
@@ -89,11 +90,11 @@ class Gsm8kLoader(MwpLoader):
 
 class MawpsLoader(MwpLoader):
     """
-    MAWPS: 2,373 problems (Koncel-Kedziorski et al., NAACL 2016). A third of them differ from one of another fold in
-    their numbers alone; see `drop_overlap`.
+    Loader of MAWPS, 2,373 problems (Koncel-Kedziorski et al., NAACL 2016).
 
-    File: `mawps.jsonl` (`iIndex`, `sQuestion`, `lEquations`, `lSolutions`, `fold`, `single_fold`). 351 of the 2,373
-    problems have an equation that is not solved for its unknown.
+    File: `mawps.jsonl` (`iIndex`, `sQuestion`, `lEquations`, `lSolutions`, `fold`, `single_fold`). In 351 problems
+    the equation is not solved for its unknown. A third of the problems differ only in their numbers from a problem of
+    a different fold; see `drop_overlap`.
     """
 
     name = "mawps"
@@ -102,8 +103,8 @@ class MawpsLoader(MwpLoader):
     fields = {"equation": "lEquations", "answer": "lSolutions", "id": "iIndex"}
     lists = frozenset({"equation", "answer"})
     split_schemes = {
-        "five_fold": "five folds of 474 or 476; one problem is in none",
-        "single_five_fold": "the five folds of MAWPS-Single, 397 / 397 / 397 / 397 / 399; 386 problems are in none",
+        "five_fold": "five folds of 474 or 476; one problem is in no fold",
+        "single_five_fold": "the five folds of MAWPS-Single, 397 / 397 / 397 / 397 / 399; 386 problems are in no fold",
     }
     fold_schemes = {"five_fold": 5, "single_five_fold": 5}
     origin = "The problems are in https://github.com/LYH-YF/MWPToolkit."
@@ -115,10 +116,10 @@ class MawpsLoader(MwpLoader):
 
 class MawpsSingleLoader(MawpsLoader):
     """
-    MAWPS-Single: the 1,987 problems of MAWPS with one unknown.
+    Loader of MAWPS-Single, the 1,987 problems of MAWPS with one unknown.
 
-    File: `mawps_single.jsonl` (`iIndex`, `sQuestion`, `lEquations`, `lSolutions`, `fold`), or `mawps.jsonl`, of which
-    the problems with a `single_fold` are taken. The equations are solved for their unknown.
+    File: `mawps_single.jsonl` (`iIndex`, `sQuestion`, `lEquations`, `lSolutions`, `fold`), or the problems with a
+    `single_fold` in `mawps.jsonl`. The equations are solved for their unknown.
     """
 
     name = "mawps_single"
@@ -138,10 +139,10 @@ class MawpsSingleLoader(MawpsLoader):
 
 class SvampLoader(MwpLoader):
     """
-    SVAMP: 1,000 problems that vary those of ASDiv-A (Patel et al., NAACL 2021).
+    Loader of SVAMP, 1,000 variations of problems of ASDiv-A (Patel et al., NAACL 2021).
 
     File: `SVAMP.json`, as published: an array of `ID`, `Body`, `Question`, `Equation` (`"( 8.0 - 3.0 )"`), `Answer`
-    and `Type`. A test set alone; the papers train on MAWPS and ASDiv-A.
+    and `Type`. SVAMP is only a test set. Papers train on MAWPS and ASDiv-A.
     """
 
     name = "svamp"

@@ -1,4 +1,4 @@
-"""Loader of any file of problems: JSON lines, JSON arrays or CSV."""
+"""Loader of files of problems: JSON lines, JSON arrays or CSV."""
 
 import re
 from pathlib import Path
@@ -16,13 +16,13 @@ ALIASES = {
     "id": ("id", "ID", "iIndex"),
     "body": ("body", "Body"),
 }
-"""Names of the fields of each column, of which the first that is there counts. A `body` is put before the text."""
+"""Field names for each column. The first field with a value is used. A `body` is put before the text."""
 
 SPLIT_FILES = {"train": ("train",), "validation": ("validation", "valid", "val", "dev"), "test": ("test",)}
-"""Beginnings of the names of each split's files."""
+"""Beginnings of the file names of each split."""
 
 _CHINESE = re.compile("[\u3400-\u9fff]")
-_WORD = re.compile("[A-Za-z]{3}")  # longer than units and unknowns
+_WORD = re.compile("[A-Za-z]{3}")  # Longer than units and unknowns.
 
 
 class FileLoader(MwpLoader):
@@ -30,10 +30,12 @@ class FileLoader(MwpLoader):
     Loader of a file, or of a folder with `train`, `validation` (or `valid`, `val`, `dev`) or `test` files.
 
     Files end in `.jsonl`, `.json` or `.csv`, and may be gzipped. Each record has a text and optionally an equation, an
-    answer, an id and a `language` (`"zh"` or `"en"`), in fields named as in `ALIASES`. Without a language, texts with
-    Chinese characters are Chinese, and so are texts without words, such as `36÷4=?`, if any other text is Chinese.
+    answer, an id and a `language` (`"zh"` or `"en"`). `ALIASES` lists the names of the fields. If a record has no
+    `language`, a text with Chinese characters is Chinese. A text without words (`36÷4=?`) is Chinese if any text of
+    the files is Chinese.
 
-    A single file is the split that its name begins with (`test_hard.jsonl`), by default the training split.
+    The beginning of its name determines the split of a single file (`test_hard.jsonl`). By default it is the training
+    split.
 
     Args:
         path (`Path`): The file or folder.
@@ -41,7 +43,7 @@ class FileLoader(MwpLoader):
     """
 
     split_schemes = {"files": "one split per file"}
-    origin = "Name a file, or a folder with train, validation or test files, that end in .jsonl, .json or .csv."
+    origin = "Pass a file, or a folder with train, validation or test files, that end in .jsonl, .json or .csv."
 
     def __init__(self, path: Path, language: str = "en"):
         self.path, self.other_language = path, language
@@ -62,7 +64,7 @@ class FileLoader(MwpLoader):
         return splits
 
     def row(self, record: Record, fold: str | None = None) -> dict[str, Any]:
-        """As in [`MwpLoader`]; an unknown language is `""` until all rows are read."""
+        """Create the row of a record. An unknown language is `""` until all rows are read."""
         names = {column: record.first_of(aliases) for column, aliases in ALIASES.items()}
         text = " ".join(map(record.scalar, text_fields(record)))
         written = {column: record.joined(names[column]) if names[column] else "" for column in ("equation", "answer")}
@@ -80,16 +82,16 @@ class FileLoader(MwpLoader):
 
 
 def split_of_file(path: Path) -> str:
-    """Return the split that a file's name begins with, or `"train"`."""
+    """Return the split with which the name of a file begins, or `"train"`."""
     return next((split for split, stems in SPLIT_FILES.items() if path.name.startswith(stems)), "train")
 
 
 def language_of(text: str, otherwise: str = "en") -> str:
-    """Return the language of a text: Chinese if it has a Chinese character, else `otherwise`."""
+    """Return `"zh"` if a text contains a Chinese character, else `otherwise`."""
     return "zh" if _CHINESE.search(text) else otherwise
 
 
 def text_fields(record: Record) -> list[str]:
-    """Return the fields of a record's text: the facts, if they have their own field, and the question."""
+    """Return the names of the fields that form the text of a record: `body` (if present) and text."""
     body, text = (record.first_of(ALIASES[column]) for column in ("body", "text"))
     return [*([body] if body else ()), text or "text"]

@@ -1,4 +1,4 @@
-"""Loading of data sets by name."""
+"""Function that loads a dataset of math word problems by name."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .sources import SPLITS, find_folder, find_loader, find_scheme, read_part
 if TYPE_CHECKING:
     from datasets import DatasetDict
 
-MADE = ("id", "text", "equation", "answer")  # columns that differ from those of the original problem
+MADE = ("id", "text", "equation", "answer")  # Columns in which an augmented problem differs from its original.
 
 
 def load_mwp_dataset(
@@ -44,63 +44,65 @@ def load_mwp_dataset(
     return_report: bool = False,
 ) -> DatasetDict | tuple[DatasetDict, LoadReport]:
     """
-    Load math word problems into one schema, with a report of the rows left out.
+    Load math word problems into one schema, with a report of excluded rows.
 
-    Kept problems: the training split keeps problems whose equation can be read and gives their answer, if they have
-    one. Validation and test splits keep all problems with one answer, even if the equation cannot be read or has
-    another value, so that accuracies cover all of them. The report counts both kinds, with reasons.
+    Kept problems: the training split keeps problems whose equation can be parsed and has the answer as its value. A
+    training problem without an answer needs an equation with a value. Validation and test splits keep all problems
+    with exactly one answer, even if the equation is invalid or has a different value, so that accuracies cover all
+    problems. The report counts excluded problems and faulty problems that are kept, by reason.
 
-    Overlap: a held-out problem overlaps if a training problem has the same text with masked numbers, so that a
-    solver may have memorised it; spaces, punctuation, case, and digits or words for a number make no difference
-    ([`~problems.text_keys.TextKeys`]). Training problems that are left out count too.
+    Overlap: a held-out problem overlaps if a training problem (kept or excluded) has the same text with masked
+    numbers, because a solver may have memorised it. Spaces, punctuation, case, and digits or words for a number are
+    ignored ([`~problems.text_keys.TextKeys`]).
 
     Args:
-        name (`str` or `Path`): A data set of `LOADERS`, such as `"math23k"`, `"unbiasedmwp"` or `"asdiv_a"`; a JSONL,
-            JSON or CSV file, or a folder of such files (see [`FileLoader`]); or the Hub id of a data set repository
+        name (`str` or `Path`): A dataset of `LOADERS`, such as `"math23k"`, `"unbiasedmwp"` or `"asdiv_a"`; a JSONL,
+            JSON or CSV file, or a folder of such files (see [`FileLoader`]); or the Hub id of a dataset repository
             with such files.
-        data_dir (`str` or `Path`, *optional*): Folder with the data set's files or with a folder of the data set's
-            name, or the Hub id of such a data set repository. Each loader's docstring names its files; they may be
-            gzipped. Defaults to the folder `HF_MWP_DATA_DIR` or, in a checkout of the repository, `examples/data`,
-            which has `math23k`, `asdiv_a`, `mawps` and `gsm8k`. A file or folder `name` is relative to it.
-        split_scheme (`str`, *optional*): A named public split, e.g. `"public"`, `"train_test"`, `"five_fold"` or
-            `"mwptoolkit"` of math23k; defaults to the first of `LOADERS[name].split_schemes`.
-        fold (`int`, *optional*): The fold to test on, for schemes with folds; defaults to 0.
-        on_error (`str`, *optional*, defaults to `"raise"`): `"raise"` a [`DataError`] with file, line and field for a
-            damaged record, or `"skip"` and count it.
-        drop_overlap (`str` or `bool`, *optional*): `"test"` or `True` leaves the overlapping problems out of the test
-            split, `"train"` out of the training split. By default they are only counted.
-        parse_number_words (`bool`, *optional*): Count number words as numbers when equations are checked and texts
-            compared; by default in English, not in Chinese.
-        validation_fraction (`float`, *optional*, defaults to 0.0): Share of the training problems for a validation
-            split, if there is none. The choice is the same every time.
-        extra_train (`Sequence[str or Path]`, *optional*): Further training problems in the data set's language: files
-            or folders, names of data sets (their training split), or names and splits (`"ape210k:validation"`,
-            `"mawps:all"`: all folds). Data sets are looked for beside this one and in `examples/data`. A problem is
-            added only if no split has its text with masked numbers, no held-out problem overlaps with it, and no
-            held-out problem begins with its context.
-        extra_exclude (`Sequence[str or Path]`, *optional*): Files, data sets (their held-out splits), or data sets and
-            splits, such as `"ape210k:test"`, whose texts must not be added, whatever their numbers.
-        augment_reverse (`bool`, *optional*, defaults to `False`): Add the reverse-operation problems of the training
-            problems and of `extra_train`, where the answer is given and one number is unknown
-            ([`~problems.reverse_operations`]). The conditions of `extra_train` hold.
-        augment_distractors (`bool`, *optional*, defaults to `False`): Add the training problems and those of
-            `extra_train` once more with numbers that the question does not need ([`~problems.add_distractors`]). The
-            conditions of `extra_train` hold.
-        reverse_held_out (`bool`, *optional*, defaults to `False`): Replace the problems of the validation and test
-            splits by their reverse-operation problems, which test whether a solver has understood them.
-        keep_unusable (`bool`, *optional*, defaults to `False`): Keep faulty problems in all splits, e.g. for
-            pretraining on their texts.
-        return_report (`bool`, *optional*, defaults to `False`): Whether to return the report too; [`dataset_report`]
-            returns it later.
+        data_dir (`str` or `Path`, *optional*): Folder with the dataset's files or with a folder of the dataset's
+            name, or the Hub id of such a dataset repository. The docstring of each loader lists the files, which may
+            be gzipped. Defaults to the folder `HF_MWP_DATA_DIR` or, in a checkout of the repository, `examples/data`
+            (`math23k`, `asdiv_a`, `mawps` and `gsm8k`). The path of a file or folder `name` is relative to `data_dir`.
+        split_scheme (`str`, *optional*): Split scheme, for example `"public"`, `"train_test"`, `"five_fold"` or
+            `"mwptoolkit"` of math23k. Defaults to the first scheme in `LOADERS[name].split_schemes`.
+        fold (`int`, *optional*): Fold for the test split, in schemes with folds. Defaults to 0.
+        on_error (`str`, *optional*, defaults to `"raise"`): `"raise"` raises a [`DataError`] with file, line and field
+            for a damaged record, `"skip"` leaves it out and counts it.
+        drop_overlap (`str` or `bool`, *optional*): `"test"` or `True` excludes overlapping problems from the test
+            split, `"train"` from the training split. By default they are kept and counted.
+        parse_number_words (`bool`, *optional*): Whether number words count as numbers when equations are checked and
+            texts are compared. Defaults to `True` for English and `False` for Chinese.
+        validation_fraction (`float`, *optional*, defaults to 0.0): Share of the training problems that become the
+            validation split if the dataset has none. The choice is always the same.
+        extra_train (`Sequence[str or Path]`, *optional*): Additional training problems in the language of the dataset:
+            files or folders, names of datasets (their training split), or names with a split (`"ape210k:validation"`;
+            `"mawps:all"` for all folds). Datasets are searched for next to this dataset and in `examples/data`. A
+            problem is added only if no split has the same text with masked numbers, no held-out problem overlaps with
+            it, and no held-out problem begins with its context.
+        extra_exclude (`Sequence[str or Path]`, *optional*): Files, datasets (their held-out splits), or datasets with
+            a split (`"ape210k:test"`) whose texts must not be added. Numbers in the texts are ignored.
+        augment_reverse (`bool`, *optional*, defaults to `False`): Whether to add the reverse-operation problems of all
+            training problems (with `extra_train`), in which the answer is given and one number is unknown
+            ([`~problems.reverse_operations`]). The conditions of `extra_train` apply.
+        augment_distractors (`bool`, *optional*, defaults to `False`): Whether to add copies of all training problems
+            (with `extra_train`) that contain numbers which the question does not need
+            ([`~problems.add_distractors`]). The conditions of `extra_train` apply.
+        reverse_held_out (`bool`, *optional*, defaults to `False`): Whether to replace the problems of the validation
+            and test splits by their reverse-operation problems, which test whether a solver understands them.
+        keep_unusable (`bool`, *optional*, defaults to `False`): Whether to keep faulty problems in all splits, for
+            example for pretraining on their texts.
+        return_report (`bool`, *optional*, defaults to `False`): Whether to return the report as well.
+            [`dataset_report`] also returns it.
 
     Returns:
-        `DatasetDict`, or with `return_report` a tuple of it and a [`LoadReport`]: splits `"train"`, `"validation"` and
-        `"test"`, if the data set has them; columns `id`, `text`, `equation`, `answer`, `language`, `context`, `kind`,
-        `dataset`, `fold`, `file` and `line` (`hf_mwp.data.FEATURES`). [`problem_from_row`] makes a problem of a row.
+        `DatasetDict`: the splits `"train"`, `"validation"` and `"test"` that the dataset has, with the columns `id`,
+        `text`, `equation`, `answer`, `language`, `context`, `kind`, `dataset`, `fold`, `file` and `line`
+        (`hf_mwp.data.FEATURES`). [`problem_from_row`] converts a row to a problem. With `return_report`, a tuple of
+        the `DatasetDict` and a [`LoadReport`] is returned.
 
     Raises:
-        DataError: files are missing, a record is damaged, or the name is unknown.
-        ValueError: a split scheme, fold or option is unknown.
+        DataError: Files are missing, a record is damaged, or the name is unknown.
+        ValueError: A split scheme, fold or option is unknown.
     """
     loader = find_loader(name, data_dir)
     scheme, fold = find_scheme(loader, name, split_scheme, fold)
@@ -143,7 +145,7 @@ def _examples(rows: Rows, parse_number_words: bool | None) -> list[Example]:
 
 
 def _check_options(on_error: str, drop_overlap: str | bool | None, validation_fraction: float) -> str | None:
-    """Check the options and return the split that loses its overlapping problems."""
+    """Check the options, and return the split from which overlapping problems are excluded, or `None`."""
     check_share({"validation_fraction": validation_fraction}, "validation_fraction")
     side = "test" if drop_overlap is True else drop_overlap or None
     if on_error not in ("raise", "skip"):
@@ -156,14 +158,14 @@ def _check_options(on_error: str, drop_overlap: str | bool | None, validation_fr
 def _read_extra(
     source: str | Path, splits: dict[str, list[Example]], folder: Path, on_error: str, report: LoadReport
 ) -> Rows:
-    """Read rows to add to the training split, in its language."""
+    """Read rows to add to the training split, and check that they have the same language."""
     if "train" not in splits:
         raise DataError("there is no training split to add problems to", source)
     language = next((each.row["language"] for each in splits["train"]), None)
     rows, damaged = read_part(source, folder, on_error, language or "en")
     for row in rows:
         if language is not None and row["language"] != language:
-            fault = f"the text is in another language ({row['language']}) than the data set ({language})"
+            fault = f"the language of the text is {row['language']}, but the language of the dataset is {language}"
             raise DataError(fault, row["file"], row["line"], "language")
     report.damaged += len(damaged)
     report.damaged_examples += [str(error) for error in damaged[: MAX_EXAMPLES - len(report.damaged_examples)]]
@@ -171,7 +173,7 @@ def _read_extra(
 
 
 def _make(kind: str, examples: list[Example], name: str | Path) -> list[Example]:
-    """Make problems with `"distractors"` or `"reversed"` ones out of others; they have no context."""
+    """Create problems from examples: copies with `"distractors"`, or `"reversed"` problems. They have no context."""
     if not examples:
         raise DataError("there are no problems to augment", name)
     problems = [each.problem for each in examples]

@@ -1,4 +1,4 @@
-"""Base class of data set loaders."""
+"""Base class of dataset loaders, and functions that split rows."""
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,25 +14,25 @@ from ..reading.schema import Record, make_row, problem_from_row
 
 Rows = list[dict[str, Any]]
 
-PARTS = {"train": "train", "validation": "valid", "test": "test"}  # usual names of the files of each split
+PARTS = {"train": "train", "validation": "valid", "test": "test"}  # Usual file names of the splits.
 
 
 class MwpLoader:
     """
-    Base class of the loaders of data sets. To add a data set, derive a class in `chinese.py` or `english.py` and add
-    it to `LOADERS` there.
+    Base class of dataset loaders. To add a dataset, derive a class in `chinese.py` or `english.py` and add it to
+    `LOADERS` there.
 
     Class attributes:
-        name (`str`): The data set's name.
-        language (`str`): `"zh"` or `"en"`.
-        text_fields (`tuple[str, ...]`): Fields of the text, joined by spaces.
-        fields (`dict[str, str]`): Fields of the equation, the answer and the id (by default the line).
-        lists (`frozenset[str]`): Columns whose field may hold a list.
-        split_schemes (`dict[str, str]`): Name and description of each public split; the first is the default.
-        fold_schemes (`dict[str, int]`): Number of folds of the split schemes that have folds.
-        files (`dict[str, Sequence[str]]`): Possible names of the file of each split.
-        folders (`tuple[str, ...]`): Further names of the data set's folder inside `data_dir`.
-        origin (`str`): Sentence with the source of the files.
+        name (`str`): Name of the dataset.
+        language (`str`): Language of the problems, `"zh"` or `"en"`.
+        text_fields (`tuple[str, ...]`): Fields that form the text, joined by spaces.
+        fields (`dict[str, str]`): Fields of the columns `equation`, `answer` and `id`. The default `id` is the line.
+        lists (`frozenset[str]`): Columns whose field may contain a list.
+        split_schemes (`dict[str, str]`): Name and description of each split scheme. The first scheme is the default.
+        fold_schemes (`dict[str, int]`): Number of folds of each split scheme with folds.
+        files (`dict[str, Sequence[str]]`): Possible file names of each split.
+        folders (`tuple[str, ...]`): Alternative names of the dataset's folder in `data_dir`.
+        origin (`str`): Sentence that says where the files come from.
     """
 
     name: ClassVar[str]
@@ -41,7 +41,7 @@ class MwpLoader:
     fields: ClassVar[dict[str, str]] = {"equation": "equation", "answer": "ans", "id": "id"}
     lists: ClassVar[frozenset[str]] = frozenset()
     split_schemes: ClassVar[dict[str, str]] = {
-        "public": "the published train, validation and test files, as far as they are there"
+        "public": "the published train, validation and test files; missing files are ignored"
     }
     fold_schemes: ClassVar[dict[str, int]] = {}
     files: ClassVar[Mapping[str, Sequence[str]]] = {split: (f"{part}.jsonl",) for split, part in PARTS.items()}
@@ -50,17 +50,19 @@ class MwpLoader:
 
     def read(self, reader: RecordReader, scheme: str, fold: int | None) -> dict[str, Rows]:
         """
-        Return the rows of the schema, in the order of the source, of each split: by default those of `files`.
+        Return the rows of each split in the order of the source. By default, each split is read from its file in
+        `files`.
 
         Args:
-            reader ([`RecordReader`]): The data set's files.
-            scheme (`str`): One of `split_schemes`.
-            fold (`int`, *optional*): The fold to hold out, if the scheme has folds.
+            reader ([`RecordReader`]): Reader of the dataset's files.
+            scheme (`str`): Split scheme, a key of `split_schemes`.
+            fold (`int` or `None`): Fold to hold out, if the scheme has folds.
         """
         return self.read_files(reader, self.files)
 
     def row(self, record: Record, fold: str | None = None) -> dict[str, Any]:
-        """Make the row of a record; `fold` is the name of the field of its fold. `DataError` for a damaged record."""
+        """Create the row of a record. `fold` is the name of the field with the fold. Raises `DataError` for a damaged
+        record."""
         columns: dict[str, Any] = {"text": " ".join(record.text(name).strip() for name in self.text_fields).strip()}
         read = {"equation": record.text, "answer": record.scalar, "id": record.scalar}
         read |= dict.fromkeys(self.lists, record.joined)
@@ -69,13 +71,13 @@ class MwpLoader:
         return make_row(record, self.name, self.language, **columns)
 
     def read_files(self, reader: RecordReader, files: Mapping[str, Sequence[str]]) -> dict[str, Rows]:
-        """Read the splits whose files exist; `DataError` if there are none."""
+        """Read the splits whose files exist. Raises `DataError` if no file exists."""
         there = [split for split, names in files.items() if reader.find(*names) is not None]
         return {split: reader.rows(self.row, *files[split]) for split in there or [next(iter(files))]}
 
 
 def split_by_fold(rows: Iterable[dict[str, Any]], fold: int | None) -> dict[str, Rows]:
-    """Split into one fold for testing and the others for training; rows without a fold are left out."""
+    """Split rows into the test fold `fold` and all other folds for training. Rows without a fold are left out."""
     splits: dict[str, Rows] = {"train": [], "test": []}
     for row in rows:
         if row["fold"] >= 0:
@@ -84,13 +86,13 @@ def split_by_fold(rows: Iterable[dict[str, Any]], fold: int | None) -> dict[str,
 
 
 def hold_out(rows: Rows, fraction: float, seed: int = 0) -> tuple[Rows, Rows]:
-    """Return training and validation rows: a random share of the rows is held out."""
+    """Hold out a random share of the rows, and return the training and the validation rows."""
     chosen = set(random.Random(seed).sample(range(len(rows)), round(fraction * len(rows))))
     return [row for place, row in enumerate(rows) if place not in chosen], [rows[place] for place in sorted(chosen)]
 
 
 def split_by_name(rows: Iterable[dict[str, Any]], names: Iterable[str]) -> dict[str, Rows]:
-    """Assign each row to the split named beside it; empty splits are left out."""
+    """Assign each row to the split with the corresponding name in `names`. Empty splits are left out."""
     splits: dict[str, Rows] = {"train": [], "validation": [], "test": []}
     for row, name in zip(rows, names, strict=True):
         splits[name].append(row)
@@ -98,16 +100,18 @@ def split_by_name(rows: Iterable[dict[str, Any]], names: Iterable[str]) -> dict[
 
 
 def split_by_lists(rows: Rows, keys: Sequence, validation: Iterable, test: Iterable) -> dict[str, Rows]:
-    """Hold out the rows with listed keys, and train on the others."""
+    """Assign rows whose key is in `validation` or `test` to these splits, and all other rows to the training split."""
     names = dict.fromkeys(validation, "validation") | dict.fromkeys(test, "test")
     return split_by_name(rows, (names.get(key, "train") for key in keys))
 
 
 def split_by_complexity(rows: Iterable[dict[str, Any]], shares: Mapping[str, int]) -> dict[str, Rows]:
     """
-    Split each level of `Expression.complexity()`, and the problems without a readable equation, by the same shares,
-    such as `{"train": 8, "test": 2}`. The choice depends on a hash of the rows' ids. Yu et al., "Efficient
-    Mathematical Reasoning Models via Dynamic Pruning and Knowledge Distillation", section 4.1, do not publish theirs.
+    Split rows so that the splits have the same `shares` (`{"train": 8, "test": 2}`) of each level of
+    `Expression.complexity()` and of the problems without a valid equation. The choice depends on a hash of the ids.
+
+    The scheme follows section 4.1 of Yu et al., "Efficient Mathematical Reasoning Models via Dynamic Pruning and
+    Knowledge Distillation", whose own split is not published.
     """
     rows = list(rows)
     levels: dict[str, list[int]] = {}

@@ -1,4 +1,4 @@
-"""Sources of data sets: loaders, files and splits."""
+"""Functions that find the loader, the files and the split of a dataset or source."""
 
 import os
 import re
@@ -16,7 +16,7 @@ _LOADERS = {loader.name: loader for loader in (*chinese.LOADERS, *english.LOADER
 LOADERS: dict[str, type[MwpLoader]] = dict(sorted(_LOADERS.items()))
 DEFAULT_DATASET = "math23k"
 SPLITS = ("train", "validation", "test")
-DATA_DIR = "HF_MWP_DATA_DIR"  # environment variable with the folder of data sets
+DATA_DIR = "HF_MWP_DATA_DIR"  # Environment variable with the folder of all datasets.
 _EXAMPLES_DIR = Path(__file__).parents[3] / "examples" / "data"
 _HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 
@@ -25,10 +25,12 @@ def read_splits(
     name: str | Path, near: str | Path | None = None, on_error: str = "raise", language: str = "en"
 ) -> tuple[dict[str, Rows], list[DataError]]:
     """
-    Return all rows of a file, folder or data set (in its first split scheme and fold) by split, unchecked, and the
-    errors of skipped records. Errors and `on_error` are as in [`load_mwp_dataset`], `language` as in [`FileLoader`].
+    Read all rows of a file, folder or dataset (default split scheme and first fold) without selecting usable rows.
+    Return the rows by split, and the errors of skipped records. See [`load_mwp_dataset`] for errors and `on_error`,
+    and [`FileLoader`] for `language`.
 
-    A data set is looked for in the folder `near`, beside it, in the repository's examples, and in `near` itself.
+    The folder of a dataset is searched for in the folder `near`, in the parent of `near`, and in the default folder of
+    all datasets. If it is not found, the files are read from `near` itself.
     """
     loader = find_loader(name, None, language)
     scheme, fold = find_scheme(loader, name, None, None)
@@ -47,7 +49,8 @@ def _folder_near(loader: MwpLoader, near: str | Path | None) -> Path:
 def read_part(
     source: str | Path, near: str | Path | None = None, on_error: str = "raise", language: str = "en"
 ) -> tuple[Rows, list[DataError]]:
-    """Return rows and errors of [`read_splits`]: all rows of a file, the named or training split of a data set."""
+    """Return rows and errors as [`read_splits`] does: all rows of a file, or one split (default: training) of a
+    dataset."""
     name, part = split_name(source)
     splits, damaged = read_splits(name, near, on_error, language)
     if name not in LOADERS or part == "all":
@@ -56,55 +59,56 @@ def read_part(
 
 
 def locate_part(source: str | Path, near: str | Path | None = None) -> Path:
-    """Return the file or folder that [`read_part`] reads; `DataError` if it does not exist."""
+    """Return the file or folder that [`read_part`] reads. Raises `DataError` if it does not exist."""
     loader = find_loader(split_name(source)[0], None)
     return loader.path if isinstance(loader, FileLoader) else _folder_near(loader, near)
 
 
 def locate_dataset(name: str | Path, data_dir: str | Path | None = None) -> Path:
-    """Return the file or folder that [`load_mwp_dataset`] reads; `DataError` if it does not exist."""
+    """Return the file or folder that [`load_mwp_dataset`] reads. Raises `DataError` if it does not exist."""
     loader = find_loader(name, data_dir)
     return loader.path if isinstance(loader, FileLoader) else find_folder(loader, data_dir)
 
 
 def part_of(splits: dict[str, Rows], name: str, parts: Iterable[str]) -> Rows:
-    """Return the rows of the splits that exist; `DataError` if none does."""
+    """Return the rows of those splits in `parts` that exist. Raises `DataError` if no split exists."""
     there = [part for part in parts if part in splits]
     if not there:
-        raise DataError(f"{name} has no {' or '.join(parts)} split, but {', '.join(splits)}")
+        raise DataError(f"{name} has no {' or '.join(parts)} split. Choose from {', '.join(splits)}")
     return [row for part in there for row in splits[part]]
 
 
 def split_name(source: str | Path) -> tuple[str, str | None]:
-    """Return data set and split of `"ape210k:validation"`, or the path of a file or folder and `None`."""
+    """Return the dataset and the split (or `None`) of a name such as `"ape210k:validation"`, or the path of a file or
+    folder and `None`."""
     name, _, part = str(source).partition(":")
     if name not in LOADERS or os.path.isfile(source):
         return str(source), None
     if part and part not in (*SPLITS, "all"):
-        raise DataError(f"{source}: the splits are {', '.join(SPLITS)}, all, not {part!r}")
+        raise DataError(f"{source}: unknown split {part!r}. Choose one of {', '.join(SPLITS)}, all")
     return name, part or None
 
 
 def data_set_name(source: str | Path) -> str | None:
-    """Return the data set that a source names (`"ape210k:validation"`), or `None` for a file or folder."""
+    """Return the dataset of a source such as `"ape210k:validation"`, or `None` for a file or folder."""
     name, _ = split_name(source)
     return name if name in LOADERS else None
 
 
 def find_loader(name: str | Path, data_dir: str | Path | None, language: str = "en") -> MwpLoader:
-    """Return the loader of a name, file or folder; `DataError` if there is none."""
+    """Return the loader of a dataset name, file or folder. Raises `DataError` if there is no such source."""
     if str(name) in LOADERS:
         return LOADERS[str(name)]()
     path = Path(data_dir or ".") / name
-    # `Path.exists` fails for a name that is too long.
+    # `Path.exists` raises an error for a name that is too long.
     found = path if os.path.exists(path) else _hub_folder(name)
     if found is None:
-        raise DataError(f"there is no such file or folder, nor is it one of the data sets {', '.join(LOADERS)}", path)
+        raise DataError(f"this is not a file or folder. Pass one, or one of the datasets {', '.join(LOADERS)}", path)
     return FileLoader(found, language)
 
 
 def find_scheme(loader: MwpLoader, name: str | Path, scheme: str | None, fold: int | None) -> tuple[str, int | None]:
-    """Return the split scheme and fold to read; `ValueError` if the data set does not have them."""
+    """Return the split scheme and the fold to read. Raises `ValueError` if the dataset does not have them."""
     scheme = next(iter(loader.split_schemes)) if scheme is None else scheme
     if scheme not in loader.split_schemes:
         raise ValueError(f"{name} has no split scheme {scheme!r}. Choose one of {', '.join(loader.split_schemes)}.")
@@ -112,34 +116,34 @@ def find_scheme(loader: MwpLoader, name: str | Path, scheme: str | None, fold: i
     if fold is None:
         return scheme, 0 if folds else None
     if fold not in folds:
-        has = f"has folds 0 to {folds[-1]}, not {fold!r}" if folds else "has no folds: leave out `fold`"
-        raise ValueError(f"the split scheme {scheme!r} of {name} {has}")
+        fault = f"has folds 0 to {folds[-1]}, got `fold` {fold!r}." if folds else "has no folds. Leave out `fold`."
+        raise ValueError(f"The split scheme {scheme!r} of {name} {fault}")
     return scheme, fold
 
 
 def find_folder(loader: MwpLoader, data_dir: str | Path | None) -> Path:
-    """Return the folder with a loader's files; `DataError` if it is not known."""
+    """Return the folder with the files of a loader. Raises `DataError` if it is not found."""
     if isinstance(loader, FileLoader):
         return loader.path.parent if loader.path.is_file() else loader.path
     parent = _default_dir() if data_dir is None else Path(data_dir)
     if data_dir is not None and not parent.is_dir():
         fetched = _hub_folder(data_dir, (loader.name, *loader.folders))
         if fetched is None:
-            raise DataError(f"`data_dir` is no folder. {loader.origin}", parent)
+            raise DataError(f"`data_dir` is not a folder. {loader.origin}", parent)
         return fetched
     found = [parent / folder for folder in (loader.name, *loader.folders) if (parent / folder).is_dir()]
     if not found and data_dir is None:
         raise DataError(
-            f"{loader.name} was not found: set `data_dir` to a folder with its files or the Hub id of a data set "
-            f"repository, or {DATA_DIR} to the folder of all data sets. {loader.origin}"
+            f"{loader.name} was not found. Set `data_dir` to the folder of its files or the Hub id of a dataset "
+            f"repository, or {DATA_DIR} to the folder of all datasets. {loader.origin}"
         )
     return found[0] if found else parent
 
 
 def _hub_folder(name: str | Path, folders: tuple[str, ...] = ()) -> Path | None:
     """
-    Download the data files of a data set repository, and return their folder: one of `folders`, the repository's own,
-    or its `data`. `None` if the name is a path or cannot be an id; `DataError` if the Hub cannot be reached.
+    Download the data files of a dataset repository, and return their folder: one of `folders`, the root, or `data`.
+    Returns `None` if the name is a path or not a valid id. Raises `DataError` if the Hub cannot be reached.
     """
     if os.path.exists(name) or not _HUB_ID.fullmatch(str(name)) or str(name).endswith(RECORD_FILES):
         return None
@@ -150,7 +154,7 @@ def _hub_folder(name: str | Path, folders: tuple[str, ...] = ()) -> Path | None:
         folder = Path(snapshot_download(str(name), repo_type="dataset", allow_patterns=patterns))
     except OSError as error:
         told = " ".join(str(error).split())
-        fault = f"there is no such file or folder, and the Hub cannot be reached or has no such data set ({told})"
+        fault = f"not a file or folder, and the Hub cannot be reached or does not have this dataset ({told})"
         raise DataError(fault, name) from error
     has_records = any(path.name.endswith(RECORD_FILES) for path in folder.iterdir())
     places = [folder / each for each in (*folders, "data") if (folder / each).is_dir()]

@@ -1,1 +1,1 @@
-"""Tasks of GLUE."""
+"""Loader of GLUE tasks."""

@@ -6,24 +6,24 @@ from dataclasses import dataclass
 
 
 HUB_ID = "nyu-mll/glue"
-SCORES = (0.0, 5.0)  # the range of STS-B
+SCORES = (0.0, 5.0)  # Range of the scores of STS-B.
 
 
 @dataclass(frozen=True)
 class GlueSource:
     """
-    A task of GLUE.
+    Files, columns and classes of a GLUE task.
 
     Args:
-        hub_columns (`tuple[str, ...]`): Columns with its one or two texts on the Hub.
-        classes (`tuple[str, ...]`): Names of the classes in the order of their numbers; none for a regression.
-        folder (`str`): Its folder in a user's GLUE folder.
-        columns (`tuple[str, ...]`): Columns of its files with the texts.
-        label (`str`): Column of its files with the label.
-        written (`tuple[str, ...]`): How its files write the classes.
-        header (`tuple[str, ...]`): All columns of files without a header.
-        dev (`tuple[str, ...]`): Its public development splits as files; on the Hub `dev` is `validation`.
-        broken (`float`): The largest share of lines of its public files that hold no row, and are left out.
+        hub_columns (`tuple[str, ...]`): Columns of the one or two texts in the dataset on the Hub.
+        classes (`tuple[str, ...]`): Names of the classes in the order of their numbers; empty for a regression.
+        folder (`str`): Name of the task's folder in a GLUE folder.
+        columns (`tuple[str, ...]`): Columns of the texts in the files.
+        label (`str`): Column of the label in the files.
+        written (`tuple[str, ...]`): Names of the classes in the files.
+        header (`tuple[str, ...]`): All columns, for files without a header.
+        dev (`tuple[str, ...]`): Files of the public development splits. On the Hub, `dev` is called `validation`.
+        broken (`float`): Maximum share of damaged lines in the files. Damaged lines are left out.
     """
 
     hub_columns: tuple[str, ...]
@@ -55,7 +55,7 @@ GLUE_SOURCES: dict[str, GlueSource] = {
         header=("source", "label", "mark", "sentence"),
     ),
     "wnli": GlueSource(PAIR, ENTAILMENT[::-1], "WNLI", PAIR),
-    # Texts with tabs or line ends break some twenty of its 404,301 lines.
+    # About twenty of the 404,301 lines are damaged by tabs or line ends in the texts.
     "qqp": GlueSource(QUESTIONS, ("not_duplicate", "duplicate"), "QQP", QUESTIONS, "is_duplicate", broken=1e-3),
     "qnli": GlueSource(("question", "sentence"), ENTAILMENT, "QNLI", ("question", "sentence"), written=ENTAILMENT),
     "mnli": GlueSource(

@@ -1,4 +1,4 @@
-"""Tasks of GLUE from a user's folder or the Hub."""
+"""Loader of GLUE tasks from a folder or the Hub."""
 
 from __future__ import annotations
 
@@ -24,27 +24,29 @@ def load_glue(
     task: str, data_dir: str | Path | None = None, validation_fraction: float = 0.1, seed: int = 0
 ) -> DatasetDict:
     """
-    Load a task of GLUE. The public development split becomes `"test"`, because the test split has no labels;
-    `"validation"` is a share of each class of the training split. Rows of MNLI's two development splits, matched and
-    mismatched, alternate.
+    Load a GLUE task. The public development split becomes `"test"`, because the test split has no labels.
+    `"validation"` is a share of each class of the training split. For MNLI, rows of the two development splits
+    (matched and mismatched) alternate in `"test"`.
 
     Args:
         task (`str`):
             `"rte"`, `"mrpc"`, `"stsb"`, `"sst2"`, `"cola"`, `"wnli"`, `"qqp"`, `"qnli"` or `"mnli"`. Up to 1 in 1,000
-            lines of QQP's files may be damaged; they are left out.
-        data_dir (`str` or `Path`, *optional*): A GLUE folder (`RTE/train.tsv`, ...), or the task's own folder in it;
-            the Hub (`nyu-mll/glue`) by default.
-        validation_fraction (`float`, *optional*, defaults to 0.1): Share of `"validation"`; 0 for no such split.
-        seed (`int`, *optional*, defaults to 0): Seed of the choice.
+            lines of the files of QQP may be damaged. Damaged lines are left out.
+        data_dir (`str` or `Path`, *optional*): A GLUE folder (`RTE/train.tsv`, ...), or the folder of the task in it.
+            By default the task is loaded from the Hub (`nyu-mll/glue`).
+        validation_fraction (`float`, *optional*, defaults to 0.1): Share of the training split that becomes
+            `"validation"`. With 0, there is no validation split.
+        seed (`int`, *optional*, defaults to 0): Seed for the choice of the validation rows.
 
     Returns:
-        `DatasetDict`: rows have `id` (file and its line, from 1, or row on the Hub, from 0), `sentence1`,
-        `sentence2` (`None` for tasks on one text) and `label`: the number of a class, or from 0 to 5 for `"stsb"`.
+        `DatasetDict`: rows with the columns `id` (file and 1-based line, or 0-based row on the Hub), `sentence1`,
+        `sentence2` (`None` for tasks with a single text) and `label` (number of the class, or a score from 0 to 5 for
+        `"stsb"`).
 
     Raises:
-        ValueError: the task is unknown, or `validation_fraction` leaves a split without rows.
-        DataError: a missing file, wrong columns, an empty text or a wrong label (with file, line and field), or no
-            connection to the Hub.
+        ValueError: The task is unknown, or `validation_fraction` leaves a split without rows.
+        DataError: A file is missing, columns are wrong, a text is empty or a label is wrong (with file, line and
+            field), or the Hub cannot be reached.
 
     Example:
 
@@ -70,11 +72,11 @@ def load_glue(
     parts = {"train": [row for index, row in enumerate(train) if index not in held_out]}
     if validation_fraction:
         parts["validation"] = [train[index] for index in sorted(held_out)]
-        # A small share of few rows rounds to none, a large one to all.
+        # A small share of few rows may round to no row, a large share to all rows.
         if not all(parts.values()):
             raise ValueError(
                 f"`validation_fraction` {validation_fraction} of {len(train)} training rows leaves "
-                f"{len(parts['train'])} to train on and {len(held_out)} to validate on. Choose another share, or 0."
+                f"{len(parts['train'])} to train on and {len(held_out)} to validate on. Set a different share, or 0."
             )
     parts["test"] = [row for together in zip_longest(*rows.values()) for row in together if row is not None]
     label = ClassLabel(names=list(source.classes)) if source.classes else Value("float64")
@@ -86,31 +88,31 @@ def _find_folder(source: GlueSource, data_dir: Path) -> Path:
     for folder in (data_dir / source.folder, data_dir):
         if any((folder / f"{part}.tsv").is_file() for part in (TRAIN, *source.dev)):
             return folder
-    fault = f"there is neither {source.folder}/{TRAIN}.tsv nor {TRAIN}.tsv"
-    raise DataError(f"{fault}. `data_dir` must be a GLUE folder, or the task's own folder in it", data_dir)
+    fault = f"neither {source.folder}/{TRAIN}.tsv nor {TRAIN}.tsv exists"
+    raise DataError(f"{fault}. `data_dir` must be a GLUE folder, or the folder of the task in it", data_dir)
 
 
 def _read_file(path: Path, source: GlueSource) -> list[dict[str, Any]]:
-    """Read the rows of a tab-separated file, in which quotes have no meaning."""
+    """Read the rows of a tab-separated file. Quotes have no special meaning."""
     try:
         lines = path.read_text(encoding="utf-8-sig").removesuffix("\n").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         fault = getattr(error, "strerror", error)
-        raise DataError(f"the file cannot be read ({fault}). Download it, or give another `data_dir`", path) from error
+        raise DataError(f"the file cannot be read ({fault}). Download it, or change `data_dir`", path) from error
     first = 0 if source.header else 1
-    if len(lines) == first or not any(lines):  # an empty file is one empty line
-        raise DataError("the file has no rows: download it again", path)
+    if len(lines) == first or not any(lines):  # An empty file gives one empty line.
+        raise DataError("the file has no rows. Download it again", path)
     header = source.header or tuple(lines[0].split("\t"))
     for column in (*source.columns, source.label):
         if column not in header:
-            raise DataError(f"there is no such column, but {', '.join(header)}", path, 1, column)
+            raise DataError(f"the column is missing. The columns are {', '.join(header)}", path, 1, column)
     rows, broken = [], 0
     for number, line in enumerate(lines[first:], start=first + 1):
         cells = line.split("\t")
         try:
             if len(cells) != len(header):
                 missing = header[len(cells)] if len(cells) < len(header) else None
-                fault = f"there are {len(cells)} columns instead of {len(header)} ({', '.join(header)})"
+                fault = f"the line has {len(cells)} columns instead of {len(header)} ({', '.join(header)})"
                 raise DataError(fault, path, number, missing)
             row, name = dict(zip(header, cells, strict=True)), f"{path.stem}-{number}"
             rows.append(_make_row(row, source.columns, source.label, source, name, path, number))
@@ -130,7 +132,7 @@ def _make_row(
     place: str | Path,
     line: int,
 ) -> dict[str, Any]:
-    """Make a row of one schema; `DataError` for an empty text or a wrong label."""
+    """Create a row with the columns of [`load_glue`]. Raises `DataError` for an empty text or a wrong label."""
     for column in columns:
         if not row[column].strip():
             raise DataError("the text is empty", place, line, column)
@@ -143,7 +145,8 @@ def _make_row(
 
 
 def _label_of(label: str | float, source: GlueSource) -> float | None:
-    """Return the number of a class (a word in files, a number on the Hub) or a score; `None` for anything else."""
+    """Return the number of a class (given as a word in files, as a number on the Hub), a score, or `None` if the label
+    is wrong."""
     if source.classes:
         known = source.written if isinstance(label, str) else range(len(source.classes))
         return known.index(label) if label in known else None
@@ -160,14 +163,14 @@ def _read_hub(task: str, source: GlueSource) -> dict[str, list[dict[str, Any]]]:
     place = f"{HUB_ID}, {task}"
     try:
         loaded = load_dataset(HUB_ID, task)
-    except (OSError, ValueError) as error:  # `ConnectionError` offline
-        fault = f"the Hub cannot be reached, or has no such data ({error})"
-        raise DataError(f"{fault}. Pass the folder of {source.folder} as `data_dir`", place) from error
+    except (OSError, ValueError) as error:  # `ConnectionError` if there is no connection.
+        fault = f"the Hub cannot be reached, or does not have this dataset ({error})"
+        raise DataError(f"{fault}. Download {source.folder}, and pass the folder as `data_dir`", place) from error
     rows: dict[str, list[dict[str, Any]]] = {}
     for part in (TRAIN, *source.dev):
         name = part.replace("dev", "validation")
         if name not in loaded:
-            raise DataError(f"there is no split {name}, but {', '.join(loaded)}", place)
+            raise DataError(f"the dataset has no split {name}. The splits are {', '.join(loaded)}", place)
         rows[part] = [
             _make_row(row, source.hub_columns, "label", source, f"{part}-{number}", place, number)
             for number, row in enumerate(loaded[name])
@@ -176,7 +179,7 @@ def _read_hub(task: str, source: GlueSource) -> dict[str, list[dict[str, Any]]]:
 
 
 def _held_out(labels: list[float], fraction: float, seed: int) -> set[int]:
-    """Return the indices of a share of the rows of each class, or of each score rounded to whole numbers."""
+    """Return the indices of a random share of the rows of each class (or of each score, rounded to an integer)."""
     groups = defaultdict(list)
     for index, label in enumerate(labels):
         groups[round(label)].append(index)

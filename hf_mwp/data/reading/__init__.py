@@ -1,1 +1,1 @@
-"""Reading of data files into rows of one schema."""
+"""Readers of data files, the schema of their rows, and the selection of usable rows."""

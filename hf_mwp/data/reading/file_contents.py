@@ -1,4 +1,4 @@
-"""Lines and records of data files: JSON lines, JSON arrays and CSV, plain or gzipped."""
+"""Functions that read the lines and records of data files: JSON lines, JSON arrays and CSV, plain or gzipped."""
 
 import csv
 import gzip
@@ -14,13 +14,15 @@ from .schema import Record
 
 RECORD_SUFFIXES = (".jsonl", ".json", ".csv")
 RECORD_FILES = tuple(f"{suffix}{end}" for suffix in RECORD_SUFFIXES for end in ("", ".gz"))
-"""Endings of the names of files that [`read_entries`] reads."""
+"""File name endings that [`read_entries`] supports."""
 
 
 class RecordReader:
     """
-    Reader of the files of a folder, plain or gzipped (with `.gz` added to the name). With `on_error="skip"` damaged
-    records are left out, and their errors are kept in `damaged`. `origin` is added to the error for a missing file.
+    Reader of the files in a folder, plain or gzipped (with `.gz` after the name).
+
+    With `on_error="skip"` damaged records are left out, and their errors are collected in `damaged`. The sentence
+    `origin`, which says where the files come from, is added to the error for a missing file.
     """
 
     def __init__(self, folder: Path, on_error: str = "raise", origin: str = ""):
@@ -28,12 +30,13 @@ class RecordReader:
         self.damaged: list[DataError] = []
 
     def find(self, *names: str) -> Path | None:
-        """Return the first of several files that exists."""
+        """Return the path of the first existing file among `names`, or `None` if no file exists."""
         paths = (self.folder / f"{name}{end}" for name in names for end in ("", ".gz"))
         return next((path for path in paths if path.is_file()), None)
 
     def rows(self, make: Callable[[Record], dict[str, Any]], *names: str) -> list[dict[str, Any]]:
-        """Return the result of `make` for each record; [`DataError`] for a missing file or unskipped damage."""
+        """Return the result of `make` for each record. Raises [`DataError`] for a missing file and, with
+        `on_error="raise"`, for a damaged record."""
         path = self._path(names)
         rows = []
         for line, entry in read_entries(path):
@@ -48,21 +51,21 @@ class RecordReader:
         return rows
 
     def lines(self, *names: str) -> list[str]:
-        """Return the lines of a file without blank ones."""
+        """Return the stripped lines of a file, without blank lines."""
         return [line.strip() for line in read_lines(self._path(names)) if line.strip()]
 
     def _path(self, names: tuple[str, ...]) -> Path:
         path = self.find(*names)
         if path is None:
             hint = f" {self.origin}" if self.origin else ""
-            raise DataError(f"there is no such file, nor {names[0]}.gz.{hint}", self.folder / names[0])
+            raise DataError(f"neither this file nor {names[0]}.gz exists.{hint}", self.folder / names[0])
         return path
 
 
 def read_lines(path: Path) -> Iterator[str]:
     """
-    Yield the lines of a text file, plain or `.gz`, with their line ends. Bytes that are not UTF-8 become lone
-    surrogates, so that only their record is refused. `DataError` if the file cannot be read or unpacked.
+    Yield the lines of a text file, plain or gzipped, with their line ends. Bytes that are not UTF-8 become lone
+    surrogates, so that only the record with these bytes is rejected. Raises `DataError` if the file cannot be read.
     """
     number = 0
     options = {"mode": "rt", "encoding": "utf-8-sig", "errors": "surrogateescape", "newline": ""}
@@ -72,13 +75,13 @@ def read_lines(path: Path) -> Iterator[str]:
                 number += 1
                 yield line
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(f"the gzip file is damaged or cut off here: {error}", path, number + 1) from error
+        raise DataError(f"the gzip file is damaged or truncated here: {error}", path, number + 1) from error
     except OSError as error:
         raise DataError(f"the file cannot be read: {error.strerror or error}", path) from error
 
 
 def read_records(path: Path) -> Iterator[Record]:
-    """Yield the records of a file; `DataError` for the first damaged one."""
+    """Yield the records of a file. Raises `DataError` for a damaged record."""
     for line, entry in read_entries(path):
         if isinstance(entry, DataError):
             raise entry
@@ -87,9 +90,9 @@ def read_records(path: Path) -> Iterator[Record]:
 
 def read_entries(path: Path) -> Iterator[tuple[int, dict[str, Any] | DataError]]:
     """
-    Yield the fields of each record of a file, or an error for a damaged one, with its line (in an array: its number),
-    from 1. A `.csv` file has a header. Other files are a JSON array, if they begin with `[`, or one JSON object per
-    line; blank lines are ignored.
+    Yield for each record of a file the 1-based line (in a JSON array: the 1-based number of the record) and the fields
+    of the record, or an error if it is damaged. A `.csv` file needs a header. A file that begins with `[` is a JSON
+    array; any other file has one JSON object per line. Blank lines are ignored.
     """
     lines = read_lines(path)
     try:
@@ -113,14 +116,14 @@ def _object(path: Path, line: int, text: str) -> dict[str, Any] | DataError:
     try:
         return _checked(path, line, json.loads(text))
     except (ValueError, RecursionError) as error:
-        hint = "" if text.endswith(("\n", "\r")) else " (the last line is cut off)"
+        hint = "" if text.endswith(("\n", "\r")) else " (the last line may be truncated)"
         return DataError(f"not a complete JSON object: {_fault(error)}{hint}", path, line)
 
 
 def _fault(error: ValueError | RecursionError) -> str:
     if isinstance(error, json.JSONDecodeError):
         return f"{error.msg} at column {error.colno}"
-    # Python reads integers of up to 4,300 digits.
+    # Python parses integers of at most 4,300 digits.
     return "nested too deeply" if isinstance(error, RecursionError) else "a number has too many digits"
 
 
@@ -135,14 +138,14 @@ def _array_entries(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any] 
         values = json.loads(text)
     except (ValueError, RecursionError) as error:
         line = getattr(error, "lineno", 1)
-        yield line, DataError(f"the JSON array is damaged or cut off: {_fault(error)}", path, line)
+        yield line, DataError(f"the JSON array is damaged or truncated: {_fault(error)}", path, line)
         return
     for number, value in enumerate(values, 1):
         yield number, _checked(path, number, value)
 
 
 def _csv_entries(path: Path, lines: Iterable[str]) -> Iterator[tuple[int, dict[str, Any] | DataError]]:
-    """Yield the records of CSV lines; a quoted field may hold line breaks, and an empty cell is a missing value."""
+    """Yield the records of CSV lines. A quoted field may contain line breaks, and an empty cell is a missing value."""
     reader = csv.reader(lines, strict=True)
     header: list[str] = []
     values: list[str] | None = []
@@ -151,13 +154,13 @@ def _csv_entries(path: Path, lines: Iterable[str]) -> Iterator[tuple[int, dict[s
         try:
             values = next(reader, None)
         except csv.Error as error:
-            # A quote that is never closed swallows the rest of the file.
-            yield number, DataError(f"not CSV: {error}", path, number)
+            # For instance, a quote is never closed and the field extends to the end of the file.
+            yield number, DataError(f"not valid CSV: {error}", path, number)
             continue
         if values and not header:
             header = [name.strip() for name in values]
         elif values and len(values) == len(header):
             yield number, {name: value or None for name, value in zip(header, values, strict=True)}
         elif values:
-            message = f"expected {len(header)} fields as in the header, not {len(values)}"
+            message = f"expected {len(header)} fields as in the header, found {len(values)}"
             yield number, DataError(message, path, number)

@@ -1,4 +1,4 @@
-"""Report of the rows that were kept and left out."""
+"""Report of the numbers of kept and excluded rows of a loaded dataset."""
 
 from __future__ import annotations
 
@@ -15,30 +15,31 @@ if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict
 
 MEANINGS = REASONS | {
-    "overlap": "masked text in the other part",
-    "known": "masked text that the data already has",
-    "excluded": "masked text that is not to be added",
-    "held_out_context": "context that a held-out problem begins with",
+    "overlap": "same masked text as a problem of the training split or a held-out split",
+    "known": "same masked text as a problem that is already in the data",
+    "excluded": "same masked text as a held-out or excluded problem",
+    "held_out_context": "a held-out problem begins with the context",
 }
-MAX_EXAMPLES = 5  # listed for each reason
+MAX_EXAMPLES = 5  # Maximum number of examples for each reason.
 
 
 @dataclass
 class SplitReport:
-    """Counts of one split."""
+    """Numbers of kept and excluded problems of one split."""
 
-    read: int = 0  # records of the source that belong to the split
-    kept: int = 0  # those that were loaded
-    dropped: dict[str, int] = field(default_factory=dict)  # the others, by reason
-    # Loaded ones with a fault that keeps them from being trained on, by reason.
+    read: int = 0  # Problems of the split in the source.
+    kept: int = 0  # Problems that were loaded.
+    dropped: dict[str, int] = field(default_factory=dict)  # Excluded problems by reason.
+    # Loaded problems with a fault because of which they cannot be trained on, by reason.
     kept_with: dict[str, int] = field(default_factory=dict)
-    examples: dict[str, list[str]] = field(default_factory=dict)  # the first few of each reason: line, id and details
-    with_constants: int = 0  # loaded ones whose equation uses a number that the text lacks
-    # Held-out ones whose masked text is in the training split as read, whatever its spaces, punctuation and numerals.
+    examples: dict[str, list[str]] = field(default_factory=dict)  # First problems by reason: file, line, id, details.
+    with_constants: int = 0  # Loaded problems whose equation uses a number that is not in the text.
+    # Held-out problems whose masked text is in the training split before the selection. Spaces, punctuation and the
+    # form of numerals are ignored.
     overlap: int | None = None
 
     def count(self, counts: dict[str, int], row: Mapping[str, Any], reason: str, detail: str = "") -> None:
-        """Add one to `dropped` or `kept_with`, with the row's place among the examples."""
+        """Add one to `counts` (`dropped` or `kept_with`), and add the place of the row to the examples."""
         counts[reason] = counts.get(reason, 0) + 1
         examples = self.examples.setdefault(reason, [])
         if len(examples) < MAX_EXAMPLES:
@@ -47,19 +48,19 @@ class SplitReport:
 
 @dataclass
 class LoadReport:
-    """Report of a loaded data set. `str(report)` is a table to print."""
+    """Report of a loaded dataset. `str(report)` returns a table to print."""
 
     dataset: str
-    data_dir: str  # the folder its files came from
+    data_dir: str  # Folder of the files.
     split_scheme: str
-    fold: int | None = None  # the held-out one
-    validation_fraction: float = 0.0  # share of the training split that was made the validation split
-    reversed_held_out: bool = False  # whether held-out problems are replaced by their reverse-operation problems
-    drop_overlap: str | None = None  # which side lost its overlapping problems: "test", "train" or none
-    damaged: int = 0  # damaged records that were skipped
-    damaged_examples: list[str] = field(default_factory=list)  # the first few, with file, line and field
-    splits: dict[str, SplitReport] = field(default_factory=dict)  # as far as they are of the data set itself
-    extra: dict[str, SplitReport] = field(default_factory=dict)  # what was added to the training split, by source
+    fold: int | None = None  # Held-out fold.
+    validation_fraction: float = 0.0  # Share of the training split that became the validation split.
+    reversed_held_out: bool = False  # Whether held-out problems were replaced by their reverse-operation problems.
+    drop_overlap: str | None = None  # Split without its overlapping problems: "test", "train" or None.
+    damaged: int = 0  # Damaged records that were skipped.
+    damaged_examples: list[str] = field(default_factory=list)  # First damaged records, with file, line and field.
+    splits: dict[str, SplitReport] = field(default_factory=dict)  # Counts of the splits, without added problems.
+    extra: dict[str, SplitReport] = field(default_factory=dict)  # Problems added to the training split, by source.
 
     @property
     def scheme(self) -> str:
@@ -81,9 +82,9 @@ class LoadReport:
             for verb, counts in (("left out", split.dropped), ("kept although", split.kept_with)):
                 lines += [f"    {count} {verb}: {MEANINGS.get(reason, reason)}" for reason, count in counts.items()]
             if split.with_constants:
-                lines.append(f"    {split.with_constants} use a number that the text lacks")
+                lines.append(f"    {split.with_constants} use a number that is not in the text")
             if split.overlap is not None:
-                fates = {None: "", "train": "; those training problems are left out", name: "; left out"}
+                fates = {None: "", "train": "; these training problems are left out", name: "; left out"}
                 fate = fates.get(self.drop_overlap, "; kept")
                 lines.append(f"    {split.overlap} have the masked text of a training problem{fate}")
         if self.damaged:
@@ -92,7 +93,8 @@ class LoadReport:
 
 
 def dataset_report(dataset: Dataset | DatasetDict) -> LoadReport:
-    """Return the report of a data set of [`load_mwp_dataset`] or one of its splits; `DataError` if there is none."""
+    """Return the report of a dataset (or one split) that [`load_mwp_dataset`] returned. Raises `DataError` for any
+    other dataset."""
     split = next(iter(dataset.values())) if isinstance(dataset, Mapping) else dataset
     try:
         fields = json.loads(split.info.description)
@@ -100,4 +102,4 @@ def dataset_report(dataset: Dataset | DatasetDict) -> LoadReport:
             fields[kind] = {name: SplitReport(**counts) for name, counts in fields.get(kind, {}).items()}
         return LoadReport(**fields)
     except (json.JSONDecodeError, KeyError, TypeError) as error:
-        raise DataError("the data set has no report: load it with load_mwp_dataset") from error
+        raise DataError("the dataset has no report. Load it with `load_mwp_dataset`") from error

@@ -1,4 +1,4 @@
-"""Problems without answers from arguments, a file, or standard input."""
+"""Functions that read problems without answers from arguments, a file, or standard input."""
 
 import gzip
 import re
@@ -18,35 +18,34 @@ from .file_contents import RECORD_FILES, read_lines, read_records
 from .schema import Record
 
 
-_NO_UTF8 = re.compile("[\udc80-\udcff]")  # bytes that are not UTF-8, as `read_lines` decodes them
+_NO_UTF8 = re.compile("[\udc80-\udcff]")  # Characters to which `read_lines` decodes bytes that are not UTF-8.
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # some editors begin UTF-8 files with it
-# A longer line has too many characters, because UTF-8 has at most four bytes a character.
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # Some editors write this mark at the beginning of UTF-8 files.
+# A longer line has too many characters, because UTF-8 uses at most four bytes per character.
 _LONGEST_LINE = 4 * MAX_TEXT_LENGTH
 
 
 def problem_batches(texts: list[str], file: str | None, size: int) -> Iterator[list[dict[str, Any]]]:
     """
-    Yield batches of problems, each a dictionary with `text`, for records of a file with their `id`, and with `error`
-    if the text is not UTF-8 or far too long.
+    Yield batches of problems. A problem is a dictionary with `text`; with `id` if it is a record of a file with this
+    field; and with `error` if the text is not UTF-8 or far too long.
 
-    Standard input is read if the texts are `["-"]`, the file is `"-"`, or neither is given. A batch then has the lines
-    that are waiting, so that each is answered before the next one is written. A file has a problem a line; one that
-    ends in `.jsonl`, `.json` or `.csv` has records with a text, under any of its names in data sets (`ALIASES`). Files
-    may be gzipped.
+    Standard input is read if `texts` is `["-"]`, `file` is `"-"`, or both are missing. A batch then contains only the
+    available lines, so that a line can be answered before the next line is written. A text file has one problem per
+    line. A `.jsonl`, `.json` or `.csv` file has records with a text field (see `ALIASES`). Files may be gzipped.
 
     Raises:
-        UsageError: texts and a file are given, or neither and no pipe, or the file is not a text file.
-        DataError: a file is missing or damaged.
+        UsageError: Both texts and a file are given, or there is no input at all, or the file is not a text file.
+        DataError: The file is missing or damaged.
     """
     if texts and file is not None:
-        raise UsageError("Give problems as arguments or a --file, not both.")
+        raise UsageError("Pass problems either as arguments or with --file, not both.")
     if texts and texts != ["-"]:
         return _batches(({"text": text} for text in texts), size)
     if file not in (None, "-"):
         return _batches(_from_file(Path(file)), size)
     if not texts and file is None and sys.stdin.isatty():
-        raise UsageError('No problem is given. Pass texts (hf-mwp solve "a problem"), --file problems.txt, or a pipe.')
+        raise UsageError('No problem given. Pass texts (hf-mwp solve "a problem"), --file problems.txt, or a pipe.')
     return _waiting_batches(sys.stdin.buffer, size)
 
 
@@ -58,7 +57,7 @@ def _batches(problems: Iterator[dict[str, Any]], size: int) -> Iterator[list[dic
 def _waiting_batches(stream: BufferedIOBase, size: int) -> Iterator[list[dict[str, Any]]]:
     number, rest, read = 0, b"", b" "
     while read:
-        # `read1` returns whatever is there and waits only for an empty pipe.
+        # `read1` returns the available bytes and waits only if the pipe is empty.
         read = stream.read1(1 << 16)
         *lines, rest = (rest + read).split(b"\n")
         rest = rest[: _LONGEST_LINE + 1]
@@ -70,13 +69,13 @@ def _waiting_batches(stream: BufferedIOBase, size: int) -> Iterator[list[dict[st
 
 def _from_file(path: Path) -> Iterator[dict[str, Any]]:
     if path.is_dir():
-        raise UsageError(f"--file: {path} is a folder. Name a file of problems in it.")
+        raise UsageError(f"--file: {path} is a folder. Pass a file with problems.")
     beginning = b""
-    # A damaged file raises when its lines are read.
+    # Ignore errors here. A damaged file raises an error below, when its lines are read.
     with suppress(EOFError, OSError, zlib.error), gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
         beginning = file.read(8192)
     if beginning.startswith(_UTF16) or b"\0" in beginning:
-        raise UsageError(f"--file: {path} is not UTF-8 text. Name a text file of problems, or save it as UTF-8.")
+        raise UsageError(f"--file: {path} is not UTF-8 text. Pass a text file, or save the file as UTF-8.")
     if path.name.endswith(RECORD_FILES):
         yield from map(_problem, read_records(path))
         return
@@ -102,7 +101,7 @@ def _problem(record: Record) -> dict[str, Any]:
     id_name = record.first_of(ALIASES["id"])
     parts = [record.fields.get(name) for name in text_fields(record)]
     if not all(isinstance(part, str) for part in parts):
-        raise UsageError(f"{record.file}, line {record.line}: needs an object with a field `text`.")
+        raise UsageError(f"{record.file}, line {record.line}: Expected an object with a field `text`.")
     text = " ".join(parts)
     problem = {"id": record.fields[id_name]} if id_name else {}
     if byte := _NO_UTF8.search(text):

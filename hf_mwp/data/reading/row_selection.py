@@ -1,4 +1,4 @@
-"""Selection of the rows of each split."""
+"""Functions that select the usable rows of each split, and count the others by reason."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from .usability import find_answer_fault, find_fault, uses_constants
 
 @dataclass(frozen=True)
 class Example:
-    """A row of the schema, with the problem that it describes."""
+    """Row of the schema together with its problem."""
 
     row: Mapping[str, Any]
     parse_number_words: bool | None = None
 
     @cached_property
     def problem(self) -> MathWordProblem:
-        """Problem of the row, made once."""
+        """Problem of the row. It is created at the first access."""
         return problem_from_row(self.row, self.parse_number_words)
 
     @cached_property
     def key(self) -> bytes:
-        """The [`loose_digest`] of the text."""
+        """[`loose_digest`] of the text."""
         return loose_digest(self.row["text"])
 
     def find_fault(self) -> tuple[str, str] | None:
-        """Return the fault of the problem, or the one that its loader found in the source."""
+        """Return the fault that the loader found in the source, or else the fault of the problem."""
         return self.row.get("fault") or find_fault(self.problem)
 
 
@@ -48,12 +48,12 @@ def select_rows(
     keep_problems: bool = False,
 ) -> tuple[dict[str, list[Example]], dict[str, SplitReport]]:
     """
-    Leave out rows that cannot be trained or evaluated on, and return the kept examples and the counts by split.
-    Training examples need an equation that gives their answer, others one answer.
+    Leave out unusable rows, and return the kept examples and the report of each split. A training example needs an
+    equation whose value is the answer (if it has an answer), a held-out example exactly one answer.
 
-    `drop_overlap="test"` leaves out test problems with the [`loose_digest`] of a training problem, `"train"` training
-    problems with that of a problem of another split. For the other arguments see [`load_mwp_dataset`]; without
-    `keep_problems` the problems are freed.
+    With `drop_overlap="test"`, test problems with the [`loose_digest`] of a training problem are left out; with
+    `"train"`, training problems with the digest of a held-out problem. `keep_problems=False` frees the problems of the
+    examples. See [`load_mwp_dataset`] for `keep_unusable`.
     """
     trained = {each.key for each in splits.get("train", ())}
     held_out = {each.key for split, part in splits.items() if split != "train" for each in part}
@@ -74,7 +74,7 @@ def select_rows(
             else:
                 _keep(each, fault, kept[split], report)
             if not keep_problems:
-                # Tens of thousands of problems slow Python's garbage collection down.
+                # Free the problem, because many problems in memory slow down Python's garbage collection.
                 vars(each).pop("problem", None)
     return kept, reports
 
@@ -86,11 +86,12 @@ def select_extra_rows(
     excluded: Collection[str] = (),
 ) -> tuple[list[Example], dict[str, SplitReport]]:
     """
-    Leave out duplicates, excluded rows and rows that cannot be trained on, and return the examples to add to a
-    training split and the counts by source.
+    Leave out duplicates, excluded rows and unusable rows, and return the examples to add to a training split and the
+    report of each source.
 
-    A duplicate has the masked text of a problem in `splits` or of one added before. Excluded are problems with the
-    [`loose_digest`] of a held-out row or of an `excluded` text, and those whose context begins such a text.
+    A duplicate has the same masked text as a problem in `splits` or as an example added before. A row is excluded if
+    its [`loose_digest`] is the digest of a held-out row or of a text in `excluded`, or if such a text begins with the
+    context of the row.
     """
     seen = {each.problem.masked_key for part in splits.values() for each in part}
     held_out = [each.row["text"] for split, part in splits.items() if split != "train" for each in part]
@@ -118,7 +119,7 @@ def select_extra_rows(
 
 
 def _held_out_contexts(part: Iterable[Example], held_out: Iterable[str]) -> set[str]:
-    """Return the names of the contexts with which a held-out text begins, whatever its numbers."""
+    """Return the names of the contexts with which a held-out text begins. Numbers are ignored."""
     texts: dict[str, list[str]] = defaultdict(list)
     for each in part:
         if each.row["context"]:
@@ -126,7 +127,8 @@ def _held_out_contexts(part: Iterable[Example], held_out: Iterable[str]) -> set[
     keys = sorted(TextKeys.of(text).masked for text in held_out) if texts else []
     found = set()
     for name, questions in texts.items():
-        # The context is the clauses that all questions begin with, or all but the last clause of a single question.
+        # The context consists of the common first clauses of all questions, or of all clauses but the last if the
+        # context has a single question.
         shared = commonprefix(questions)
         begin = max((start for start, _ in split_clauses(questions[0]) if start <= len(shared)), default=0)
         context = TextKeys.of(questions[0][:begin]).masked

@@ -1,4 +1,4 @@
-"""Schema of rows, which are made of the records of data files, and problems made of rows."""
+"""Schema of rows, and functions that create rows from records and problems from rows."""
 
 import math
 from collections.abc import Mapping
@@ -29,12 +29,12 @@ COLUMNS = {
 """
 Names and types of the columns.
 
-- `id`: as in the source, not always unique. `text`: the problem. `language`: `"zh"` or `"en"`.
-- `equation`, `answer`: as written; `""` if the source has none. Several of them are joined by ` ; `.
-- `context`: name of the context that several questions share. `kind`: kind of problem, for separate accuracies. Both
-  are `""` if the data set has none.
-- `dataset`: name of the data set. `fold`: its fold, -1 if it is in none.
-- `file`, `line`: name of the source file and 1-based line in it (1-based record of a JSON array).
+- `id`: id in the source, not always unique. `text`: text of the problem. `language`: `"zh"` or `"en"`.
+- `equation`, `answer`: as written in the source, or `""`. Several equations or answers are joined by ` ; `.
+- `context`: name of the context that several questions share, or `""`. `kind`: kind of problem, for separate
+  accuracies, or `""`.
+- `dataset`: name of the dataset. `fold`: fold of the problem, or -1.
+- `file`, `line`: name of the source file and 1-based line in it (in a JSON array: 1-based number of the record).
 """
 
 
@@ -46,49 +46,49 @@ def __getattr__(name: str):
     return Features({column: Value(dtype) for column, dtype in COLUMNS.items()})
 
 
-SEPARATOR = " ; "  # between the equations of a system and between several answers
+SEPARATOR = " ; "  # Separates the equations of a system, and several answers.
 
 
 @dataclass(frozen=True)
 class Record:
-    """Record of a data file. Its methods raise [`DataError`] with file, line and field."""
+    """Record of a data file. The methods raise [`DataError`] with file, line and field."""
 
     fields: Mapping[str, Any]
     file: str
-    line: int  # from 1; in a JSON array the number of the record
+    line: int  # 1-based line; in a JSON array the 1-based number of the record.
 
     def fail(self, message: str, field: str | None = None) -> NoReturn:
-        """Raise a [`DataError`] that names the record."""
+        """Raise a [`DataError`] with file and line of the record."""
         raise DataError(message, self.file, self.line, field)
 
     def text(self, field: str) -> str:
-        """Read a string."""
+        """Return the value of a field that must be a string."""
         value = self._required(field)
         if not isinstance(value, str):
             self.fail(f"expected a string, not {_describe(value)}", field)
         return self._written(field, value)
 
     def scalar(self, field: str) -> str:
-        """Read a string or number as a string."""
+        """Return a string or number as a string."""
         return self._written(field, self._required(field))
 
     def joined(self, field: str) -> str:
-        """Read a string, a number, or a list of them joined by `SEPARATOR`."""
+        """Return a string or number as a string, or the elements of a list joined by `SEPARATOR`."""
         value = self._required(field)
         values = value if isinstance(value, list) else [value]
         return SEPARATOR.join(self._written(field, item) for item in values)
 
     def index(self, field: str) -> int | None:
-        """Read a non-negative whole number, or `None` for null."""
+        """Return a non-negative integer, or `None` for null."""
         if field not in self.fields:
             self.fail("the field is missing", field)
         value = self.fields[field]
         if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
-            self.fail(f"expected a whole number from 0 on, or null, not {_describe(value)}", field)
+            self.fail(f"expected a non-negative integer or null, not {_describe(value)}", field)
         return value
 
     def first_of(self, names: tuple[str, ...]) -> str | None:
-        """Return the first of several names that has a value in the record."""
+        """Return the first field name that has a value in the record, or `None`."""
         return next((name for name in names if self.fields.get(name) is not None), None)
 
     def _required(self, field: str) -> Any:
@@ -114,7 +114,7 @@ def _describe(value: Any) -> str:
 
 
 def as_text(value: str | float) -> str:
-    """Write a number as in answers and equations: 0.00001, not 1e-05."""
+    """Return a number as written in answers and equations: 0.00001, not 1e-05."""
     plain = isinstance(value, float) and math.isfinite(value)
     return format(Decimal(repr(value)), "f") if plain else str(value)
 
@@ -131,7 +131,7 @@ def make_row(
     context: str = "",
     kind: str = "",
 ) -> dict[str, Any]:
-    """Make a row of the schema, with the line as the default `id`; `DataError` if the text is empty or too long."""
+    """Create a row of the schema (default `id`: the line). Raises `DataError` if the text is empty or too long."""
     if not text.strip():
         record.fail("the problem text is empty", "text")
     if len(text) > MAX_TEXT_LENGTH:
@@ -153,8 +153,8 @@ def make_row(
 
 def problem_from_row(row: Mapping[str, Any], parse_number_words: bool | None = None) -> MathWordProblem:
     """
-    Make the problem of a row of [`load_mwp_dataset`]. Only `text` is required; the language is `"zh"` by default, and
-    answer and equation may be numbers. For `parse_number_words` see [`~problems.MathWordProblem`].
+    Create the problem of a row of [`load_mwp_dataset`]. Only `text` is required. The default language is `"zh"`, and
+    answer and equation may be numbers. See [`~problems.MathWordProblem`] for `parse_number_words`.
     """
     return MathWordProblem(
         text=row.get("text"),
@@ -169,5 +169,5 @@ def problem_from_row(row: Mapping[str, Any], parse_number_words: bool | None = N
 
 
 def _written(value: Any) -> str | None:
-    """Return a number as text, and `None` for an empty text."""
+    """Convert a number to text, and an empty text to `None`."""
     return as_text(value) if isinstance(value, Number) else value or None

@@ -8,19 +8,19 @@ from ...problems.worked_steps import STEP_FAULTS
 
 
 REASONS = {
-    "no_context": "a question without its context",
+    "no_context": "the question has no context",
     "no_equation": "there is no equation",
-    "system_of_equations": "a system of equations",
-    "several_unknowns": "an equation in more than one unknown",
+    "system_of_equations": "there is a system of equations",
+    "several_unknowns": "the equation has more than one unknown",
     "unsolved_equation": "the equation is not solved for its unknown",
-    "unreadable_equation": "the equation cannot be read",
+    "unreadable_equation": "the equation cannot be parsed",
     "not_computable": "the equation has no value",
-    "wrong_value": "the equation does not give the answer",
-    "several_answers": "more than one answer",
-    "no_answer": "there is no answer that can be read",
+    "wrong_value": "the value of the equation is not the answer",
+    "several_answers": "there is more than one answer",
+    "no_answer": "there is no answer that can be parsed",
     "no_numbers": "there is no number in the text",
 } | STEP_FAULTS
-"""Faults of a problem in the order of the checks, then those of the steps of a worked answer."""
+"""Faults of a problem in the order of the checks, then faults of the steps of a worked answer."""
 
 _UNKNOWN = re.compile(r"[^\W\d]\w*")
 _SLOT = re.compile(r"N\d+")
@@ -29,8 +29,8 @@ _REMAINDER = re.compile(r"=\s*\d+\s*r\s*\d+\s*$")
 
 def find_fault(problem: MathWordProblem) -> tuple[str, str] | None:
     """
-    Return the fault of a problem as a training example, a key of `REASONS` and a message with details, or `None`. A
-    problem without an answer has no fault if its equation has a value.
+    Return the fault that excludes a problem from training (key of `REASONS` and message with details), or `None`. A
+    problem without an answer is accepted if its equation has a value.
     """
     if problem.equation is None or not problem.equation.strip():
         return "no_equation", REASONS["no_equation"]
@@ -46,7 +46,7 @@ def find_fault(problem: MathWordProblem) -> tuple[str, str] | None:
         if fault := find_answer_fault(problem):
             return fault
         if not problem.agrees():
-            return "wrong_value", f"{problem.equation} is {float(value):.10g}, the answer {problem.answer}"
+            return "wrong_value", f"{problem.equation} is {float(value):.10g}, the answer is {problem.answer}"
     if not problem.numbers:
         return "no_numbers", REASONS["no_numbers"]
     return None
@@ -54,8 +54,8 @@ def find_fault(problem: MathWordProblem) -> tuple[str, str] | None:
 
 def find_answer_fault(problem: MathWordProblem) -> tuple[str, str] | None:
     """
-    Return the fault that excludes a problem from evaluation, as in [`find_fault`]: predictions are compared with one
-    value, the answer or, without one, the value of the equation.
+    Return the fault that excludes a problem from evaluation, in the form of [`find_fault`]. Predictions are compared
+    with a single value: the answer or, if there is no answer, the value of the equation.
     """
     if problem.answer is None:
         try:
@@ -71,7 +71,7 @@ def find_answer_fault(problem: MathWordProblem) -> tuple[str, str] | None:
 
 
 def uses_constants(problem: MathWordProblem) -> bool:
-    """Return whether the equation uses a number that the text lacks."""
+    """Return whether the equation uses a number that is not in the text."""
     try:
         return any(not leaf.is_slot for leaf in problem.expression.leaves())
     except (ExpressionError, ProblemError):
@@ -84,7 +84,7 @@ def _kind_of_equation(equation: str) -> str:
     unknowns = {word for word in _UNKNOWN.findall(_REMAINDER.sub("", equation)) if not _SLOT.fullmatch(word)}
     sides = [side.strip() for side in equation.split("=")]
     if len(sides) == 2:
-        # Solved for an unknown: words on the other side are units, or else the unknown itself.
+        # The equation is solved for an unknown. Words on the other side are units, or the unknown itself.
         for unknown, other in (sides, sides[::-1]):
             if unknown in unknowns:
                 return "unsolved_equation" if unknown in _UNKNOWN.findall(other) else "unreadable_equation"

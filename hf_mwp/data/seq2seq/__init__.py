@@ -1,1 +1,1 @@
-"""Pairs of texts for sequence-to-sequence models."""
+"""Loader of text pairs for sequence-to-sequence models."""

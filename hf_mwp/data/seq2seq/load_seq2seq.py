@@ -1,4 +1,4 @@
-"""Pairs of source and target texts, from files or the Hub."""
+"""Loader of pairs of source and target texts from files or the Hub."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ def load_seq2seq(
 
     Args:
         dataset (`str` or `Path`):
-            A file (`.jsonl`, `.json`, `.csv` with a header, `.tsv`, each also with `.gz`), which is the split that its
-            name begins with, or else the training split; a folder with `train`, `validation` (or `valid`, `val`,
-            `dev`) and `test` files, also parallel ones, `train.en` and `train.fr`; or a data set of the Hub, `id` or
-            `id:configuration`.
+            A file (`.jsonl`, `.json`, `.csv` with a header, or `.tsv`, optionally gzipped); a folder with `train`,
+            `validation` (or `valid`, `val`, `dev`) and `test` files, which may be parallel files (`train.en` and
+            `train.fr`); or a dataset from the Hub, `id` or `id:configuration`. The beginning of a file name determines
+            the split. By default it is the training split.
         source (`str`), target (`str`, *optional*):
-            Fields of the texts, also inside a field `translation`, or endings of parallel files. Columns of a TSV file
-            without a header are `"1"`, `"2"`, ... Without a target, only source texts are read.
+            Fields of the texts (also inside a field `translation`), or endings of parallel files. The columns of a TSV
+            file without a header are `"1"`, `"2"`, ... Without `target`, only source texts are read.
         validation_fraction (`float`, *optional*, defaults to 0.1): Share of the training split that is held out if
             there is no validation split.
-        seed (`int`, *optional*, defaults to 0): Seed of the choice.
+        seed (`int`, *optional*, defaults to 0): Seed for the choice of the held-out rows.
 
     Returns:
-        `DatasetDict`: rows have `id` (file and line), `text` (the source), `target` and `dataset`.
+        `DatasetDict`: rows with the columns `id` (file and line), `text` (source text), `target` and `dataset`.
 
     Raises:
-        DataError: there is no such data, or a row lacks a text (with file, line and field).
+        DataError: The dataset does not exist, or a text of a row is missing (with file, line and field).
     """
     from datasets import Dataset, DatasetDict
 
@@ -62,7 +62,8 @@ def load_seq2seq(
 
 
 def locate_pairs(dataset: str) -> Path | None:
-    """Return the file or folder of a data set, `None` for one of the Hub; `DataError` for a missing path."""
+    """Return the file or folder of a dataset, or `None` for a dataset from the Hub. Raises `DataError` if a path does
+    not exist."""
     path = Path(dataset)
     if not path.exists() and (_kind(path) or dataset.startswith((".", "/", "~"))):
         raise DataError("there is no such file or folder", path)
@@ -70,7 +71,7 @@ def locate_pairs(dataset: str) -> Path | None:
 
 
 def _kind(path: Path) -> str | None:
-    """Return the file extension that decides how a file is read, or `None` for others."""
+    """Return the supported file extension of a path, or `None`."""
     return next((suffix for suffix in SUFFIXES if path.name.removesuffix(".gz").endswith(suffix)), None)
 
 
@@ -79,11 +80,11 @@ def _read_folder(folder: Path, names: Sequence[str]) -> dict[str, Rows]:
     for split, stems in SPLIT_FILES.items():
         found = [path for path in files if path.name.startswith(stems)]
         found = [path for path in found if _kind(path) or path.suffix == f".{names[0]}"]
-        # `test.tsv` is preferred to `test_2016_flickr.tsv`.
+        # Prefer `test.tsv` to `test_2016_flickr.tsv`.
         found = [path for path in found if path.name.partition(".")[0] in stems] or found
         if len(found) > 1:
             listed = ", ".join(path.name for path in found)
-            raise DataError(f"several files may be the {split} split ({listed}): name one of them alone", folder)
+            raise DataError(f"several files may be the {split} split: {listed}. Pass one of the files", folder)
         if found:
             splits[split] = (_read_file if _kind(found[0]) else _read_parallel)(found[0], names)
     if not splits:
@@ -95,11 +96,11 @@ def _read_folder(folder: Path, names: Sequence[str]) -> dict[str, Rows]:
 def _read_parallel(first: Path, names: Sequence[str]) -> Rows:
     paths = [first, *(first.with_suffix(f".{name}") for name in names[1:])]
     if not paths[-1].is_file():
-        raise DataError(f"there is no such file beside {first.name}", paths[-1])
+        raise DataError(f"this file is missing next to {first.name}", paths[-1])
     texts = [[line.rstrip("\r\n") for line in read_lines(path)] for path in paths]
     if len(texts[0]) != len(texts[-1]):
         line, longer = min(map(len, texts)) + 1, paths[len(texts[-1]) > len(texts[0])]
-        raise DataError("the other file of the pair has no such line", longer, line)
+        raise DataError("the other file of the pair has fewer lines", longer, line)
     place = first.with_suffix(".*")
     rows = (dict(zip(names, pair, strict=True)) for pair in zip(*texts, strict=True))
     return _rows((Record(row, str(place), line) for line, row in enumerate(rows, 1)), names, place)
@@ -107,7 +108,7 @@ def _read_parallel(first: Path, names: Sequence[str]) -> Rows:
 
 def _read_file(path: Path, names: Sequence[str]) -> Rows:
     if _kind(path) is None:
-        raise DataError(f"a file of pairs ends in {', '.join(SUFFIXES)}", path)
+        raise DataError(f"a file of pairs must end in {', '.join(SUFFIXES)}", path)
     return _rows(_tsv_records(path, names) if _kind(path) == ".tsv" else read_records(path), names, path)
 
 
@@ -122,11 +123,11 @@ def _tsv_records(path: Path, names: Sequence[str]) -> Iterator[Record]:
             header = [str(place) for place in range(1, len(cells) + 1)]
             for name in names:
                 if name not in header:
-                    fault = f"the first line has no such column, but {', '.join(cells)[:80]!r}"
-                    fault = f"{fault}; without a header, columns are {', '.join(header)}"
+                    fault = f"unknown column. The first line has {', '.join(cells)[:80]!r}"
+                    fault = f"{fault}. If it is not a header, choose from the columns {', '.join(header)}"
                     raise DataError(fault, path, 1, name)
         if len(cells) != len(header):
-            raise DataError(f"there are {len(cells)} columns, the first line has {len(header)}", path, number)
+            raise DataError(f"the line has {len(cells)} columns, the first line {len(header)}", path, number)
         yield Record(dict(zip(header, cells, strict=True)), str(path), number)
 
 
@@ -138,14 +139,14 @@ def _rows(records: Iterable[Record], names: Sequence[str], place: Path) -> Rows:
         for name in names:
             text = fields.get(name)
             if name not in fields:
-                record.fail(f"there is no such field, but {', '.join(map(str, fields))}", name)
+                record.fail(f"the field is missing. The fields are {', '.join(map(str, fields))}", name)
             if not isinstance(text, str) or not text.strip():
-                record.fail(f"expected a text, not {str(text)[:40]!r}", name)
+                record.fail(f"expected a non-empty text, not {str(text)[:40]!r}", name)
         texts = (fields[name].strip() for name in names)
         name = Path(record.file).name.partition(".")[0]
         rows.append({"id": f"{name}-{record.line}", **dict(zip(("text", "target"), texts, strict=False))})
     if not rows:
-        raise DataError("there are no rows", place)
+        raise DataError("the dataset has no rows", place)
     return rows
 
 
@@ -157,7 +158,7 @@ def _read_hub(name: str, names: Sequence[str]) -> dict[str, Rows]:
     try:
         loaded = load_dataset(identifier, *([configuration] if configuration else []))
     except (OSError, ValueError) as error:
-        fault = f"there is no such file or folder, and the Hub cannot be reached or has no such data ({error})"
+        fault = f"not a file or folder, and the Hub cannot be reached or does not have this dataset ({error})"
         raise DataError(fault, name) from error
     places = {split: Path(f"{name}/{split}") for split in loaded if split in SPLIT_FILES}
     return {

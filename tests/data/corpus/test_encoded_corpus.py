@@ -130,5 +130,5 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path):
 
 def test_a_folder_that_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match="file/.*: .*another folder"):
+    with pytest.raises(DataError, match="file/.*: .*different folder"):
         encode_corpus(tiny_pairs(9), encoder(), tmp_path / "file")

@@ -259,7 +259,7 @@ def test_a_full_disk_keeps_what_is_done(tmp_path, monkeypatch):
 
 def test_a_cache_folder_that_is_a_file(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match="file/.*: .*0 texts.* another folder"):
+    with pytest.raises(DataError, match="file/.*: .*0 texts.* different folder"):
         tag_corpus(make_texts(3), CharacterTagger(), tmp_path / "file")
 
 

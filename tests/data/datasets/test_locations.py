@@ -62,8 +62,8 @@ def test_what_is_nowhere(installed, hub, monkeypatch, tmp_path):
             load_mwp_dataset(**call)
     hub.requests.clear()
     for name in ("none.jsonl", "runs/none.jsonl", "./none", "a/b/c"):
-        with pytest.raises(DataError, match="data sets"):
+        with pytest.raises(DataError, match="datasets"):
             load_mwp_dataset(name)
-    with pytest.raises(DataError, match="`data_dir` is no folder"):
+    with pytest.raises(DataError, match="`data_dir` is not a folder"):
         load_mwp_dataset("math23k", data_dir=tmp_path / "none")
     assert not hub.requests, "what is no id is not looked for on the Hub"
