@@ -1,4 +1,4 @@
-"""Configuration of the goal-driven tree decoder."""
+"""Configuration of the goal-driven tree-structured decoder (GTS)."""
 
 from typing import Literal
 
@@ -11,26 +11,28 @@ from ...options.checks import refuse
 @strict
 class GTSConfig(PreTrainedConfig):
     r"""
-    Configuration of a [`GTSDecoder`], the goal-driven tree-structured decoder of Xie and Sun (IJCAI 2019).
+    Configuration of a [`GTSDecoder`], the decoder of Xie and Sun, "A Goal-Driven Tree-Structured Neural Model for Math
+    Word Problems" (IJCAI 2019).
 
     Args:
         hidden_size (`int`, *optional*, defaults to 312): Width of goals, contexts and subtree embeddings.
         encoder_hidden_size (`int`, *optional*):
-            Width of the encoder's hidden states; when it is another one than `hidden_size`, a linear layer without
-            activation stands between encoder and decoder. Defaults to `hidden_size`.
-        operator_embedding_size (`int`, *optional*, defaults to 128): Width of operator embeddings (GTS: 128).
+            Width of the encoder's hidden states. If it differs from `hidden_size`, a linear layer without activation
+            is inserted between encoder and decoder. Defaults to `hidden_size`.
+        operator_embedding_size (`int`, *optional*, defaults to 128): Width of operator embeddings (paper: 128).
         operators (`list[str]`, *optional*, defaults to `["+", "-", "*", "/", "^"]`):
             Binary operators, in the order of their ids.
         constants (`list[str]`, *optional*, defaults to `[]`):
-            Numbers that an expression may use although the text does not hold them.
-        dropout (`float`, *optional*, defaults to 0.5): Dropout before each layer (GTS: 0.5).
+            Numbers that an expression may use even if they do not occur in the text.
+        dropout (`float`, *optional*, defaults to 0.5): Dropout before each layer (paper: 0.5).
         root_goal (`str`, *optional*, defaults to `"cls"`):
             First goal: `"cls"`, the hidden state of the first token, or `"mean"`, the mean over the valid tokens.
         max_length (`int`, *optional*, defaults to 45):
-            Symbols that a decoded expression may have (GTS: 30; the longest of Math23k has 41).
+            Maximum number of symbols in a decoded expression (original implementation: 30; the longest expression of
+            Math23k has 41).
         initializer_range (`float`, *optional*):
-            Standard deviation of the linear layers' initial weights. Defaults to torch's own initialisation of linear
-            layers, as in the original program.
+            Standard deviation of the linear layers' initial weights. Defaults to the initialisation of `nn.Linear`, as
+            in the original implementation.
     """
 
     model_type = "mwp_gts"
@@ -52,12 +54,12 @@ class GTSConfig(PreTrainedConfig):
         super().__post_init__(**kwargs)
 
     def validate_decoder(self):
-        """Checks value ranges; called by `strict` after creation."""
+        """Validate value ranges; called by `strict`."""
         sizes = ("hidden_size", "encoder_hidden_size", "operator_embedding_size", "max_length")
         refuse(
             {
                 f"`{'`, `'.join(sizes)}` must be >= 1": min(getattr(self, name) for name in sizes) < 1,
                 f"`dropout` must be in [0, 1), got {self.dropout}": not 0 <= self.dropout < 1,
-                "`operators` must name at least one operator": not self.operators,
+                "`operators` must contain at least one operator": not self.operators,
             }
         )

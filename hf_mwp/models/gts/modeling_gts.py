@@ -36,7 +36,7 @@ class GTSOutput(ModelOutput):
 
 
 class GatedTanh(nn.Module):
-    """`tanh(W x + b) * sigmoid(W_g x + b_g)`, both linear layers in one."""
+    """`tanh(W x + b) * sigmoid(W_g x + b_g)`, with both linear layers fused."""
 
     def __init__(self, input_size: int, output_size: int) -> None:
         super().__init__()
@@ -50,8 +50,8 @@ class GatedTanh(nn.Module):
 class AdditiveScorer(nn.Module):
     """
     Additive (Bahdanau) scores `v . tanh(W_q query + W_k key)` of GTS (Xie and Sun 2019, equations 4 and 5). The weight
-    of the concatenation `[query ; key]` is split, so that keys are projected once per problem however many nodes ask.
-    The program's bias of `v` is left out: a softmax does not see it.
+    of the concatenation `[query ; key]` is split, so that keys are projected once per problem instead of once per
+    node. The bias of `v` in the original implementation is left out, because a softmax ignores it.
     """
 
     def __init__(self, query_size: int, key_size: int, hidden_size: int) -> None:
@@ -61,15 +61,15 @@ class AdditiveScorer(nn.Module):
         self.score = nn.Linear(hidden_size, 1, bias=False)
 
     def project_keys(self, keys: Tensor) -> Tensor:
-        """Hidden layer's share of the keys, `(..., key_size) -> (..., hidden_size)`."""
+        """Project keys `(..., key_size)` to `(..., hidden_size)`."""
         return self.key(keys)
 
     def forward(self, query: Tensor, projected_keys: Tensor) -> Tensor:
-        """Scores `(..., candidates)` of queries `(..., query_size)` and projected keys `(..., candidates, hidden)`."""
+        """Score queries `(..., query_size)` and projected keys `(..., candidates, hidden)` as `(..., candidates)`."""
         return self._score(projected_keys + self.query(query).unsqueeze(-2))
 
     def score_rows(self, query: Tensor, projected_keys: Tensor, problems: Tensor) -> Tensor:
-        """Scores `(rows, candidates)` of queries `(rows, query_size)`, each with the keys of its problem."""
+        """Return scores `(rows, candidates)` of queries `(rows, query_size)` with the keys of their problems."""
         return self._score(projected_keys.index_select(0, problems).add_(self.query(query).unsqueeze(-2)))
 
     def _score(self, hidden: Tensor) -> Tensor:
@@ -80,8 +80,8 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
     """Goal-driven tree-structured decoder of Xie and Sun, "A Goal-Driven Tree-Structured Neural Model for Math Word
     Problems" (IJCAI 2019), batched.
 
-    With a target, all nodes of all problems are scored in two sweeps (see [`TreeBatch`]): subtrees bottom-up, goals
-    top-down. Without one, [`~GTSDecoder.generate`] builds trees for all problems and beams at once.
+    With targets, all nodes of all problems are scored in two sweeps (see [`TreeBatch`]): subtrees bottom-up, goals
+    top-down. Without targets, [`~GTSDecoder.generate`] builds trees for all problems and beams at once.
 
     Args:
         config ([`GTSConfig`]): Sizes, symbols, dropout.
@@ -117,11 +117,11 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
 
     @property
     def title(self) -> str:
-        """Return the card's name of the decoder."""
+        """Return the name of the decoder in model cards."""
         return f"goal-driven tree decoder (GTS) of width {self.config.hidden_size}"
 
     def make_collator(self, processor: MwpProcessor) -> MwpCollator:
-        """From encoded rows to batches with target trees."""
+        """Return the collator, whose batches contain target trees."""
         return MwpCollator(processor)
 
     @property
@@ -130,17 +130,17 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
 
     @property
     def num_symbols(self) -> int:
-        """Operators and constants; numbers have the ids that follow."""
+        """Number of operators and constants; numbers have the ids that follow."""
         return len(self.config.operators) + len(self.config.constants)
 
     @torch.no_grad()
     def set_constants(self, constants: Sequence[str]) -> None:
-        """As in [`Decoder`]."""
+        """Add constants; see [`Decoder`]."""
         self.constant_embedding = self.with_rows(self.constant_embedding, len(self.added_constants(constants)))
         self.config.constants = list(constants)
 
     def encode(self, encoder_hidden_states: Tensor, attention_mask: Tensor | None, number_positions: Tensor | None):
-        """Everything a batch needs whatever is decoded: a [`DecoderMemory`]."""
+        """Return the [`DecoderMemory`] that all decoding steps of a batch read."""
         states = encoder_hidden_states
         if self.input_projection is not None:
             states = self.input_projection(states)
@@ -169,8 +169,8 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
         )
 
     def context(self, goal: Tensor, memory: DecoderMemory, rows: Tensor) -> Tensor:
-        """Contexts `(B, n, H)` of goals `(B, n, H)` (section 3.3, equation 4) in some of the `B * n` rows; zeros in
-        the others."""
+        """Return contexts `(B, n, H)` of goals `(B, n, H)` (section 3.3, equation 4) for the given `rows` of `B * n`,
+        and zeros for all other rows."""
         batch, count, _ = goal.shape
         problems = rows // count
         scores = self.attention.score_rows(self.dropout(goal.flatten(0, 1)[rows]), memory.keys, problems)
@@ -179,28 +179,28 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
         return weights.view(batch, count, -1) @ memory.states
 
     def symbol_scores(self, state: Tensor, candidate_keys: Tensor, missing: Tensor) -> Tensor:
-        """Scores `(..., symbols)` of `state = [goal ; context]`; the smallest finite number for missing ones."""
+        """Return scores `(..., symbols)` of `state = [goal ; context]`; missing numbers get the smallest number."""
         state = self.dropout(state)
         candidates = self.candidate_scorer(state, candidate_keys)
         candidates = candidates.masked_fill(missing, torch.finfo(candidates.dtype).min)
         return torch.cat([self.operator_scorer(state), candidates], -1)
 
     def expand(self, goal: Tensor, context: Tensor, operators: Tensor) -> tuple[Tensor, Tensor]:
-        """Goals of the left and of the right child of operator nodes, before their goal transform."""
+        """Return the goals of operator nodes' left and right children, before their goal transform."""
         inputs = torch.cat([goal, context, self.operator_embedding(operators).to(goal.dtype)], -1)
         return self.generate_children(self.dropout(inputs)).chunk(2, -1)
 
     def combine(self, operators: Tensor, left: Tensor, right: Tensor) -> Tensor:
-        """Embeddings of subtrees from their operator and their two children's embeddings."""
+        """Return the embeddings of subtrees from their operators and their children's embeddings."""
         inputs = torch.cat([self.operator_embedding(operators).to(left.dtype), left, right], -1)
         return self.merge(self.dropout(inputs))
 
     def left_goal(self, goal: Tensor) -> Tensor:
-        """Goal of a node that has no left sibling."""
+        """Transform the goal of a node without a left sibling."""
         return self.goal_left(self.dropout(goal))
 
     def right_goal(self, goal: Tensor, sibling: Tensor) -> Tensor:
-        """Goal of a node whose left sibling's subtree is complete."""
+        """Transform the goal of a node whose left sibling's subtree is complete."""
         return self.goal_right(self.dropout(torch.cat([sibling, goal], -1)))
 
     def forward(
@@ -212,35 +212,34 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
         labels: Tensor | None = None,
         trees: TreeBatch | None = None,
     ) -> GTSOutput:
-        """Scores the nodes of target trees.
+        """Score the nodes of target trees.
 
         Args:
             encoder_hidden_states (`torch.FloatTensor` of shape `(B, S, encoder_hidden_size)`): Last hidden states.
             attention_mask (`torch.Tensor` of shape `(B, S)`, *optional*): 0 at padding.
             number_positions (`torch.LongTensor` of shape `(B, N)`, *optional*):
-                Token of each number, -1 where a problem has fewer.
+                Token of each number, -1 if a problem has fewer numbers.
             number_groups (`torch.LongTensor` of shape `(B, N)`, *optional*):
-                For each number the first one with the same value. A target that occurs more than once in the text
-                counts as found whichever occurrence is chosen: its loss is `-log` of their summed probability.
+                Index of the first number with the same value, for each number. If the target occurs more than once in
+                the text, each occurrence is correct: the loss is `-log` of their summed probability.
             labels (`torch.LongTensor` of shape `(B, T)`, *optional*):
                 Prefix ids of the target trees, -100 where padded.
-            trees ([`TreeBatch`], *optional*):
-                The same, laid out; made from `labels` when not given.
+            trees ([`TreeBatch`], *optional*): Index tensors of the target trees. Created from `labels` by default.
 
         Raises:
-            `ValueError`: when there is no target, or a target is no complete tree or names a symbol out of range.
+            `ValueError`: targets are missing, are not complete trees, or contain symbols out of range.
         """
         batch = encoder_hidden_states.shape[0]
         if trees is None or trees.shape[0] != batch:
             if labels is None:
-                raise ValueError(f"{batch} problems need as many targets: give `labels`, or `trees` of this batch.")
+                raise ValueError(f"The {batch} problems have no targets. Pass `labels`, or `trees` of this batch.")
             trees = TreeBatch.from_labels(labels, self.num_operators)
         trees = trees.to(encoder_hidden_states.device)
         memory = self.encode(encoder_hidden_states, attention_mask, number_positions)
-        # Goals of right children need the embeddings of the subtrees left of them, so subtrees come first.
+        # Goals of right children need the embeddings of their left siblings, so subtrees come first.
         goals, contexts = self._sweep_down(memory, trees, self._sweep_up(memory, trees))
         state = torch.cat([goals, contexts], -1)
-        # One row of candidates for each node, those of its problem.
+        # Select the candidates of each node's problem.
         keys = memory.candidate_keys.index_select(0, trees.rows)
         scores = self.symbol_scores(state, keys, memory.missing.index_select(0, trees.rows))
         loss = self.tree_loss(scores, trees, number_groups) / batch
@@ -249,14 +248,14 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
         return GTSOutput(loss=loss, logits=logits.view(*trees.shape, -1))
 
     def _sweep_up(self, memory: DecoderMemory, trees: TreeBatch) -> Tensor:
-        """Embeddings of the subtrees that stand left of another one, by height."""
+        """Return the embeddings of all left siblings' subtrees, by height."""
         # Leaves: the embeddings of their constants and numbers.
         num_candidates = memory.candidates.shape[1]
         leaves = trees.leaf_rows * num_candidates + trees.leaf_symbols - self.num_operators
         subtrees = memory.candidates.flatten(0, 1).index_select(0, leaves)
         # Then height by height: all operators whose children are complete are merged with them at once.
         done = 0
-        # Layers that a batch has no use for get no rows, but a gradient: several processes wait for that of each.
+        # Unused layers run on zero rows, because distributed training needs a gradient of each parameter.
         for size in trees.up_sizes[1:] or (0,):
             here = slice(done, done + size)
             left = subtrees.index_select(0, trees.merge_left[here])
@@ -267,8 +266,8 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
         return subtrees
 
     def _sweep_down(self, memory: DecoderMemory, trees: TreeBatch, subtrees: Tensor) -> tuple[Tensor, Tensor]:
-        """Transformed goals and contexts `(nodes, H)` by depth."""
-        # What attention reads, node by node, cut into the levels of the trees.
+        """Return transformed goals and contexts `(nodes, H)`, by depth."""
+        # Inputs of attention for each node, split into the levels of the trees.
         sizes = trees.down_sizes if len(trees.down_sizes) > 1 else (*trees.down_sizes, 0)
         keys = memory.keys.index_select(0, trees.rows).split(sizes)
         states = memory.states.index_select(0, trees.rows).split(sizes)
@@ -278,7 +277,7 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
         done = 0
         for level, size in enumerate(sizes):
             if level:
-                # The operators of the level above make the goals of this one: first all left children, then all right.
+                # Create the goals of this level from the operators above: all left children, then all right children.
                 here = slice(done, done + size // 2)
                 parents, operators = trees.parents[here], trees.parent_operators[here]
                 left, right = self.expand(
@@ -294,11 +293,11 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
         return torch.cat(goals), torch.cat(contexts)
 
     def tree_loss(self, scores: Tensor, trees: TreeBatch, number_groups: Tensor | None) -> Tensor:
-        """Sum over nodes of `-log p(target)`, in fp32; equal numbers of the text count as one symbol."""
+        """Return the sum of `-log p(target)` over nodes, in fp32. Equal numbers of the text count as one symbol."""
         log_probs = scores.float().log_softmax(-1)
         if number_groups is None or number_groups.shape[1] == 0:
             return -log_probs.gather(1, trees.targets.unsqueeze(1)).sum()
-        # The group of each symbol: itself, or for a number the first one with its value; -1 for missing numbers.
+        # Group of each symbol: its own id, or the first number with the same value; -1 for missing numbers.
         symbols = torch.arange(self.num_symbols, device=scores.device).expand(len(number_groups), -1)
         numbers = torch.where(number_groups < 0, -1, number_groups + self.num_symbols)
         groups = torch.cat([symbols, numbers], 1).index_select(0, trees.rows)
@@ -316,7 +315,7 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
         max_length: int | None = None,
         num_return_sequences: int = 1,
     ) -> SolveOutput:
-        """Find the most probable trees of a beam search, as in [`Decoder`]; see [`TreeSearch`]."""
+        """Return the most probable trees of a beam search; see [`Decoder`] and [`TreeSearch`]."""
         length = self.length_limit(max_length, num_beams, num_return_sequences)
         if uses_numpy(encoder_hidden_states):
             return search_in_numpy(

@@ -1,4 +1,4 @@
-"""The search for a single problem on a CPU, which the runtime does with a tenth of the operator calls."""
+"""Search for a single problem on a CPU by the NumPy runtime, which needs a tenth of the operator calls."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..solver import SolveOutput
 
 
 class LiveWeights:
-    """[`~runtime.weights.Weights`] of a decoder in memory; arrays share the memory of the parameters."""
+    """Replacement of [`~runtime.weights.Weights`] for a decoder, sharing the memory of its parameters."""
 
     def __init__(self, decoder: nn.Module) -> None:
         self.parameters = {f"decoder.{name}": each.detach() for name, each in decoder.named_parameters()}
@@ -24,7 +24,7 @@ class LiveWeights:
 
 
 def uses_numpy(states: Tensor) -> bool:
-    """Return whether hidden states `(B, S, H)` are of one problem, on a CPU and in single precision."""
+    """Return whether hidden states `(B, S, H)` belong to one problem, on a CPU and in single precision."""
     simple = states.device.type == "cpu" and states.dtype == torch.float32
     return simple and len(states) == 1 and not torch.is_autocast_enabled("cpu")
 
@@ -38,7 +38,7 @@ def search_in_numpy(
     max_length: int,
     num_return_sequences: int,
 ) -> SolveOutput:
-    """As `GTSDecoder.generate`, for one problem."""
+    """Decode one problem; for the arguments, see `GTSDecoder.generate`."""
     valid = states[0] if attention_mask is None else states[0][attention_mask[0].bool()]
     positions = [] if number_positions is None else number_positions[0].tolist()
     search = TreeDecoder(LiveWeights(decoder), decoder.config.to_dict())

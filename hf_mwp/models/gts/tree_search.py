@@ -12,15 +12,15 @@ from ..solver import SolveOutput
 
 @dataclass
 class DecoderMemory:
-    """Encoder outputs of a batch that each decoding step reads.
+    """Encoder outputs of a batch that all decoding steps read.
 
     Args:
         states (`(B, S, H)`): Hidden states, padding zeroed.
         padding (`(B, S)`, bool): True at padding.
-        keys (`(B, S, H)`): Attention's share of the states.
+        keys (`(B, S, H)`): States projected to attention keys.
         candidates (`(B, C, H)`): Embeddings of constants, then numbers.
-        candidate_keys (`(B, C, H)`): Scorer's share of the candidates.
-        missing (`(B, C)`, bool): True where a problem has no such number.
+        candidate_keys (`(B, C, H)`): Candidates projected to keys of the scorer.
+        missing (`(B, C)`, bool): True if a problem does not have the number.
         root (`(B, H)`): First goal.
     """
 
@@ -33,7 +33,7 @@ class DecoderMemory:
     root: Tensor
 
     def select(self, problems: Tensor) -> DecoderMemory:
-        """Memory of some of the problems."""
+        """Return the memory of the given problems."""
         return DecoderMemory(*(getattr(self, name)[problems] for name in self.__dataclass_fields__))
 
 
@@ -41,14 +41,14 @@ class TreeSearch:
     """
     State of a search over `B` unfinished problems with `k` beams each; rows are problems times beams.
 
-    Each step continues all open beams by one symbol in prefix order and keeps the best `num_beams` of a problem;
-    complete ones stay as they are. Operators are illegal where the operands still owed would not fit `max_length`, so
-    every result is a tree. A problem leaves the batch as soon as nothing can change its result: scores only fall, so
-    with one result that is when its best beam is complete.
+    Each step extends all incomplete beams by a symbol in prefix order and keeps the best `num_beams` of each problem.
+    Operators are masked if the missing operands would exceed `max_length`, so every result is a complete tree. A
+    problem leaves the batch as soon as its result is final: scores only decrease, so a single result is final when the
+    best beam is complete.
 
-    A goal stack holds, for each operator on the path to the current node, its id, where its right child's goal lies,
-    and where its left subtree lies once that is complete (-1 before). Goals and subtrees themselves lie in `arena`,
-    which only grows, so that choosing beams moves integers and no embeddings.
+    The goal stack contains, for each operator on the path to the current node: its id, the `arena` index of its right
+    child's goal, and the index of its left subtree (-1 until it is complete). Goals and subtrees are stored in
+    `arena`, which only grows, so that reordering beams moves integers instead of embeddings.
     """
 
     def __init__(self, decoder, memory, num_beams, max_length, num_return_sequences) -> None:
@@ -73,11 +73,11 @@ class TreeSearch:
         )
 
     def _step(self) -> None:
-        """Continue every open beam by one symbol."""
+        """Extend each incomplete beam by one symbol."""
         decoder, memory = self.decoder, self.memory
         batch, beams = self.scores.shape
         goal = self.goal.view(batch, beams, -1)
-        # Score the symbols. Nothing is computed of complete beams: of twenty nearly half of the rows.
+        # Score the symbols of incomplete beams only, because nearly half of twenty beams may be complete.
         going = (~self.complete).flatten().nonzero().squeeze(1)
         context = decoder.context(goal, memory, going)
         state, problems = torch.cat([goal, context], -1).flatten(0, 1)[going], going // beams
@@ -86,7 +86,7 @@ class TreeSearch:
         all_rows = log_probs.new_zeros(batch * beams, log_probs.shape[-1]).index_copy(0, going, log_probs)
         parent, symbol = self._choose(all_rows.view(batch, beams, -1))
 
-        # Reorder the state: each new beam continues that of its parent.
+        # Reorder the state: each new beam extends its parent beam.
         rows = (parent + torch.arange(batch, device=parent.device).unsqueeze(1) * beams).flatten()
         beams = parent.shape[1]
         self.symbols = self.symbols.gather(1, parent.unsqueeze(-1).expand(-1, -1, self.max_length))
@@ -108,22 +108,22 @@ class TreeSearch:
         self.complete |= (is_leaf & (self.depth == 0)).view(batch, beams)
 
     def _choose(self, log_probs: Tensor) -> tuple[Tensor, Tensor]:
-        """Best continuations of each problem: the beams they come from and their symbols, -100 for complete beams."""
+        """Return parent beams and symbols (-100 for complete beams) of the best continuations of each problem."""
         batch, beams, size = log_probs.shape
         num_operators = self.decoder.num_operators
         # Forbid numbers that a problem lacks.
         log_probs[:, :, num_operators:].masked_fill_(self.memory.missing.unsqueeze(1), -torch.inf)
-        # Forbid operators where their operands, and those owed already, would not fit: each operator whose left
-        # subtree is not complete owes a right one.
+        # Forbid operators if their operands and the operands already missing would not fit: each operator with an
+        # incomplete left subtree still needs a right subtree.
         slots = torch.arange(self.stack.shape[-1], device=log_probs.device)
         waiting = (self.stack[2] < 0) & (slots < self.depth.unsqueeze(1))
         owed = 1 + waiting.sum(1).view(batch, beams)
         too_long = self.length + 1 + owed + 1 > self.max_length
         log_probs[:, :, :num_operators].masked_fill_(too_long.unsqueeze(-1), -torch.inf)
-        # A complete beam has one continuation, itself, at no cost.
+        # A complete beam is continued unchanged, at no cost.
         log_probs.masked_fill_(self.complete.unsqueeze(-1), -torch.inf)
         log_probs[:, :, 0].masked_fill_(self.complete, 0.0)
-        # Take the best of all beams of a problem together; what is impossible counts as complete.
+        # Choose the best continuations over all beams of a problem; impossible ones count as complete.
         total = (self.scores.unsqueeze(-1) + log_probs).flatten(1)
         self.scores, best = total.topk(min(self.num_beams, total.shape[1]), dim=1)
         parent, symbol = best // size, best % size
@@ -131,7 +131,7 @@ class TreeSearch:
         return parent, symbol.masked_fill(self.complete, -100)
 
     def _open(self, rows: Tensor, operators: Tensor, goal: Tensor, context: Tensor) -> None:
-        """Operators: their left child is next, their right child's goal goes on the stack."""
+        """Add operators: the left child is next, and the right child's goal is pushed onto the stack."""
         left, right = self.decoder.expand(goal, context, operators)
         self.goal[rows] = self.decoder.left_goal(left)
         top = self.depth[rows]
@@ -141,20 +141,20 @@ class TreeSearch:
         self.depth[rows] = top + 1
 
     def _close(self, rows: Tensor, subtree: Tensor) -> None:
-        """Leaves: completes the subtrees they end, then goes on with the right child of the first operator left."""
+        """Add leaves: merge the subtrees that they complete, then set the goal of the next right child."""
         while True:
-            # A row goes on while the operator on top of its stack has its left subtree: this one is the right.
+            # If the top operator of a row has its left subtree, the current subtree is its right subtree.
             top = self.depth[rows] - 1
             left = torch.where(top >= 0, self.stack[2, rows, top.clamp_min(0)], -1)
             ends = (left >= 0).nonzero().squeeze(1)
             if not len(ends):
                 break
-            # Merge both with the operator, and take it off the stack.
+            # Merge both subtrees with the operator, and remove it from the stack.
             merged = self.decoder.combine(self.stack[0, rows[ends], top[ends]], self._load(left[ends]), subtree[ends])
-            # Mixed precision on a GPU takes no copy of one dtype into another, as it does on a CPU.
+            # With mixed precision on a GPU, `index_copy` needs equal dtypes.
             subtree = subtree.index_copy(0, ends, merged.to(subtree.dtype))
             self.depth[rows[ends]] = top[ends]
-        # What is left is the left subtree of the operator on top, whose right child is next.
+        # The remaining subtree is the left subtree of the top operator, whose right child is next.
         open_rows = (top >= 0).nonzero().squeeze(1)
         if len(open_rows):
             rows, top, subtree = rows[open_rows], top[open_rows], subtree[open_rows]
@@ -162,7 +162,7 @@ class TreeSearch:
             self.goal[rows] = self.decoder.right_goal(self._load(self.stack[1, rows, top]), subtree)
 
     def _store(self, embeddings: Tensor) -> Tensor:
-        """Places of embeddings `(n, H)` in the arena."""
+        """Store embeddings `(n, H)` in the arena and return their indices."""
         places = torch.arange(self.arena_size, self.arena_size + len(embeddings), device=embeddings.device)
         self.arena.append(embeddings)
         self.arena_size += len(embeddings)
@@ -174,7 +174,7 @@ class TreeSearch:
         return self.arena[0][places]
 
     def _drop_finished(self) -> None:
-        """Write the results of settled problems and remove them from the batch."""
+        """Write the results of finished problems and remove these problems from the batch."""
         settled = self.complete[:, 0] if self.num_return == 1 else self.complete.all(1)
         if not settled.any():
             return
@@ -187,7 +187,7 @@ class TreeSearch:
         self.goal, self.depth, self.stack = self.goal[rows], self.depth[rows], self.stack[:, rows]
 
     def _write(self, chosen: Tensor) -> None:
-        """Write the results of some problems: complete beams by their scores, the rest empty."""
+        """Write the results of the chosen problems: complete beams by score, then empty rows."""
         count = min(self.num_return, self.scores.shape[1])
         problems = self.problems[chosen]
         finished = self.complete[chosen] & self.scores[chosen].isfinite()
@@ -199,7 +199,7 @@ class TreeSearch:
         self.result.finished[problems, :count] = finished
 
     def run(self) -> SolveOutput:
-        """Return the results of all problems in their first order."""
+        """Run the search and return the results of all problems in their original order."""
         while len(self.problems) and self.length < self.max_length:
             self._step()
             self._drop_finished()

@@ -1,4 +1,4 @@
-"""Bottleneck networks after layers of an encoder."""
+"""Bottleneck networks: small linear networks after layers of an encoder."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ class Bottleneck(nn.Module):
     """
     Two linear layers without activation, from the encoder's width to a smaller one and back.
 
-    They start as a projection onto a random subspace (the rows of the first layer are orthonormal, the second is its
-    transpose), so that a pretrained encoder keeps most of what it computes when they are put in.
+    They are initialised as a projection onto a random subspace (the rows of the first layer are orthonormal, and the
+    second layer is its transpose), so that a pretrained encoder keeps most of its information.
 
     Args:
         hidden_size (`int`): Width of the encoder, `m`.
-        bottleneck_size (`int`): The smaller width, `n`.
+        bottleneck_size (`int`): Width between the two layers, `n`.
 
     References:
         A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), "Bottleneck Network".
@@ -29,37 +29,37 @@ class Bottleneck(nn.Module):
     def __init__(self, hidden_size: int, bottleneck_size: int) -> None:
         super().__init__()
         self.reduce = nn.Linear(hidden_size, bottleneck_size)
-        # Parameters and not a layer: transformers initialises only modules that have parameters of their own, and this
-        # one must be, after its parts.
+        # Parameters instead of a layer, because Transformers initialises only modules with their own parameters, and
+        # this module must be initialised after its first layer.
         self.expand_weight = nn.Parameter(torch.empty(hidden_size, bottleneck_size))
         self.expand_bias = nn.Parameter(torch.empty(hidden_size))
 
     def init_weights(self) -> None:
-        """The start described above; within `from_pretrained`, loaded weights are left as they are."""
+        """Initialise the weights as described above. `from_pretrained` does not overwrite loaded weights."""
         init.orthogonal_(self.reduce.weight)
         init.copy_(self.expand_weight, self.reduce.weight.T)
         init.zeros_(self.reduce.bias)
         init.zeros_(self.expand_bias)
 
     def forward(self, hidden_states: Tensor) -> Tensor:
-        """States `(..., m)` of a layer to those `(..., m)` that the next one reads."""
+        """Map the states `(..., m)` of a layer to the input `(..., m)` of the next layer."""
         return nn.functional.linear(self.reduce(hidden_states), self.expand_weight, self.expand_bias)
 
     def replace_output(self, layer: nn.Module, inputs: tuple, output):
-        """Forward hook of an encoder layer, whose output is the states or a tuple that begins with them."""
+        """Forward hook of an encoder layer, whose output is a tensor of states or a tuple that begins with it."""
         return (self(output[0]), *output[1:]) if isinstance(output, tuple) else self(output)
 
 
 class Bottlenecks(nn.ModuleDict):
     """
-    The bottleneck networks of an encoder, by layer. The encoder itself is not changed: they stand in forward hooks,
-    which [`detach_bottlenecks`] takes away again.
+    Bottleneck networks of an encoder, by layer. They are called by forward hooks of the encoder's layers, which
+    [`detach_bottlenecks`] removes again.
 
     Args:
-        encoder (`nn.Module`): A BERT-like encoder whose layers are one `nn.ModuleList`.
-        layers (`Iterable[int]`): After which layers, from 1.
+        encoder (`nn.Module`): A BERT-like encoder with its layers in one `nn.ModuleList`.
+        layers (`Iterable[int]`): Layers to put bottleneck networks after, counted from 1.
         hidden_size (`int`): Width of the encoder.
-        bottleneck_size (`int`): Width in the middle.
+        bottleneck_size (`int`): Width of the bottleneck networks.
 
     Raises:
         ValueError: the encoder's layers are not found.
@@ -69,12 +69,12 @@ class Bottlenecks(nn.ModuleDict):
         super().__init__({str(layer): Bottleneck(hidden_size, bottleneck_size) for layer in layers})
         blocks = encoder_layers(encoder)
         for layer, bottleneck in self.items():
-            # First, so that hooks which record hidden states see what the next layer reads.
+            # Prepended, so that hooks which record hidden states receive the input of the next layer.
             blocks[int(layer) - 1].register_forward_hook(bottleneck.replace_output, prepend=True)
 
     @contextmanager
     def recorded(self) -> Iterator[list[Tensor]]:
-        """While inside, a list to which each bottleneck adds its narrow states `(batch, tokens, n)`."""
+        """Context manager with a list to which bottleneck networks append their states `(batch, tokens, n)`."""
         states: list[Tensor] = []
         hooks = [
             bottleneck.reduce.register_forward_hook(lambda module, inputs, output: states.append(output))
@@ -88,14 +88,14 @@ class Bottlenecks(nn.ModuleDict):
 
 
 def detach_bottlenecks(encoder: nn.Module) -> None:
-    """Remove the bottleneck networks from an encoder; its outputs are then those without them."""
+    """Remove the hooks of bottleneck networks from an encoder, so that it computes without them."""
     for module, key, _ in list(bottleneck_hooks(encoder)):
         del module._forward_hooks[key]
 
 
 @contextmanager
 def bottlenecks_apart(encoder: nn.Module) -> Iterator[dict[int, Bottleneck]]:
-    """While inside, an encoder computes without its bottleneck networks; gives them by layer, from 1."""
+    """Context manager in which an encoder computes without its bottleneck networks, yielded by layer (from 1)."""
     hooks = list(bottleneck_hooks(encoder))
     layers = list(encoder_layers(encoder)) if hooks else []
     detach_bottlenecks(encoder)
@@ -108,7 +108,7 @@ def bottlenecks_apart(encoder: nn.Module) -> Iterator[dict[int, Bottleneck]]:
 
 
 def bottleneck_hooks(encoder: nn.Module) -> Iterator[tuple[nn.Module, int, Any]]:
-    """Yield the layers of an encoder with a bottleneck network, the key of its hook, and the hook."""
+    """Yield each encoder layer with a bottleneck network, the key of the hook, and the hook."""
     for module in encoder.modules():
         for key, hook in module._forward_hooks.items():
             if isinstance(getattr(hook, "__self__", None), Bottleneck):
@@ -116,11 +116,11 @@ def bottleneck_hooks(encoder: nn.Module) -> Iterator[tuple[nn.Module, int, Any]]
 
 
 def encoder_layers(encoder: nn.Module) -> nn.ModuleList:
-    """The transformer layers of an encoder; `ValueError` if no list of modules has as many as its config says."""
+    """Return the transformer layers of an encoder. Raises `ValueError` if they are not in one module list."""
     count = encoder.config.num_hidden_layers
     for module in encoder.modules():
         if isinstance(module, nn.ModuleList) and len(module) == count:
             return module
     raise ValueError(
-        f"`{type(encoder).__name__}` has no list of {count} layers after which bottleneck networks could be put."
+        f"`{type(encoder).__name__}` has no `nn.ModuleList` of {count} layers, which bottleneck networks need."
     )

@@ -18,10 +18,10 @@ CODE = "use_hf_mwp.py"
 
 def save_solver_code(folder: str | PathLike) -> None:
     """
-    Add a file to a folder written by `save_pretrained`, and to its `config.json` the entries which point to it:
-    `AutoModel.from_pretrained(folder, trust_remote_code=True)` and `pipeline("math-word-problem", ...)` then import
-    hf_mwp by themselves, or say that it is to be installed. `save_pretrained` of a solver does this; call it for
-    folders of earlier versions. The file is a dozen lines and not the code itself, which is most of the package.
+    Add a code file to a folder written by `save_pretrained`, and refer to it in the `config.json`, so that
+    `AutoModel.from_pretrained(folder, trust_remote_code=True)` and `pipeline("math-word-problem", ...)` import hf_mwp,
+    or ask to install it. `save_pretrained` of a solver calls this function; call it for folders of earlier versions.
+    The file only imports hf_mwp, because the solver's own code is most of the package.
     """
     shutil.copyfile(Path(__file__).with_name(CODE), Path(folder) / CODE)
     classes = {"AutoConfig": "use_hf_mwp.MwpSolverConfig", "AutoModel": "use_hf_mwp.MwpSolver"}
@@ -35,16 +35,16 @@ class MwpSolverConfig(PreTrainedConfig):
 
     Args:
         encoder_config (`PreTrainedConfig` or `dict`):
-            Configuration of the encoder, of any type that `AutoModel` knows.
+            Configuration of the encoder, of any type that `AutoModel` supports.
         decoder_config (`PreTrainedConfig` or `dict`):
             Configuration of the decoder, a [`GTSConfig`] unless its `model_type` says otherwise. Its
             `encoder_hidden_size` must be the encoder's `hidden_size`; where its own `hidden_size` differs, a linear
             layer between encoder and decoder reduces the states (Ming et al., Table 1).
         bottleneck_layers (`list[int]`, *optional*, defaults to `[]`):
-            Encoder layers, from 1, after which a bottleneck network stands: two linear layers without activation,
-            from the encoder's width to `bottleneck_size` and back. A teacher is fine-tuned with them; their narrow
-            states are what a student of that width learns from.
-        bottleneck_size (`int`, *optional*): Width of the bottleneck networks; needed with `bottleneck_layers`.
+            Encoder layers, counted from 1, that are followed by a bottleneck network: two linear layers without
+            activation, from the encoder's width to `bottleneck_size` and back. A teacher is fine-tuned with bottleneck
+            networks, so that a student of width `bottleneck_size` can learn from their states.
+        bottleneck_size (`int`, *optional*): Width of the bottleneck networks. Required with `bottleneck_layers`.
 
     Example:
 
@@ -65,7 +65,7 @@ class MwpSolverConfig(PreTrainedConfig):
     bottleneck_size: int | None = None
 
     def __post_init__(self, **kwargs):
-        # Of the folder, not of the model: it is written anew with each folder.
+        # `auto_map` describes the folder, not the model, and is written by each save.
         kwargs.pop("auto_map", None)
         self.bottleneck_layers = sorted(self.bottleneck_layers)
         for name, default in (("encoder_config", "mwp_student"), ("decoder_config", "mwp_gts")):
@@ -74,21 +74,21 @@ class MwpSolverConfig(PreTrainedConfig):
                 values = dict(value or {})
                 setattr(self, name, AutoConfig.for_model(values.pop("model_type", default), **values))
             else:
-                # The parent resets the attention implementation of its parts, which may be a living model's.
+                # Copy, because the parent class resets the attention implementation of configs, which models may use.
                 setattr(self, name, copy.deepcopy(value))
         super().__post_init__(**kwargs)
 
     def validate_parts(self):
-        """Part of the `strict` validation: decoder and bottlenecks fit the encoder."""
+        """Validate, for `strict`, that decoder and bottleneck networks fit the encoder."""
         written, read = self.encoder_config.hidden_size, self.decoder_config.encoder_hidden_size
         layers, count, size = self.bottleneck_layers, self.encoder_config.num_hidden_layers, self.bottleneck_size
         refuse(
             {
-                f"the encoder's hidden_size is {written}, the decoder's encoder_hidden_size {read}": written != read,
-                f"`bottleneck_layers` ({layers}) and `bottleneck_size` ({size}) belong together: give both": (
+                f"the encoder has hidden_size {written}, but the decoder encoder_hidden_size {read}": written != read,
+                f"`bottleneck_layers` ({layers}) and `bottleneck_size` ({size}) must be set together": (
                     bool(layers) != (size is not None)
                 ),
-                f"`bottleneck_layers` are different layers from 1 to {count}, got {layers}": (
+                f"`bottleneck_layers` must be different layers from 1 to {count}, got {layers}": (
                     len({*layers} & {*range(1, count + 1)}) != len(layers)
                 ),
                 f"`bottleneck_size` must be at least 1, got {size}": size is not None and size < 1,
@@ -96,18 +96,16 @@ class MwpSolverConfig(PreTrainedConfig):
         )
 
     def save_pretrained(self, save_directory: str | PathLike, **kwargs) -> None:
-        """As in `PreTrainedConfig`, with the file of [`save_solver_code`]."""
+        """Save the config as `PreTrainedConfig` does, with the file of [`save_solver_code`]."""
         super().save_pretrained(save_directory, **kwargs)
         save_solver_code(save_directory)
 
     @classmethod
     def register_for_auto_class(cls, auto_class: str = "AutoConfig") -> None:
-        """Do nothing: transformers calls it after loading by that file, to copy more code when saving."""
+        """Do nothing. Transformers calls this method after loading remote code, to copy more code when saving."""
 
     def to_diff_dict(self) -> dict[str, Any]:
-        """
-        Return what is saved: not where the encoder was loaded from, a path of the machine that it was trained on.
-        """
+        """Return the fields to save, without the encoder's source, which may be a local path."""
         fields = super().to_diff_dict()
         for name in self.sub_configs:
             fields[name].pop("_name_or_path", None)
@@ -120,7 +118,7 @@ class MwpSolverConfig(PreTrainedConfig):
 
     @property
     def num_hidden_layers(self) -> int:
-        """Layers of the encoder."""
+        """Number of layers of the encoder."""
         return self.encoder_config.num_hidden_layers
 
     @property

@@ -1,4 +1,4 @@
-"""Math-word-problem solver: any encoder and a decoder."""
+"""Solver of math word problems: an encoder and a decoder."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ class MwpSolverOutput(ModelOutput):
 
     Args:
         loss (`torch.FloatTensor` of shape `(1,)`, *optional*, returned when targets are given):
-            Loss of the decoder, a sum within each problem, averaged over the problems.
+            Loss of the decoder, summed within each problem and averaged over problems.
         logits (`torch.FloatTensor`, *optional*):
-            Predictions of the decoder: of [`GTSDecoder`] `(batch, target length, symbols)`, the scores of operators,
-            constants and numbers at each node of the target tree, in prefix order; of [`AthenaModel`]
-            `(batch, judged)`, the logits of the judged candidates.
+            Predictions of the decoder. For [`GTSDecoder`], scores `(batch, target length, symbols)` of operators,
+            constants and numbers at each node of the target tree, in prefix order. For [`AthenaModel`], logits
+            `(batch, judged)` of the candidate expressions.
         answer_logits (`torch.FloatTensor` of shape `(batch, pool)`, *optional*):
-            Answering logits of a decoder that judges candidates.
+            Logits of being the answer, only for [`AthenaModel`].
         hidden_states (`tuple(torch.FloatTensor)`, *optional*):
             The encoder's hidden states `(batch, tokens, width)`, the embedding output first.
         decoder_hidden_states (`tuple(torch.FloatTensor)`, *optional*):
-            States of a decoder that has some: of [`AthenaModel`] embeddings and contexts of the judged candidates
-            `(batch, judged, width)`.
+            States of the decoder, if it returns any. For [`AthenaModel`], embeddings and contexts
+            `(batch, judged, width)` of the candidates.
         attentions (`tuple(torch.FloatTensor)`, *optional*): The encoder's attention maps.
         last_hidden_state (`torch.FloatTensor` of shape `(batch, tokens, width)`): Input of the decoder.
         bottleneck_states (`tuple(torch.FloatTensor)`, *optional*, with `output_hidden_states` and bottlenecks):
-            The narrow states `(batch, tokens, bottleneck_size)` after each of `config.bottleneck_layers`.
+            States `(batch, tokens, bottleneck_size)` within the bottleneck networks, by `config.bottleneck_layers`.
     """
 
     loss: torch.FloatTensor | None = None
@@ -64,11 +64,11 @@ class MwpSolverOutput(ModelOutput):
 
 
 class MwpSolver(PreTrainedModel, Solver):
-    """Solver of math word problems: text with masked numbers in, expression tree over these numbers out.
+    """Solver of math word problems, which maps text with masked numbers to an expression over these numbers.
 
     Args:
         config ([`MwpSolverConfig`]): Encoder and decoder.
-        encoder (`PreTrainedModel`, *optional*): An encoder to use instead of a new one; not one with bottlenecks.
+        encoder (`PreTrainedModel`, *optional*): An encoder without bottleneck networks, to use instead of a new one.
         decoder ([`~models.decoder.Decoder`], *optional*): A decoder to use instead of a new one.
     """
 
@@ -91,8 +91,8 @@ class MwpSolver(PreTrainedModel, Solver):
             encoder = AutoModel.from_config(config.encoder_config, trust_remote_code=False)
         elif any(bottleneck_hooks(encoder)):
             raise ValueError(
-                f"This `{type(encoder).__name__}` carries the bottleneck networks of another solver: make the new one "
-                "of another copy of the encoder, or take them away first (`detach_bottlenecks(encoder)`)."
+                f"This `{type(encoder).__name__}` has bottleneck networks of another solver. Pass a fresh copy of the "
+                "encoder, or remove them first (`detach_bottlenecks(encoder)`)."
             )
         self.encoder = encoder
         if getattr(self.encoder, "pooler", None) is not None:
@@ -100,7 +100,7 @@ class MwpSolver(PreTrainedModel, Solver):
         if decoder is None:
             decoder = AutoModel.from_config(config.decoder_config, trust_remote_code=False)
         self.decoder = decoder
-        # Trainers have batches bring more along, as a teacher's outputs.
+        # Batches may contain further entries for the trainer, such as teacher outputs.
         self._decoder_inputs = set(signature(decoder.forward).parameters)
         config.encoder_config, config.decoder_config = self.encoder.config, self.decoder.config
         self.bottlenecks = None
@@ -112,13 +112,13 @@ class MwpSolver(PreTrainedModel, Solver):
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
-        """Encoder and decoder initialise their own modules."""
+        """Initialise bottleneck networks only. Encoder and decoder initialise their own modules."""
         if isinstance(module, Bottleneck):
             module.init_weights()
 
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path, *model_args, **kwargs):
-        """As in `PreTrainedModel`, but what does not hold the whole solver raises [`SolverFolderError`]."""
+        """Load a solver as `PreTrainedModel` does. Raises [`SolverFolderError`] if weights are missing or damaged."""
         return load_whole(super().from_pretrained, pretrained_model_name_or_path, *model_args, **kwargs)
 
     @classmethod
@@ -138,21 +138,22 @@ class MwpSolver(PreTrainedModel, Solver):
             encoder (`str`, path or `PreTrainedModel`):
                 Hub id or folder (with safetensors) of a BERT- or RoBERTa-like encoder, or the encoder itself.
             processor ([`MwpProcessor`]):
-                Has the output symbols; the encoder's embeddings grow to its tokenizer, a row of `[NUM0]`, `[NUM1]`,
-                ... starting as that of `[NUM]` with a little noise. Its `max_length` is lowered to the encoder's
-                positions, and constants and columns that the decoder needs are added: encode problems afterwards.
+                Processor with the output symbols. The encoder's embeddings are resized to its tokenizer; the rows of
+                `[NUM0]`, `[NUM1]`, ... start as the row of `[NUM]` with a little noise. Encode problems only after
+                this call, because it lowers the processor's `max_length` to the encoder's positions, and adds the
+                constants and columns that the decoder needs.
             decoder (class, configuration or model, *optional*, defaults to [`GTSDecoder`]):
-                A class of decoders ([`GTSDecoder`], [`AthenaModel`]) for a new one that fits the encoder's width and
-                the processor's symbols; the configuration of a new one; or a decoder.
+                A decoder class ([`GTSDecoder`], [`AthenaModel`]), for a new decoder with the encoder's width and the
+                processor's symbols; the configuration of a new decoder; or a decoder.
             decoder_kwargs (`dict`, *optional*): Fields of the new decoder's configuration, such as `dropout`.
             bottleneck_layers (`Sequence[int]`, *optional*), bottleneck_size (`int`, *optional*):
-                Bottleneck networks of this width after these layers, from 1; see [`MwpSolverConfig`].
+                Layers of bottleneck networks (from 1), and their width; see [`MwpSolverConfig`].
             encoder_kwargs:
                 Passed to `AutoModel.from_pretrained`, such as `num_hidden_layers=3` for the first three layers.
 
         Raises:
-            `OSError`: there is no such folder or Hub id, or its weights are a pickle.
-            `ValueError`: when decoder and processor do not have the same symbols.
+            `OSError`: the folder or Hub id does not exist, or has no safetensors weights.
+            `ValueError`: decoder and processor have different symbols.
         """
         if not isinstance(encoder, PreTrainedModel):
             encoder_kwargs.setdefault("dtype", torch.float32)
@@ -162,14 +163,14 @@ class MwpSolver(PreTrainedModel, Solver):
             )
             note_download(encoder, hub_options(encoder_kwargs))
         processor.resize_embeddings(encoder)
-        # Encoders with relative positions have no limit; some of them say -1.
+        # Encoders with relative positions have no limit (no field, or -1).
         if (getattr(encoder.config, "max_position_embeddings", None) or 0) > 0:
             processor.max_length = min(processor.max_length, count_positions(encoder.config))
         if isinstance(decoder, type):
             decoder = decoder.make_config(processor.vocabulary, encoder.config, **(decoder_kwargs or {}))
             processor.vocabulary = processor.vocabulary.with_constants(decoder.constants, written=True)
         if isinstance(decoder, PreTrainedConfig):
-            # In full precision, whatever the model was in that its config is from.
+            # Use full precision, even if the config comes from a model in half precision.
             decoder = AutoModel.from_config(decoder, dtype=torch.get_default_dtype(), trust_remote_code=False)
         processor.check_symbols(decoder.config.operators, decoder.config.constants)
         processor.add_columns(decoder.extra_columns)
@@ -184,9 +185,9 @@ class MwpSolver(PreTrainedModel, Solver):
         return solver
 
     def save_pretrained(self, save_directory: str | PathLike, is_main_process: bool = True, **kwargs) -> None:
-        """As in `PreTrainedModel`; beside the weights goes what they were trained on, see [`data.TrainingTexts`]."""
+        """Save the model as `PreTrainedModel` does, with hashes of its training texts; see [`data.TrainingTexts`]."""
         if is_main_process and not Path(save_directory).is_file():
-            # First, for what is pushed to the Hub is what lies in the folder when the weights are written.
+            # Written first, because pushing to the Hub uploads the folder when the weights are written.
             write_training_texts(self, save_directory)
         super().save_pretrained(save_directory, is_main_process=is_main_process, **kwargs)
 
@@ -232,7 +233,7 @@ class MwpSolver(PreTrainedModel, Solver):
         self.encoder.set_input_embeddings(value)
 
     def encode(self, input_ids, attention_mask=None, token_type_ids=None, **kwargs):
-        """Runs the encoder; token types are passed to those that have them."""
+        """Run the encoder. Token types are passed only if given."""
         if token_type_ids is not None:
             kwargs["token_type_ids"] = token_type_ids
         return self.encoder(input_ids=input_ids, attention_mask=attention_mask, return_dict=True, **kwargs)
@@ -249,7 +250,7 @@ class MwpSolver(PreTrainedModel, Solver):
         return_dict: bool | None = None,
         **batch: Any,
     ) -> MwpSolverOutput | tuple:
-        """Encodes problems and, when there are targets, scores them.
+        """Encode problems and, with `labels`, score the targets.
 
         Args:
             input_ids (`torch.LongTensor` of shape `(B, S)`): Tokens of the masked text.
@@ -257,11 +258,11 @@ class MwpSolver(PreTrainedModel, Solver):
             token_type_ids (`torch.LongTensor` of shape `(B, S)`, *optional*): Segments.
             number_positions (`torch.LongTensor` of shape `(B, N)`, *optional*): Token of each number, -1 for none.
             labels (`torch.LongTensor` of shape `(B, T)`, *optional*):
-                Prefix ids of the targets, -100 where padded. Without them the decoder is not run.
+                Prefix ids of the targets, -100 where padded. Without `labels`, only the encoder is run.
             output_hidden_states (`bool`, *optional*): Whether to return the hidden states of encoder and decoder.
             output_attentions (`bool`, *optional*): Whether to return attention maps (eager attention only).
-            return_dict (`bool`, *optional*): `False` for a tuple.
-            batch: Further entries of the batch; those that the decoder's `forward` names are passed on.
+            return_dict (`bool`, *optional*): Whether to return a `ModelOutput` (default) instead of a tuple.
+            batch: Further batch entries. Arguments of the decoder's `forward` are passed on, others are ignored.
         """
         extras = {"output_hidden_states": output_hidden_states, "output_attentions": output_attentions}
         extras = {name: value for name, value in extras.items() if value is not None}
@@ -298,7 +299,7 @@ class MwpSolver(PreTrainedModel, Solver):
         num_return_sequences: int = 1,
         **inputs: Tensor,
     ) -> SolveOutput:
-        """As in [`Solver`]; a batch can be passed whole, entries that the decoder does not use are left out."""
+        """Find expressions, see [`Solver`]. Batch entries that the decoder does not use are ignored."""
         states = self.encode(input_ids, attention_mask, token_type_ids).last_hidden_state
         extra = {name: inputs[name] for name in self.extra_inputs if name in inputs}
         return self.decoder.generate(

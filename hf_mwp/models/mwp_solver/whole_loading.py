@@ -1,4 +1,4 @@
-"""Loading of solvers that refuses what is not whole: a solver with a few random weights answers like any other."""
+"""Function that loads solvers and raises an error if weights are missing, which would be random numbers."""
 
 from __future__ import annotations
 
@@ -22,18 +22,17 @@ WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 
 class SolverFolderError(Exception):
     """
-    A folder or repository that does not hold a whole solver: weights are missing or damaged, or belong to another
-    model. No `ValueError`, `OSError`, `TypeError` or `RuntimeError`, which `transformers.pipeline` takes for a sign to
-    try another class, and in the end buries in a traceback.
+    Error for a folder or repository without a complete solver: weights are missing, damaged, or belong to a different
+    model. It does not derive from `ValueError`, `OSError`, `TypeError` or `RuntimeError`, because
+    `transformers.pipeline` would catch these, try other classes and hide the message.
     """
 
 
 def load_whole(load: Callable, source: str | PathLike | None, *args, **kwargs) -> Any:
     """
-    Loads a solver by `load`, the `from_pretrained` of `PreTrainedModel`; raises [`SolverFolderError`] if the model is
-    of another type, a file is damaged or missing, or weights are missing, have no place, or are of another shape
-    (which `ignore_mismatched_sizes` allows). New bottleneck networks may be missing, and those that the config given
-    has no more may be left over.
+    Load a solver by `load`, the `from_pretrained` of `PreTrainedModel`. Raises [`SolverFolderError`] if the model is
+    not a solver, a file is damaged or missing, or weights are missing, unexpected, or have a different shape (unless
+    `ignore_mismatched_sizes=True`). Weights of bottleneck networks may differ according to the given config.
     """
     with_info = kwargs.pop("output_loading_info", False)
     any_size = kwargs.pop("ignore_mismatched_sizes", False)
@@ -42,18 +41,18 @@ def load_whole(load: Callable, source: str | PathLike | None, *args, **kwargs) -
         kind = PreTrainedConfig.get_config_dict(kwargs.get("config") or source, **hub)[0].get("model_type")
         if kind != MwpSolverConfig.model_type:
             raise SolverFolderError(
-                f"{source} holds a model of type {kind!r}, but a solver (type {MwpSolverConfig.model_type!r}) is "
-                f"needed; `hf-mwp train --encoder {source}` makes one of an encoder."
+                f"{source} contains a model of type {kind!r}, not a solver (type {MwpSolverConfig.model_type!r}). "
+                f"Train a solver from an encoder with `hf-mwp train --encoder {source}`."
             )
     try:
         with _without_report():
             model, found = load(source, *args, ignore_mismatched_sizes=True, output_loading_info=True, **kwargs)
-    # What damaged files raise differs: OSError, ValueError, TypeError, KeyError, ...
+    # Damaged files raise OSError, ValueError, TypeError, KeyError, ...
     except Exception as error:
         damage = _damage(Path(source, kwargs.get("subfolder", ""))) if source is not None else None
         if damage is None:
             raise
-        raise SolverFolderError(f"{source} {damage}: fetch or train it again.") from error
+        raise SolverFolderError(f"{source} {damage}. Download or train it again.") from error
     _check_weights(model, source, found, any_size, hub)
     note_download(model, hub)
     return (model, found) if with_info else model
@@ -61,7 +60,7 @@ def load_whole(load: Callable, source: str | PathLike | None, *args, **kwargs) -
 
 @contextmanager
 def _without_report() -> Iterator[None]:
-    """While inside, transformers does not advise to train further what is going to be refused."""
+    """Context manager that hides the load report of Transformers, because missing weights raise an error."""
     logger = logging.getLogger("transformers.modeling_utils")
 
     def keep(record: logging.LogRecord) -> bool:
@@ -75,7 +74,7 @@ def _without_report() -> Iterator[None]:
 
 
 def _damage(folder: Path) -> str | None:
-    """Return what is wrong with the weights' files of a local folder, if anything is."""
+    """Return the fault of the weight files in a local folder, or `None`."""
     file, has_index = WEIGHTS, (folder / INDEX).exists()
     if not has_index and not (folder / WEIGHTS).exists():
         has_others = any(folder.glob("*.safetensors")) or any(folder.glob("*.bin"))
@@ -108,13 +107,13 @@ def _check_weights(
     if missing:
         fault = f"{file} lacks {_told(missing)} of the solver, which would be random numbers"
     elif unexpected:
-        fault = f"{file} has {_told(unexpected)} for which the solver of config.json has no place; {foreign}"
+        fault = f"{file} has {_told(unexpected)} that the solver of config.json does not have; {foreign}"
     elif found["mismatched_keys"] and not any_size:
         name, stored, own = min(found["mismatched_keys"])
         fault = f"{name} is {tuple(stored)} in {file} and {tuple(own)} by config.json; {foreign}"
     else:
         return
-    raise SolverFolderError(f"{source}: {fault}: fetch or train it again.")
+    raise SolverFolderError(f"{source}: {fault}. Download or train it again.")
 
 
 def _without_layers(names: set[str], layers: set[int]) -> set[str]:

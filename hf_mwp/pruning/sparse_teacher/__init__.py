@@ -1,1 +1,1 @@
-"""STARK: scores of heads and neurons that make a teacher hard to learn from, and teachers without them."""
+"""STARK: sparse teachers without the heads and neurons that make a teacher hard to learn from, and their scores."""

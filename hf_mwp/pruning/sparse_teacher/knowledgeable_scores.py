@@ -21,19 +21,19 @@ from ...usage_error import UsageError
 
 EXPRESSIVENESS, FRIENDLINESS = "expressiveness.safetensors", "friendliness.safetensors"
 RECORD = "scores.json"
-# What the authors' program adds to a norm; the paper names none.
+# Added to norms in the authors' implementation; the paper has no such term.
 EPSILON = 1e-7
 
 
 @dataclass(frozen=True, eq=False)
 class UnitScores:
     """
-    Scores of the units of an encoder; the lowest are removed first.
+    Scores of an encoder's units (heads and neurons); units with the lowest scores are removed first.
 
     Args:
         heads (`Tensor` of shape `(layers, heads of the largest layer)`):
-            float64 on the CPU, NaN where a layer has fewer heads.
-        neurons (`Tensor` of shape `(layers, neurons of the largest layer)`): The same of feed-forward neurons.
+            Scores of heads, float64 on the CPU, NaN if a layer has fewer heads.
+        neurons (`Tensor` of shape `(layers, neurons of the largest layer)`): Scores of feed-forward neurons.
     """
 
     heads: Tensor
@@ -41,7 +41,7 @@ class UnitScores:
 
     @classmethod
     def random(cls, model: nn.Module, seed: int = 0) -> UnitScores:
-        """Draw scores for the units of a model from a seed: STARK-RAND (Yang et al., section 4.4)."""
+        """Return random scores for the units of a model: STARK-RAND (Yang et al., section 4.4)."""
         generator = torch.Generator().manual_seed(seed)
         rows = (
             [torch.rand(count, generator=generator, dtype=torch.float64) for count in kind]
@@ -50,24 +50,24 @@ class UnitScores:
         return cls(*(pad_sequence(kind, batch_first=True, padding_value=torch.nan) for kind in rows))
 
     def normalized(self) -> UnitScores:
-        """Each layer's row divided by its l2 norm + 1e-7 (Yang et al., section 3.2, after Molchanov et al.)."""
+        """Divide the scores of each layer by their l2 norm + 1e-7 (Yang et al., section 3.2)."""
         return UnitScores(
             *(each / (each.nan_to_num().norm(dim=1, keepdim=True) + EPSILON) for each in (self.heads, self.neurons))
         )
 
     def check_fits(self, model: nn.Module) -> None:
-        """Raise [`UsageError`] unless the scores fit a model with these numbers of heads and neurons per layer."""
+        """Raise [`UsageError`] unless the scores match the numbers of heads and neurons in each layer of a model."""
         expected = count_units(model)
         for name, scores, counts in zip(("heads", "neurons"), (self.heads, self.neurons), expected, strict=True):
             scored = scores.isfinite().sum(1).tolist()
             if scored != counts:
                 raise UsageError(
-                    f"The scores are of {scored} {name} a layer, the model has {counts}: they are another teacher's. "
-                    "Measure this one."
+                    f"There are scores for {scored} {name} per layer, but the model has {counts}. Measure scores of "
+                    "this model."
                 )
 
     def save(self, path: str | Path) -> None:
-        """Write a safetensors file, whole or not at all."""
+        """Write a safetensors file atomically."""
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = path.with_name(path.name + ".part")
@@ -76,7 +76,7 @@ class UnitScores:
 
 
 def count_units(model: nn.Module) -> tuple[list[int], list[int]]:
-    """Return how many heads and how many neurons each layer of a model's encoder has."""
+    """Return the numbers of heads and of neurons in each layer of a model's encoder."""
     parts = layer_parts(model)
     return [each.num_heads for each in parts], [each.num_neurons for each in parts]
 
@@ -84,13 +84,14 @@ def count_units(model: nn.Module) -> tuple[list[int], list[int]]:
 @dataclass(frozen=True, eq=False)
 class KnowledgeableScores:
     """
-    Expressiveness `P` and student-friendliness `Q` of a teacher's heads and neurons, before normalisation and apart:
-    any trade-off between them, random scores and densities need no second measurement.
+    Expressiveness `P` (effect on the teacher's loss) and student-friendliness `Q` (effect on the distillation loss) of
+    a teacher's heads and neurons. They are stored separately and before normalisation, so that one measurement is
+    enough for all trade-offs and densities.
 
     Args:
         expressiveness ([`UnitScores`], *optional*): `P`, gradients of the teacher's loss on its task.
         friendliness ([`UnitScores`], *optional*): `Q`, gradients of the distillation loss to a trial student.
-        about (`Mapping[str, Any]`, *optional*): How and on what they were measured, as JSON has it.
+        about (`Mapping[str, Any]`, *optional*): Settings of the measurement, as JSON values.
 
     References:
         Yang et al., "Sparse Teachers Can Be Dense with Knowledge" (EMNLP 2022), section 3.2.
@@ -110,33 +111,31 @@ class KnowledgeableScores:
 
     def combined(self, expressiveness_weight: float = 0.5) -> UnitScores:
         """
-        `I = λ P + (1 - λ) Q` of the normalised scores (section 3.2).
+        Return `I = λ P + (1 - λ) Q` of the normalised scores (section 3.2).
 
         Args:
             expressiveness_weight (`float`, *optional*, defaults to 0.5):
-                λ, from 0, student-friendliness alone, to 1, expressiveness alone: what students are pruned by.
+                λ: 0 uses only student-friendliness, 1 only expressiveness (the score for pruning students).
 
         Raises:
-            UsageError: λ outside `[0, 1]`, or scores that it needs were not measured.
+            UsageError: λ is outside `[0, 1]`, or a needed score was not measured.
         """
         if not 0 <= expressiveness_weight <= 1:
-            raise UsageError(
-                f"λ weighs expressiveness against student-friendliness: from 0 to 1, not {expressiveness_weight}."
-            )
+            raise UsageError(f"`expressiveness_weight` (λ) must be in the range 0 to 1, got {expressiveness_weight}.")
         heads = neurons = 0
         for name, share, scores in (
             ("expressiveness", expressiveness_weight, self.expressiveness),
             ("student-friendliness", 1 - expressiveness_weight, self.friendliness),
         ):
             if share and scores is None:
-                raise UsageError(f"λ = {expressiveness_weight} needs scores of {name}, which were not measured.")
+                raise UsageError(f"λ = {expressiveness_weight} needs scores of {name}. Measure them.")
             if share:
                 normal = scores.normalized()
                 heads, neurons = heads + share * normal.heads, neurons + share * normal.neurons
         return UnitScores(heads, neurons)
 
     def save(self, folder: str | Path) -> None:
-        """Write `expressiveness.safetensors`, `friendliness.safetensors`, as far as measured, and `scores.json`."""
+        """Write measured scores to `expressiveness.safetensors`, `friendliness.safetensors` and `scores.json`."""
         for name, scores in ((EXPRESSIVENESS, self.expressiveness), (FRIENDLINESS, self.friendliness)):
             if scores is not None:
                 scores.save(Path(folder) / name)
@@ -144,12 +143,12 @@ class KnowledgeableScores:
 
     @classmethod
     def load(cls, folder: str | Path) -> KnowledgeableScores:
-        """Reads a folder that [`save`] has written; [`UsageError`] if it holds no scores, or damaged ones."""
+        """Load scores from a folder written by [`save`]. Raises `UsageError` if they are missing or damaged."""
         path, found = Path(folder) / RECORD, []
         try:
             about = json.loads(path.read_text(encoding="utf-8"))
             for path in (Path(folder) / EXPRESSIVENESS, Path(folder) / FRIENDLINESS):
                 found.append(UnitScores(**load_file(path)) if path.is_file() else None)
         except (OSError, ValueError, SafetensorError, TypeError) as error:
-            raise UsageError(f"{path} holds no finished scores ({error}): measure them anew.") from error
+            raise UsageError(f"{path} is missing or damaged ({error}). Measure the scores again.") from error
         return cls(*found, about)

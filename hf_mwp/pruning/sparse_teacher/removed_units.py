@@ -1,4 +1,4 @@
-"""Heads and neurons to remove from a teacher, and the sparse teacher without them."""
+"""Selection of heads and neurons to remove from a teacher, and sparse teachers without them."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from .knowledgeable_scores import UnitScores
 @dataclass(frozen=True)
 class RemovedUnits:
     """
-    The heads and neurons that a sparse teacher does without.
+    Heads and neurons to remove from a teacher.
 
     Args:
-        heads (`Mapping[int, list[int]]`): By layer, heads in ascending order; layers that keep all are left out.
-        neurons (`Mapping[int, list[int]]`): The same of feed-forward neurons.
+        heads (`Mapping[int, list[int]]`): Heads by layer, in ascending order; layers that keep all are left out.
+        neurons (`Mapping[int, list[int]]`): Feed-forward neurons, in the same form.
     """
 
     heads: Mapping[int, list[int]]
@@ -35,22 +35,22 @@ class RemovedUnits:
         cls, scores: UnitScores, sparsity: float, round_to: int | None = None, head_dim: int | None = None
     ) -> RemovedUnits:
         """
-        The units with the lowest scores over all layers: `round(sparsity · N)` heads and as large a share of the
-        neurons, ranked apart (Yang et al., section 3.2). Ties remove the unit of the lower layer first, then
-        that of the lower index.
+        Choose the units with the lowest scores over all layers: `round(sparsity · N)` heads and the same share of
+        neurons, ranked separately (Yang et al., section 3.2). Among equal scores, the lower layer comes first, then
+        the lower index.
 
         Args:
             scores ([`UnitScores`]): Scores of all units of the teacher.
             sparsity (`float`): Share to remove, at least 0 and below 1.
             round_to (`int`, *optional*):
-                Round the number of neurons removed from a layer to a multiple of this, half to even, 8 in the
-                authors' program, so that the share is no longer exactly `sparsity`.
+                Round the number of neurons removed from each layer to a multiple of `round_to` (half to even; 8 in
+                the authors' implementation). The share is then not exactly `sparsity`.
             head_dim (`int`, *optional*):
-                Width of a head: with `round_to`, heads are rounded as so many columns of the output projection each,
-                then to whole heads. Nothing changes for widths that are multiples of `round_to`.
+                Width of a head. With `round_to`, the columns of removed heads in the output projection are rounded in
+                the same way, then whole heads are removed. No effect if `head_dim` is a multiple of `round_to`.
 
         Raises:
-            UsageError: a sparsity outside `[0, 1)`, or one that leaves no head or no neuron at all.
+            UsageError: `sparsity` is outside `[0, 1)`, or no head or no neuron is left.
         """
         check_sparsity(sparsity)
         if round_to is not None and round_to < 1:
@@ -63,11 +63,11 @@ class RemovedUnits:
 
 def cut_teacher(teacher: nn.Module, removed: RemovedUnits) -> nn.Module:
     """
-    A teacher without some heads and neurons, smaller and faster, which saves and loads as [`prune`] says. A layer that
-    loses all heads, or all neurons, loses the bias of the output projection too, as in the authors' program.
+    Return a smaller and faster copy of a teacher without some heads and neurons, see [`prune`]. If a layer loses all
+    heads, or all neurons, the bias of the output projection is zeroed too, as in the authors' implementation.
 
     Args:
-        teacher (`nn.Module`): As [`prune`] takes it; it stays as it is.
+        teacher (`nn.Module`): A model that [`prune`] supports. It is not changed.
         removed ([`RemovedUnits`]): Units to remove.
 
     Raises:
@@ -79,8 +79,8 @@ def cut_teacher(teacher: nn.Module, removed: RemovedUnits) -> nn.Module:
 
 def mask_teacher(teacher: nn.Module, removed: RemovedUnits) -> nn.Module:
     """
-    A copy of a teacher with gates closed on some heads and neurons: the outputs of [`cut_teacher`] in the shapes of
-    the teacher. It is no smaller, and what it saves has no gates.
+    Return a copy of a teacher with gates closed on some heads and neurons. Its outputs equal the outputs of
+    [`cut_teacher`], but its shapes are the teacher's. Gates are not saved.
     """
     check_no_gates(teacher)
     masked = copy.deepcopy(teacher)
@@ -93,26 +93,26 @@ def check_sparsity(sparsity: float) -> None:
     """Raise [`UsageError`] unless a sparsity is at least 0 and below 1."""
     check_numbers(sparsity=sparsity)
     if not 0 <= sparsity < 1:
-        raise UsageError(f"The sparsity of a teacher must be at least 0 and below 1, not {sparsity}.")
+        raise UsageError(f"The sparsity of a teacher must be at least 0 and below 1, got {sparsity}.")
 
 
 def _lowest(name: str, scores: Tensor, sparsity: float, round_to: int | None, width: int = 1) -> dict[int, list[int]]:
-    # How many of the lowest scores, over all layers, are in each layer.
+    # Count the lowest scores over all layers by layer.
     places = scores.isfinite().nonzero()
     total = len(places)
     order = scores[scores.isfinite()].argsort(stable=True)[: round(sparsity * total)]
     gone = torch.bincount(places[order, 0], minlength=len(scores)).tolist()
     if round_to is not None:
-        # In columns of the weights, `width` for each unit.
+        # Round the number of weight columns, `width` for each unit.
         gone = [
             min(round(round(count * width / round_to) * round_to / width), there)
             for count, there in zip(gone, scores.isfinite().sum(1).tolist(), strict=True)
         ]
     if sum(gone) >= total:
         raise UsageError(
-            f"A sparsity of {sparsity} leaves an empty teacher: of its {total} {name} none is left. Take a lower one."
+            f"A sparsity of {sparsity} would remove all {total} {name} of the teacher. Choose a lower sparsity."
         )
-    # Within a layer the lowest go, whatever their number.
+    # Remove the lowest scores within each layer.
     return {
         layer: row.nan_to_num(torch.inf).argsort(stable=True)[:count].sort().values.tolist()
         for layer, (row, count) in enumerate(zip(scores, gone, strict=True))
@@ -136,4 +136,4 @@ def _without_biases(sparse: nn.Module, removed: RemovedUnits, teacher: nn.Module
 def check_no_gates(teacher: nn.Module) -> None:
     """Raise [`UsageError`] if a teacher has gates."""
     if HeadGates.found_on(teacher) or NeuronGates.found_on(teacher):
-        raise UsageError("The teacher has gates, which a sparse one would not have: take them off, or cut it first.")
+        raise UsageError("The teacher has gates, which a sparse copy would lose. Remove them or call `prune` first.")

@@ -12,9 +12,9 @@ from ...usage_error import UsageError
 
 
 POINTS = 512
-# So far the curve goes beyond the scores, in bandwidths.
+# Margin of the curve beyond the scores, in bandwidths.
 MARGIN = 3.0
-# A peak is at least this share of the highest: a single unit apart from the others is none.
+# Minimum height of a peak as a share of the highest, so that a single outlier is not a peak.
 LEAST_PEAK = 0.1
 _CHUNK = 4096
 
@@ -22,14 +22,14 @@ _CHUNK = 4096
 @dataclass(frozen=True, eq=False)
 class ScoreDensity:
     """
-    Density and cumulative density of scores, by a Gaussian kernel at 512 points from 3 bandwidths below the lowest
-    score to 3 above the highest. The paper names neither kernel nor bandwidth; this is Silverman's rule of thumb,
-    `0.9 · min(deviation, interquartile range / 1.34) · n^(-1/5)`.
+    Density and cumulative density of scores, estimated by a Gaussian kernel at 512 points from 3 bandwidths below the
+    lowest score to 3 above the highest. The paper specifies neither kernel nor bandwidth; the bandwidth here is
+    Silverman's rule of thumb, `0.9 · min(deviation, interquartile range / 1.34) · n^(-1/5)`.
 
     Args:
         points (`Tensor` of shape `(512,)`): Scores, ascending.
-        density (`Tensor` of shape `(512,)`): Their density.
-        cumulative (`Tensor` of shape `(512,)`): The share of the units that score less, from 0 to 1.
+        density (`Tensor` of shape `(512,)`): Density at the points.
+        cumulative (`Tensor` of shape `(512,)`): Share of scores below each point, from 0 to 1.
         bandwidth (`float`): Standard deviation of the kernel.
 
     References:
@@ -45,17 +45,17 @@ class ScoreDensity:
     @classmethod
     def of(cls, scores: Tensor) -> ScoreDensity:
         """
-        The density of scores of any shape, [`UnitScores.heads`] or [`UnitScores.neurons`]; NaN is left out.
+        Estimate the density of scores of any shape, such as [`UnitScores.heads`]. NaN is ignored.
 
         Raises:
-            UsageError: fewer than two scores, or all are equal.
+            UsageError: there are fewer than two scores, or all are equal.
         """
         values = scores[scores.isfinite()].double().cpu()
         if len(values) < 2 or values.min() == values.max():
-            raise UsageError("A density needs scores of at least two units that differ.")
+            raise UsageError("A density needs different scores of at least two units.")
         deviation = values.std()
         quarter, three_quarters = values.quantile(torch.tensor([0.25, 0.75], dtype=torch.float64))
-        # Where half of the scores are equal, the range says nothing.
+        # Ignore an interquartile range of 0 (half of the scores are equal).
         spread = min(deviation, (three_quarters - quarter) / 1.34) or deviation
         bandwidth = 0.9 * spread.item() * len(values) ** -0.2
         margin = MARGIN * bandwidth
@@ -71,8 +71,8 @@ class ScoreDensity:
     @cached_property
     def peak(self) -> int:
         """
-        The first peak, as the number of a point: the lowest score whose density is above that of the point before and
-        not below that of the next, and at least a tenth of the highest density.
+        Index of the first peak: the first point whose density is above the previous and not below the next density,
+        and at least a tenth of the highest.
         """
         middle = self.density[1:-1]
         is_peak = (middle > self.density[:-2]) & (middle >= self.density[2:])
@@ -82,7 +82,7 @@ class ScoreDensity:
     @property
     def sparsity(self) -> float:
         """
-        The sparsity of STARK-AUTO (section 4.4, assumption 2): the cumulative density at the first peak. The paper
-        shows it for heads and removes as large a share of the neurons.
+        Sparsity of STARK-AUTO (section 4.4, assumption 2): the cumulative density at the first peak. The paper uses
+        the density of heads, and removes the same share of neurons.
         """
         return self.cumulative[self.peak].item()

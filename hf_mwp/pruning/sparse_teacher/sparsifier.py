@@ -16,12 +16,12 @@ from .unstructured import check_weights, measure_weight_scores, random_weight_sc
 @dataclass(frozen=True)
 class UnitSparsifier:
     """
-    Pruning granularity of [`~trainers.StarkTrainer`]: heads and neurons. `measure` scores them, `random` draws scores,
-    `sparse` makes the teacher without the lowest, and `check` raises [`UsageError`] if the scores, where given, are
-    another teacher's, or a sparsity leaves nothing of it.
+    Pruning granularity of [`~trainers.StarkTrainer`]: heads and neurons. `measure` returns their scores, `random`
+    returns random scores, `sparse` returns the teacher without the lowest scores, and `check` raises [`UsageError`] if
+    given scores belong to a different teacher, or the sparsity would remove everything.
 
     Args:
-        mask (`bool`, *optional*, defaults to `False`): Mask them in place of cutting them.
+        mask (`bool`, *optional*, defaults to `False`): Whether to mask units instead of removing them.
         round_to (`int`, *optional*): See [`RemovedUnits.lowest`].
     """
 
@@ -51,7 +51,7 @@ class UnitSparsifier:
 
 @dataclass(frozen=True)
 class WeightSparsifier:
-    """As [`UnitSparsifier`] for single weights of attention and feed-forward networks (Yang et al., table 6)."""
+    """Pruning granularity like [`UnitSparsifier`], but for single weights (Yang et al., table 6)."""
 
     def measure(self, teacher, batches, student, temperature, per_example):
         return measure_weight_scores(teacher, batches, student, temperature=temperature)

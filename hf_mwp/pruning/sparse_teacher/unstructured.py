@@ -25,13 +25,13 @@ def measure_weight_scores(
     temperature: float = 2.0,
 ) -> KnowledgeableScores:
     """
-    As [`measure_scores`], but of gates on the single weights of the encoder's linear layers: the absolute value of
-    weight times gradient of a batch's mean loss, summed over batches (Yang et al., section 4.4, table 6). There is no
-    rule per example, which would need a gradient of every weight for every example.
+    Measure scores of single weights in the encoder's linear layers: the absolute value of weight times gradient of a
+    batch's mean loss, summed over batches (Yang et al., section 4.4, table 6). For the arguments, see
+    [`measure_scores`]; `per_example` is not supported, because it would need all weights' gradients for each example.
 
     Returns:
-        [`KnowledgeableScores`] in fp32: `heads` has, in each layer's row, the weights of query, key, value and
-        attention output one after another, `neurons` those of the two feed-forward layers.
+        [`KnowledgeableScores`] in fp32. Each row of `heads` contains the scores of a layer's query, key, value and
+        attention output weights, in this order; each row of `neurons` the scores of its feed-forward weights.
     """
     layers = _weights(teacher)
     weights = [weight for kind in layers for layer in kind for weight in layer]
@@ -48,16 +48,16 @@ def measure_weight_scores(
 
 def zero_weights(teacher: nn.Module, scores: UnitScores, sparsity: float) -> nn.Module:
     """
-    A copy of a teacher whose weights with the lowest scores are 0: of all layers' attention `round(sparsity · N)`, of
-    the feed-forward networks as large a share. Biases stay, and it is no smaller.
+    Return a copy of a teacher whose weights with the lowest scores are 0: a share of `sparsity` of the attention
+    weights over all layers, and the same share of the feed-forward weights. Biases and shapes are not changed.
 
     Args:
-        teacher (`nn.Module`): Stays as it is.
+        teacher (`nn.Module`): The teacher, which is not changed.
         scores ([`UnitScores`]): Combined scores of its weights, from [`measure_weight_scores`].
-        sparsity (`float`): Share to set to 0, at least 0 and below 1.
+        sparsity (`float`): Share of the weights to set to 0, at least 0 and below 1.
 
     Raises:
-        UsageError: a sparsity outside `[0, 1)`, one that leaves no weight, or scores of another teacher.
+        UsageError: `sparsity` is outside `[0, 1)` or leaves no weight, or the scores belong to a different teacher.
     """
     check_weights(teacher, scores, sparsity)
     sparse = copy.deepcopy(teacher)
@@ -72,20 +72,20 @@ def zero_weights(teacher: nn.Module, scores: UnitScores, sparsity: float) -> nn.
 
 
 def check_weights(teacher: nn.Module, scores: UnitScores | None, sparsity: float) -> None:
-    """Raise the errors of [`zero_weights`]; without scores, those that any scores of this teacher would cause."""
+    """Raise the errors of [`zero_weights`]; without scores, only errors that do not depend on them."""
     check_sparsity(sparsity)
     arrays = (None, None) if scores is None else (scores.heads, scores.neurons)
     for name, array, layers in zip(("attention", "feed-forward"), arrays, _weights(teacher), strict=True):
         counts = [sum(each.numel() for each in layer) for layer in layers]
         if array is not None and array.isfinite().sum(1).tolist() != counts:
-            raise UsageError(f"The scores are not those of this teacher's {name} weights: measure them on it.")
+            raise UsageError(f"The scores do not match the teacher's {name} weights. Measure scores of this teacher.")
         gone = round(sparsity * sum(counts))
         if gone and gone == sum(counts):
-            raise UsageError(f"A sparsity of {sparsity} leaves no {name} weight of the teacher. Take a lower one.")
+            raise UsageError(f"A sparsity of {sparsity} would zero all {name} weights. Choose a lower sparsity.")
 
 
 def random_weight_scores(teacher: nn.Module, seed: int = 0) -> UnitScores:
-    """Scores by chance for the weights of a teacher, as [`measure_weight_scores`] orders them."""
+    """Return random scores for the weights of a teacher, in the order of [`measure_weight_scores`]."""
     generator, layers = torch.Generator().manual_seed(seed), _weights(teacher)
     drawn = ([], [])
     for rows in zip(*layers, strict=True):
@@ -96,16 +96,16 @@ def random_weight_scores(teacher: nn.Module, seed: int = 0) -> UnitScores:
 
 def zero_random_weights(teacher: nn.Module, sparsity: float, seed: int = 0) -> nn.Module:
     """
-    A copy of a model in which a random share of each matrix of the encoder's attention and feed-forward networks is 0,
-    as in the pilot study of Yang et al. (section 1).
+    Return a copy of a model in which a random share of each attention and feed-forward matrix of the encoder is 0, as
+    in the pilot study of Yang et al. (section 1).
 
     Args:
-        teacher (`nn.Module`): Stays as it is.
-        sparsity (`float`): Share to set to 0, at least 0 and below 1.
-        seed (`int`, *optional*, defaults to 0): Seed of the choice.
+        teacher (`nn.Module`): The model, which is not changed.
+        sparsity (`float`): Share of the weights to set to 0, at least 0 and below 1.
+        seed (`int`, *optional*, defaults to 0): Random seed.
 
     Raises:
-        UsageError: a sparsity outside `[0, 1)`.
+        UsageError: `sparsity` is outside `[0, 1)`.
     """
     check_sparsity(sparsity)
     sparse, generator = copy.deepcopy(teacher), torch.Generator().manual_seed(seed)
@@ -116,7 +116,7 @@ def zero_random_weights(teacher: nn.Module, sparsity: float, seed: int = 0) -> n
 
 
 def _weights(model: nn.Module) -> tuple[list[list[Tensor]], list[list[Tensor]]]:
-    """Return by layer the weights of attention, and those of the feed-forward network."""
+    """Return the attention weights and the feed-forward weights of each layer."""
     attention, feed_forward = [], []
     for parts in layer_parts(model):
         for kind, linears in (
