@@ -56,8 +56,7 @@ class Recipe:
         budget (`str`, *optional*): One of the file's budgets; defaults to the `budget` of the file.
         changes (`Mapping[str, Any]` or a sequence of mappings, *optional*): Values that override the file:
             `{"seed": 1}` sets a variable, `{"teacher.max_steps": 5}` an option of a stage, and
-            `{"teacher": {"max_steps": 5}}` one or more options of a stage; `None` removes an option. Later mappings
-            override earlier mappings.
+            `{"teacher": {"max_steps": 5}}` several options; `None` removes an option. Later mappings win.
         source (`str`, *optional*): Name of the file in error messages.
         launch (`str`, *optional*): Program that starts the training stages, such as `torchrun`.
 

@@ -135,10 +135,7 @@ class TaskArguments(DataArguments):
 
 @dataclass
 class MeasuredTaskArguments(TaskArguments):
-    """
-    [`TaskArguments`] without a default dataset, because a trained solver supports only one language and kind of
-    problem.
-    """
+    """[`TaskArguments`] without a default dataset, because a trained solver supports only one language."""
 
     dataset: str | None = option(
         None, "Name of a dataset, or a JSONL or CSV file (must be given).", common=True, locate=locate_problems

@@ -88,8 +88,7 @@ def pseudo_label(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Pat
 def label_texts(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Path, Mapping[str, int]]:
     """
     Generate targets for the training texts of a dataset ([`load_seq2seq`]), or equations for training problems, and
-    write them to `train.jsonl`. The other splits are copied unchanged, so that the folder is a complete dataset for
-    students with any tokenizer.
+    write them to `train.jsonl`, with the unchanged other splits: a dataset for students with any tokenizer.
 
     Returns:
         `tuple[Path, Mapping]`: the file, and the number of source texts by result (`TEXT_FATES`). Rows of the file
@@ -97,8 +96,7 @@ def label_texts(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Path
         `score`, the mean log probability per token, and `rank`, the position among the beams.
 
     Raises:
-        UsageError: the folder already contains labels, the model is not a sequence-to-sequence model, or it generates
-            no usable text.
+        UsageError: the folder already contains labels, the model has a different kind, or it generates no usable text.
 
     References:
         Kim and Rush, "Sequence-Level Knowledge Distillation" (EMNLP 2016).
@@ -155,9 +153,8 @@ def label_texts(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Path
 
 def _read_pairs(args: LabelArguments) -> tuple[Dataset, Callable, Callable, Callable]:
     """
-    Return the rows to label and three functions: the first returns the source text of a row, the second makes an
-    output row from a row and a generated text (`None` if the text is not usable), the third returns the output rows of
-    the other splits.
+    Return the rows to label and three functions, which return the source text of a row, the output row for a row and
+    its generated text (`None` if the text is not usable), and the output rows of the other splits.
     """
     from ..data.seq2seq.load_seq2seq import load_seq2seq
 

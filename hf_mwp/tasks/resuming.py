@@ -31,8 +31,7 @@ class ResumeArguments:
 
     resume: bool = option(
         False,
-        "Resume from the last checkpoint in the output folder, which must have the same options. A longer run follows "
-        "its own learning rate schedule.",
+        "Resume from the last checkpoint in the output folder, made with the same options or a shorter length.",
         affects_result=False,
     )
     overwrite: bool = option(

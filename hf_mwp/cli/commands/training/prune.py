@@ -1,7 +1,6 @@
 """
-Prune attention heads of a trained solver or, with --task, of a different model such as a text classifier, in rounds
-of distillation ("generations"): each round trains a student with fewer heads to imitate the model of the previous
-round. A restarted run resumes.
+Prune attention heads of a trained solver or, with --task, a text classifier, in rounds of distillation
+("generations"): each student has fewer heads and imitates the model of the previous round. A restarted run resumes.
 """
 
 from ....store.runs.run_folder import describe_contents
