@@ -84,7 +84,7 @@ def test_wrong_arguments_are_named_before_anything_runs(quick):
         (["--laiers", "1"], "unknown variable or stage 'laiers'"),
         (["--budget", "quik"], "unknown budget 'quik'. Did you mean 'quick'"),
         (["--arms", "1-5"], "unknown arm '1-5'"),
-        (["--layers"], "'--layers' needs the form"),
+        (["--layers"], "'--layers'"),
     ):
         with pytest.raises(ValueError) as raised:
             main([*argv, *extra])

@@ -146,7 +146,7 @@ def test_its_record_and_its_parts():
     with pytest.raises(UsageError, match=r"totals .*'validation'.* test.*--split"):
         task.rows("validation")
     task.splits["train"] = task.splits["test"] = task.splits["validation"]
-    with pytest.raises(UsageError, match=r"totals .*train.*other data"):
+    with pytest.raises(UsageError, match=r"totals .*train.*different data"):
         task.rows("train")
-    with pytest.raises(UsageError, match=r"totals .*'dev'.*other data"):
+    with pytest.raises(UsageError, match=r"totals .*'dev'.*different data"):
         task.rows("dev")

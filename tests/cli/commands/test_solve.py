@@ -78,7 +78,7 @@ def test_standard_input(solver_folder, capsys, monkeypatch):
     _, shown, _ = run(capsys, "--model", solver_folder, "--json")
     assert len(shown.splitlines()) == 2
     give(monkeypatch, b"\n")
-    assert "empty" in run(capsys, "--model", solver_folder)[2]
+    assert "no problem" in run(capsys, "--model", solver_folder)[2]
 
 
 def test_a_line_that_is_not_utf_8_is_reported_in_its_place(solver_folder, tmp_path, capsys, monkeypatch):
