@@ -1,4 +1,4 @@
-"""Pairs of a config and a trainer."""
+"""Trainers and their configs."""
 
 from .distillation.distillation_config import DistillationConfig
 from .distillation.distillation_trainer import DistillationTrainer

@@ -1,4 +1,4 @@
-"""Arguments that the trainers for solvers share."""
+"""Arguments shared by all trainers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..usage_error import UsageError
 
 
 ANSWER_MATCHES = ("annotated", "equation_value")
-# Ranges of arguments, of `TrainingArguments` and of the configs here: what is said of them, the test, and their names.
+# Allowed ranges of arguments (also of `TrainingArguments`): description, test and names of the arguments.
 RANGES = (
     (
         "at least 1",
@@ -52,12 +52,12 @@ RANGES = (
     ("above 0 and below 1", lambda value: 0 < value < 1, ("mlm_probability",)),
     ("at least 1, or -1 for the steps of all epochs", lambda value: value >= 1 or value == -1, ("max_steps",)),
 )
-# Kinds of values by the type that a field takes, with what they are called.
+# Type of a field -> accepted classes, and their description in errors.
 KINDS = {int: (Integral, "a whole number"), float: (Real, "a number"), bool: ((bool, Integral), "True or False")}
 
 
 def setting(default: Any, help: str, **metadata: Any) -> Any:
-    """Declare a field of a config with its text for `--help`; a list is copied for each config."""
+    """Declare a config field with its `--help` text. A list is copied for each config."""
     metadata = {"help": help, **metadata}
     if isinstance(default, list):
         return field(default_factory=default.copy, metadata=metadata)
@@ -67,18 +67,18 @@ def setting(default: Any, help: str, **metadata: Any) -> Any:
 @dataclass
 class BaseConfig(TrainingArguments):
     r"""
-    Arguments of all trainers: learning rates of a solver's two parts, decoding in evaluations, early stopping. Each
-    field is described by its `help`. `num_beams=1` is three to eight times faster than the papers' 5, and ranks
-    checkpoints nearly as well.
+    Arguments of all trainers: learning rates of a solver's encoder and decoder, decoding in evaluations, early
+    stopping. Each field is described by its `help`. `num_beams=1` evaluates three to eight times faster than the
+    5 beams of the papers and ranks checkpoints nearly as well.
 
     These defaults differ from `TrainingArguments`: `train_sampling_strategy="group_by_length"` (without it about half
-    of the computation is padding; examples that are no sequences come in random order), `warmup_steps=0.1` (a share of
-    the steps), `max_grad_norm=5.0` (the norm of a sum over tree nodes is large), `per_device_eval_batch_size=64`
-    (decoding costs little memory), `logging_steps=50`, `hub_strategy="end"`.
+    of the computation is padding; examples that are not sequences are shuffled), `warmup_steps=0.1` (a share of the
+    steps), `max_grad_norm=5.0` (the loss is a sum over tree nodes, so its gradients are large),
+    `per_device_eval_batch_size=64` (decoding needs little memory), `logging_steps=50`, `hub_strategy="end"`.
 
     Raises:
-        TypeError: a value of the wrong kind.
-        ValueError: a value out of range, or options that exclude each other.
+        TypeError: A value has the wrong type.
+        ValueError: A value is out of range, or options exclude each other.
     """
 
     train_sampling_strategy: str = setting(
@@ -88,19 +88,19 @@ class BaseConfig(TrainingArguments):
     )
     per_device_eval_batch_size: int = setting(64, "Examples per device while evaluating.")
     warmup_steps: float = setting(0.1, "Steps of linear warm-up; below 1, the share of all training steps.")
-    max_grad_norm: float = setting(5.0, "Largest norm of the gradient; 0 does not clip.")
-    logging_steps: float = setting(50, "Log every so many steps; below 1, the share of all training steps.")
+    max_grad_norm: float = setting(5.0, "Maximum gradient norm; 0 turns clipping off.")
+    logging_steps: float = setting(50, "Number of steps between logs; below 1, a share of all training steps.")
 
     decoder_learning_rate: float | None = setting(
-        None, "Learning rate of a solver's decoder; that of the encoder if not given."
+        None, "Learning rate of a solver's decoder; the encoder's learning rate if not given."
     )
     decoder_weight_decay: float | None = setting(
-        None, "Weight decay of a solver's decoder; that of the encoder if not given."
+        None, "Weight decay of a solver's decoder; the encoder's weight decay if not given."
     )
 
-    num_beams: int = setting(1, "Beams of the decoding while evaluating a solver.")
+    num_beams: int = setting(1, "Number of beams when a solver is evaluated.")
     max_decode_length: int | None = setting(
-        None, "Symbols that a decoded expression may have; the decoder's own limit if not given."
+        None, "Maximum number of symbols in a decoded expression; the decoder's own limit if not given."
     )
     answer_match: str = setting(
         "annotated",
@@ -123,20 +123,20 @@ class BaseConfig(TrainingArguments):
         metric, greater_is_better = self.metric_for_best_model, self.greater_is_better
         super().__post_init__()
         if not torch.accelerator.is_available():
-            # The parent's default only makes the loader warn that nothing can be pinned.
+            # With the default of `TrainingArguments` the loader would warn that memory cannot be pinned.
             self.dataloader_pin_memory = False
         if metric is None:
-            # The parent's answer would be the loss; which metric there is depends on the model, so the trainer
+            # `TrainingArguments` would set the loss. The available metrics depend on the model, so the trainer
             # chooses.
             self.metric_for_best_model, self.greater_is_better = None, greater_is_better
         check_values(self)
         hub_strategy = getattr(self.hub_strategy, "value", self.hub_strategy)
         refuse(
             {
-                f"`push_to_hub` needs `hub_strategy='end'`, got {hub_strategy!r}: checkpoints hold pickles.": (
+                f"`push_to_hub` needs `hub_strategy='end'`, got {hub_strategy!r}: checkpoints contain pickle files.": (
                     self.push_to_hub and hub_strategy != "end"
                 ),
-                "`early_stopping_patience` needs evaluations while training: set `eval_strategy`.": (
+                "`early_stopping_patience` needs evaluations during training. Set `eval_strategy`.": (
                     self.early_stopping_patience is not None and self.eval_strategy == "no"
                 ),
             }
@@ -144,8 +144,8 @@ class BaseConfig(TrainingArguments):
 
     def adapt(self, task: Any) -> None:
         """
-        Set the defaults of a [`Task`] in the fields that have the usual ones; `UsageError` if the best checkpoint is
-        chosen by a metric that the task does not have.
+        Replace default values of fields by the defaults of a [`Task`]. Raises `UsageError` if the task does not report
+        `metric_for_best_model`.
         """
         usual = {each.name: default_of(each) for each in fields(self)}
         for name, value in task.defaults_of(self).items():
@@ -153,16 +153,19 @@ class BaseConfig(TrainingArguments):
                 setattr(self, name, value)
         chosen, known = self.metric_for_best_model, ["loss", *task.figures]
         if task.figures and chosen is not None and chosen.removeprefix("eval_") not in known:
-            raise UsageError(f"`metric_for_best_model`: {task.name} has no {chosen!r}, but {', '.join(known)}.")
+            raise UsageError(
+                f"`metric_for_best_model`: unknown metric {chosen!r} for {task.name}. Choose one of "
+                f"{', '.join(known)}."
+            )
 
     def converted(self, kind: type[BaseConfig]) -> BaseConfig:
-        """Return the config, or one of another class with the same values if it is of none of its subclasses."""
+        """Return the config itself if it is an instance of `kind`, otherwise a `kind` with the same values."""
         own = {name: getattr(self, name) for name in options_in(type(self))}
         return self if isinstance(self, kind) else kind(**own)
 
 
 def check_types(args: TrainingArguments) -> None:
-    """Raise `TypeError` if a field that takes a number or a boolean has a value of another type."""
+    """Raise `TypeError` if a number or boolean field has a value of a different type."""
     hints = get_type_hints(type(args))
     for each in fields(args):
         value, hint = getattr(args, each.name), hints[each.name]
@@ -177,7 +180,7 @@ def check_types(args: TrainingArguments) -> None:
 
 
 def check_values(args: TrainingArguments) -> None:
-    """Raise `ValueError` for a value out of range, or that is not among the choices of its field."""
+    """Raise `ValueError` if a value is out of range or not among the choices of its field."""
     for told, holds, names in RANGES:
         for name in names:
             if (value := getattr(args, name, None)) is not None and not holds(value):

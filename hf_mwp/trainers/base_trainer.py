@@ -1,4 +1,4 @@
-"""Base class of the trainers."""
+"""Base class of all trainers."""
 
 from __future__ import annotations
 
@@ -31,10 +31,11 @@ from .publishing import evaluated_figures, training_stage
 
 class BaseTrainer(Trainer):
     """
-    A `Trainer` whose runs resume exactly (sampler, early stopping, checkpoints), which logs the means of its loss's
-    parts, has learning rates for parts of the model, and weights accumulated batches by their items. It records in the
-    model, and in each saved folder, the texts that the model was trained on ([`~data.TrainingTexts`]). A loss that is
-    NaN or infinite ends the training with a `ValueError` before anything is logged, evaluated or saved.
+    `Trainer` with exact resuming (sampler, early stopping, checkpoints), logged means of each part of the loss,
+    separate learning rates for parts of the model, and accumulated batches weighted by their number of items (such as
+    labelled tokens). It records in the model and in each saved folder the texts that the model was trained on
+    ([`~data.TrainingTexts`]). A NaN or infinite loss ends the training with a `ValueError` before anything is logged,
+    evaluated or saved.
 
     Args:
         args ([`BaseConfig`], *optional*): Arguments.
@@ -42,7 +43,7 @@ class BaseTrainer(Trainer):
     """
 
     config_class = BaseConfig
-    # Whether an evaluation numbers its rows, so that they may come in any order.
+    # Whether evaluation rows are numbered, so that they can be evaluated in any order.
     _numbers_rows = False
 
     def __init__(
@@ -65,7 +66,7 @@ class BaseTrainer(Trainer):
         super().__init__(model, args, *inputs, callbacks=callbacks, **kwargs)
         if args.eval_strategy != "no":
             self.check_metric()
-        # Read now: a run may write over the folder that its model comes from.
+        # Read now: a run may overwrite the folder from which its model was loaded.
         self._ancestry = ancestry_of(self._own_model) if self._notes_texts else TrainingTexts()
         self._loss_parts: dict[str, torch.Tensor] = {}
         self._num_loss_parts = 0
@@ -73,20 +74,18 @@ class BaseTrainer(Trainer):
 
     @classmethod
     def _checked(cls, args: BaseConfig | None, kind: type[BaseConfig] = BaseConfig) -> BaseConfig:
-        """Return the arguments, by default those of an empty config; `TypeError` for another config."""
+        """Return `args`, or a config with default values for `None`. Raises `TypeError` for a different config."""
         name = cls.config_class.__name__
         if not isinstance(args, kind | None):
-            raise TypeError(
-                f"`args` must be a `{name}`, got `{type(args).__name__}`: make a `{name}(output_dir=...)`."
-            )
+            raise TypeError(f"`args` must be a `{name}`, got `{type(args).__name__}`. Pass `{name}(output_dir=...)`.")
         return cls.config_class(output_dir="trainer_output") if args is None else args
 
     def _default_metric(self, args: BaseConfig) -> str:
-        """Return the metric that chooses checkpoints if none is named."""
+        """Return the metric that chooses checkpoints if `metric_for_best_model` is `None`."""
         return "loss"
 
     def check_metric(self) -> None:
-        """Raise `ValueError` if evaluations are known not to report `metric_for_best_model`."""
+        """Raise `ValueError` if it is certain that evaluations will not report `metric_for_best_model`."""
         metric, rows = self.args.metric_for_best_model, self.eval_dataset
         if metric is None or rows is None:
             return
@@ -95,15 +94,16 @@ class BaseTrainer(Trainer):
         known = [f"{part}_{name}".strip("_") for part, each in names.items() for name in each or ()]
         if None not in names.values() and metric.removeprefix("eval_") not in known:
             raise ValueError(
-                f"`metric_for_best_model`: evaluations give no {metric!r}, but {', '.join(sorted(known))}."
+                f"`metric_for_best_model`: evaluations do not report {metric!r}. Choose one of "
+                f"{', '.join(sorted(known))}."
             )
 
     def _metric_names(self, rows: Any) -> set[str] | None:
-        """Return the names of an evaluation's metrics for these rows, or `None` if they are not known beforehand."""
+        """Return the names of the evaluation metrics for `rows`, or `None` if they are not known beforehand."""
         return {"loss"} if self.compute_metrics is None else None
 
     def train(self, resume_from_checkpoint=None, trial=None, ignore_keys_for_eval=None):
-        """As in `Trainer`; `resume_from_checkpoint=True` ignores checkpoints that were not completely written."""
+        """Train the model. `resume_from_checkpoint=True` ignores incompletely written checkpoints."""
         if resume_from_checkpoint is True:
             resume_from_checkpoint = last_complete_checkpoint(self.args.output_dir)
             if resume_from_checkpoint is None:
@@ -115,7 +115,7 @@ class BaseTrainer(Trainer):
             self._note_trained_texts()
 
     def _save_checkpoint(self, model, trial):
-        # A checkpoint that is replaced is incomplete meanwhile.
+        # While a checkpoint is replaced, it counts as incomplete.
         folder = Path(self._get_output_dir(trial=trial)) / f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}"
         with full_disk_named(folder, self.args.output_dir):
             if self.args.should_save:
@@ -132,7 +132,7 @@ class BaseTrainer(Trainer):
         load_adapters(self._own_model, self.state.best_model_checkpoint)
 
     def _issue_warnings_after_load(self, load_result):
-        # Adapters are saved apart, and read and checked afterwards.
+        # Adapters are saved in a separate file, and loaded and checked afterwards.
         if not has_lora(self._own_model):
             super()._issue_warnings_after_load(load_result)
 
@@ -143,7 +143,7 @@ class BaseTrainer(Trainer):
     # Publishing
 
     def init_hf_repo(self, token: str | None = None, private: bool | None = None) -> None:
-        """Create the repository, private unless the arguments say otherwise, or refuse one with other content."""
+        """Create the repository (private by default). A repository with different content is refused."""
         if self.is_world_process_zero():
             args = self.args
             name = args.hub_model_id or Path(args.output_dir).absolute().name
@@ -163,18 +163,18 @@ class BaseTrainer(Trainer):
         stages: Sequence[TrainingStage] | None = None,
     ) -> Publication | Future | None:
         """
-        Save the model and publish it, with the content of [`push_solver_to_hub`]: card, configuration, one file of
-        weights in half precision, processor and record, and nothing else of the output folder.
+        Save the model and publish the files that [`push_solver_to_hub`] publishes: card, configuration, one weight
+        file in half precision, processor and run record (JSON). No other files of the output folder are uploaded.
 
         Args:
             commit_message, blocking, token, revision, private: As in `Trainer`; a new repository is private unless
                 `private` or `hub_private_repo` is `False`.
             figures (`Sequence[ModelFigures]`, *optional*), stages (`Sequence[TrainingStage]`, *optional*):
-                Measurements and training for card and record; by default the last evaluation of these weights, and
+                Metrics and training stages for card and record; by default the last evaluation of these weights and
                 the arguments of this trainer.
 
         Returns:
-            [`~hub.Publication`], with `blocking=False` a `Future` of it; `None` on other processes than the first.
+            A [`~hub.Publication`], or with `blocking=False` its `Future`. All processes but the first return `None`.
         """
         self.callback_handler.on_push_begin(self.args, self.state, self.control)
         if self.hub_model_id is None:
@@ -196,7 +196,7 @@ class BaseTrainer(Trainer):
         )
 
     def _run_epoch(self, *args, **kwargs):
-        # A run that had stopped early takes no further step.
+        # A resumed run that had stopped early does not continue.
         if not self.control.should_training_stop:
             super()._run_epoch(*args, **kwargs)
 
@@ -204,7 +204,7 @@ class BaseTrainer(Trainer):
 
     @contextmanager
     def _collating(self, collator: Any) -> Iterator[None]:
-        """Make data loaders with another collator inside the context."""
+        """Create data loaders with a different collator inside the context."""
         own, self.data_collator = self.data_collator, collator
         try:
             yield
@@ -227,40 +227,40 @@ class BaseTrainer(Trainer):
         )
 
     def _get_eval_sampler(self, eval_dataset):
-        # `Trainer` would group these by length as well, and `predict` would give them in that order.
+        # `Trainer` would group evaluation rows by length too, and `predict` would return them in that order.
         if self._numbers_rows or not has_length(eval_dataset):
             return super()._get_eval_sampler(eval_dataset)
         return SequentialSampler(eval_dataset) if self.args.world_size <= 1 else None
 
     def get_eval_dataloader(self, eval_dataset=None):
-        """As in `Trainer`; rows may be raw."""
+        """Return the loader of the evaluation rows, which may be raw or encoded."""
         if eval_dataset is not None and not isinstance(eval_dataset, str):
             eval_dataset = self._prepare_evaluation(eval_dataset)
         with self._collating(self.evaluation_collator):
             return super().get_eval_dataloader(eval_dataset)
 
     def get_test_dataloader(self, test_dataset):
-        """As in `Trainer`; rows may be raw."""
+        """Return the loader of test rows, which may be raw or encoded."""
         with self._collating(self.evaluation_collator):
             return super().get_test_dataloader(self._prepare_evaluation(test_dataset))
 
     @property
     def evaluation_collator(self) -> Any:
-        """The collator of evaluation batches; `data_collator` is that of training batches."""
+        """Collator of evaluation batches; `data_collator` is used for training batches."""
         return self.data_collator
 
     def _prepare_evaluation(self, rows: Any) -> Any:
         return rows
 
     def _lengths(self, dataset: Any) -> Sequence[int] | None:
-        """Return the length of each example, or `None` if examples are not sequences, such as images."""
+        """Return the length of each example, or `None` if examples (such as images) are not sequences."""
         column = self.args.length_column_name
         if column in (getattr(dataset, "column_names", None) or ()):
             return dataset[column]
         name, first = getattr(self.processing_class, "model_input_names", ["input_ids"])[0], dataset[0]
         if not isinstance(first, Mapping) or name not in first or not _is_sequence(first[name]):
             return None
-        # A data set that has only `__getitem__` may take any index.
+        # A dataset that has only `__getitem__` may accept any index, so it is not iterated.
         rows = dataset if hasattr(dataset, "__iter__") else map(dataset.__getitem__, range(len(dataset)))
         return [len(row[name]) for row in rows]
 
@@ -269,7 +269,7 @@ class BaseTrainer(Trainer):
         """The trained model, without the wrappers of distributed training."""
         return self.accelerator.unwrap_model(self.model)
 
-    # What was trained on
+    # Training texts
 
     @property
     def _notes_texts(self) -> bool:
@@ -296,11 +296,11 @@ class BaseTrainer(Trainer):
     # Optimiser
 
     def create_optimizer(self, model=None):
-        """As in `Trainer`, with groups of their own for the modules of `_own_rates`."""
+        """Create the optimizer, with separate parameter groups for the modules of `_own_rates`."""
         is_new = self.optimizer is None
         optimizer = super().create_optimizer(model)
         if is_new:
-            # The parent makes two groups; in the second is what must not decay (biases, norms).
+            # `Trainer` makes two groups; the second one contains parameters without decay (biases, norms).
             for number, group in enumerate(list(optimizer.param_groups)):
                 for module, rate, decay in self._own_rates():
                     own = {id(parameter) for parameter in module.parameters()}
@@ -313,17 +313,17 @@ class BaseTrainer(Trainer):
         return optimizer
 
     def _own_rates(self) -> list[tuple[nn.Module, float, float]]:
-        """Return modules with their own learning rate and weight decay."""
+        """Return (module, learning rate, weight decay) for modules whose rates differ from the arguments."""
         return []
 
     # Parts of the loss
 
     def _counts(self, batch: dict[str, Any]) -> dict[str, torch.Tensor | int | None]:
-        """Return the number of items over which each part of the loss averages a batch; `None` if it is not known."""
+        """Return, for each part of the loss, the number of items it averages in a batch, or `None` if unknown."""
         return {}
 
     def _count(self, batch: dict[str, Any]) -> torch.Tensor:
-        """Return the counts as one tensor, 1 for unknown ones, without synchronising the device."""
+        """Return the counts as one tensor (1 for an unknown count), without synchronising the device."""
         device = next(value.device for value in batch.values() if isinstance(value, torch.Tensor))
         return torch.stack(
             [
@@ -333,7 +333,7 @@ class BaseTrainer(Trainer):
         )
 
     def get_batch_samples(self, epoch_iterator, num_batches, device):
-        """As in `Trainer`; if the loss has parts, also count their items over all batches and processes of a step."""
+        """Return the batches of a step and, per part of the loss, the number of items in all batches and processes."""
         batches, num_items = super().get_batch_samples(epoch_iterator, num_batches, device)
         if not batches or not self._counts(batches[0]):
             return batches, num_items
@@ -343,16 +343,16 @@ class BaseTrainer(Trainer):
         return batches, self.accelerator.reduce(counts, reduction="sum")
 
     def _weighed(self, parts: dict[str, torch.Tensor], batch: dict[str, Any], totals: torch.Tensor | None) -> dict:
-        """Scale means over a batch by its share of the step's items, so that accumulated batches give one mean."""
+        """Scale batch means by the batch's share of the step's items, so that they add up to the mean of the step."""
         if totals is None:
             return parts
-        # `Trainer` takes the mean over batches and processes.
+        # `Trainer` averages over batches and processes.
         mean = totals / (self.current_gradient_accumulation_steps * self.accelerator.num_processes)
         shares = dict(zip(self._counts(batch), self._count(batch) / mean.clamp(min=1e-9), strict=True))
         return {name: part * shares[name] for name, part in parts.items()}
 
     def record_loss_parts(self, parts: dict[str, torch.Tensor]) -> None:
-        """Record parts of a training loss, whose means `log` reports, without synchronising the device."""
+        """Record parts of the training loss for `log`, which reports their means, without synchronising the device."""
         for name, value in parts.items():
             value = value.detach().float()
             self._loss_parts[name] = self._loss_parts[name] + value if name in self._loss_parts else value
@@ -360,7 +360,7 @@ class BaseTrainer(Trainer):
         self._non_finite.note(parts, self.state.global_step + 1)
 
     def training_step(self, model, inputs, num_items_in_batch=None):
-        """As in `Trainer`; also record whether the loss is finite."""
+        """Run a training step and record whether its loss is finite."""
         loss = super().training_step(model, inputs, num_items_in_batch)
         self._non_finite.note({TOTAL: loss}, self.state.global_step + 1)
         return loss
@@ -368,13 +368,13 @@ class BaseTrainer(Trainer):
     def _maybe_log_save_evaluate(self, *args, **kwargs):
         control = self.control
         looks = control.should_log or control.should_evaluate or control.should_save or control.should_training_stop
-        # A trial of a search may fail: the search goes on with others.
+        # A failed trial must not end a hyperparameter search.
         if looks and not self.state.is_hyper_param_search:
             self._non_finite.check(self.accelerator.gather, are_skipped=self.accelerator.scaler is not None)
         super()._maybe_log_save_evaluate(*args, **kwargs)
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Add the means of the recorded parts over all processes to the logs of training steps."""
+        """Log, adding the recorded parts of the training loss as means over all processes."""
         if "loss" in logs and self._loss_parts:
             means = torch.stack(list(self._loss_parts.values())) / self._num_loss_parts
             means = self.accelerator.reduce(means, reduction="mean").tolist()
@@ -384,5 +384,5 @@ class BaseTrainer(Trainer):
 
 
 def _is_sequence(value: Any) -> bool:
-    """Return `True` for a list, an array or a tensor of one dimension."""
+    """Return whether a value is a one-dimensional list, array or tensor."""
     return hasattr(value, "__len__") and (not len(value) or np.ndim(value[0]) == 0)

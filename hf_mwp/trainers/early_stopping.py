@@ -7,8 +7,8 @@ from transformers import EarlyStoppingCallback
 
 class ResumableEarlyStopping(EarlyStoppingCallback):
     """
-    [`EarlyStoppingCallback`] whose count of evaluations without an improvement, but not its patience, is restored from
-    a checkpoint.
+    [`EarlyStoppingCallback`] that restores the number of evaluations without an improvement from a checkpoint. The
+    patience is not restored.
     """
 
     def on_train_begin(self, args, state, control, **kwargs):

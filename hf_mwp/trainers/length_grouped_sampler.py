@@ -1,4 +1,4 @@
-"""Sampler of batches of similar lengths, whose order depends on the seed and the epoch only."""
+"""Sampler that groups examples of similar length, in an order that depends only on seed and epoch."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ import torch
 from torch.utils.data import Sampler
 
 
-# Batches whose examples are sorted by length together: more of them leave less padding and less chance.
+# Number of batches that are sorted by length together: more batches mean less padding and less randomness.
 BATCHES_PER_GROUP = 50
 
 
 class LengthGroupedSampler(Sampler[int]):
     """
-    Orders examples so that a batch has texts of similar length, anew in each epoch: shuffled examples are sorted by
-    length in groups of 50 batches, and the batches are shuffled. The batch with the longest text comes first, so that
-    one that does not fit into memory is noticed at once; an incomplete one comes last.
+    Sampler that puts texts of similar length into a batch. In each epoch, shuffled examples are sorted by length in
+    groups of 50 batches, and the batches are shuffled. The batch with the longest text comes first, so that running
+    out of memory shows at once; an incomplete batch comes last.
 
-    Unlike the sampler of the same name in Transformers, which draws from torch's global generator, it gives the same
-    order after a resume and in each process.
+    The order is the same after a resume and in each process, unlike that of the sampler of the same name in
+    Transformers, which uses torch's global generator.
 
     Args:
         lengths (`Sequence[int]`): Length of each example.
-        batch_size (`int`): Examples of one optimisation step, over all devices and accumulated batches.
-        seed (`int`, *optional*, defaults to 0): Together with the epoch decides the order.
+        batch_size (`int`): Number of examples in an optimisation step, over all devices and accumulated batches.
+        seed (`int`, *optional*, defaults to 0): Seed of the order; the epoch is added to it.
         first_epoch (`Callable[[], int]`, *optional*):
-            Returns the epoch until `set_epoch` is called: a resumed loader that skips batches may hide the sampler
-            from `set_epoch` for one epoch.
+            Returns the epoch to use before `set_epoch` is called: a resumed loader that skips batches may not pass
+            the call on to the sampler for one epoch.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class LengthGroupedSampler(Sampler[int]):
         return len(self.lengths)
 
     def set_epoch(self, epoch: int) -> None:
-        """Called by the training loop before each epoch."""
+        """Set the epoch; the training loop calls this method before each epoch."""
         self.epoch = epoch
 
     def __iter__(self) -> Iterator[int]:

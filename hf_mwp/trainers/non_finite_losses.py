@@ -1,4 +1,4 @@
-"""Losses of a training that are NaN or infinite."""
+"""Detection of NaN and infinite training losses."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ NEVER = torch.iinfo(torch.int64).max
 
 class NonFiniteLosses:
     """
-    Record of the first step at which each part of a training loss was NaN or infinite. It stays on the device of the
-    losses; only `check` waits for the device.
+    Record of the first step at which each part of a training loss was NaN or infinite. It is kept on the device of
+    the losses; only `check` synchronises.
     """
 
     def __init__(self) -> None:
-        # By name, the first step, and whether the loss of any step was finite.
+        # Name -> first step with a non-finite loss, and whether the loss was finite at any step.
         self._noted: dict[str, tuple[Tensor, Tensor]] = {}
 
     def note(self, losses: Mapping[str, Tensor], step: int) -> None:
-        """Add the losses of a step by name; the sum of all parts is named `"loss"`."""
+        """Record the losses of a step by name; the total is named `"loss"`."""
         for name, loss in losses.items():
             finite = loss.detach().isfinite().all()
             never = torch.full_like(finite, NEVER, dtype=torch.int64), torch.zeros_like(finite)
@@ -32,12 +32,13 @@ class NonFiniteLosses:
 
     def check(self, gather: Callable[[Tensor], Tensor] = torch.clone, are_skipped: bool = False) -> None:
         """
-        Raise `ValueError` if a recorded loss was NaN or infinite, and begin a new record.
+        Clear the record, and raise `ValueError` if a recorded loss was NaN or infinite.
 
         Args:
-            gather (`Callable`, *optional*): Joins tensors of all processes along their first dimension.
+            gather (`Callable`, *optional*): Concatenates the tensors of all processes along the first dimension.
             are_skipped (`bool`, *optional*, defaults to `False`):
-                A gradient scaler (fp16) skips the steps of such losses, which then do harm only if none was finite.
+                Whether a gradient scaler (fp16) skips steps with such losses. If so, raise only if a loss was never
+                finite.
         """
         if not self._noted:
             return
@@ -54,5 +55,5 @@ class NonFiniteLosses:
             told = ", ".join(f"`{name}`" for name in parts if name != TOTAL or parts == [TOTAL])
             raise ValueError(
                 f"The training loss is NaN or infinite: {told} at step {step}. Resume from an earlier checkpoint with "
-                "a lower `learning_rate`, train in bf16 or fp32 instead of fp16, or check data and weights."
+                "a lower `learning_rate`, use bf16 or fp32 instead of fp16, or check data and weights."
             )

@@ -1,4 +1,4 @@
-"""Facts about a model that its trainer publishes."""
+"""Training options and metrics that a trainer publishes with its model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SPEED = ("runtime", "samples_per_second", "steps_per_second")
 
 
 def training_stage(trainer: Trainer) -> TrainingStage:
-    """Return a trainer's options that are not the defaults, without local paths, and the circumstances of its run."""
+    """Return options that differ from the defaults (without local paths), seed and environment of a trainer."""
     args = trainer.args
     options = {
         each.name: without_place(plain(getattr(args, each.name)))
@@ -37,8 +37,9 @@ def training_stage(trainer: Trainer) -> TrainingStage:
 
 def evaluated_figures(trainer: Trainer) -> list[ModelFigures]:
     """
-    Return the last evaluation of the weights that the trainer has now: those of the best checkpoint if it loads that.
-    None without such an evaluation, or if the metric is no share, such as a loss.
+    Return the last evaluation of the trainer's current weights (of the best checkpoint with `load_best_model_at_end`),
+    one entry per evaluation split. Splits without an evaluation, or whose metric is a loss or not between 0 and 1, are
+    left out.
     """
     state, args, rows = trainer.state, trainer.args, trainer.eval_dataset
     step = (args.load_best_model_at_end and state.best_global_step) or state.global_step
@@ -66,7 +67,7 @@ def _solves(trainer: Trainer) -> bool:
 
 
 def _task(trainer: Trainer) -> dict[str, Any]:
-    """Return tags and metrics of a trainer's model, as [`~tasks.Task.card`] does."""
+    """Return the card fields (tags, items, metrics) of the trainer's task, as [`~tasks.Task.card`] does."""
     if _solves(trainer):
         return dict(MATH_WORD_PROBLEMS)
     metric = (trainer.args.metric_for_best_model or "loss").removeprefix("eval_")

@@ -1,4 +1,4 @@
-"""Distillations of a loop over models, each in a folder of its own that is reused."""
+"""Consecutive distillations, each in a separate folder that later runs reuse."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from .distillation.distillation_trainer import DistillationTrainer
 
 class TrainingStages:
     """
-    Distillations of a loop, each in a folder named by a fingerprint of its inputs: finished ones are reused,
-    interrupted ones resume. All processes of a training go through them alike.
+    Consecutive distillations, each in a folder named by a fingerprint of its inputs. Completed folders are reused,
+    interrupted trainings resume. With several processes, each process must run the same calls.
 
-    A training depends on `args` except the `free` ones, on `data` (`train_dataset`, `eval_dataset`, `data_collator`,
-    `processing_class`), on the `objectives`, which are set up anew for each, and on other `methods`. `options` are
-    further arguments of [`DistillationTrainer`].
+    The fingerprint covers `args` except the names in `free`, `data` (`train_dataset`, `eval_dataset`,
+    `data_collator`, `processing_class`), `objectives` (copied for each training) and further `methods`. `options` are
+    additional arguments of [`DistillationTrainer`].
     """
 
     def __init__(
@@ -46,13 +46,13 @@ class TrainingStages:
         self.depends_on = describe_training(args, data, [*objectives, *methods], free)
 
     def folder(self, name: str, *parts: Any) -> FinishedFolder:
-        """Return the folder of a stage that depends on the loop and on `parts`."""
+        """Return the folder of a stage; `parts` are added to the fingerprint."""
         return FinishedFolder.named(self.parent, name, digest_of([self.depends_on, *parts]))
 
     def make_trainer(
         self, student: PreTrainedModel, teacher: PreTrainedModel, args: DistillationConfig | None = None, **changes
     ) -> DistillationTrainer:
-        """Return a trainer of models that it may change; `changes` replace arguments that all trainings share."""
+        """Return a trainer, which may change both models; `changes` replace shared arguments of the trainings."""
         show_attention(self.objectives, student, teacher)
         args, objectives = copy.deepcopy(args or self.args), copy.deepcopy(list(self.objectives))
         return DistillationTrainer(student, teacher, args, objectives=objectives, **(self.options | changes))
@@ -66,12 +66,12 @@ class TrainingStages:
         on_trainer: Callable[[DistillationTrainer], None] | None = None,
         **changes,
     ) -> dict[str, Any]:
-        """Train a copy of a student unless its folder is done; return its metrics, with what `finish` adds."""
+        """Train a copy of the student unless its folder is complete. Return the metrics, updated by `finish`."""
         own = copy.deepcopy(self.args)
         own.output_dir = str(folder.path)
 
         def work() -> None:
-            # Accelerate changes the models that it prepares.
+            # Accelerate modifies the models that it prepares.
             trainer = self.make_trainer(copy.deepcopy(student), copy.deepcopy(teacher), own, **changes)
             if on_trainer is not None:
                 on_trainer(trainer)
@@ -82,7 +82,9 @@ class TrainingStages:
             metric = (args.metric_for_best_model or "loss").removeprefix("eval_")
             if evaluated and f"eval_{metric}" not in evaluated:
                 known = ", ".join(evaluated)
-                raise ValueError(f"`metric_for_best_model`: evaluations give no {metric!r}, but {known}.")
+                raise ValueError(
+                    f"`metric_for_best_model`: evaluations do not report {metric!r}. Choose one of {known}."
+                )
             greater = not metric.endswith("loss") if args.greater_is_better is None else args.greater_is_better
             metrics = {"metric": f"eval_{metric}", "greater_is_better": greater, "eval": evaluated, **finish(trainer)}
             if trainer.is_world_process_zero():
@@ -96,7 +98,7 @@ class TrainingStages:
 def describe_training(
     args: BaseConfig, data: Mapping[str, Any], methods: Iterable[Any], free: Collection[str] = ()
 ) -> str:
-    """Return a fingerprint of the arguments (except `free` ones), data and methods of a training."""
+    """Return a fingerprint of a training: its arguments (except the names in `free`), data and methods."""
     ignored = WITHOUT_EFFECT | {*free}
     options = {name: value for name, value in args.to_dict().items() if name not in ignored}
     rows = digest_of_rows({name: data[name] for name in ("train_dataset", "eval_dataset")})
@@ -105,7 +107,7 @@ def describe_training(
 
 
 def digest_of_rows(parts: Mapping[str, Iterable[Any] | None]) -> str:
-    """Return a fingerprint of data sets by their names."""
+    """Return a fingerprint of named datasets."""
     digest = hashlib.blake2b(digest_size=16)
     for part, rows in parts.items():
         digest.update(part.encode())
@@ -115,7 +117,7 @@ def digest_of_rows(parts: Mapping[str, Iterable[Any] | None]) -> str:
 
 
 def fill_together(folder: FinishedFolder, work: Callable[[], None], args: BaseConfig) -> None:
-    """Run the work of a folder in all processes of a training. [`UsageError`] if the folder contains other work."""
+    """Fill a folder by `work`, run in all processes. Raises [`UsageError`] if the folder contains different work."""
     folder.check_own()
     done, state = folder.is_done, args.distributed_state
     if state is not None:

@@ -91,4 +91,4 @@ def test_the_site_builds_and_loads_nothing_from_elsewhere(tmp_path):
         assert not re.findall(r"""<(?:script|img|iframe)[^>]*\ssrc=["']?(?:https?:)?//""", text)
         assert not re.findall(r"""<link[^>]*rel=["']?stylesheet[^>]*href=["']?(?:https?:)?//""", text)
     trainers = (tmp_path / "docs" / "site" / "api" / "trainers.html").read_text("utf-8")
-    assert "Softens the probabilities of teacher and student." in trainers
+    assert "softens the probabilities of teacher and student." in trainers

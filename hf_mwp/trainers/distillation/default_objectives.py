@@ -1,4 +1,4 @@
-"""The objectives that a [`DistillationConfig`] names."""
+"""Default objectives of a [`DistillationConfig`]."""
 
 from __future__ import annotations
 
@@ -12,12 +12,7 @@ from .distillation_config import HIDDEN_LOSSES, PREDICTION_LOSSES, DistillationC
 
 
 def default_objectives(config: DistillationConfig) -> list[Objective]:
-    """
-    Return the objectives of a config's loss, without those of weight 0.
-
-    Args:
-        config ([`DistillationConfig`]): Its fields under "Prediction" and "Features".
-    """
+    """Return the objectives for the losses in a config. Losses with weight 0 are left out."""
     objectives: list[Objective] = []
     soft = config.prediction_weight * config.soft_label_weight
     hard = config.prediction_weight * (1 - config.soft_label_weight)
@@ -43,7 +38,7 @@ def default_objectives(config: DistillationConfig) -> list[Objective]:
                 **options,
                 **({"pool_statistics": True} if name == "cka" and config.pool_statistics else {}),
             )
-            # Objectives that read no states ignore it.
+            # Objectives that compare no hidden states ignore this attribute.
             objective.use_bottlenecks = config.use_bottlenecks
             objectives.append(objective)
         if config.embedding_weight:
@@ -52,7 +47,7 @@ def default_objectives(config: DistillationConfig) -> list[Objective]:
 
 
 def show_attention(objectives: Sequence[Objective], *models: PreTrainedModel) -> None:
-    """Switch models to eager attention, the only one that returns attention matrices, if an objective reads them."""
+    """Switch models to eager attention, which returns attention matrices, if an objective needs these matrices."""
     if any("output_attentions" in objective.options for objective in objectives):
         for model in models:
             model.set_attn_implementation("eager")

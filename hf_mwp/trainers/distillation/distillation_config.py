@@ -26,7 +26,7 @@ from ...options.checks import refuse
 from ..base_config import BaseConfig, setting
 
 
-# Names that `prediction_loss` and `hidden_loss` may have; in Python, objectives may be given to the trainer instead.
+# Values of `prediction_loss` and `hidden_loss`; in Python, objectives can be passed to the trainer instead.
 PREDICTION_LOSSES = {"kd": SoftLabels, "dkd": DKD, "mse": TeacherValues}
 HIDDEN_LOSSES = {
     "mse": HiddenStates,
@@ -47,49 +47,56 @@ HIDDEN_LOSSES = {
 @dataclass
 class DistillationConfig(BaseConfig):
     r"""
-    Arguments of [`DistillationTrainer`]: those of [`BaseConfig`], and the weights of the loss
+    Arguments of [`DistillationTrainer`]: the arguments of [`BaseConfig`] and the weights of the loss
 
     `prediction_weight * (soft_label_weight * soft + (1 - soft_label_weight) * hard)
     + embedding_weight * embedding + sum_n hidden_weights[n] * hidden_n`
 
     of Ming et al. (A Compact Model for Mathematics Problem Representations Distilled from BERT, AAAI 2025), with the
-    paper's values. Each field is described by its `help`; losses by `prediction_loss` and `hidden_loss`:
+    paper's values. Each field is described by its `help`. Values of `prediction_loss`:
 
-    - `"kd"`: [`~objectives.SoftLabels`]. With `scale_by_square`, as Hinton et al. have it, gradients keep their size;
-      the paper's formula has no such factor, and at its temperature the soft part then is 16 times smaller.
-    - `"dkd"`: [`~objectives.DKD`], which needs labels. `"mse"`: [`~objectives.TeacherValues`], for regression.
-    - `"mse"`: [`~objectives.HiddenStates`], the best of Ming et al.'s table 6. `"attention"`, head by head, or
-      `"attention_mean"`: [`~objectives.AttentionMaps`], which need `attn_implementation="eager"`. `"fsp"`:
-      [`~objectives.FSP`]. `"nst"`: [`NSTLoss`]. States of any width, without a projection: `"cka"` ([`CKALoss`]),
-      `"procrustes"`, `"gram"`; `"cosine"`: [`CosineLoss`]. `"pkd"`: [`~objectives.PKD`]. `"ckd"`:
-      [`~objectives.ContextRelations`]. `"minilm"`: [`~objectives.AttentionRelations`], where MiniLM compares the last
-      pair of layers alone (`layer_mapping="3:12"`). Several are joined by `+` and logged under their names.
+    - `"kd"`: [`~objectives.SoftLabels`]. `scale_by_square` (Hinton et al., Distilling the Knowledge in a Neural
+      Network, 2015) keeps the size of gradients. The formula of Ming et al. has no such factor; without it the soft
+      part is 16 times smaller at temperature 4.
+    - `"dkd"`: [`~objectives.DKD`], which needs labels.
+    - `"mse"`: [`~objectives.TeacherValues`], for regression.
 
-    A cache of the teacher's outputs ([`~distillation.TeacherCache`]) is for rows and collators that do not change from
-    epoch to epoch. Runs may share a `teacher_cache_dir`.
+    Values of `hidden_loss`; several are joined by `+` and logged under their names:
 
-    `metric_for_best_model` is `"answer_accuracy"` for solvers, `"loss"` for other models, if not given.
+    - `"mse"`: [`~objectives.HiddenStates`], the best loss in table 6 of Ming et al.
+    - `"attention"` (head by head), `"attention_mean"` (mean over heads): [`~objectives.AttentionMaps`], which need
+      `attn_implementation="eager"`.
+    - `"fsp"`: [`~objectives.FSP`]; `"nst"`: [`NSTLoss`]; `"cosine"`: [`CosineLoss`]; `"pkd"`: [`~objectives.PKD`];
+      `"ckd"`: [`~objectives.ContextRelations`].
+    - `"cka"` ([`CKALoss`]), `"procrustes"`, `"gram"`: compare states of different widths without a projection.
+    - `"minilm"`: [`~objectives.AttentionRelations`]; MiniLM compares only the last layers (`layer_mapping="3:12"`).
+
+    A cache of the teacher's outputs ([`~distillation.TeacherCache`]) requires that rows and batches are the same in
+    every epoch. Several runs may share a `teacher_cache_dir`.
+
+    `metric_for_best_model` defaults to `"answer_accuracy"` for solvers and to `"loss"` for other models.
 
     Raises:
-        ValueError: as [`BaseConfig`]; an unknown loss, or a layer mapping that is none.
+        ValueError: As [`BaseConfig`]; a loss is unknown, or a layer mapping is invalid.
     """
 
-    learning_rate: float = setting(1e-4, "Learning rate; of a solver, that of the encoder.")
+    learning_rate: float = setting(1e-4, "Learning rate (for a solver: of its encoder).")
     decoder_learning_rate: float | None = setting(
-        1e-3, "Learning rate of a solver's decoder; that of the encoder if None."
+        1e-3, "Learning rate of a solver's decoder; the encoder's learning rate if None."
     )
     per_device_train_batch_size: int = setting(32, "Examples per device and step.")
 
-    temperature: float = setting(4.0, "Softens the probabilities of teacher and student.")
+    temperature: float = setting(4.0, "Temperature that softens the probabilities of teacher and student.")
     soft_label_weight: float = setting(
-        0.5, "Share of the teacher's probabilities in the prediction loss; the rest is the labels' (lambda)."
+        0.5, "Share of the teacher's probabilities in the prediction loss (lambda); the labels have the rest."
     )
     scale_by_square: bool = setting(
         True, "Multiply the loss on the teacher's probabilities by the squared temperature."
     )
     prediction_loss: str = setting(
         "kd",
-        "kd, the teacher's probabilities, dkd, the right class apart from the others, or mse, its outputs themselves.",
+        "kd (the teacher's probabilities), dkd (the right class separately from the other classes) or mse (the "
+        "teacher's logits).",
         choices=list(PREDICTION_LOSSES),
     )
     kl_direction: str = setting(
@@ -106,7 +113,7 @@ class DistillationConfig(BaseConfig):
         "Loss on layers: mse (hidden states through linear maps), cka, cosine, procrustes, gram, attention, "
         "attention_mean, fsp, nst, pkd, ckd, minilm, several joined by +, or none.",
     )
-    pool_statistics: bool = setting(False, "Compute cka over all batches and processes of a step at once.")
+    pool_statistics: bool = setting(False, "Compute cka once over all batches and processes of a step.")
     layer_mapping: str = setting(
         "uniform",
         "uniform, alternating (with the embedding outputs), first, last, or pairs student:teacher such as "
@@ -115,39 +122,44 @@ class DistillationConfig(BaseConfig):
     decoder_layer_mapping: str | None = setting(
         None,
         "Layer mapping of the decoder of a sequence-to-sequence model, or none; if not given, layer_mapping in "
-        "Seq2SeqDistillationConfig, else none. 1:1 compares the contexts of a solver that judges candidates.",
+        "Seq2SeqDistillationConfig, otherwise none. 1:1 compares the contexts of a solver that scores candidates.",
     )
     decoder_mask: str = setting(
         "labels",
-        "Decoder states that are compared: those that predict labels, or shifted, those that read them.",
+        "Decoder states that are compared: labels (positions that predict labels) or shifted (positions that read "
+        "labels).",
         choices=["labels", "shifted"],
     )
     hidden_weights: list[float] | None = setting(
         None,
-        "Weight of each pair of the layer mapping; 1.0 each if not given, of mse on three uniform pairs 1.0 0.9 1.0.",
+        "Weight of each pair of the layer mapping; 1.0 each if not given (mse on three uniform pairs: 1.0 0.9 1.0).",
     )
     embedding_weight: float = setting(1.0, "Weight of the loss between embedding outputs; 0 for none.")
-    use_bottlenecks: bool = setting(True, "Take narrow states of the teacher's bottleneck networks as targets.")
+    use_bottlenecks: bool = setting(True, "Use the narrow states of the teacher's bottleneck networks as targets.")
     shared_projection: bool = setting(
-        False, "One linear map with bias for all compared states, also of equal widths; else one for each pair."
+        False,
+        "Use one linear map with bias for all compared states, even if the widths are the same; otherwise one map for "
+        "each pair.",
     )
     projection_learning_rate: float | None = setting(
         1e-3, "Learning rate of the linear maps between different widths; `learning_rate` if None."
     )
 
     cache_teacher_outputs: bool | None = setting(
-        None, "Run the teacher once and keep its outputs on disk; it is run in every epoch if not given."
+        None, "Run the teacher once and keep its outputs on disk; the teacher runs in every epoch if not given."
     )
     teacher_cache_dir: str | None = setting(
         None, "Folder of teacher caches; teacher_cache in output_dir if not given."
     )
     cache_top_k: int | None = setting(
-        None, "Classes kept per position where there are more; the others share the rest. All if None."
+        None,
+        "Maximum number of classes kept for a position; the other classes share the remaining probability. All if "
+        "None.",
     )
 
     @property
     def mappings(self) -> dict[str, str]:
-        """Return the layer mapping of each stack whose states are compared."""
+        """Layer mapping of each stack (encoder, decoder) whose states are compared."""
         decoder = self.decoder_layer_mapping or "none"
         return {"encoder": self.layer_mapping} | ({} if decoder == "none" else {"decoder": decoder})
 
@@ -155,7 +167,7 @@ class DistillationConfig(BaseConfig):
         super().__post_init__()
         for mapping in self.mappings.values():
             if mapping not in STRATEGIES:
-                # What the models have is not known yet: of so many layers each pair that can be read is one.
+                # The numbers of layers are not known yet, so only the syntax of the pairs is checked.
                 map_layers(mapping, sys.maxsize, sys.maxsize)
         if self.hidden_loss == "none":
             self.hidden_loss = None
@@ -163,21 +175,21 @@ class DistillationConfig(BaseConfig):
         cached = [name for name in ("teacher_cache_dir", "cache_top_k") if getattr(self, name) is not None]
         refuse(
             {
-                f"`{cached and cached[0]}` is for a teacher cache: set `cache_teacher_outputs`, or leave it out.": (
+                f"`{cached and cached[0]}` needs a teacher cache. Set `cache_teacher_outputs`, or omit it.": (
                     cached and self.cache_teacher_outputs is None
                 ),
-                '`kl_direction` is for `prediction_loss="kd"`: leave it out.': (
+                '`kl_direction` applies only to `prediction_loss="kd"`. Omit it.': (
                     self.kl_direction != "forward" and self.prediction_loss != "kd"
                 ),
-                f"`hidden_loss` must be one of {list(HIDDEN_LOSSES)}, several joined by +, or None, got "
+                f"`hidden_loss` must be None or one or several (joined by +) of {list(HIDDEN_LOSSES)}, got "
                 f"{self.hidden_loss!r}.": not {*names} <= {*HIDDEN_LOSSES} or len({*names}) < len(names),
-                '`pool_statistics` is for `hidden_loss="cka"`: leave it out.': (
+                '`pool_statistics` applies only to `hidden_loss="cka"`. Omit it.': (
                     self.pool_statistics and "cka" not in names
                 ),
-                f"`hidden_weights` must be a list of numbers from 0 on, got {self.hidden_weights!r}.": (
+                f"`hidden_weights` must be a list of non-negative numbers, got {self.hidden_weights!r}.": (
                     self.hidden_weights is not None and not _is_list_of_weights(self.hidden_weights)
                 ),
-                "`label_smoothing_factor` is not used in distillation: set it to 0.": self.label_smoothing_factor,
+                "`label_smoothing_factor` is not used in distillation. Set it to 0.": self.label_smoothing_factor,
             }
         )
         self.cache_teacher_outputs = bool(self.cache_teacher_outputs)

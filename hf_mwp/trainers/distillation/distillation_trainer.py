@@ -1,4 +1,4 @@
-"""Distillation of a large model into a small one."""
+"""Trainer that distils a large model into a small one."""
 
 from __future__ import annotations
 
@@ -25,39 +25,39 @@ from .distillation_config import DistillationConfig
 
 class DistillationTrainer(SolverTrainer):
     """
-    Trains a student to follow a frozen teacher: in its predictions, its hidden states and its embeddings.
+    Trainer that teaches a student the predictions, hidden states and embeddings of a frozen teacher.
 
     Teacher and student may be any models with the same inputs whose outputs have `logits` and `hidden_states`:
-    solvers, classifiers, masked language models, encoder-decoder models (of which encoder states are compared unless
-    `decoder_layer_mapping` is given; [`Seq2SeqDistillationTrainer`] compares both stacks, and generates in
-    evaluations). With solvers, data and evaluation are as in [`SolverTrainer`].
+    solvers, classifiers, masked language models and encoder-decoder models. For encoder-decoder models, decoder states
+    are compared only if `decoder_layer_mapping` is set; [`Seq2SeqDistillationTrainer`] compares both stacks and
+    generates texts in evaluations. For solvers, data and evaluation are as in [`SolverTrainer`].
 
-    The loss is the weighted sum of the parts of its objectives, which are logged unweighted: by default those of
-    [`DistillationConfig`], `loss_soft`, `loss_hard`, `loss_hidden_{student layer}` and `loss_embedding`. In
-    evaluations the loss is the student's own or, for rows without labels, the one that is trained on.
+    The loss is the weighted sum of the parts of the objectives. The unweighted parts are logged: with the objectives
+    of [`DistillationConfig`], `loss_soft`, `loss_hard`, `loss_hidden_{student layer}` and `loss_embedding`. The
+    evaluation loss is the student's own loss or, for rows without labels, the training loss.
 
-    Where widths differ, linear maps are trained with the student ([`FeatureProjections`]); checkpoints have them in a
-    file of their own, and `save_model` gives a plain student. Models, layers, widths, classes and that the loss is
-    finite are checked with two examples before training begins.
+    If widths differ, linear maps are trained with the student ([`FeatureProjections`]). Checkpoints store these maps
+    in a separate file; `save_model` saves only the student. Before training, both models run on two examples, to check
+    that layers, widths and classes fit and that the loss is finite.
 
     Args:
         model (`nn.Module`, *optional*): The student.
-        teacher_model (`nn.Module` or sequence of them):
-            The teacher: frozen, moved to the device, never changed. Several are averaged, see
-            [`~distillation.EnsembleTeacher`]; hidden states and attention are those of the first one.
+        teacher_model (`nn.Module` or `Sequence[nn.Module]`):
+            The teacher, which is frozen and moved to the device. The predictions of several teachers are averaged (see
+            [`~distillation.EnsembleTeacher`]); hidden states and attention come from the first teacher.
         args ([`DistillationConfig`], *optional*): Arguments.
         data_collator, train_dataset, eval_dataset, processing_class, callbacks, kwargs:
             As in [`SolverTrainer`] for solvers, as in `Trainer` otherwise.
-        teacher_processing_class ([`MwpProcessor`] or tokenizer, or sequence of them, *optional*):
-            How the teacher reads texts; of several teachers that of all, or a list with that of each (`None`: as the
-            student). Must tokenize text like the student's; solver teachers may differ (prediction losses only).
+        teacher_processing_class ([`MwpProcessor`] or tokenizer, or a list, *optional*):
+            Processor or tokenizer of the teacher, if it differs from `processing_class`. For several teachers, pass
+            one for all or a list with one for each (`None`: `processing_class`). It must tokenize text like the
+            student's; solver teachers may differ (prediction losses only).
         objectives (`Sequence[Objective]`, *optional*):
-            Objectives of the student, see [`~distillation.objectives.Objective`], in place of the losses that `args`
-            describe.
+            Objectives to use instead of the losses in `args`, see [`~distillation.objectives.Objective`].
 
     Raises:
-        ValueError: models that do not fit (symbols, vocabulary, classes, shared weights, layers), or outputs that are
-            NaN or infinite.
+        ValueError: The models do not fit (symbols, vocabulary, classes, shared weights, layers), or outputs are NaN or
+            infinite.
 
     References:
         A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), task-specific
@@ -93,7 +93,7 @@ class DistillationTrainer(SolverTrainer):
         **kwargs,
     ) -> None:
         if kwargs.get("compute_loss_func") is not None:
-            raise ValueError("`compute_loss_func` is not used in distillation: give `objectives`.")
+            raise ValueError("`compute_loss_func` is not used in distillation. Pass `objectives`.")
         args = self._checked(args, DistillationConfig)
         self._objectives_of_args = objectives is None
         self.objectives = default_objectives(args) if objectives is None else list(objectives)
@@ -105,7 +105,7 @@ class DistillationTrainer(SolverTrainer):
         if model is not None:
             teacher.check_student(model)
         super().__init__(model, args, data_collator, train_dataset, eval_dataset, processing_class, **kwargs)
-        # The loss is a mean over a batch, whatever the student's `forward` could do with `num_items_in_batch`.
+        # The loss is a batch mean; `num_items_in_batch` is not passed to the student's `forward`.
         self.model_accepts_loss_kwargs = False
         self.teacher_source: LiveTeacher | CachedTeacher = teacher
         self.projections = FeatureProjections({})
@@ -113,7 +113,7 @@ class DistillationTrainer(SolverTrainer):
             for each in members_of(teacher.model):
                 self._ancestry |= ancestry_of(each)
         teacher.model = self.accelerator.prepare_model(teacher.model, evaluation_mode=True)
-        # Only the student counts as prepared: `Trainer` looks at that when it evaluates before training.
+        # Only the student may count as prepared: `Trainer` checks this when it evaluates before training.
         self.accelerator.free_memory()
         self.teacher_model.requires_grad_(False).eval()
         if self.train_dataset is not None:
@@ -124,7 +124,7 @@ class DistillationTrainer(SolverTrainer):
 
     @property
     def teacher_model(self) -> nn.Module:
-        """The teacher; an [`~distillation.EnsembleTeacher`] of several."""
+        """The teacher, or an [`~distillation.EnsembleTeacher`] of several teachers."""
         return self.teacher_source.model
 
     # Planning
@@ -136,12 +136,12 @@ class DistillationTrainer(SolverTrainer):
 
     @property
     def hidden_weights(self) -> list[float]:
-        """The weight of each part of the loss that compares layers."""
+        """Weight of each part of the loss that compares layers."""
         return [weight for each in self.objectives if each.layers for weight in each.parts.values()]
 
     @torch.no_grad()
     def _plan(self, teacher: LiveTeacher) -> None:
-        """Run both models on two examples, from which each objective chooses the outputs that it compares."""
+        """Run both models on two examples, and let each objective choose the outputs that it compares."""
         args = self.args
         live = [each.name for each in self.objectives if not each.cacheable]
         if args.cache_teacher_outputs and live:
@@ -158,7 +158,7 @@ class DistillationTrainer(SolverTrainer):
             outputs = [self.model(**inputs, **self._options), self.teacher_model(**inputs, **own, **self._options)]
             check_outputs(*outputs)
             if not {*self.label_names} & {*inputs}:
-                # `Trainer` computes a loss of such rows if it expects no labels.
+                # `Trainer` computes a loss for rows without labels only if it expects no labels.
                 self.label_names, self.can_return_loss = [], True
             models = [self.accelerator.unwrap_model(model) for model in (self.model, self.teacher_model)]
             models[1] = members_of(models[1])[0]
@@ -167,7 +167,7 @@ class DistillationTrainer(SolverTrainer):
                 objective.setup(ours, theirs, inputs)
         parts = [part for each in self.objectives for part in each.parts]
         if len({*parts}) < len(parts):
-            raise ValueError(f"Parts of the loss have the names {parts}: give each objective its own (`name=`).")
+            raise ValueError(f"Names of loss parts are not unique: {parts}. Set `name` of each objective.")
         self.projections = FeatureProjections(
             {name: widths for each in self.objectives for name, widths in each.projections.items()},
             args.shared_projection,
@@ -175,7 +175,7 @@ class DistillationTrainer(SolverTrainer):
         self._reads = [name for each in self.objectives for name in each.student_reads]
         teacher.request = TeacherRequest.of(self.objectives, args.cache_top_k)
         with torch.random.fork_rng(devices=[]):
-            # Again, with what is read by hooks, as planned.
+            # Run again, now with the hooks that read the chosen outputs.
             theirs = teacher.outputs(given)
             ours = read_features(self.model, inputs, self._options, self._reads)
             self.projections.move_to(models[0])
@@ -199,31 +199,31 @@ class DistillationTrainer(SolverTrainer):
             )
 
     def batches_in_order(self, size: int, teacher: LiveTeacher | None = None) -> Iterator[dict[str, Any]]:
-        """Yield the inputs of the models from the training rows in order, on the device, equal in each process."""
+        """Yield the model inputs of the training rows in order, on the device, the same in each process."""
         collator = self.data_collator if teacher is None else teacher.prepare(self.train_dataset, self.data_collator)
         collate, rows = self._get_collator_with_removed_columns(collator), iter(self.train_dataset)
         while batch := list(islice(rows, size)):
             yield self._prepare_inputs(collate(batch))
 
     def create_optimizer(self, model=None):
-        """As in [`SolverTrainer`]; also attach the projections to the student."""
+        """Create the optimizer, and attach the projections to the student."""
         if self.model_init is not None:
             self.projections.detach()
             teacher = getattr(self.teacher_source, "live", self.teacher_source)
             teacher.check_student(self.model)
             if self._objectives_of_args:
-                # A search may have changed them.
+                # A hyperparameter search may have changed the loss weights in `args`.
                 self.objectives = default_objectives(self.args)
             self._plan(teacher)
         self.projections.attach(self.accelerator.unwrap_model(self.model))
         optimizer = super().create_optimizer(model)
-        # One that was given knows of the student alone.
+        # An optimizer passed by the user contains only the student's parameters.
         known = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
         unknown = [parameter for parameter in self.projections.module.parameters() if id(parameter) not in known]
         if unknown:
             if self.lr_scheduler is not None:
                 raise ValueError(
-                    "The given scheduler cannot control the projections between widths, which are trained, too. Pass "
+                    "The given scheduler does not cover the projections between widths, which are trained too. Pass "
                     "`optimizers=(optimizer, None)` with `lr_scheduler_type` in `args`, or `optimizer_cls_and_kwargs`."
                 )
             *_, (_, rate, decay) = self._own_rates()
@@ -236,7 +236,7 @@ class DistillationTrainer(SolverTrainer):
         return [*super()._own_rates(), (self.projections.module, rate, args.weight_decay)]
 
     def train(self, resume_from_checkpoint=None, trial=None, ignore_keys_for_eval=None):
-        """As in `Trainer`; the projections are detached from the student afterwards, also after an error."""
+        """Train the student, and detach the projections afterwards, even after an error."""
         try:
             return super().train(resume_from_checkpoint, trial, ignore_keys_for_eval)
         finally:
@@ -258,7 +258,7 @@ class DistillationTrainer(SolverTrainer):
         return {name: count for each in self.objectives for name, count in each.num_items(batch).items()}
 
     def get_batch_samples(self, epoch_iterator, num_batches, device):
-        """As in [`BaseTrainer`]; also show all batches of the step to objectives with `pool_statistics`."""
+        """Return the batches of a step, after pooling their statistics for objectives with `pool_statistics`."""
         batches, num_items = super().get_batch_samples(epoch_iterator, num_batches, device)
         pooling = [each for each in self.objectives if getattr(each, "pool_statistics", False)]
         if pooling and batches:
@@ -270,7 +270,7 @@ class DistillationTrainer(SolverTrainer):
         totals: dict[Any, dict[str, list[torch.Tensor]]] = {each: {} for each in objectives}
         count = len(batches) * self.accelerator.num_processes
         self.model.train()
-        # Dropout draws the same numbers here and in the steps that follow.
+        # Restore the random state, so that dropout masks are the same here and in the training step.
         with random_state_kept():
             for batch in batches if count > 1 else ():
                 inputs = self._prepare_inputs(batch)
@@ -286,29 +286,29 @@ class DistillationTrainer(SolverTrainer):
             )
 
     def get_train_dataloader(self):
-        """As in `Trainer`; with `cache_teacher_outputs`, batches contain the teacher's outputs."""
+        """Return the loader of training rows. With `cache_teacher_outputs`, batches contain the teacher's outputs."""
         with self._collating(self.teacher_source.prepare(self.train_dataset, self.data_collator)):
             return super().get_train_dataloader()
 
     def _length(self, row: Any) -> int:
-        """Return the length of a row if it is known, so that the cache is built from batches of similar lengths."""
+        """Return the length of a row, or 0 if it is unknown. The cache is built from batches of similar length."""
         given = row if isinstance(row, Mapping) else {}
         texts = given.get(self.model.main_input_name)
         return given.get(self.args.length_column_name) or (len(texts) if hasattr(texts, "__len__") else 0)
 
     def _report_teacher_cache(self, done: int, total: int) -> bool:
-        """Call `on_teacher_cache` of the callbacks that have it; return whether any has."""
+        """Call `on_teacher_cache` of all callbacks that define it. Return whether there are any."""
         watching = [each for each in self.callback_handler.callbacks if hasattr(each, "on_teacher_cache")]
         for callback in watching:
             callback.on_teacher_cache(self.args, self.state, self.control, done=done, total=total)
         return bool(watching)
 
     def _losses(self, student: Features, teacher: Features, inputs: dict[str, Any]) -> dict[str, torch.Tensor]:
-        """Compute the unweighted parts of the loss, by name."""
+        """Return the unweighted parts of the loss by name."""
         return {name: loss for each in self.objectives for name, loss in each.losses(student, teacher, inputs).items()}
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
-        """Return the weighted sum of all parts in training, the student's own loss in evaluations with labels."""
+        """Return the weighted sum of all parts, or in evaluations with labels the student's own loss."""
         if not model.training and self.label_names:
             return super().compute_loss(model, inputs, return_outputs=return_outputs)
         teacher = self.teacher_source.outputs(inputs)

@@ -1,4 +1,4 @@
-"""Parameter mixing at the end of a training."""
+"""Callback that interpolates pretrained and trained weights at the end of training."""
 
 from __future__ import annotations
 
@@ -18,19 +18,20 @@ logger = logging.get_logger(__name__)
 
 class ParameterMixingCallback(TrainerCallback):
     """
-    Mixes the weights from before a training into the model once, when training ends and the best checkpoint is loaded
-    (`load_best_model_at_end`), see [`mix_parameters`]. Checkpoints hold the weights as trained; `save_model` and
-    `evaluate` after `train` see the mixed ones. Sharded models (FSDP, DeepSpeed ZeRO 3) are refused.
+    Callback that interpolates between pretrained and trained weights ([`mix_parameters`]) once, at the end of training
+    and after the best checkpoint is loaded (`load_best_model_at_end`). Checkpoints contain the trained weights;
+    `save_model` and `evaluate` after `train` use the mixed weights. Sharded models (FSDP, DeepSpeed ZeRO 3) are
+    refused.
 
     Args:
         pretrained (`nn.Module` or `str`):
-            The model from before, or its folder or Hub id: for a solver another solver or an encoder, such as an
-            [`MwpStudentForPreTraining`], its weights in safetensors.
-        pretrained_weight (`float`, *optional*, defaults to 0.2): Share of its weights.
+            The pretrained model, or its folder or Hub id with safetensors weights. For a solver, pass a solver or an
+            encoder such as an [`MwpStudentForPreTraining`].
+        pretrained_weight (`float`, *optional*, defaults to 0.2): Weight of the pretrained parameters, from 0 to 1.
 
     Raises:
-        OSError: the folder or Hub id does not exist, or its weights are a pickle.
-        ValueError: at the beginning of training: other names or shapes of weights, or heads that are cut on the way.
+        OSError: The folder or Hub id does not exist, or its weights are in a pickle file.
+        ValueError: When training begins, names or shapes of weights differ, or heads will be cut during training.
 
     References:
         A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), parameter mixing.
@@ -48,15 +49,15 @@ class ParameterMixingCallback(TrainerCallback):
         self.pretrained, self.pretrained_weight = pretrained, pretrained_weight
 
     def on_train_begin(self, args, state, control, model=None, **kwargs):
-        """Check that the weights can be mixed, before time is spent on training."""
+        """Check before training that the weights can be mixed."""
         if cuts_while_training(model):
             raise ValueError(
-                'Heads are cut while the model trains (`HeadPruningCallback(mode="slice")`), and weights of two '
-                'shapes cannot be mixed: cut them when it has ended (`mode="mask"`).'
+                '`HeadPruningCallback(mode="slice")` cuts heads during training, and weights of different shapes '
+                'cannot be mixed. Use `mode="mask"`, which cuts heads after training.'
             )
         check_mixing(self.pretrained, model)
 
     def on_train_end(self, args, state, control, model=None, **kwargs):
-        """Mix the weights."""
+        """Mix the pretrained weights into the model."""
         mix_parameters(self.pretrained, model, self.pretrained_weight, inplace=True)
         logger.info(f"Mixed {self.pretrained_weight:g} of the weights from before the training into the model.")

@@ -12,18 +12,19 @@ from .distillation_config import DistillationConfig
 @dataclass
 class Seq2SeqDistillationConfig(DistillationConfig, Seq2SeqFineTuningConfig):
     r"""
-    Arguments of [`Seq2SeqDistillationTrainer`]: those of [`DistillationConfig`] and of [`Seq2SeqFineTuningConfig`],
-    with the values of Dasgupta and Cohn (Improving Language Model Distillation through Hidden State Matching, ICLR
-    2025): the loss on labels, the KL divergence at temperature 1 and the loss on each pair of layers have weight 1.
+    Arguments of [`Seq2SeqDistillationTrainer`]: the arguments of [`DistillationConfig`] and
+    [`Seq2SeqFineTuningConfig`], with the values of Dasgupta and Cohn (Improving Language Model Distillation through
+    Hidden State Matching, ICLR 2025): the loss on labels, the KL divergence at temperature 1 and the loss on each pair
+    of layers have weight 1.
 
     Raises:
         TypeError, ValueError: As [`DistillationConfig`].
     """
 
     max_decode_length: int | None = setting(
-        128, "Tokens that a generated text may have; the limit of the model's generation config if None."
+        128, "Maximum number of tokens in a generated text; the limit of the model's generation config if None."
     )
-    temperature: float = setting(1.0, "Softens the probabilities of teacher and student.")
+    temperature: float = setting(1.0, "Temperature that softens the probabilities of teacher and student.")
     # With `soft_label_weight=0.5`, the losses on labels and on the teacher's probabilities have weight 1 each.
     prediction_weight: float = setting(2.0, "Weight of the prediction loss, soft and hard labels together.")
     hidden_loss: str | None = setting("cka", "Loss on layers, see `DistillationConfig`.")
@@ -31,11 +32,11 @@ class Seq2SeqDistillationConfig(DistillationConfig, Seq2SeqFineTuningConfig):
         "alternating", "alternating, uniform, first, last, or pairs student:teacher such as 0:0,1:2,2:4."
     )
     embedding_weight: float = setting(
-        0.0, "Weight of a further loss between embedding outputs, which the alternating mapping compares already."
+        0.0, "Weight of an extra loss between embedding outputs; the alternating mapping already compares them."
     )
 
     @property
     def mappings(self) -> dict[str, str]:
-        """See [`DistillationConfig`]; a decoder is compared unless its mapping is none."""
+        """Layer mapping of each compared stack; the decoder is compared unless `decoder_layer_mapping` is none."""
         decoder = self.decoder_layer_mapping or self.layer_mapping
         return {"encoder": self.layer_mapping} | ({} if decoder == "none" else {"decoder": decoder})

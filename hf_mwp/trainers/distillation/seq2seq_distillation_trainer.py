@@ -1,4 +1,4 @@
-"""Distillation of sequence-to-sequence models."""
+"""Trainer that distils sequence-to-sequence models."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from .seq2seq_distillation_config import Seq2SeqDistillationConfig
 
 class Seq2SeqDistillationTrainer(GenerationEvaluation, DistillationTrainer, Seq2SeqTrainer):
     """
-    Trains a sequence-to-sequence student (BART, mBART, Marian, Pegasus, M2M100, T5, ...) to follow a frozen teacher of
-    the same vocabulary, and evaluates it by the texts that it generates.
+    Trainer that distils a frozen teacher into a sequence-to-sequence student (BART, mBART, Marian, Pegasus, M2M100,
+    T5, ...) with the same vocabulary, and evaluates the texts that the student generates.
 
     Args:
-        model (`PreTrainedModel`, *optional*): The student, for example of [`~distillation.make_seq2seq_student`].
+        model (`PreTrainedModel`, *optional*): The student, for example from [`~distillation.make_seq2seq_student`].
         args ([`Seq2SeqDistillationConfig`], *optional*): Arguments.
         teacher_model, objectives, teacher_processing_class: See [`DistillationTrainer`].
-        text_metrics, kwargs: See [`GenerationEvaluation`]; all but the model are keywords.
+        text_metrics, kwargs: See [`GenerationEvaluation`]. All arguments but the model are keyword arguments.
 
     Raises:
-        ValueError: As [`DistillationTrainer`]; a student that generates no texts, or of another vocabulary than the
+        ValueError: As [`DistillationTrainer`]; the student generates no texts, or its vocabulary differs from the
             teacher's.
 
     References:

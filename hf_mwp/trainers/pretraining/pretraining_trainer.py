@@ -1,4 +1,4 @@
-"""Pretraining of a student on texts without equations."""
+"""Trainer that pretrains a student on texts without equations."""
 
 from __future__ import annotations
 
@@ -37,29 +37,30 @@ COLUMNS = ("input_ids", "pos_labels", "mask_class", "mask_unit", "text_key", ROW
 
 class PreTrainingTrainer(BaseTrainer):
     """
-    Pretrains a student by masked language modelling, whose masks favour mathematical keywords, numbers and quantities,
-    and by part-of-speech tagging of each token of the same masked texts; see [`PreTrainingConfig`]. Both losses are
-    logged. Masks depend on nothing but the seed, the epoch and the text, so a resumed training sees the same ones.
+    Trainer for two pretraining tasks: masked language modelling, with more masks on mathematical keywords, numbers and
+    quantities, and part-of-speech tagging of each token of the masked texts; see [`PreTrainingConfig`]. Both losses
+    are logged. Masks depend only on the seed, the epoch and the text, so a resumed training uses the same masks.
 
-    An evaluation reports, besides `loss`, means over all tokens of the held-out texts: `mlm_loss`, `mlm_accuracy`,
-    `mlm_loss_keywords` and `mlm_loss_numbers` under fixed masks; and on the texts without masks `pos_loss`,
-    `pos_accuracy` of the labels, and `pos_f1`, `pos_precision`, `pos_recall` over words. Results of
-    each tag are written to `pos_tags_{prefix}.json` in `output_dir`.
+    Evaluations report `loss` and means over all tokens of the evaluation texts: with fixed masks, `mlm_loss`,
+    `mlm_accuracy`, `mlm_loss_keywords` and `mlm_loss_numbers`; without masks, `pos_loss` and `pos_accuracy` of the
+    labels, and `pos_f1`, `pos_precision` and `pos_recall` over words. The results of each tag are written to
+    `pos_tags_{prefix}.json` in `output_dir`.
 
     Args:
         model ([`MwpStudentForPreTraining`]): The student; with `pos_loss_weight=0` any masked language model.
         args ([`PreTrainingConfig`], *optional*): Arguments.
-        data_collator (`Callable`, *optional*): A [`PreTrainingCollator`] for training; by default the one of `args`.
+        data_collator (`Callable`, *optional*): A [`PreTrainingCollator`] for training; made from `args` by default.
         train_dataset, eval_dataset ([`TaggedCorpus`], `list` or `datasets.Dataset`, *optional*):
-            A tagged corpus, a list of texts (with `pos_loss_weight=0`) or of (text, tagged words), or what
-            [`encode_corpus`] returns. Without `eval_dataset` the share `validation_fraction` is held out.
-        processing_class ([`MwpProcessor`]): Masks numbers and tokenises; saved beside the model.
-        progress (`Callable[[int, int | None], None]`, *optional*): Called with the number of encoded texts and of all.
+            A tagged corpus, a list of (text, tagged words) or, with `pos_loss_weight=0`, of texts, or the result of
+            [`encode_corpus`]. Without `eval_dataset` the share `validation_fraction` is held out.
+        processing_class ([`MwpProcessor`]): Masks numbers and tokenises; saved with the model.
+        progress (`Callable[[int, int | None], None]`, *optional*):
+            Called with the number of encoded texts and the number of all texts (`None` if unknown).
         kwargs: As in `Trainer` (`callbacks`, `optimizers`, ...).
 
     Raises:
-        TypeError: no model, or no [`MwpProcessor`].
-        ValueError: the tags are not those of the model, tokens have no embedding, or there is no text.
+        TypeError: `model` is missing or not suitable, or `processing_class` is not an [`MwpProcessor`].
+        ValueError: The tags differ from the model's tags, tokens have no embedding, or there is no text.
 
     References:
         A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), pretraining tasks for
@@ -77,7 +78,7 @@ class PreTrainingTrainer(BaseTrainer):
 
     config_class = PreTrainingConfig
     _numbers_rows = _notes_texts = True
-    # Where the texts come from, for the record of what the model was trained on.
+    # Sources of the texts, for the record of training texts.
     text_sources = ("a corpus",)
 
     def __init__(
@@ -120,7 +121,7 @@ class PreTrainingTrainer(BaseTrainer):
         if self._tags:
             model.config.pos_loss_weight = args.pos_loss_weight
         super().__init__(model, args, data_collator, train_dataset, eval_dataset, processing_class, **kwargs)
-        # The loss is a mean over the tokens of a step, whatever `forward` could do with `num_items_in_batch`.
+        # The loss is a mean over the tokens of a step; `num_items_in_batch` is not passed to `forward`.
         self.model_accepts_loss_kwargs = False
 
     @staticmethod
@@ -130,7 +131,7 @@ class PreTrainingTrainer(BaseTrainer):
         return dataset.add_column(ROW_INDEX, np.arange(len(dataset))).with_format("numpy")
 
     def _run_epoch(self, *args, **kwargs):
-        # Masks change from epoch to epoch.
+        # Masks depend on the epoch.
         self.data_collator.epoch = int(self.state.epoch or 0)
         super()._run_epoch(*args, **kwargs)
 
@@ -146,12 +147,12 @@ class PreTrainingTrainer(BaseTrainer):
 
     @property
     def _predictions(self) -> nn.Module:
-        """The masked-language-modelling head of a student, or the model itself if it has none."""
+        """Masked-language-modelling head of a student, or the model itself if there is no such head."""
         return getattr(getattr(self.model, "cls", None), "predictions", self.model)
 
     @contextmanager
     def _sparse(self):
-        """Compute logits at masked tokens only inside the context."""
+        """Inside the context, compute logits only at masked tokens."""
         head = self._predictions
         if not hasattr(head, "sparse"):
             yield
@@ -171,9 +172,9 @@ class PreTrainingTrainer(BaseTrainer):
         return counts | ({"pos_loss": batch["pos_labels"].ne(-100).sum()} if self._tags else {})
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
-        """Return the weighted sum of both parts, each a mean over all tokens of the step."""
+        """Return the weighted sum of both losses, each a mean over all labelled tokens of the step."""
         unused = set() if self._tags else {"pos_labels"}
-        # `DataParallel` would cut the positions in pieces as it does the batch; other models do not know them.
+        # `DataParallel` would split the positions like the batch; other models do not accept this input.
         if self.args.n_gpu > 1 or not hasattr(self._predictions, "sparse"):
             unused.add("masked_positions")
         inputs = {name: value for name, value in inputs.items() if name not in unused}
@@ -195,7 +196,7 @@ class PreTrainingTrainer(BaseTrainer):
 
     @property
     def evaluation_collator(self) -> PreTrainingCollator:
-        """Collator that masks the same tokens in every evaluation and also keeps the texts without masks."""
+        """Collator that masks the same tokens in every evaluation and also returns the unmasked texts."""
         return self._evaluation_collator
 
     def _prepare_evaluation(self, texts):
@@ -204,7 +205,7 @@ class PreTrainingTrainer(BaseTrainer):
         return self._numbered(prepare_texts(texts, config, self.processing_class, folder, self._tags))
 
     def prediction_step(self, model, inputs, prediction_loss_only, ignore_keys=None):
-        """Return sums over the tokens of each text, and the predicted tags."""
+        """Return, for each text, the statistics of both tasks (sums over its tokens) and the predicted tags."""
         inputs = self._prepare_inputs(inputs)
         rows, classes, mask = inputs[ROW_INDEX], inputs["mask_class"], inputs["attention_mask"]
         sums = {name: torch.zeros(len(rows), device=rows.device) for name in STATISTICS}
@@ -239,8 +240,8 @@ class PreTrainingTrainer(BaseTrainer):
     def evaluation_loop(
         self, dataloader, description, prediction_loss_only=None, ignore_keys=None, metric_key_prefix="eval"
     ) -> EvalLoopOutput:
-        """As in `Trainer`; also add the metrics of both tasks."""
-        # Without `compute_metrics` the parent asks for the loss alone.
+        """Run the evaluation and add the metrics of masked language modelling and tagging."""
+        # Without `compute_metrics`, `Trainer` would request only the loss.
         loss_only = self.args.prediction_loss_only
         with self._sparse():
             output = super().evaluation_loop(dataloader, description, loss_only, ignore_keys, metric_key_prefix)
@@ -248,7 +249,7 @@ class PreTrainingTrainer(BaseTrainer):
             return output
         references = output.label_ids if isinstance(output.label_ids, tuple) else (output.label_ids,)
         predictions = output.predictions if isinstance(output.predictions, tuple) else (output.predictions,)
-        # What several processes evaluated twice to fill their last batch counts once.
+        # Rows that several processes evaluated twice to fill their last batch count once.
         _, first = np.unique(references[0], return_index=True)
         metrics = summarise_statistics(predictions[0][first])
         metrics["loss"] = self._weighted(metrics)
@@ -263,11 +264,11 @@ class PreTrainingTrainer(BaseTrainer):
 
 
 def _check_model(model: nn.Module | None, args: PreTrainingConfig, processor: Any) -> None:
-    """Raise `TypeError` or `ValueError` if a model cannot be pretrained as the arguments say."""
+    """Raise `TypeError` or `ValueError` if the model cannot be pretrained with these arguments."""
     kind, given = type(model).__name__, type(processor).__name__
     refuse(
         {
-            f"`processing_class` must be an `MwpProcessor`, got `{given}`: make one with `MwpProcessor(tokenizer)`.": (
+            f"`processing_class` must be an `MwpProcessor`, got `{given}`. Pass `MwpProcessor(tokenizer)`.": (
                 not isinstance(processor, MwpProcessor)
             ),
             f"`model` must be a model to pretrain, such as `MwpStudentForPreTraining`, got {kind}.": (
@@ -279,10 +280,10 @@ def _check_model(model: nn.Module | None, args: PreTrainingConfig, processor: An
     entries, embedded = len(processor.tokenizer), model.get_input_embeddings().num_embeddings
     refuse(
         {
-            f"`{kind}` has no tagging head: use `MwpStudentForPreTraining`, or set `pos_loss_weight=0`.": (
+            f"`{kind}` has no tagging head. Use `MwpStudentForPreTraining`, or set `pos_loss_weight=0`.": (
                 args.pos_loss_weight and not getattr(model.config, "num_pos_tags", 0)
             ),
-            f"The tokenizer has {entries} entries, the model embeds {embedded}: call "
-            "`processor.resize_embeddings(model)`, or take the model's own tokenizer.": entries > embedded,
+            f"The tokenizer has {entries} tokens, but the model has only {embedded} embeddings. Call "
+            "`processor.resize_embeddings(model)`, or use the model's own tokenizer.": entries > embedded,
         }
     )

@@ -1,1 +1,1 @@
-"""Pruning and distillation in generations."""
+"""Repeated pruning and distillation of a model."""

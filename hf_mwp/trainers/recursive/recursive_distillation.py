@@ -1,4 +1,4 @@
-"""Recursive distillation: a model is pruned and distilled in generations, each taught by the one before."""
+"""Recursive distillation: each pruned student becomes the teacher of the next, smaller student."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ from ..stage_folders import TrainingStages
 from .recursive_distillation_config import RecursiveDistillationConfig
 
 
-# Arguments that a generation does not depend on.
+# Arguments that do not affect the training of a generation.
 OF_THE_LOOP = ("ratios", "max_parameters", "least_metric")
 
 
 @dataclass(frozen=True)
 class Generation:
     """
-    A student of [`recursive_distillation`], the teacher of the next one.
+    A student of [`recursive_distillation`], which becomes the teacher of the next student.
 
     Args:
-        number (`int`): From 1.
-        ratio (`float`): Share of the first model's heads that is gone.
-        folder (`Path`): Model, processor and `metrics.json`; plain `from_pretrained` loads it.
-        heads (`tuple[int, ...]`): Heads that are left, layer by layer.
-        parameters (`int`): Parameters of the whole model.
-        metrics (`dict`): `eval`, of the evaluation split if any; `measured`, what the caller's `measure` gave;
-            `events`, the log of [`HeadPruningCallback`].
-        model_class (`type`): Class that loads it.
+        number (`int`): Number of the generation, from 1.
+        ratio (`float`): Share of the first model's heads that has been removed.
+        folder (`Path`): Folder with the model, processor and `metrics.json`; `from_pretrained` loads it.
+        heads (`tuple[int, ...]`): Number of remaining heads in each layer.
+        parameters (`int`): Number of parameters of the model.
+        metrics (`dict`): `eval`: metrics on the evaluation split, if there is one; `measured`: the result of
+            `measure`; `events`: the log of [`HeadPruningCallback`].
+        model_class (`type`): Class of the model.
     """
 
     number: int
@@ -70,32 +70,34 @@ def recursive_distillation(
     compute_metrics: Callable[[Any], Mapping[str, float]] | None = None,
 ) -> list[Generation]:
     """
-    Prune attention heads in generations: a copy of the teacher is pruned while it learns from the teacher
-    ([`HeadPruningCallback`] in a [`DistillationTrainer`]), and is the teacher of the next one, which has fewer heads.
-    Each generation is a folder in `args.output_dir`, named by a fingerprint of what it depends on: completed ones are
-    reused, interrupted ones resume.
+    Prune attention heads in several generations. In each generation a copy of the teacher is pruned while it learns
+    from the teacher ([`HeadPruningCallback`] in a [`DistillationTrainer`]); it is the teacher of the next generation,
+    which has fewer heads. Each generation is saved in a folder of `args.output_dir`, named by a fingerprint of its
+    inputs. Completed generations are reused, interrupted trainings resume.
 
     Args:
         model (`PreTrainedModel`):
-            The first teacher, trained for its task: a classifier, a masked language model or a solver on an encoder
-            that [`~models.architecture.find_encoder`] knows. It is not changed.
-        args ([`RecursiveDistillationConfig`]): Ratios, schedule, loss, training.
+            The first teacher, trained for its task: a classifier, a masked language model or a solver whose encoder is
+            supported by [`~models.architecture.find_encoder`]. It is not changed.
+        args ([`RecursiveDistillationConfig`]): Ratios, pruning schedule, loss and training arguments.
         train_dataset (`Dataset` of a known length), eval_dataset, processing_class, data_collator:
-            As [`DistillationTrainer`] takes them.
-        objectives (`Sequence[Objective]`, *optional*): Loss in place of that of equations 6 and 7.
-        importance ([`HeadImportance`], *optional*): Score of heads in place of [`CombinedImportance`].
-        on_trainer (`Callable`, *optional*): Called with a generation's trainer and its number before it trains.
+            As in [`DistillationTrainer`].
+        objectives (`Sequence[Objective]`, *optional*): Objectives to use instead of the loss of equations 6 and 7.
+        importance ([`HeadImportance`], *optional*): Importance score to use instead of [`CombinedImportance`].
+        on_trainer (`Callable`, *optional*): Called with a generation's trainer and number before training.
         measure (`Callable`, *optional*):
-            Called with a generation's trainer when it has trained; what it returns, as JSON has it, is kept.
-        compute_metrics (`Callable`, *optional*): As in `Trainer`, for models that are no solvers.
+            Called with a generation's trainer after training; returns a JSON-serialisable mapping, which is saved with
+            the metrics.
+        compute_metrics (`Callable`, *optional*): As in `Trainer`, for models that are not solvers.
 
     Returns:
-        `list[Generation]`: the last one is the result; it has fewer than the highest ratio if it is small enough
-        (`args.max_parameters`), or the next was too bad (`args.least_metric`). Empty if already the first one was.
+        `list[Generation]`: The generations; the last one is the result. The list ends before the highest ratio if a
+        generation is small enough (`args.max_parameters`) or the next one is too bad (`args.least_metric`). It is
+        empty if the first generation is too bad.
 
     Raises:
-        ValueError: fewer heads can go than a ratio says, an unknown encoder, no evaluation split or metric although
-            there is a `least_metric`; what [`HeadPruningCallback`] and [`DistillationTrainer`] raise.
+        ValueError: A ratio is higher than the heads allow, the encoder is not supported, or the evaluation split or
+            metric for `least_metric` is missing; also as [`HeadPruningCallback`] and [`DistillationTrainer`].
 
     References:
         Yu et al., "Efficient Mathematical Reasoning Models via Dynamic Pruning and Knowledge Distillation",
@@ -111,7 +113,7 @@ def recursive_distillation(
     ```
     """
     if args.least_metric is not None and eval_dataset is None:
-        raise ValueError("`least_metric` needs an `eval_dataset`. Pass one, or leave `least_metric` out.")
+        raise ValueError("`least_metric` needs an `eval_dataset`. Pass `eval_dataset`, or omit `least_metric`.")
     data = {
         "train_dataset": train_dataset,
         "eval_dataset": eval_dataset,

@@ -17,37 +17,39 @@ from ..distillation.distillation_config import DistillationConfig
 @dataclass
 class RecursiveDistillationConfig(DistillationConfig):
     r"""
-    Arguments of [`recursive_distillation`]: those of [`DistillationConfig`], with which each generation is trained, of
-    [`HeadPruningCallback`], by which it is pruned, and when to stop. Each field is described by its `help`.
+    Arguments of [`recursive_distillation`]: the arguments of [`DistillationConfig`] (training of each generation) and
+    [`HeadPruningCallback`] (pruning), and the conditions to stop. Each field is described by its `help`.
 
     The loss of a generation is `lambda_1 * (tau^2 * KL + mean over layers of MSE(attention)) + lambda_2 * task`
-    (equations 6 and 7 of Yu et al., who do not state the two weights): `soft_label_weight` is `lambda_1`, what is left
-    to 1 is `lambda_2`, and unless `hidden_weights` are given, so much is divided among the layers. The paper prunes
-    until the last step (`end_fraction=1`), after which nothing recovers.
+    (equations 6 and 7 of Yu et al., Efficient Mathematical Reasoning Models via Dynamic Pruning and Knowledge
+    Distillation; the paper does not state the two weights). `lambda_1` is `soft_label_weight`, `lambda_2` is
+    `1 - soft_label_weight`; `lambda_1` is divided among the layers unless `hidden_weights` are given. The paper prunes
+    until the last step (`end_fraction=1`), which leaves no steps to recover.
 
     Raises:
-        ValueError: as [`DistillationConfig`] and [`HeadPruningCallback`]; `ratios` that do not ascend.
+        ValueError: As [`DistillationConfig`] and [`HeadPruningCallback`]; `ratios` are not ascending.
     """
 
-    learning_rate: float = setting(5e-5, "Learning rate; of a solver, that of the encoder.")
-    temperature: float = setting(2.0, "Softens the probabilities of teacher and student.")
+    learning_rate: float = setting(5e-5, "Learning rate (for a solver: of its encoder).")
+    temperature: float = setting(2.0, "Temperature that softens the probabilities of teacher and student.")
     hidden_loss: str | None = setting(
-        "attention", "What layers learn: attention (maps of the heads that are left), as for distill, or none."
+        "attention", "Loss on layers: attention (maps of the remaining heads), another loss of distill, or none."
     )
     embedding_weight: float = setting(0.0, "Weight of the loss between embedding outputs; 0 for none.")
 
     ratios: list[float] = setting(
         [0.2, 0.25, 0.3],
-        "Share of the first model's heads, rounded down to whole ones, that is gone after each generation; ascending.",
+        "Share of the first model's heads that is removed by the end of each generation, ascending; the number of "
+        "heads is rounded down.",
     )
     alpha: float = setting(0.5, "Weight of the heads' norm against their entropy (equation 4).")
-    power: float = setting(1.0, "n of equation 5; above 1 most heads go late.")
+    power: float = setting(1.0, "n of equation 5; above 1 most heads are pruned late.")
     num_pruning_steps: int = setting(10, "How often heads are scored and pruned in a generation.")
-    end_fraction: float = setting(0.5, "Share of a generation's steps after which all are pruned; the rest recovers.")
-    calibration_batches: int = setting(CALIBRATION_BATCHES, "Training batches that heads are scored on.")
-    min_heads_per_layer: int = setting(1, "Heads that each layer keeps.")
+    end_fraction: float = setting(0.5, "Share of a generation's steps in which heads are pruned; the rest recovers.")
+    calibration_batches: int = setting(CALIBRATION_BATCHES, "Number of training batches on which heads are scored.")
+    min_heads_per_layer: int = setting(1, "Minimum number of heads that remain in a layer.")
 
-    max_parameters: int | None = setting(None, "Stop after the first generation of at most so many parameters.")
+    max_parameters: int | None = setting(None, "Stop after the first generation with at most this many parameters.")
     least_metric: float | None = setting(
         None, "Stop before the first generation whose metric_for_best_model is worse than this."
     )
@@ -55,20 +57,20 @@ class RecursiveDistillationConfig(DistillationConfig):
     def __post_init__(self):
         super().__post_init__()
         if self.push_to_hub:
-            raise ValueError("`push_to_hub` would push all generations: publish the last one with `hf-mwp publish`.")
+            raise ValueError("`push_to_hub` would push all generations. Publish the last one with `hf-mwp publish`.")
         ratios = self.ratios
         for ratio in ratios:
             check_numbers(ratios=ratio)
         if not ratios or not all(0 <= ratio < 1 for ratio in ratios) or any(a > b for a, b in pairwise(ratios)):
-            raise ValueError(f"`ratios` must be at least 0 and below 1, in ascending order, not {ratios}.")
-        # It checks what it is given.
+            raise ValueError(f"`ratios` must be at least 0 and below 1, in ascending order, got {ratios}.")
+        # The callback checks its arguments.
         self.make_callback(0.0)
 
     def check_model(self, model: PreTrainedModel) -> None:
-        """Raise `ValueError` if fewer heads of the model can be pruned than the last ratio says."""
+        """Raise `ValueError` if the last ratio requires more heads to be pruned than the model allows."""
         choose_heads(RandomImportance().scores(model), self.ratios[-1], self.min_heads_per_layer)
 
     def make_callback(self, max_ratio: float, importance: HeadImportance | None = None) -> HeadPruningCallback:
-        """Return the callback that prunes a generation; `max_ratio` is a share of its teacher's heads."""
+        """Return the callback that prunes a generation; `max_ratio` is the share of the teacher's heads to prune."""
         names = ("alpha", "power", "num_pruning_steps", "end_fraction", "calibration_batches", "min_heads_per_layer")
         return HeadPruningCallback(max_ratio, importance=importance, **{name: getattr(self, name) for name in names})

@@ -1,4 +1,4 @@
-"""Evaluation of sequence-to-sequence models by the texts that they generate."""
+"""Mixin that evaluates the texts which sequence-to-sequence models generate."""
 
 from __future__ import annotations
 
@@ -15,16 +15,18 @@ from ...models.model_kind import kind_of
 
 class GenerationEvaluation:
     """
-    Mixin before a trainer that derives from `Seq2SeqTrainer`: with `predict_with_generate`, evaluations generate texts
-    and report metrics of them, the first of which chooses the best checkpoint unless another is named.
+    Mixin for trainers that derive from `Seq2SeqTrainer`, listed before them in the bases. With
+    `predict_with_generate`, evaluations generate texts and report text metrics; the first metric chooses the best
+    checkpoint unless `metric_for_best_model` is set.
 
     Args:
         model (`PreTrainedModel`, *optional*): The model.
-        processing_class (tokenizer, *optional*): Decodes texts; needed unless `compute_metrics` is given.
+        processing_class (tokenizer, *optional*): Decodes texts; required unless `compute_metrics` is given.
         data_collator (`Callable`, *optional*): `DataCollatorForSeq2Seq` by default.
-        compute_metrics (`Callable`, *optional*): As in `Trainer`, on token ids, in place of `text_metrics`.
-        text_metrics (`Callable`, *optional*): From generated texts and those of the labels, two lists, to a `dict` of
-            metrics, higher is better; [`text_report`] (BLEU and chrF) by default.
+        compute_metrics (`Callable`, *optional*): As in `Trainer`, on token ids; replaces `text_metrics`.
+        text_metrics (`Callable`, *optional*):
+            Function of two lists, the generated and the reference texts, that returns a `dict` of metrics (higher is
+            better); [`text_report`] (BLEU and chrF) by default.
         kwargs: As in the trainer.
     """
 
@@ -40,7 +42,7 @@ class GenerationEvaluation:
     ) -> None:
         if model is not None and not kind_of(model).has_decoder:
             raise ValueError(
-                f"`{type(model).__name__}` is no sequence-to-sequence model, so it generates no texts: take BART, "
+                f"`{type(model).__name__}` is not a sequence-to-sequence model and cannot generate texts. Use BART, "
                 "mBART, Marian, T5, ... for conditional generation, or a trainer without `predict_with_generate`."
             )
         self.text_metrics, self._scores_texts = text_metrics, compute_metrics is None
@@ -57,12 +59,12 @@ class GenerationEvaluation:
         if generates and self._scores_texts:
             if not hasattr(processing_class, "batch_decode"):
                 raise ValueError(
-                    "Generated texts cannot be decoded without a tokenizer: give `processing_class` or "
+                    "Generated texts cannot be decoded without a tokenizer. Pass `processing_class` or "
                     "`compute_metrics`, or set `predict_with_generate=False`."
                 )
             self.compute_metrics = self._score_texts
             if self.eval_dataset is not None:
-                # A package that is missing is known before training.
+                # Fail before training if a package for the metrics is missing.
                 self._text_metric_names(self.args)
 
     def _default_metric(self, args: Any) -> str:
@@ -86,6 +88,6 @@ class GenerationEvaluation:
         return self.text_metrics(*texts)
 
     def evaluation_loop(self, *args, **kwargs):
-        """As in `Trainer`; rows that only pad the last batch of several processes are not counted."""
+        """Run the evaluation without counting the rows that only fill up the last batch of several processes."""
         self.gather_function = self.accelerator.gather_for_metrics
         return super().evaluation_loop(*args, **kwargs)

@@ -12,16 +12,16 @@ from ..base_config import BaseConfig, setting
 @dataclass
 class Seq2SeqFineTuningConfig(BaseConfig, Seq2SeqTrainingArguments):
     r"""
-    Arguments of [`Seq2SeqFineTuningTrainer`]: those of [`BaseConfig`] and of `Seq2SeqTrainingArguments`.
-    `generation_num_beams` and `generation_max_length` are `num_beams` and `max_decode_length` unless they are given.
+    Arguments of [`Seq2SeqFineTuningTrainer`]: the arguments of [`BaseConfig`] and `Seq2SeqTrainingArguments`.
+    `generation_num_beams` defaults to `num_beams`, and `generation_max_length` to `max_decode_length`.
 
     Raises:
         TypeError, ValueError: As [`BaseConfig`].
     """
 
-    predict_with_generate: bool = setting(True, "Generate texts in evaluations, and compare these with the labels.")
+    predict_with_generate: bool = setting(True, "Generate texts in evaluations and compare them with the labels.")
     max_decode_length: int | None = setting(
-        128, "Tokens that a generated text may have; the limit of the model's generation config if None."
+        128, "Maximum number of tokens in a generated text; the limit of the model's generation config if None."
     )
 
     def __post_init__(self):

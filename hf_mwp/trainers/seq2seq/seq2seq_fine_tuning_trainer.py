@@ -1,4 +1,4 @@
-"""Fine-tuning of sequence-to-sequence models."""
+"""Trainer that fine-tunes sequence-to-sequence models."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .seq2seq_fine_tuning_config import Seq2SeqFineTuningConfig
 
 class Seq2SeqFineTuningTrainer(GenerationEvaluation, BaseTrainer, Seq2SeqTrainer):
     """
-    Fine-tunes a sequence-to-sequence model, for example a teacher. Its loss is a mean over the labelled tokens of a
-    step, however many batches and processes these are in.
+    Trainer that fine-tunes a sequence-to-sequence model, for example a teacher. The loss is the mean over all labelled
+    tokens of a step, independent of the number of batches and processes.
 
     Args:
-        model, text_metrics, kwargs: See [`GenerationEvaluation`]; all but the model are keywords.
+        model, text_metrics, kwargs: See [`GenerationEvaluation`]. All but the model are keyword arguments.
         args ([`Seq2SeqFineTuningConfig`], *optional*): Arguments.
 
     Example:
@@ -41,7 +41,7 @@ class Seq2SeqFineTuningTrainer(GenerationEvaluation, BaseTrainer, Seq2SeqTrainer
         return {"loss": (batch["labels"] != -100).sum()} if "labels" in batch else {}
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
-        """As in `Trainer`; the batches of a step are weighted by their numbers of labelled tokens."""
+        """Return the loss, weighted in training by the batch's share of the step's labelled tokens."""
         loss, outputs = super().compute_loss(model, dict(inputs), return_outputs=True)
         if model.training and num_items_in_batch is not None:
             loss = self._weighed({"loss": loss}, inputs, num_items_in_batch)["loss"]

@@ -1,4 +1,4 @@
-"""Preparation of a data set's rows for a solver's trainer."""
+"""Functions and a collator that prepare dataset rows for training and evaluating solvers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LABELLED_ROWS = "labelled_rows"
 
 
 def check_not_empty(train_dataset: Any, eval_dataset: Any) -> None:
-    """Raise `ValueError` if a data set of known length is empty."""
+    """Raise `ValueError` if a dataset of known length is empty."""
     parts = eval_dataset if isinstance(eval_dataset, dict) else {"": eval_dataset}
     given = {"train_dataset": train_dataset} | {f"eval_dataset {name}".strip(): rows for name, rows in parts.items()}
     for name, rows in given.items():
@@ -36,9 +36,9 @@ def prepare_training_rows(
     rows: Any, processor: MwpProcessor, target_error: Callable[[Mapping[str, Any]], str | None] | None = None
 ) -> Dataset:
     """
-    Encode training rows of [`load_mwp_dataset`], a `datasets.Dataset` or `list[dict]`, unless they are encoded. Rows
-    without a usable equation, or whose target has an error ([`~Solver.target_error`]), are left out, with a warning
-    that says how many and why.
+    Encode training rows of [`load_mwp_dataset`] (`datasets.Dataset` or `list[dict]`) unless they are encoded already.
+    Rows without a usable equation, or with a target that the solver cannot learn ([`~Solver.target_error`]), are left
+    out; a warning reports their number and the reasons.
     """
     dataset, skipped = _as_dataset(rows, "train_dataset"), []
     if "input_ids" in dataset.column_names:
@@ -59,23 +59,23 @@ def prepare_training_rows(
         logger.warning(show_controls(told))
     if not len(prepared):
         raise ValueError(
-            "No equation of the training data can be encoded. Pass rows whose equations use known symbols."
+            "No equation in `train_dataset` can be encoded. Pass rows whose equations use symbols of the processor."
         )
     return prepared
 
 
 def prepare_evaluation_rows(rows: Any, processor: MwpProcessor) -> Dataset:
     """
-    Encode rows for evaluation and number them; the raw columns `text`, `answer` and so on must be there. All rows
-    stay: one whose equation cannot be encoded is still to be solved.
+    Encode evaluation rows and number them. The raw columns (`text`, `answer`, ...) are required. All rows are kept,
+    including rows whose equation cannot be encoded.
     """
     dataset = _as_dataset(rows, "eval_dataset")
     if not len(dataset):
-        raise ValueError("The evaluation data is empty. Pass at least one row.")
+        raise ValueError("The evaluation dataset is empty. Pass at least one row.")
     if "text" not in dataset.column_names:
         raise ValueError(
-            "Answers cannot be checked without the problems' texts: the evaluation rows have the columns "
-            f"{dataset.column_names}. Keep the raw columns of `load_mwp_dataset`, or set `prediction_loss_only=True`."
+            f"Evaluation needs the column `text` to check answers, but the rows have only {dataset.column_names}. "
+            "Keep the raw columns of `load_mwp_dataset`."
         )
     if "input_ids" not in dataset.column_names:
         dataset = processor.prepare_dataset(dataset)
@@ -85,14 +85,14 @@ def prepare_evaluation_rows(rows: Any, processor: MwpProcessor) -> Dataset:
 
 
 def languages_of(dataset: Dataset) -> set[str | None]:
-    """Return the languages of rows, with `None` among them if some rows have no language."""
+    """Return the languages of the rows, including `None` if some rows have no language."""
     return {*dataset.unique("language")} if "language" in dataset.column_names else set()
 
 
 class EvaluationCollator:
     """
-    Wraps a collator so that the row numbers of an evaluation travel with a batch, and so that a batch in which only
-    some problems have labels brings along a batch of these alone, `labelled_part`, the rows `labelled_rows`.
+    Collator that adds row numbers to evaluation batches. If only some problems of a batch have labels, it also adds a
+    batch of these problems (`labelled_part`) and their positions (`labelled_rows`).
 
     Args:
         collator (`Callable`): Collates encoded rows, usually an [`MwpCollator`].

@@ -1,4 +1,4 @@
-"""Training of solvers on problems with equations."""
+"""Trainer for solvers of math word problems."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ COLUMNS = ("input_ids", "number_positions", "number_groups", "labels", ROW_INDEX
 
 class SolverTrainer(BaseTrainer):
     """
-    Trains a solver of math word problems, for example an [`MwpSolver`], on equations, and evaluates it by its answers.
-    Callbacks, resuming and several processes work as in `Trainer`; `push_to_hub` publishes what [`push_solver_to_hub`]
-    does.
+    Trainer for solvers of math word problems, such as [`MwpSolver`]: trains on equations and evaluates answers.
+    Callbacks, resuming and several processes work as in `Trainer`; `push_to_hub` publishes the same files as
+    [`push_solver_to_hub`].
 
     Args:
         model ([`MwpSolver`]): The solver.
@@ -46,15 +46,16 @@ class SolverTrainer(BaseTrainer):
         data_collator (`Callable`, *optional*): Collator of encoded rows; [`~Solver.make_collator`] by default.
         train_dataset, eval_dataset (`datasets.Dataset` or `list[dict]`, *optional*):
             Rows of [`load_mwp_dataset`], raw or encoded by [`~MwpProcessor.prepare_dataset`]; `eval_dataset` may also
-            be a `dict` of them. Training leaves out rows whose equation cannot be encoded, with a warning; evaluation
-            keeps all rows, and an unsolved one counts as wrong.
-        processing_class ([`MwpProcessor`]): Masks numbers, tokenises, encodes equations; saved beside the model.
+            be a `dict` of such datasets. Training leaves out rows whose equation cannot be encoded, with a warning;
+            evaluation keeps all rows and counts unsolved problems as wrong.
+        processing_class ([`MwpProcessor`]): Masks numbers, tokenises, encodes equations; saved with the model.
         kwargs: As in `Trainer` (`callbacks`, `compute_metrics`, `optimizers`, ...).
 
     Raises:
-        TypeError: a model that cannot solve, no [`MwpProcessor`], or data sets of another kind.
-        ValueError: model and processor have different symbols, the encoder has no embedding for some tokens, or the
-            training problems are all in another language than the processor's.
+        TypeError: The model is not a solver, `processing_class` is not an [`MwpProcessor`], or a dataset has the wrong
+            type.
+        ValueError: Model and processor have different symbols, the encoder has no embedding for some tokens, or no
+            training problem is in the processor's language.
 
     Example:
         >>> data = load_mwp_dataset("asdiv_a", fold=0)
@@ -88,12 +89,12 @@ class SolverTrainer(BaseTrainer):
         self.kind: ModelKind = by_processor if model is None else kind_of(model)
         refuse(
             {
-                f"Expected a `Solver`, got `{type(model).__name__}`: put a decoder on it with "
+                f"Expected a `Solver`, got `{type(model).__name__}`. Add a decoder with "
                 "`MwpSolver.from_encoder_decoder_pretrained(encoder, processor)`.": (
                     model is not None and self.solvers_only and not self.kind.is_solver
                 ),
-                f"A solver needs an `MwpProcessor` as `processing_class`, got `{type(processing_class).__name__}`: "
-                "load it with `MwpProcessor.from_pretrained(folder)`, or `MwpProcessor.build(tokenizer, problems)`.": (
+                f"A solver needs an `MwpProcessor` as `processing_class`, got `{type(processing_class).__name__}`. "
+                "Use `MwpProcessor.from_pretrained(folder)` or `MwpProcessor.build(tokenizer, problems)`.": (
                     self.kind.is_solver and not isinstance(processing_class, MwpProcessor)
                 ),
             },
@@ -103,7 +104,7 @@ class SolverTrainer(BaseTrainer):
         if self.kind.is_solver:
             if args.batch_eval_metrics or not args.eval_do_concat_batches:
                 raise ValueError(
-                    "Solvers are evaluated on all problems at once: leave `batch_eval_metrics` and "
+                    "Solvers are evaluated on all problems at once. Leave `batch_eval_metrics` and "
                     "`eval_do_concat_batches` at their defaults."
                 )
             if train_dataset is not None:
@@ -125,7 +126,7 @@ class SolverTrainer(BaseTrainer):
 
     def _set_signature_columns_if_needed(self) -> None:
         if self._signature_columns is None and self.kind.is_solver:
-            # The length is for the sampler, the row number for the evaluation: the model takes neither.
+            # The sampler needs the length, the evaluation the row number; neither is a model input.
             self._signature_columns = [*COLUMNS, *self.model.extra_columns, self.args.length_column_name]
         super()._set_signature_columns_if_needed()
 
@@ -154,7 +155,7 @@ class SolverTrainer(BaseTrainer):
 
     @property
     def evaluation_collator(self) -> Any:
-        """See [`BaseTrainer`]."""
+        """Collator of evaluation batches; for solvers it adds row numbers."""
         return EvaluationCollator(self.data_collator) if self.kind.is_solver else self.data_collator
 
     def _prepare_evaluation(self, rows: Any) -> Any:
@@ -163,19 +164,19 @@ class SolverTrainer(BaseTrainer):
         return rows
 
     def get_eval_dataloader(self, eval_dataset=None):
-        """As in `Trainer`; rows may be raw."""
+        """Return the loader of the evaluation rows, which may be raw or encoded."""
         if eval_dataset is None or isinstance(eval_dataset, str):
             self._evaluated = self.eval_dataset if eval_dataset is None else self.eval_dataset[eval_dataset]
         return super().get_eval_dataloader(eval_dataset)
 
     def prediction_step(self, model, inputs, prediction_loss_only, ignore_keys=None):
-        """For solvers, return the loss of the batch's labelled problems and the best tree of each problem."""
+        """For solvers, return the loss of the labelled problems and the best decoded tree of each problem."""
         if not self.kind.is_solver:
             return super().prediction_step(model, inputs, prediction_loss_only, ignore_keys)
         inputs = self._prepare_inputs(inputs)
         rows, labelled = inputs.pop(ROW_INDEX), inputs.pop(LABELLED_ROWS, None)
         part = inputs.pop(LABELLED_PART, inputs)
-        # A number and not `None` without labels: on several processes all must have something to gather.
+        # Without labels the loss is NaN and not `None`, because every process must have a tensor to gather.
         loss = torch.full((), float("nan"), device=rows.device)
         with torch.no_grad(), self.compute_loss_context_manager():
             if part.get("labels") is not None:
@@ -191,21 +192,21 @@ class SolverTrainer(BaseTrainer):
                 num_beams=self.args.num_beams,
                 max_decode_length=self.args.max_decode_length,
             )
-        # Copies, because tensors of inference mode cannot be gathered in place.
+        # Copy the tensors, because tensors made in inference mode cannot be gathered in place.
         sequences, scores = solved.sequences[:, 0].clone(), solved.scores[:, 0].float().clone()
         return loss, (sequences, scores, row_losses), rows
 
     def evaluation_loop(
         self, dataloader, description, prediction_loss_only=None, ignore_keys=None, metric_key_prefix="eval"
     ) -> EvalLoopOutput:
-        """As in `Trainer`; for solvers, also decode, check the answers and add the accuracies to the metrics."""
+        """Run the evaluation. For solvers, also decode, check the answers and add accuracies to the metrics."""
         if not self._decodes:
             return super().evaluation_loop(
                 dataloader, description, prediction_loss_only, ignore_keys, metric_key_prefix
             )
         evaluated = self._evaluated
         output = super().evaluation_loop(dataloader, description, False, ignore_keys, metric_key_prefix)
-        # In the data set's order; what several processes evaluated twice to fill their last batch counts once.
+        # Restore the dataset order; rows that several processes evaluated twice to fill their last batch count once.
         rows, first = np.unique(output.label_ids, return_index=True)
         sequences, scores, losses = (values[first] for values in output.predictions)
         predictions = read_predictions(

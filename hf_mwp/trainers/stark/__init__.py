@@ -1,1 +1,1 @@
-"""Distillation from sparse teachers."""
+"""Distillation from sparse teachers (STARK)."""

@@ -1,4 +1,4 @@
-"""A student that a sparse teacher has taught."""
+"""Result of training one student with [`StarkTrainer`]."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from transformers.trainer import TRAINER_STATE_NAME
 @dataclass(frozen=True)
 class StarkStudent:
     """
-    A student of [`StarkTrainer`].
+    A student trained by [`StarkTrainer`].
 
     Args:
-        sparsity (`float`): Share of its teacher's heads and neurons that are gone; of the trial student 0.
-        heads (`tuple[int, ...]`), neurons (`tuple[int, ...]`): Heads and neurons left in its
-            teacher, layer by layer.
-        teacher_parameters (`int`): Parameters of the whole teacher.
-        folder (`Path`): Student, processor, `metrics.json` and `trainer_state.json`; plain `from_pretrained` loads it.
-        metrics (`Mapping[str, Any]`): Its evaluation.
-        metric (`str`): Which of them students are compared by.
-        greater_is_better (`bool`): How.
-        model_class (`type`): Class that loads it.
+        sparsity (`float`): Share of heads and neurons removed from the teacher; 0 for the trial student.
+        heads (`tuple[int, ...]`), neurons (`tuple[int, ...]`):
+            Numbers of remaining heads and neurons in each layer of the teacher.
+        teacher_parameters (`int`): Number of parameters of the teacher.
+        folder (`Path`):
+            Folder with the student, processor, `metrics.json` and `trainer_state.json`; `from_pretrained` loads it.
+        metrics (`Mapping[str, Any]`): Metrics of the student's evaluation.
+        metric (`str`): Name of the metric by which students are compared.
+        greater_is_better (`bool`): Whether a higher value of this metric is better.
+        model_class (`type`): Class of the student.
     """
 
     sparsity: float
@@ -48,5 +49,5 @@ class StarkStudent:
         return self.model_class.from_pretrained(self.folder)
 
     def load_state(self) -> TrainerState:
-        """Load the state of its training, with the log."""
+        """Load the trainer state of the student's training, which includes the log."""
         return TrainerState.load_from_json(str(self.folder / TRAINER_STATE_NAME))

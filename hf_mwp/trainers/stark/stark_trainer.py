@@ -1,4 +1,4 @@
-"""The sparse teacher that teaches best, and its student."""
+"""Trainer that searches for the sparse teacher with the best student (STARK)."""
 
 from __future__ import annotations
 
@@ -36,41 +36,46 @@ from .stark_config import StarkConfig
 from .stark_student import StarkStudent
 
 
-# Arguments that a student of a given teacher does not depend on.
+# Arguments that do not affect the student of a given teacher.
 OF_THE_LOOP = {each.name for each in fields(StarkConfig)} - {each.name for each in fields(DistillationConfig)}
 
 
 class StarkTrainer:
     """
-    Finds the sparse teacher that teaches a student best. A trial student learns from the whole teacher; the teacher's
-    heads and neurons are scored by what they know and by what the trial student has learned of it; the lowest are
-    removed at each sparsity; and a student learns from each sparse teacher, from the same start (rewinding). The
-    student with the best `metric_for_best_model` on `eval_dataset` is the result.
+    Trainer that finds the sparse teacher with the best student, in four steps. A trial student learns from the whole
+    teacher. The teacher's heads and neurons are scored by expressiveness (gradient of its loss) and
+    student-friendliness (gradient of the distillation loss to the trial student). At each sparsity, the heads and
+    neurons with the lowest scores are removed. A new student, started from the same weights (rewinding), learns from
+    each sparse teacher. The result is the student with the best `metric_for_best_model` on `eval_dataset`.
 
-    Trial student, scores and students are folders in `args.stages_dir`, each named by a fingerprint of what it depends
-    on. Completed stages are reused by later runs, whatever their sparsities and scores; interrupted trainings resume.
+    The trial student, the scores and the students are saved in folders of `args.stages_dir`, each named by a
+    fingerprint of its inputs. Later runs reuse completed stages, even with other sparsities and scores; interrupted
+    trainings resume.
 
     Args:
-        model (`PreTrainedModel`): The student as it begins; it is not changed.
+        model (`PreTrainedModel`): The untrained student; it is not changed.
         teacher_model (`PreTrainedModel`):
-            The teacher, trained for its task: a classifier, regressor or solver on an encoder that
-            [`~models.architecture.find_encoder`] knows. It is not changed.
+            The trained teacher: a classifier, regressor or solver whose encoder is supported by
+            [`~models.architecture.find_encoder`]. It is not changed.
         args ([`StarkConfig`], *optional*): Arguments.
         data_collator, train_dataset, eval_dataset, processing_class:
-            As [`DistillationTrainer`] takes them; `eval_dataset` must be given.
-        score_dataset (`Dataset`, *optional*): Labelled rows that units are scored on; `eval_dataset` by default.
+            As in [`DistillationTrainer`]; `eval_dataset` is required.
+        score_dataset (`Dataset`, *optional*):
+            Labelled rows on which heads and neurons are scored; `eval_dataset` by default.
         scores ([`~pruning.UnitScores`], *optional*):
-            Given scores of the teacher's heads and neurons; `UnitScores.random(teacher)` is STARK-RAND.
-        objectives (`Sequence[Objective]`, *optional*): Loss of the students in place of that of [`StarkConfig`].
-        compute_metrics (`Callable`, *optional*): As in `Trainer`, for models that are no solvers.
+            Scores of the teacher's heads and neurons to use instead of measured scores; `UnitScores.random(teacher)`
+            is STARK-RAND.
+        objectives (`Sequence[Objective]`, *optional*): Objectives to use instead of the loss of [`StarkConfig`].
+        compute_metrics (`Callable`, *optional*): As in `Trainer`, for models that are not solvers.
         on_trainer (`Callable`, *optional*):
-            Called with the trainer of a student and the sparsity of its teacher (0: trial student) before it trains.
-        on_scores (`Callable`, *optional*): Called with the batches that are scored; gives them back, and may count.
+            Called with the trainer of a student and the sparsity of its teacher (0: trial student) before training.
+        on_scores (`Callable`, *optional*):
+            Called with the list of batches to score; returns an iterable of the same batches, such as a progress bar.
 
     Raises:
-        UsageError: no rows to compare or to score on, scores of another teacher, a teacher with gates, a sparsity that
-            leaves an empty one, a folder of another run. All before any training.
-        ValueError: an unknown encoder; what [`DistillationTrainer`] raises.
+        UsageError: Rows for evaluation or scoring are missing, scores belong to a different teacher, the teacher has
+            gates, a sparsity would remove everything, or a folder belongs to a different run. Checked before training.
+        ValueError: The encoder is not supported; also as [`DistillationTrainer`].
 
     References:
         Yang et al., "Sparse Teachers Can Be Dense with Knowledge" (EMNLP 2022), section 3.
@@ -117,12 +122,12 @@ class StarkTrainer:
         self.stages_dir = Path(self.args.stages_dir or Path(self.args.output_dir) / "stages")
         self.state = TrainerState()
         self.trial: StarkStudent | None = None
-        """The student of the whole teacher: knowledge distillation without STARK."""
+        """Student of the whole teacher: knowledge distillation without STARK."""
         self.students: list[StarkStudent] = []
-        """The students of sparse teachers, by sparsity."""
+        """Students of the sparse teachers, ordered by sparsity."""
         self.chosen: StarkStudent | None = None
         self.knowledgeable: KnowledgeableScores | None = None
-        """Measured scores, unless scores were given."""
+        """Measured scores, or `None` if `scores` were passed."""
         self._data = {
             "train_dataset": train_dataset,
             "eval_dataset": eval_dataset,
@@ -141,17 +146,17 @@ class StarkTrainer:
 
     def train(self) -> StarkStudent:
         """
-        Train the missing students; `model` is the chosen one afterwards.
+        Train the missing students, and set `model` to the best one.
 
         Returns:
-            [`StarkStudent`]: the chosen one; of equals that of the lowest sparsity.
+            [`StarkStudent`]: The student with the best metric; if several are equal, the one with the lowest sparsity.
         """
         self.trial = self._teach(self.teacher_model, 0.0)
         if self.scores is None:
             self.knowledgeable = self._score(self.trial)
             self.scores = self.knowledgeable.combined(self.args.expressiveness_weight)
         sparsities = [self.density.sparsity] if self.args.auto_sparsity else self.args.sparsities
-        # Whether all of them leave a teacher is known before the first one teaches.
+        # Check all sparsities before the first sparse teacher is used.
         for sparsity in sparsities:
             self.sparsifier.check(self.teacher_model, self.scores, sparsity)
         self.students = [
@@ -163,7 +168,7 @@ class StarkTrainer:
         return self.chosen
 
     def evaluate(self, eval_dataset: Any = None, metric_key_prefix: str = "eval") -> dict[str, float]:
-        """Evaluate `model`, after training the chosen student, on `eval_dataset` or other rows."""
+        """Evaluate `model` (after training: the chosen student) on `eval_dataset` or the given rows."""
         trainer = self.stages.make_trainer(self.model, copy.deepcopy(self.teacher_model), train_dataset=None)
         return trainer.evaluate(eval_dataset, metric_key_prefix=metric_key_prefix)
 
@@ -180,7 +185,7 @@ class StarkTrainer:
     def density(self) -> ScoreDensity:
         """Density of the heads' scores, if they have been computed."""
         if self.scores is None:
-            raise UsageError("Heads and neurons are not scored yet: call `train`.")
+            raise UsageError("Heads and neurons are not scored yet. Call `train` first.")
         return ScoreDensity.of(self.scores.heads)
 
     def _check_data(self) -> None:
@@ -189,11 +194,11 @@ class StarkTrainer:
         for name, rows in self._held_out.items():
             if isinstance(rows, dict | str) or not has_length(rows) or not len(rows):
                 raise UsageError(
-                    f"`{name}` must be one `datasets.Dataset` or list that is not empty, got `{type(rows).__name__}`."
+                    f"`{name}` must be a single non-empty `datasets.Dataset` or list, got `{type(rows).__name__}`."
                 )
 
     def _check_models(self) -> None:
-        """Raise the errors of trainer and sparsifier before the first training."""
+        """Raise the errors of trainers and sparsifier before the first training."""
         check_no_gates(self.teacher_model)
         self.sparsifier.check(
             self.teacher_model, self.scores, 0.0 if self.args.auto_sparsity else self.args.sparsities[-1]
@@ -207,7 +212,7 @@ class StarkTrainer:
             names = {*trainer.label_names, "label", "label_ids"}
             for name, rows in self._held_out.items():
                 if all(rows[0].get(each) is None for each in names):
-                    raise UsageError(f"Rows of `{name}` have no labels. Add them: losses are computed from them.")
+                    raise UsageError(f"Rows of `{name}` have no labels. Add labels, from which losses are computed.")
         elif self.scores is None:
             try:
                 prepare_training_rows(self.score_dataset, self.processing_class)
@@ -217,7 +222,7 @@ class StarkTrainer:
     # Stages
 
     def _teach(self, teacher: PreTrainedModel, sparsity: float) -> StarkStudent:
-        """Train the student of a teacher, from the same start as all others."""
+        """Train a student of a teacher, from the same initial weights as all other students."""
         folder = self._student_folder(teacher, sparsity)
 
         def finish(trainer: DistillationTrainer) -> dict[str, Any]:
@@ -256,7 +261,7 @@ class StarkTrainer:
                 batches = list(trainer.batches_in_order(args.score_batch_size))
                 batches = batches if self.on_scores is None else self.on_scores(batches)
                 teacher = trainer.accelerator.unwrap_model(trainer.teacher_model, keep_fp32_wrapper=False)
-                # Gradients would vanish in fp16.
+                # Gradients would underflow in fp16, so only bf16 uses autocast.
                 with trainer.accelerator.autocast() if args.bf16 else nullcontext():
                     found = self.sparsifier.measure(
                         teacher, batches, trainer.model, args.temperature, args.per_example
@@ -273,13 +278,13 @@ class StarkTrainer:
 
 
 def _merit(student: StarkStudent) -> float:
-    """Return a score to maximise; NaN is the worst."""
+    """Return a score to maximise; NaN is the worst value."""
     value = student.value if student.greater_is_better else -student.value
     return -math.inf if math.isnan(value) else value
 
 
 def _units_left(teacher: nn.Module) -> list[list[int]]:
-    """Return how many heads and how many neurons each layer has that are not masked."""
+    """Return the numbers of heads and of neurons in each layer that are not masked."""
     counts = []
     found = (each.found_on(teacher) for each in (HeadGates, NeuronGates))
     for kind, gates in zip(count_units(teacher), found, strict=True):
