@@ -1,4 +1,4 @@
-"""Batches of encoded problems with gold plans."""
+"""Collator of encoded problems with gold plans (the candidates to score in training)."""
 
 from __future__ import annotations
 
@@ -18,26 +18,27 @@ from .plan_batch import PlanBatch
 
 logger = logging.get_logger(__name__)
 MAX_PLANS = 100_000
-"""Plans that a collator keeps: about a kilobyte each."""
+"""Maximum number of plans that a collator caches, of about a kilobyte each."""
 
 
 class AthenaCollator(MwpCollator):
     """
-    Pads encoded problems and adds their gold plans as `plans`, each made once, and which of the judged candidates each
-    problem has as `decoder_state_mask`.
+    Collator that pads encoded problems, and adds their gold plans as `plans` and the mask of their candidates as
+    `decoder_state_mask`. Each plan is made once.
 
-    A problem whose target cannot be expressed as a thought takes part without a plan: nothing of it is judged.
+    Problems without a plan stay in the batch but have no candidates: their targets cannot be written as a thought (an
+    expression in ATHENA's form).
 
     Args:
-        processor ([`MwpProcessor`]): Its padding token and its symbols.
-        config ([`AthenaConfig`]): Rules of the thoughts.
+        processor ([`MwpProcessor`]): Processor with the padding token and the symbols.
+        config ([`AthenaConfig`]): Rules for thoughts.
 
     Attributes:
-        skipped (`Counter`): How often each reason left a problem without a plan.
+        skipped (`Counter`): Number of problems without a plan, by reason.
     """
 
     columns = (*MwpCollator.columns, "question_positions")
-    # Neither tells what the batches are.
+    # Neither changes the batches.
     not_settings = ("_plans", "skipped")
 
     def __init__(self, processor: MwpProcessor, config: AthenaConfig) -> None:
@@ -47,7 +48,7 @@ class AthenaCollator(MwpCollator):
         self._plans: dict[tuple, GoldPlan | None] = {}
 
     def __call__(self, features: list[dict[str, Any]]) -> dict[str, Any]:
-        """As of [`MwpCollator`], with `plans` ([`PlanBatch`]) and `decoder_state_mask` instead of `trees`."""
+        """Return the batch of [`MwpCollator`] with `plans` ([`PlanBatch`]) and `decoder_state_mask`."""
         batch = super().__call__(features)
         if "labels" in batch:
             plans = [self.plan(feature) for feature in features]
@@ -57,7 +58,7 @@ class AthenaCollator(MwpCollator):
         return batch
 
     def plan(self, feature: dict[str, Any]) -> GoldPlan | None:
-        """Return the plan of an encoded problem, `None` if its target cannot be expressed."""
+        """Return the plan of an encoded problem, or `None` if its target cannot be written as a thought."""
         names = ("labels", "number_positions", "number_groups", "number_values")
         labels, positions, groups, values = (feature.get(name) for name in names)
         key = (*labels, None, *(at >= 0 for at in positions), None, *(groups or ()), None, *(values or ()))
@@ -67,7 +68,7 @@ class AthenaCollator(MwpCollator):
             except ExpressionError as error:
                 plan = None
                 self.skipped[str(error)] += 1
-                logger.warning_once(f"Problems are skipped whose target is no thought. {error}")
+                logger.warning_once(f"Problems are skipped if their target cannot be written as a thought: {error}.")
             if len(self._plans) >= MAX_PLANS:
                 return plan
             self._plans[key] = plan

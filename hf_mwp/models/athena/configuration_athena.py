@@ -14,60 +14,64 @@ from .thought_table import TRANSFORMS
 class AthenaConfig(PreTrainedConfig):
     r"""
     Configuration of an [`AthenaModel`], the decoder of Kim et al., "ATHENA: Mathematical Reasoning with Thought
-    Expansion" (EMNLP 2023). Defaults are the paper's and the authors' program's unless said otherwise.
+    Expansion" (EMNLP 2023). Thoughts are expressions with an embedding; each round makes candidates from the pool of
+    kept thoughts. Defaults follow the paper and the authors' implementation unless stated otherwise.
 
     Args:
         hidden_size (`int`, *optional*, defaults to 312): Width of thoughts, contexts and goals.
         encoder_hidden_size (`int`, *optional*):
-            Width of the encoder's hidden states; when it differs from `hidden_size`, a linear layer, GELU and a layer
-            norm stand between encoder and decoder. Defaults to `hidden_size`.
-        num_attention_heads (`int`, *optional*, defaults to 12): Attention heads (those of the encoder).
+            Width of the encoder's hidden states. If it differs from `hidden_size`, a linear layer, GELU and a layer
+            norm are inserted between encoder and decoder. Defaults to `hidden_size`.
+        num_attention_heads (`int`, *optional*, defaults to 12): Number of attention heads (paper: as the encoder).
         intermediate_size (`int`, *optional*):
-            Width of the feed-forward layers (that of the encoder). Defaults to four times `hidden_size`.
+            Width of the feed-forward layers (paper: as the encoder). Defaults to four times `hidden_size`.
         operators (`list[str]`, *optional*, defaults to `["+", "-", "*", "/", "^"]`): Operators of the output.
         constants (`list[str]`, *optional*, defaults to `[]`):
-            Constants of the output, in a stored order. 0, 1, 2 and 0.5 are added where they are missing, since
-            thoughts are written with them.
+            Constants of the output, in the order of their ids. 0, 1, 2 and 0.5 are added if missing, because
+            expressions of thoughts use them.
         initial_constants (`list[str]`, *optional*):
             Constants that are initial thoughts. Defaults to `constants`.
         transforms (`list[str]`, *optional*, defaults to `["NEG", "INV", "ROOT", "HALF"]`):
             Operations on one thought, in the order of expansion.
-        threshold (`float`, *optional*, defaults to 0.5): Probability from which a candidate is kept.
-        strength (`float`, *optional*, defaults to 0.95): Answering probability from which expansion stops.
+        threshold (`float`, *optional*, defaults to 0.5): Minimum probability of candidates that are kept.
+        strength (`float`, *optional*, defaults to 0.95): Minimum answering probability that ends the expansion.
         max_depth (`int`, *optional*):
-            Limit on the number of rounds, the initial one included; 0 for none. Defaults to the deepest training
-            target seen. (The program takes it from the test labels.)
+            Maximum number of rounds, including the initial one; 0 for no limit. Defaults to the rounds of the deepest
+            training target. (The authors' implementation uses the test labels.)
         max_thoughts (`int`, *optional*, defaults to 64):
-            Limit on the pool in inference; 0 for none, as in the program. The largest pool of Math23k's targets is 22.
-        max_candidates (`int`, *optional*, defaults to 1024): Limit on the candidates of a round; 0 for none.
-        max_length (`int`, *optional*, defaults to 45): Symbols that an answer may have.
+            Maximum size of the pool in inference; 0 for no limit, as in the authors' implementation. Targets of
+            Math23k need at most 22.
+        max_candidates (`int`, *optional*, defaults to 1024): Maximum number of candidates in a round; 0 for no limit.
+        max_length (`int`, *optional*, defaults to 45): Maximum number of symbols in an answer.
         norm (`str`, *optional*, defaults to `"pre"`): Layer norms before (`"pre"`) or after (`"post"`) the layers.
         chain (`str`, *optional*, defaults to `"append"`):
-            Effect of the contexts of kept thoughts on the reference of later rounds: `"append"` (1 in the program),
-            `"replace"` (2) or `"none"` (0).
+            How contexts of kept thoughts change the reference (attention memory) of later rounds: `"append"` (1 in the
+            authors' implementation), `"replace"` (2) or `"none"` (0).
         goal (`str`, *optional*, defaults to `"last"`):
-            Reference of the answering layer: the question's `"last"` token, or `"all"` of them.
+            Reference of the answering layer: the question's `"last"` token, or `"all"` its tokens.
         gold (`str`, *optional*, defaults to `"nodes"`):
-            Positives in training: the target's `"nodes"` as written, or also their `"subsets"` (`multi`).
+            Positive candidates in training: the target's `"nodes"` as written, or also their `"subsets"` (`multi` in
+            the authors' implementation).
         merge_numbers (`bool`, *optional*, defaults to `True`):
-            Whether equal numbers of a text are one thought. In the program they are thoughts of their own, so that the
-            target names one of them and contradicts the others.
+            Whether equal numbers of a text are one thought. The authors' implementation has separate thoughts, so that
+            only one of the equal numbers is correct.
         strict_exponents (`bool`, *optional*, defaults to `False`):
-            Whether numbers of the text are no exponents, as in the program; otherwise 2 and 3 are.
+            Whether numbers of the text cannot be exponents, as in the authors' implementation. Otherwise numbers with
+            the values 2 and 3 can.
         reciprocal_constants (`bool`, *optional*, defaults to `True`):
-            Whether a constant below 1 is written `1 / c` where its reciprocal `c` is an initial constant too.
+            Whether a constant below 1 is written as `1 / c` if its reciprocal `c` is an initial constant too.
         loss_normalization (`str`, *optional*, defaults to `"problems"`):
-            Divisor of the summed loss: the number of `"problems"`, or of judged candidates plus pooled thoughts
-            (`"thoughts"`, as in the program).
+            Divisor of the summed loss: the number of `"problems"`, or the number of candidates plus pooled thoughts
+            (`"thoughts"`, as in the authors' implementation).
         ranking (`str`, *optional*, defaults to `"path"`):
             Order of several answers: `"path"`, log answering probability plus log probabilities of all nodes, or
-            `"answer"`, the answering logit alone. The single answer is always that of the largest answering logit.
-        beam_threshold (`float`, *optional*, defaults to 0.1): `threshold` when several answers are asked for.
+            `"answer"`, only the answering logit. A single answer always has the largest answering logit.
+        beam_threshold (`float`, *optional*, defaults to 0.1): Replaces `threshold` if several beams are used.
         dropout (`float`, *optional*, defaults to 0.5): Dropout after each attention and feed-forward layer.
         layer_norm_eps (`float`, *optional*, defaults to 1e-5): Epsilon of the layer norms.
         initializer_range (`float`, *optional*):
-            Standard deviation of the linear layers' initial weights. Defaults to torch's own initialisation, as in the
-            program.
+            Standard deviation of the linear layers' initial weights. Defaults to the initialisation of `nn.Linear`, as
+            in the authors' implementation.
     """
 
     model_type = "mwp_athena"
@@ -110,7 +114,7 @@ class AthenaConfig(PreTrainedConfig):
         super().__post_init__(**kwargs)
 
     def validate_decoder(self):
-        """Checks value ranges; called by `strict` after creation."""
+        """Validate value ranges; called by `strict`."""
         sizes = ("hidden_size", "encoder_hidden_size", "num_attention_heads", "intermediate_size", "max_length")
         limits = ("max_thoughts", "max_candidates")
         missing = [each for each in "+-*/" + "^" * ("ROOT" in self.transforms) if each not in self.operators]
@@ -124,8 +128,8 @@ class AthenaConfig(PreTrainedConfig):
                 f"`hidden_size` ({self.hidden_size}) must be a multiple of `num_attention_heads` "
                 f"({self.num_attention_heads})": self.hidden_size % self.num_attention_heads != 0,
                 f"`dropout` must be in [0, 1), got {self.dropout}": not 0 <= self.dropout < 1,
-                f"`operators` lacks {missing}, with which thoughts are written": missing,
-                f"`transforms` may name {list(TRANSFORMS)} once each, got {self.transforms}": (
+                f"`operators` must contain {missing}, which thoughts need": missing,
+                f"`transforms` may contain {list(TRANSFORMS)} once each, got {self.transforms}": (
                     len({*self.transforms} & {*TRANSFORMS}) != len(self.transforms)
                 ),
                 f"`initial_constants` {foreign} are not among `constants` {self.constants}": foreign,

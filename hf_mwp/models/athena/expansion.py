@@ -1,4 +1,4 @@
-"""Rounds of thought expansion of one problem."""
+"""Thought expansion of one problem: rounds of candidates."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ OPERATIONS = (*TRANSFORMS, *AGGREGATES)
 
 class Candidate(NamedTuple):
     """
-    A thought to be judged.
+    Thought (expression with an embedding) that may join the pool.
 
     Args:
         operation (`int`): Index into `OPERATIONS`, -1 for an initial thought.
-        left (`int`): Place of the operand in the pool; of an initial thought its place among these.
-        right (`int`): Place of the second operand of `ADD` and `MUL`, -1 for others.
-        thought (`int`): Its id in the [`ThoughtTable`].
+        left (`int`): Index of the operand in the pool; for an initial thought, its index among the initial thoughts.
+        right (`int`): Index of the second operand of `ADD` and `MUL`, -1 for other operations.
+        thought (`int`): Id of the thought in the [`ThoughtTable`].
     """
 
     operation: int
@@ -31,19 +31,20 @@ class Candidate(NamedTuple):
 
 class Expansion:
     """
-    Candidates of a problem, round by round (Kim et al., EMNLP 2023, section 3; order as in the authors' program).
+    Candidates of a problem, round by round (Kim et al., "ATHENA", EMNLP 2023, section 3; in the order of the authors'
+    implementation).
 
-    Round 0 has the initial thoughts. Odd rounds transform the thoughts that are new since the last odd round, even
-    rounds combine those new since the last even round with all others and with each other. A candidate that is in the
-    pool already, or earlier in the same round, is dropped; one that was rejected may return.
+    Round 0 has the initial thoughts. Odd rounds transform the thoughts that are new since the last odd round. Even
+    rounds combine the thoughts that are new since the last even round with all thoughts of the pool. A candidate is
+    dropped if it is already in the pool or in the same round; rejected candidates may return.
 
     Args:
-        table ([`ThoughtTable`]): Table to which thoughts are added.
+        table ([`ThoughtTable`]): Table to add thoughts to.
         initial (`Sequence[int]`): Initial thoughts.
-        transforms (`Sequence[str]`, *optional*): Transforms in use, in order.
-        max_rounds (`int`, *optional*, defaults to 0): Limit on the number of rounds, round 0 included; 0 for none.
-        max_candidates (`int`, *optional*, defaults to 0): Limit on the candidates of a round, shared equally by the
-            operations of the round; 0 for none.
+        transforms (`Sequence[str]`, *optional*): Transforms to use, in order.
+        max_rounds (`int`, *optional*, defaults to 0): Maximum number of rounds, including round 0; 0 for no limit.
+        max_candidates (`int`, *optional*, defaults to 0): Maximum number of candidates in a round, shared equally by
+            the operations of the round; 0 for no limit.
 
     Attributes:
         pool (`list[int]`): Thoughts that were kept.
@@ -64,11 +65,11 @@ class Expansion:
         self.was_cut = False
         self.round = 0
         self._members: set[int] = set()
-        # Pool sizes when the last odd and the last even round were made.
+        # Pool sizes at the last odd and the last even round.
         self._seen = {"transform": 0, "aggregate": 0}
 
     def next_round(self) -> list[Candidate] | None:
-        """Return the candidates of the next round; `None` when the limit is reached or nothing is new."""
+        """Return the candidates of the next round, or `None` if the limit is reached or no thoughts are new."""
         if 0 < self.max_rounds <= self.round:
             return None
         if self.round == 0:

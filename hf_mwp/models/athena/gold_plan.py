@@ -1,4 +1,4 @@
-"""Expansion of a problem under gold selection, made once."""
+"""Gold plans: expansions of training problems that keep the target's nodes."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from .thought_table import NUMBER, ThoughtTable
 
 
 MAX_SUBSETS = 30
-"""Positives of one round above which `gold="subsets"` falls back to the nodes as written, as the program does."""
+"""With more positives in a round, `gold="subsets"` falls back to `"nodes"`, as in the authors' implementation."""
 
 
 @dataclass(frozen=True)
 class GoldPlan:
     """
-    Candidates of a problem that training judges, in the order of expansion (`J` candidates).
+    Candidates that a training problem scores, in the order of expansion (`J` candidates).
 
     Args:
         candidates (`np.ndarray` of shape `(J, 4)`): Round, operation, left and right operand; see [`Candidate`].
-        kept (`np.ndarray` of shape `(J,)`): Place in the pool of positives, -1 for others.
-        target (`int`): Place of the target in the pool.
-        initial (`np.ndarray` of shape `(I,)`): Initial thoughts: slots of numbers, then `-1 - place` for constants.
-        rounds (`int`): Number of rounds, round 0 included.
+        kept (`np.ndarray` of shape `(J,)`): Index in the pool for positive candidates, -1 for all others.
+        target (`int`): Index of the target in the pool.
+        initial (`np.ndarray` of shape `(I,)`): Initial thoughts: indices of numbers, then `-1 - index` for constants.
+        rounds (`int`): Number of rounds, including round 0.
     """
 
     candidates: np.ndarray
@@ -42,7 +42,7 @@ class GoldPlan:
 
 class PlanMaker:
     """
-    Builder of gold plans and initial thoughts by the rules of a configuration.
+    Builder of gold plans and initial thoughts for a configuration.
 
     Args:
         config ([`AthenaConfig`]): Symbols and rules.
@@ -56,7 +56,7 @@ class PlanMaker:
         )
 
     def initial_slots(self, positions: Sequence[int], groups: Sequence[int] | None) -> list[int]:
-        """Return the numbers that are initial thoughts: those of the text, with merging the first of equal ones."""
+        """Return the indices of numbers that are initial thoughts; of merged equal numbers, only the first."""
         merges = self.config.merge_numbers and groups is not None
         return [slot for slot, at in enumerate(positions) if at >= 0 and not (merges and groups[slot] != slot)]
 
@@ -85,15 +85,15 @@ class PlanMaker:
         values: Sequence[Fraction | str] | None = None,
     ) -> GoldPlan:
         """
-        Expand a problem with its target's nodes as the positives.
+        Return the plan of a problem, expanded with the target's nodes as positive candidates.
 
         Args:
             labels (`Sequence[int]`): Prefix ids of the equation.
-            positions (`Sequence[int]`): Token of each number, -1 for one that was cut off.
-            groups (`Sequence[int]`, *optional*), values (*optional*): As in [`TargetReader`].
+            positions (`Sequence[int]`): Token of each number, -1 for numbers in truncated text.
+            groups (`Sequence[int]`, *optional*), values (*optional*): See [`TargetReader`].
 
         Raises:
-            `ExpressionError`: the target cannot be expressed.
+            `ExpressionError`: the target cannot be written as a thought.
         """
         table = ThoughtTable()
         slots = self.initial_slots(positions, groups)
@@ -114,7 +114,7 @@ class PlanMaker:
     def _expand(
         self, table: ThoughtTable, initial: Sequence[int], target: Target, subsets: bool
     ) -> list[tuple[int, int, int, int, int, int]] | None:
-        """Rows of round, operation, left, right, place in the pool, thought; `None` if there are too many subsets."""
+        """Return rows of round, operation, left, right, pool index and thought, or `None` for too many subsets."""
         expansion = Expansion(table, initial, self.config.transforms)
         rows: list[tuple[int, int, int, int, int, int]] = []
         while (candidates := expansion.next_round()) is not None:
@@ -132,6 +132,4 @@ class PlanMaker:
             if subsets and len(positives) > MAX_SUBSETS:
                 return None
         absent = (table.children[node][0] for node in target.nodes - {*initial} if table.kinds[node] == NUMBER)
-        raise ExpressionError(
-            f"The target uses number N{next(absent, '?')}, which is no initial thought: the text was cut before it."
-        )
+        raise ExpressionError(f"the target uses number N{next(absent, '?')}, but the text was truncated before it")

@@ -1,4 +1,4 @@
-"""Layers of ATHENA; all work on packed rows, so that thoughts of many problems go through a layer at once."""
+"""Layers of ATHENA, which compute thoughts of many problems at once, as packed rows."""
 
 from __future__ import annotations
 
@@ -30,11 +30,10 @@ class FeedForward(nn.Module):
 
 class Aggregate(nn.Module):
     """
-    `ADD` or `MUL` of two thoughts: attention of each of the two over both, summed, then a feed-forward layer.
+    Layer for `ADD` or `MUL` of two thoughts: each attends over both, the results are summed, and fed forward.
 
-    The softmax over two scores is a sigmoid of their difference, so a pair takes four products of rows and no matrix
-    of attention. Queries, keys and values depend on one thought alone: [`~Aggregate.project`] makes them once per
-    thought.
+    The softmax over two scores is a sigmoid of their difference, so a pair needs no attention matrix. Queries, keys
+    and values depend on one thought only, so [`~Aggregate.project`] computes them once per thought.
     """
 
     def __init__(self, config: AthenaConfig) -> None:
@@ -47,15 +46,15 @@ class Aggregate(nn.Module):
         self.feed_forward = FeedForward(config)
 
     def project(self, thoughts: Tensor) -> Tensor:
-        """Queries, keys and values `(n, 3 H)` of thoughts `(n, H)`."""
+        """Compute queries, keys and values `(n, 3 H)` of thoughts `(n, H)`."""
         return self.query_key_value(self.norm(thoughts) if self.is_pre else thoughts)
 
     def forward(self, thoughts: Tensor, projected: Tensor, left: Tensor, right: Tensor) -> Tensor:
-        """Embeddings `(m, H)` of the pairs `left`, `right` `(m,)` of thoughts `(n, H)`."""
+        """Compute embeddings `(m, H)` of the pairs `left`, `right` `(m,)` of thoughts `(n, H)`."""
         size = thoughts.shape[1]
         first, second = projected.index_select(0, left), projected.index_select(0, right)
         (query, key, value), (query_2, key_2, value_2) = first.split(size, 1), second.split(size, 1)
-        # Weight of the left value in both rows of the 2 x 2 attention; that of the right one is the rest of 2.
+        # Sum of the left value's weights in the 2 x 2 attention; the right value has the rest of 2.
         heads = (self.num_heads, size // self.num_heads)
         difference = (key - key_2).unflatten(1, heads)
         weight = sum(
@@ -72,8 +71,8 @@ class Judge(nn.Module):
     Reasoning or answering layer: a feed-forward layer, attention over reference rows, a second feed-forward layer
     whose output is the thought's context, and one logit.
 
-    The three steps are apart, since reference rows join one by one: [`~Judge.prepare`] and
-    [`~Judge.project_reference`] work row by row, [`~Judge.conclude`] takes what attention made of them.
+    The steps are separate methods, because reference rows are added one by one: [`~Judge.prepare`] and
+    [`~Judge.project_reference`] work row by row, [`~Judge.conclude`] uses the results of attention.
     """
 
     def __init__(self, config: AthenaConfig) -> None:
@@ -82,7 +81,7 @@ class Judge(nn.Module):
         self.is_pre, self.num_heads = config.norm == "pre", config.num_attention_heads
         self.feed_forward = FeedForward(config)
         self.norm = nn.LayerNorm(size, eps=config.layer_norm_eps)
-        # With layer norms behind the layers the program has this one too, and never calls it.
+        # With `norm="post"`, the authors' implementation has this layer norm too, but never calls it.
         self.reference_norm = nn.LayerNorm(size, eps=config.layer_norm_eps) if self.is_pre else None
         self.query = nn.Linear(size, size)
         self.key_value = nn.Linear(size, 2 * size)
@@ -92,30 +91,30 @@ class Judge(nn.Module):
         self.score = nn.Linear(size, 1)
 
     def prepare(self, thoughts: Tensor) -> tuple[Tensor, Tensor]:
-        """Residual rows and queries `(n, H)` of thoughts `(n, H)`."""
+        """Compute residual rows and queries `(n, H)` of thoughts `(n, H)`."""
         rows = self.feed_forward(thoughts)
         return rows, self.query(self.norm(rows) if self.is_pre else rows)
 
     def project_reference(self, reference: Tensor) -> Tensor:
-        """Keys and values `(n, 2 H)` of reference rows `(n, H)`."""
+        """Compute keys and values `(n, 2 H)` of reference rows `(n, H)`."""
         return self.key_value(self.reference_norm(reference) if self.is_pre else reference)
 
     def attend(self, queries: Tensor, keys_values: Tensor, visible: Tensor) -> Tensor:
-        """Attended values `(A, m, H)` of queries `(A, m, H)` over `(A, R, 2 H)`, by a mask `(A, m or 1, R)`."""
+        """Attend with queries `(A, m, H)` over keys and values `(A, R, 2 H)`, with a mask `(A, m or 1, R)`."""
         parts = (queries, *keys_values.chunk(2, -1))
         query, key, value = (part.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for part in parts)
         attended = F.scaled_dot_product_attention(query, key, value, attn_mask=visible.unsqueeze(1))
         return attended.transpose(1, 2).flatten(2)
 
     def conclude(self, rows: Tensor, attended: Tensor) -> tuple[Tensor, Tensor]:
-        """Contexts `(n, H)` and logits `(n,)` of residual rows and attended values `(n, H)`."""
+        """Compute contexts `(n, H)` and logits `(n,)` from residual rows and attended values `(n, H)`."""
         rows = rows + self.dropout(self.dense(attended))
         context = self.output(rows if self.is_pre else self.norm(rows))
         return context, self.score(context).squeeze(-1)
 
 
 class ConstantEmbedding(nn.Module):
-    """Learned vectors of constants and `Lin(GELU(Lin(LN(v))))` of them, without a residual."""
+    """Embeddings of constants: `Lin(GELU(Lin(LN(v))))` of learned vectors `v`, without a residual."""
 
     def __init__(self, config: AthenaConfig) -> None:
         super().__init__()
@@ -125,6 +124,6 @@ class ConstantEmbedding(nn.Module):
         self.down = nn.Linear(config.intermediate_size, config.hidden_size)
 
     def forward(self, rows: Sequence[int]) -> Tensor:
-        """Embeddings `(n, H)` of the constants with these indices."""
+        """Compute embeddings `(n, H)` of the constants with the given indices."""
         weight = torch.cat([self.weight[:0], *(self.weight[row : row + 1] for row in rows)])
         return self.down(F.gelu(self.up(self.norm(weight))))

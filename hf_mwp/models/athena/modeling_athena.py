@@ -35,15 +35,15 @@ class AthenaOutput(ModelOutput):
 
     Args:
         loss (`torch.FloatTensor` of shape `(1,)`, *optional*, returned when targets are given):
-            Binary cross entropies of judged candidates and of the pool, summed and divided as
-            `config.loss_normalization` says.
+            Sum of the binary cross entropies of all candidates and of the pool, divided according to
+            `config.loss_normalization`.
         logits (`torch.FloatTensor` of shape `(batch, judged)`):
             Reasoning logits of the candidates in the order of expansion; the smallest finite number where padded.
         answer_logits (`torch.FloatTensor` of shape `(batch, pool)`):
             Answering logits of the kept thoughts in the order of the pool, padded in the same way.
         embeddings (`torch.FloatTensor` of shape `(candidates, hidden_size)`):
             Embeddings of the candidates of all problems, packed as in [`PlanBatch`].
-        contexts (`torch.FloatTensor` of shape `(candidates, hidden_size)`): Their contexts, packed alike.
+        contexts (`torch.FloatTensor` of shape `(candidates, hidden_size)`): Contexts of the candidates, packed alike.
         hidden_states (`tuple(torch.FloatTensor)`, *optional*, returned with `output_hidden_states`):
             Embeddings and contexts `(batch, judged, hidden_size)` in the order of expansion, zero where padded.
     """
@@ -61,11 +61,11 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
     Thought-expansion decoder of Kim et al., "ATHENA: Mathematical Reasoning with Thought Expansion" (EMNLP 2023),
     batched.
 
-    Thoughts are expressions with an embedding. Numbers and constants are the first ones; each round transforms or
-    combines the thoughts of the pool, the reasoning layer judges which of these candidates join, and the answering
-    layer tells which thought of the pool is the answer. In training the target's own nodes are the ones that join, so
-    that all candidates are known beforehand, see [`PlanBatch`]. Otherwise [`~AthenaModel.generate`] expands all
-    problems of a batch together.
+    Thoughts are expressions with an embedding. The initial thoughts are numbers and constants. Each round makes
+    candidates from the thoughts of the pool; the reasoning layer predicts which candidates join the pool, and
+    the answering layer predicts which thought of the pool is the answer. In training, the target's nodes join the
+    pool, so that all candidates are known beforehand (see [`PlanBatch`]). In inference, [`~AthenaModel.generate`]
+    expands all problems of a batch together.
 
     Args:
         config ([`AthenaConfig`]): Sizes, symbols, rules, dropout.
@@ -92,7 +92,7 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
         self.aggregates = nn.ModuleDict({name: Aggregate(config) for name in AGGREGATES})
         self.reason = Judge(config)
         self.answer = Judge(config)
-        # Rounds of the deepest target seen in training: the limit of inference where the configuration gives none.
+        # Rounds of the deepest training target: the limit in inference if the config has none.
         self.register_buffer("deepest_target", torch.zeros((), dtype=torch.long))
         self.post_init()
 
@@ -109,16 +109,16 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
 
     @property
     def title(self) -> str:
-        """Return the card's name of the decoder."""
+        """Return the name of the decoder in model cards."""
         return f"thought-expansion decoder (ATHENA) of width {self.config.hidden_size}"
 
     def make_collator(self, processor: MwpProcessor) -> AthenaCollator:
-        """From encoded rows to batches with gold plans."""
+        """Return the collator, whose batches contain gold plans."""
         return AthenaCollator(processor, self.config)
 
     @classmethod
     def sizes_for(cls, encoder_config: PreTrainedConfig) -> dict[str, Any]:
-        """Return width, heads and feed-forward width of an encoder; four times the width where layers differ in it."""
+        """Return the encoder's sizes. If layers differ, the feed-forward width is four times the hidden size."""
         width = encoder_config.hidden_size
         heads, inner = (getattr(encoder_config, name, None) for name in ("num_attention_heads", "intermediate_size"))
         if not isinstance(heads, int) or width % heads:
@@ -134,14 +134,14 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
     def make_config(
         cls, vocabulary: OutputVocabulary, encoder_config: PreTrainedConfig, **fields: Any
     ) -> AthenaConfig:
-        """As in [`Decoder`]; constants that an earlier decoder only wrote with are no initial thoughts."""
+        """Return the default config; see [`Decoder`]. Constants in `vocabulary.written` are not initial thoughts."""
         initial = [each for each in vocabulary.constants if each not in vocabulary.written]
         if "constants" not in fields:
             fields = {"initial_constants": initial} | fields
         return super().make_config(vocabulary, encoder_config, **fields)
 
     def target_error(self, row: Mapping[str, Any]) -> str | None:
-        """Return why the target of an encoded row is no thought; `None` if it is one."""
+        """Return why the target of an encoded row cannot be written as a thought, or `None`."""
         maker = PlanMaker(self.config)
         try:
             expression = maker.vocabulary.decode(row["labels"])
@@ -152,17 +152,17 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
 
     @torch.no_grad()
     def set_constants(self, constants: Sequence[str]) -> None:
-        """As in [`Decoder`]; further constants are initial thoughts too."""
+        """Add constants, which become initial thoughts too; see [`Decoder`]."""
         added = self.added_constants(constants)
         self.constants.weight = self.with_rows(self.constants.weight, len(added))
         self.config.constants, self.config.initial_constants = list(constants), self.config.initial_constants + added
 
     def project(self, encoder_hidden_states: Tensor) -> Tensor:
-        """Hidden states in the decoder's width."""
+        """Project hidden states to the decoder's width."""
         return encoder_hidden_states if self.input_projection is None else self.input_projection(encoder_hidden_states)
 
     def initial_embeddings(self, states: Tensor, number_positions: Tensor) -> Tensor:
-        """Embeddings `(B * N + C, H)` of the numbers of all problems, then of the initial constants."""
+        """Return embeddings `(B * N + C, H)` of the numbers of all problems, then of the initial constants."""
         index = number_positions.clamp_min(0).unsqueeze(-1).expand(-1, -1, states.shape[-1])
         constants = PlanMaker(self.config).constants
         literals = [self.config.constants[place] for place in constants.initial]
@@ -172,10 +172,10 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
     def goals(
         self, states: Tensor, attention_mask: Tensor | None, question_positions: Tensor | None
     ) -> tuple[Tensor, Tensor | None]:
-        """Keys and values `(B, Q, 2 H)` of the question's rows, and the mask `(B, Q)` of those that exist, `None` for
-        one goal each."""
+        """Return keys and values `(B, Q, 2 H)` of the question's tokens, and their mask `(B, Q)`, which is `None` if
+        each problem has one goal."""
         if question_positions is None or not question_positions.shape[1]:
-            # Without a question, the last token.
+            # Without question positions, use the last token.
             mask = states.new_ones(states.shape[:2]) if attention_mask is None else attention_mask
             question_positions = mask.sum(1, keepdim=True).long() - 1
         if self.config.goal == "last":
@@ -188,12 +188,12 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
         self, thoughts: Tensor, goals: tuple[Tensor, Tensor | None], problems: Tensor, places: Tensor, width: int
     ) -> Tensor:
         """
-        Answering logits `(n,)` of thoughts `(n, H)` of the given `problems` `(n,)`; `places` `(n,)` lay them out in
-        `B * width`.
+        Return answering logits `(n,)` of thoughts `(n, H)` of the given `problems` `(n,)`; `places` `(n,)` are their
+        indices in the padded `B * width`.
         """
         judge, (reference, exists) = self.answer, goals
         if exists is None:
-            # All weight is on the one goal. Queries have no say, but several processes wait for their gradient.
+            # A single goal has all the attention weight. Distributed training still needs a gradient of the queries.
             rows = judge.feed_forward(thoughts)
             value = reference[:, 0].chunk(2, -1)[1].index_select(0, problems)
             attended = torch.cat([value, judge.query(judge.norm(rows[:0]) if judge.is_pre else rows[:0])])
@@ -206,7 +206,7 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
         return judge.conclude(rows, attended)[1]
 
     def embed(self, operation: str, pool: Tensor, projected: Tensor | None, left: Tensor, right: Tensor) -> Tensor:
-        """Embeddings `(n, H)` of an operation on the rows `left` and `right` `(n,)` of a pool."""
+        """Return embeddings `(n, H)` of an operation on the rows `left` and `right` `(n,)` of a pool."""
         if operation in self.transforms:
             return self.transforms[operation](pool.index_select(0, left))
         return self.aggregates[operation](pool, projected, left, right)
@@ -222,28 +222,28 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
         plans: PlanBatch | None = None,
         output_hidden_states: bool | None = None,
     ) -> AthenaOutput:
-        """Judges the candidates of gold plans.
+        """Score the candidates of gold plans.
 
         Args:
             encoder_hidden_states (`torch.FloatTensor` of shape `(B, S, encoder_hidden_size)`): Last hidden states.
             attention_mask (`torch.Tensor` of shape `(B, S)`, *optional*): 0 at padding.
             number_positions (`torch.LongTensor` of shape `(B, N)`, *optional*):
-                Token of each number, -1 where a problem has fewer.
+                Token of each number, -1 if a problem has fewer numbers.
             question_positions (`torch.LongTensor` of shape `(B, Q)`, *optional*):
                 Tokens of the question in their order, -1 where padded. Defaults to the last token.
-            number_groups, labels (*optional*): Entries of its collator's batches that `plans` replace.
-            plans ([`PlanBatch`]): Plans to judge, from the decoder's collator.
-            output_hidden_states (`bool`, *optional*): Whether to return embeddings and contexts problem by problem.
+            number_groups, labels (*optional*): Not used, because `plans` contain their information.
+            plans ([`PlanBatch`]): Gold plans from the decoder's collator.
+            output_hidden_states (`bool`, *optional*): Whether to return padded embeddings and contexts.
 
         Raises:
-            `ValueError`: there are no plans, or they are those of another batch.
+            `ValueError`: plans are missing, or belong to a different batch.
         """
         states = self.project(encoder_hidden_states)
         number_positions = self.positions_in(states, number_positions)
         if plans is None or plans.shape != tuple(number_positions.shape):
             shape = None if plans is None else plans.shape
             raise ValueError(
-                f"`plans` must be those of this batch, of shape {tuple(number_positions.shape)}, got {shape}. Make "
+                f"`plans` must have the shape {tuple(number_positions.shape)} of the batch, got {shape}. Create "
                 "batches with the model's own collator (`make_collator`)."
             )
         plans = plans.to(states.device)
@@ -268,12 +268,12 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
         )
 
     def _embed_candidates(self, initial: Tensor, plans: PlanBatch) -> Tensor:
-        """Embeddings of all candidates."""
+        """Return the embeddings of all candidates."""
         pool, done = initial[:0], 0
         projected = dict.fromkeys(AGGREGATES, initial.new_zeros(0, 3 * initial.shape[1]))
 
         def embedded(counts: Sequence[int], always: bool) -> Tensor:
-            """Candidates from row `done` on, operation by operation; with `always` also those without a row."""
+            """Embed candidates from row `done` on by operation; `always` runs operations without candidates too."""
             parts, start = [], done
             for operation, count in zip((None, *OPERATIONS), counts, strict=True):
                 left, right = plans.left[start : start + count], plans.right[start : start + count]
@@ -288,19 +288,19 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
                     parts.append(self.embed(operation, pool, None, left, right))
             return torch.cat(parts)
 
-        # Step by step, as each thought may be an operand of the next; then all others at once.
+        # Step by step, because thoughts may be operands of later ones; then all other candidates at once.
         for counts in plans.steps:
             pool = torch.cat([pool, embedded(counts, always=False)])
             done += sum(counts)
         return torch.cat([pool, embedded(plans.others, always=True)])
 
     def _judge_candidates(self, start: Tensor, embeddings: Tensor, plans: PlanBatch) -> tuple[Tensor, Tensor]:
-        """Contexts `(n, H)` and reasoning logits `(n,)` of all candidates; `start` `(B, H)` is the first reference."""
+        """Return contexts `(n, H)` and reasoning logits `(n,)`; `start` `(B, H)` is the first reference row."""
         rows, queries = self.reason.prepare(embeddings)
         reference = self.reason.project_reference(start)
         sizes = [*map(sum, plans.steps), sum(plans.others)]
         contexts, logits = [], []
-        # Step by step, as later candidates attend over the contexts of earlier ones; then all others at once.
+        # Step by step, because candidates attend to the contexts of earlier steps; then all others at once.
         for step, (own, query) in enumerate(zip(rows.split(sizes), queries.split(sizes), strict=True)):
             attended = self._attend(query, reference, plans.layout(step))
             context, logit = self.reason.conclude(own, attended)
@@ -340,7 +340,7 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
         number_groups: Tensor | None = None,
         question_positions: Tensor | None = None,
     ) -> SolveOutput:
-        """Expand thoughts and return the best ones as prefix ids, as in [`Decoder`]; see [`ThoughtSearch`]."""
+        """Expand thoughts and return the best ones as prefix ids; see [`Decoder`] and [`ThoughtSearch`]."""
         length = self.length_limit(max_length, num_beams, num_return_sequences)
         states = self.project(encoder_hidden_states)
         number_positions = self.positions_in(states, number_positions)

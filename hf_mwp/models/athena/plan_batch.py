@@ -1,4 +1,4 @@
-"""Gold plans of a batch as packed integers."""
+"""Gold plans of a batch, packed into index tensors."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from .gold_plan import GoldPlan
 
 
 NEVER = 1 << 30
-"""Round of a padded reference row, which no candidate sees, and step of candidates that no step makes."""
+"""Round of padded reference rows, which are always masked, and step of candidates outside all steps."""
 
-# Queries that attend together: a problem with more has several groups, so that others are padded little.
+# Maximum number of queries in a group. Problems with more queries are split, to reduce the padding of others.
 GROUP = 32
 
 # Rows of the table of all candidates: the last round with kept thoughts before the candidate's own, its place in the
@@ -28,15 +28,15 @@ PROBLEM, ROUND, OPERATION, LEFT, RIGHT, BEFORE, ORDER, TARGET, PLACE, STEP = ran
 @dataclass(frozen=True)
 class AttentionLayout:
     """
-    Padding of some packed queries to `A` groups with `m` queries and `R` reference rows each; a group is a problem, or
-    part of one with many queries.
+    Layout that pads packed queries to `A` groups with `m` queries and `R` reference rows each. A group is a problem,
+    or a part of a problem with many queries.
 
     Args:
         queries (`(A, m)`): Packed row of each query; the first one where padded.
         query_rounds (`(A, m)`): Last round with kept thoughts before the query's own, -1 for none.
         references (`(A, R)`): Packed reference row; row 0 of the problem where padded.
         reference_rounds (`(A, R)`): Round of each reference row: -1 for row 0, `NEVER` for padding.
-        places (`(n,)`): Place of each packed query in the padded `A * m`.
+        places (`(n,)`): Index of each packed query in the padded `A * m`.
     """
 
     queries: Tensor
@@ -46,7 +46,7 @@ class AttentionLayout:
     places: Tensor
 
     def visible(self, chain: str) -> Tensor:
-        """Mask `(A, m, R)`: True where a query sees a reference row."""
+        """Return the mask `(A, m, R)`, which is true if a query may attend to a reference row."""
         queries, references = self.query_rounds.unsqueeze(2), self.reference_rounds.unsqueeze(1)
         if chain == "append":
             return references <= queries
@@ -55,27 +55,27 @@ class AttentionLayout:
 
 class PlanBatch(IndexBatch):
     """
-    Index tensors with which [`AthenaModel`] judges all candidates of a batch.
+    Index tensors with which [`AthenaModel`] scores all candidates of a batch.
 
-    Under gold selection the pool of each problem is known beforehand. Only thoughts that joined before the last round
-    of their problem are operands or references of others. These are made in steps: step `n` has the thoughts that
-    joined in the `n`-th round with kept thoughts of each problem. All other candidates follow at once, in one call
-    per operation.
+    In training, the pool of each problem is known beforehand. Only thoughts that joined before the last round of their
+    problem are operands or references of other candidates. These are computed in steps: step `n` contains the thoughts
+    that joined in the `n`-th round with kept thoughts of each problem. All other candidates follow at once, in one
+    call per operation.
 
     Args:
-        plans (`Sequence[GoldPlan | None]`): A plan per problem; `None` for one without a target that can be expressed.
+        plans (`Sequence[GoldPlan | None]`): Plan of each problem, or `None` if it has no plan.
         num_numbers (`int`): Columns of the batch's `number_positions`.
 
     Attributes (`n` candidates of `B` problems, those of the steps first; `K` of them are kept):
         left, right (`n`): operands, as rows of the candidates; for initial thoughts `left` is a row of the initial
             embeddings, the `B * num_numbers` numbers and then the constants.
         problems (`n`): problem of each candidate.
-        judged (`n`): place of each candidate in the `B * J` judged ones, in the order of expansion.
+        judged (`n`): index of each candidate in the padded `B * J` candidates, in the order of expansion.
         kept (`K`): rows of the candidates that join the pool.
-        pooled (`K`): place of each kept thought in the `B * P` pooled ones.
+        pooled (`K`): index of each kept thought in the padded `B * P` pools.
         targets (`K`): 1 for targets, 0 for others.
-        steps (`list[tuple[int, ...]]`): for each step, how many candidates are initial and of each operation, in
-            the order of the rows.
+        steps (`list[tuple[int, ...]]`): for each step, the numbers of initial candidates and of candidates of each
+            operation, in the order of the rows.
         others (`tuple[int, ...]`): the same for the candidates after the steps.
         num_judged, num_pooled, rounds (`int`): `J`, `P` and the number of rounds of the longest plan.
         skipped (`int`): problems without a plan.
@@ -96,7 +96,7 @@ class PlanBatch(IndexBatch):
         table = table[:, np.lexsort((table[OPERATION], table[STEP]))]
         kept = np.flatnonzero(table[PLACE] >= 0)
         pooled = table[PROBLEM, kept] * self.num_pooled + table[PLACE, kept]
-        # Operands become rows, found by problem and place in the pool.
+        # Replace operands (indices in the pool) by rows.
         rows = np.zeros(self.shape[0] * max(self.num_pooled, 1), int)
         rows[pooled] = kept
         for operand in table[LEFT : RIGHT + 1]:
@@ -123,13 +123,13 @@ class PlanBatch(IndexBatch):
         self._set_buffer(torch.from_numpy(np.concatenate(list(parts.values())).astype(np.int64)))
 
     def layout(self, step: int) -> AttentionLayout:
-        """Return the attention of the candidates of a step, or with `step=len(steps)` of those after all steps."""
+        """Return the attention layout of a step, or of all other candidates (`step=len(steps)`)."""
         names = [f"{step}.{name}" for name in AttentionLayout.__dataclass_fields__]
         return AttentionLayout(*(getattr(self, name).view(self._shapes[name]) for name in names))
 
 
 def _columns(problem: int, plan: GoldPlan, shape: tuple[int, int]) -> np.ndarray:
-    """Part of the table of candidates for a plan."""
+    """Return the part of the candidate table for a plan."""
     batch, num_numbers = shape
     turn, operation, left, right = plan.candidates.T.copy()
     initial = operation < 0
@@ -156,7 +156,7 @@ def _operation_counts(operations: np.ndarray) -> tuple[int, ...]:
 
 
 def _layout(queries: np.ndarray, before: np.ndarray, batch: int) -> dict[str, np.ndarray]:
-    """Arrays of an [`AttentionLayout`]; reference rows are row 0 of all problems, then thoughts of earlier steps."""
+    """Return the arrays of an [`AttentionLayout`]. Reference rows: row 0 of all problems, then earlier thoughts."""
     number = _number_within(queries[PROBLEM], batch)
     groups, group = np.unique(queries[PROBLEM] + batch * (number // GROUP), return_inverse=True)
     places, padded = _pad(group, len(groups))
@@ -173,7 +173,7 @@ def _layout(queries: np.ndarray, before: np.ndarray, batch: int) -> dict[str, np
 
 
 def _number_within(groups: np.ndarray, count: int) -> np.ndarray:
-    """Number of each member within its group."""
+    """Return the index of each member within its group."""
     sizes = np.bincount(groups, minlength=count)
     within = np.empty(len(groups), int)
     within[np.argsort(groups, kind="stable")] = np.arange(len(groups)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
@@ -181,7 +181,7 @@ def _number_within(groups: np.ndarray, count: int) -> np.ndarray:
 
 
 def _pad(groups: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Place of each member in a padded array of groups, flat; and that array `(count, largest)`, -1 where padded."""
+    """Return the flat index of each member in padded groups, and the groups `(count, largest)`, padded with -1."""
     within = _number_within(groups, count)
     width = int(within.max(initial=-1)) + 1
     places = groups * width + within

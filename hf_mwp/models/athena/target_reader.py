@@ -1,4 +1,4 @@
-"""From equations to target thoughts and the thoughts that lead to them."""
+"""Conversion of equations to target thoughts and their nodes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .thought_table import TRANSFORMS, ThoughtTable
 
 
 OUTPUT_CONSTANTS = ("0", "1", "2", "0.5")
-"""Constants with which thoughts are written as expressions; see [`ThoughtTable.prefix`]."""
+"""Constants that expressions of thoughts may need; see [`ThoughtTable.prefix`]."""
 
 
 @dataclass(frozen=True)
@@ -21,10 +21,10 @@ class InitialConstants:
 
     Args:
         values (`tuple[Fraction, ...]`): Values of all constants of the vocabulary.
-        initial (`tuple[int, ...]`): Indices of those that are initial thoughts, in their order; of equal values the
-            first.
-        reciprocal (`dict[int, int]`): For constants written as `1 / c`, the index of `c`: those between 0 and 1 whose
-            reciprocal is an initial constant too.
+        initial (`tuple[int, ...]`): Indices of constants that are initial thoughts, in their order; of equal values,
+            only the first.
+        reciprocal (`dict[int, int]`): Index of `c` for each constant that is written as `1 / c` (between 0 and 1, if
+            the reciprocal is an initial constant too).
     """
 
     values: tuple[Fraction, ...]
@@ -33,7 +33,7 @@ class InitialConstants:
 
     @classmethod
     def build(cls, constants: Sequence[str], initial: Sequence[str], reciprocals: bool = True) -> InitialConstants:
-        """Order the constants named `initial` among all `constants`; `reciprocals` allows the form `1 / c`."""
+        """Find the `initial` constants among all `constants`; `reciprocals` allows the form `1 / c`."""
         values = tuple(Fraction(parse_number(constant)) for constant in constants)
         places: dict[Fraction, int] = {}
         for constant in initial:
@@ -48,7 +48,7 @@ class InitialConstants:
         return cls(values, kept, reciprocal)
 
     def place(self, index: int) -> int:
-        """Return the constant that stands for one of equal value: an initial one where there is one."""
+        """Return the index of an initial constant with the same value, or `index` if there is none."""
         same = (place for place in self.initial if self.values[place] == self.values[index])
         return next(same, index)
 
@@ -56,12 +56,12 @@ class InitialConstants:
 @dataclass(frozen=True)
 class Target:
     """
-    A thought with all nodes of the binary tree that it was written as.
+    Thought with all nodes of its binary tree.
 
     Args:
-        thought (`int`): Its id in the [`ThoughtTable`].
-        nodes (`frozenset[int]`): Ids of its nodes, itself included.
-        constant (`int`, *optional*): Index of the constant that it is; `None` for other thoughts.
+        thought (`int`): Id in the [`ThoughtTable`].
+        nodes (`frozenset[int]`): Ids of all nodes, including the thought.
+        constant (`int`, *optional*): Index of the constant, if the thought is a constant.
     """
 
     thought: int
@@ -71,20 +71,20 @@ class Target:
 
 class TargetReader:
     """
-    Rewrites an equation as a thought, as the authors' program does (github.com/the-jb/athena-math).
+    Converter of equations to thoughts, with the rules of the authors' implementation (github.com/the-jb/athena-math).
 
     `a - b` is `ADD(a, NEG b)`. A product with a constant 1, -1, 2 or -2 becomes `a`, `NEG a`, `ADD(a, a)` or `NEG
-    ADD(a, a)`, `a / 2` is `HALF a`, any other division a product with `INV`. Powers are products for the constants 1,
-    2 and 3, and `ROOT` for 0.5. Constants that are no initial thoughts occur in such rules only: `0 - a` is then `NEG
+    ADD(a, a)`, `a / 2` is `HALF a`, any other division a product with `INV`. Powers are products for the exponents 1,
+    2 and 3, and `ROOT` for 0.5. Constants that are not initial thoughts can only be used in rules: `0 - a` is `NEG
     a`, `a * 0.5` is `HALF a`, `a / 1` is `a`.
 
     Args:
-        table ([`ThoughtTable`]): Table to which thoughts are added.
+        table ([`ThoughtTable`]): Table to add thoughts to.
         constants ([`InitialConstants`]): Constants of the vocabulary.
-        vocabulary_constants (`Sequence[str]`): Their literals.
-        groups (`Sequence[int]`, *optional*): For each number the one that stands for it.
-        values (`Sequence[Fraction | str]`, *optional*): The numbers' exact values, for powers. Without them only
-            constants are exponents.
+        vocabulary_constants (`Sequence[str]`): Literals of these constants.
+        groups (`Sequence[int]`, *optional*): Index of the number to use, for each number (the first equal number).
+        values (`Sequence[Fraction | str]`, *optional*): Exact values of the numbers, for exponents. Without values,
+            only constants can be exponents.
     """
 
     def __init__(
@@ -100,20 +100,20 @@ class TargetReader:
 
     def read(self, expression: Expression, transforms: Sequence[str] = TRANSFORMS) -> Target:
         """
-        Return the thought of an equation over slots and constants.
+        Return the thought of an equation over numbers and constants.
 
         Raises:
-            `ExpressionError`: it uses another exponent, a constant that is no initial thought, or a transform that is
-            switched off.
+            `ExpressionError`: the equation uses a different exponent, a constant that is not an initial thought, or a
+            transform that is not in `transforms`.
         """
         target = self._read(expression)
         for thought in target.nodes:
             kind, children = self.table.kinds[thought], self.table.children[thought]
             if kind == "CON" and children[0] not in self.constants.initial:
                 token = self.literals[children[0]]
-                raise ExpressionError(f"The constant {token} is no initial thought of this model.", token=token)
+                raise ExpressionError(f"the constant {token} is not an initial thought of this model", token=token)
             if kind in TRANSFORMS and kind not in transforms:
-                raise ExpressionError(f"The target needs the transform {kind}, which this model does not have.")
+                raise ExpressionError(f"the target needs the transform {kind}, which this model does not have")
         return target
 
     def _read(self, node: Expression) -> Target:
@@ -139,7 +139,7 @@ class TargetReader:
             thought = self.table.number(slot if self.groups is None else self.groups[slot])
             return Target(thought, frozenset({thought}))
         if node.token not in self.literals:
-            raise ExpressionError(f"The constant {node.token} is not one of this model.", token=node.token)
+            raise ExpressionError(f"this model does not have the constant {node.token}", token=node.token)
         index = self.literals.index(node.token)
         if index in self.constants.reciprocal:
             return self._transform("INV", self._constant(self.constants.reciprocal[index]))
@@ -153,7 +153,7 @@ class TargetReader:
         return None if target.constant is None else self.constants.values[target.constant]
 
     def _is_spare(self, target: Target, value: Fraction | float) -> bool:
-        """Return whether this is the constant of that value and no initial thought."""
+        """Return whether a target is a constant with this value that is not an initial thought."""
         return self._value(target) == value and target.constant not in self.constants.initial
 
     def _transform(self, operation: str, operand: Target) -> Target:
@@ -202,8 +202,7 @@ class TargetReader:
             told = node.token if node.is_leaf else "an expression"
             told += f" = {value}" * (slot is not None and value is not None)
             raise ExpressionError(
-                f"Thoughts express powers with the exponents 1, 2, 3 and 0.5, or numbers of the text that are 2 or 3; "
-                f"this one is {told}.",
+                f"exponents must be 1, 2, 3 or 0.5, or numbers of the text with the value 2 or 3, got {told}",
                 token=node.token,
             )
         return Fraction(value)

@@ -1,4 +1,4 @@
-"""Thought expansion of a batch of problems without targets."""
+"""Search of ATHENA: thought expansion for a batch of problems in inference."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from .thought_table import AGGREGATES, ThoughtTable
 @dataclass
 class ProblemState:
     """
-    Expansion of one problem.
+    State of the search for one problem.
 
     Args:
-        problem (`int`): Its row in the batch.
-        expansion ([`Expansion`]): Its pool and rounds.
-        sources (`list[int]`): Rows of its initial thoughts in the initial embeddings.
+        problem (`int`): Row of the problem in the batch.
+        expansion ([`Expansion`]): Pool and rounds.
+        sources (`list[int]`): Rows of the initial thoughts in the initial embeddings.
         rows (`list[int]`): Row of each thought of the pool in the tensors of all thoughts.
-        reference (`list[int]`): Rows that candidates attend to; row `problem` is the first.
-        nodes (`list[frozenset[int]]`): For each thought of the pool those that it was made of, itself included.
-        reasoning, answering (`list[float]`): For each thought of the pool log probability and answering logit.
+        reference (`list[int]`): Rows that candidates attend to; the first is row `problem`.
+        nodes (`list[frozenset[int]]`): For each thought of the pool, the thoughts that it contains, including itself.
+        reasoning, answering (`list[float]`): Log probability and answering logit of each thought of the pool.
         capped (`bool`): Whether a limit cut the expansion short.
     """
 
@@ -49,17 +49,17 @@ class ProblemState:
 
 class ThoughtSearch:
     """
-    Expands the thoughts of all problems of a batch together, round by round, until each has an answer.
+    Search that expands the thoughts of all problems of a batch together, round by round, until each has an answer.
 
-    With one beam it is the search of the paper: candidates with a probability of at least `threshold` join, the
-    expansion ends when an answering probability reaches `strength`, and the thought with the largest answering logit
-    is the answer. With more beams, `beam_threshold` lets more thoughts join and only limits end the expansion; the
-    beams are the best thoughts of the pool by `ranking`.
+    With one beam, this is the paper's search: candidates with a probability of at least `threshold` join the pool, the
+    expansion ends when an answering probability reaches `strength`, and the thought with the largest answering
+    logit is the answer. With more beams, `beam_threshold` is used, only limits end the expansion, and the answers are
+    the best thoughts of the pool by `ranking`.
 
     Args:
         decoder ([`AthenaModel`]): Layers and configuration.
         states (`(B, S, H)`): Hidden states in the decoder's width.
-        number_positions (`(B, N)`), number_groups (`(B, N)`, *optional*): As in the batch.
+        number_positions (`(B, N)`), number_groups (`(B, N)`, *optional*): Entries of the batch.
         goals (`tuple[Tensor, Tensor | None]`): From [`AthenaModel.goals`].
         num_beams (`int`): 1 for the paper's search.
     """
@@ -80,7 +80,7 @@ class ThoughtSearch:
         self.device, size = states.device, states.shape[-1]
         self.initial = decoder.initial_embeddings(states, number_positions)
         self.reference = decoder.reason.project_reference(states[:, 0])
-        # Rows of all thoughts that were kept, and for each aggregate their queries, keys and values.
+        # Rows of all kept thoughts, and their queries, keys and values for each aggregate.
         self.thoughts = self.initial.new_zeros(0, size)
         self.projected = dict.fromkeys(AGGREGATES, self.initial.new_zeros(0, 3 * size))
         max_rounds = int(decoder.deepest_target) if config.max_depth is None else config.max_depth
@@ -123,7 +123,7 @@ class ThoughtSearch:
         return not pool or is_full or is_strong
 
     def _take_round(self, rounds: list[tuple[ProblemState, list[Candidate]]]) -> None:
-        """Judges the candidates of some problems and adds those that pass to the pools."""
+        """Score the candidates of some problems and add the accepted candidates to the pools."""
         embeddings = self._embed(rounds)
         contexts, logits = self._judge(rounds, embeddings)
         chosen, first = [], 0
@@ -136,7 +136,7 @@ class ThoughtSearch:
             self._join(rounds, chosen, embeddings[index], contexts[index])
 
     def _embed(self, rounds: list[tuple[ProblemState, list[Candidate]]]) -> Tensor:
-        """Embeddings of the candidates, one call per operation."""
+        """Return the embeddings of the candidates, with one call per operation."""
         columns = [
             (candidate.operation, state.sources[candidate.left], 0)
             if candidate.operation < 0
@@ -168,7 +168,7 @@ class ThoughtSearch:
     def _judge(
         self, rounds: list[tuple[ProblemState, list[Candidate]]], embeddings: Tensor
     ) -> tuple[Tensor, list[float]]:
-        """Contexts, and logits on the host."""
+        """Return contexts as a tensor and logits as a list."""
         judge = self.decoder.reason
         rows, queries = judge.prepare(embeddings)
         counts = np.array([len(candidates) for _, candidates in rounds])
@@ -186,10 +186,10 @@ class ThoughtSearch:
         return contexts, _full(logits).tolist()
 
     def _choose(self, state: ProblemState, candidates: list[Candidate], logits: list[float]) -> list[int]:
-        """Add the candidates that pass to the pool and return their places in the round."""
+        """Add the accepted candidates to the pool and return their indices in the round."""
         passed = [place for place, logit in enumerate(logits) if logit >= _logit(self.threshold)]
         if state.expansion.round == 1:
-            # The initial thoughts are all kept when none passes, and whatever the limit.
+            # Keep all initial thoughts if none passes. The limit does not apply to them.
             passed = passed or list(range(len(candidates)))
         elif self.config.max_thoughts:
             room = max(self.config.max_thoughts - len(state.expansion.pool), 0)
@@ -211,12 +211,12 @@ class ThoughtSearch:
         embeddings: Tensor,
         contexts: Tensor,
     ) -> None:
-        """Append kept thoughts, their reference rows and their answering logits."""
+        """Append the rows, reference rows and answering logits of kept thoughts."""
         owners = [state for state, _ in rounds for _ in range(len(state.nodes) - len(state.rows))]
         first, first_reference = len(self.thoughts), len(self.reference)
         self.thoughts = torch.cat([self.thoughts, embeddings])
         self.reference = torch.cat([self.reference, self.decoder.reason.project_reference(contexts)])
-        # Thoughts of a problem stand together, so their number within it is the distance to its first one.
+        # Number the thoughts within each problem; thoughts of a problem are consecutive.
         counts = [len(state.nodes) - len(state.rows) for state, _ in rounds]
         width = max(counts)
         problems = self._index([state.problem for state in owners])
@@ -236,7 +236,7 @@ class ThoughtSearch:
         return torch.from_numpy(np.asarray(values, np.int64)).to(self.device)
 
     def _answers(self, state: ProblemState, max_length: int, count: int) -> list[tuple[list[int], float]]:
-        """Prefix ids and log shares of the best thoughts among those that are short enough."""
+        """Return prefix ids and log shares of the best thoughts with at most `max_length` symbols."""
         pool = state.expansion.pool
         places = [place for place in range(len(pool)) if self.table.prefix_length(pool[place]) <= max_length]
         if not places:

@@ -1,4 +1,4 @@
-"""Thoughts of ATHENA: expressions as flattened multisets, interned so that equal ones share an id."""
+"""Thoughts of ATHENA: expressions as flattened multisets, with the same id for equal thoughts."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ NUMBER, CONSTANT = "NUM", "CON"
 
 class ThoughtTable:
     """
-    Interned thoughts. Two thoughts have the same id if and only if they are equal: same operation and same multiset of
-    children. Sums and products are flattened through children of the same operation; nothing else is simplified.
+    Table of thoughts with their ids. Two thoughts have the same id if and only if they have the same operation and the
+    same multiset of children. Nested sums and nested products are flattened; nothing else is simplified.
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class ThoughtTable:
         return len(self.kinds)
 
     def number(self, slot: int) -> int:
-        """Return the thought of the number in slot `N_slot`."""
+        """Return the thought of number `slot` of the text."""
         return self._intern(NUMBER, (slot,))
 
     def constant(self, index: int) -> int:
@@ -36,7 +36,7 @@ class ThoughtTable:
         return self._intern(CONSTANT, (index,))
 
     def transform(self, operation: str, operand: int) -> int:
-        """Return the thought `NEG`, `INV`, `ROOT` or `HALF` of another one."""
+        """Return the `NEG`, `INV`, `ROOT` or `HALF` of a thought."""
         return self._intern(operation, (operand,))
 
     def aggregate(self, operation: str, left: int, right: int) -> int:
@@ -62,7 +62,7 @@ class ThoughtTable:
             return 2 + self._sizes[children[0]]
         inverse = "NEG" if kind == "ADD" else "INV"
         taken = [child for child in children if self.kinds[child] == inverse]
-        # An inverse child is written by its operator, so its own two symbols go; without a direct child, 0 or 1 leads.
+        # An inverse child is written by `-` or `/`, without its own two symbols. 0 or 1 leads if no child is direct.
         size = sum(self._sizes[child] for child in children) - 2 * len(taken) + len(children) - 1
         return size + 2 * (len(taken) == len(children))
 
@@ -72,9 +72,9 @@ class ThoughtTable:
 
     def prefix(self, thought: int, vocabulary: OutputVocabulary) -> list[int]:
         """
-        Return a thought as prefix ids of equal value. Direct terms are folded with `+` or `*`, then `NEG` children of
-        a sum as `-` and `INV` children of a product as `/`; alone they are `0 - a` and `1 / a`. `HALF` is `a / 2`,
-        `ROOT` is `a ^ 0.5`.
+        Return a thought as prefix ids with the same value. Direct terms are joined by `+` or `*`, then `NEG` children
+        of a sum by `-` and `INV` children of a product by `/`. A single `NEG` is `0 - a`, a single `INV` is `1 / a`,
+        `HALF` is `a / 2` and `ROOT` is `a ^ 0.5`.
         """
         kind, children = self.kinds[thought], self.children[thought]
         if kind == NUMBER:
@@ -92,7 +92,7 @@ class ThoughtTable:
         taken = [self.prefix(self.children[each][0], vocabulary) for each in terms if self.kinds[each] == inverse]
         first, *rest = direct or [[symbol(neutral)]]
         operators = [joined] * len(rest) + [{"+": "-", "*": "/"}[joined]] * len(taken)
-        # Folded from the left: the operators stand in front, the last one first.
+        # Left-associative: all operators come first, in reverse order.
         return [*map(symbol, reversed(operators)), *first, *(each for term in (*rest, *taken) for each in term)]
 
     def contains(self, thought: int, part: int) -> bool:

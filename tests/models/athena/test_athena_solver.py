@@ -85,7 +85,7 @@ def test_targets_that_are_no_thoughts_are_left_out_of_training(tmp_path, caplog)
     args = SolverTrainingConfig(output_dir=str(tmp_path), report_to="none", use_cpu=True, eval_strategy="no")
     trainer = SolverTrainer(model=solver, args=args, train_dataset=rows, processing_class=processor)
     assert len(trainer.train_dataset) == 6
-    assert "power: Thoughts express powers" in caplog.text and "N1 = 5" in caplog.text
+    assert "power: exponents must be" in caplog.text and "N1 = 5" in caplog.text
 
 
 def test_a_training_step_of_the_solver_waits_for_no_device():

@@ -80,7 +80,7 @@ def test_constants_that_are_no_initial_thoughts_occur_in_rules_alone():
         ("2*N0", "ADD(N0, N0)"),
     ]:
         assert form(equation, **spare) == expected
-    with pytest.raises(ExpressionError, match="constant 1 is no initial thought"):
+    with pytest.raises(ExpressionError, match="constant 1 is not an initial thought"):
         form("N0+1", **spare)
     assert form("0-N0", constants=["0", "1"]) == "ADD(0, NEG(N0))"
     assert form("N0*0.5", reciprocal_constants=False) == "MUL(0.5, N0)"
