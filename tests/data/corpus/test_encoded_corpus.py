@@ -69,7 +69,7 @@ def test_a_damaged_file_is_written_anew(tmp_path, caplog):
     assert len(dataset) == 9 and path.read_bytes() == whole
     assert len(caplog.messages) == 1 and str(path) in caplog.messages[0]
     (path.parent / "manifest.json").write_text("{}")
-    with pytest.raises(DataError, match="damaged.*'format'.*remove"):
+    with pytest.raises(DataError, match="damaged.*'format'.*Remove"):
         encode_corpus(pairs, encoder(), tmp_path)
 
 

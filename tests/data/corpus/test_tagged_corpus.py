@@ -166,10 +166,10 @@ def test_a_foreign_folder_is_refused(tmp_path):
     manifest = corpus.folder / "manifest.json"
     whole = manifest.read_text("utf-8")
     manifest.write_text(whole.replace('"characters ', '"strangers '), "utf-8")
-    with pytest.raises(DataError, match="fingerprint strangers .*remove"):
+    with pytest.raises(DataError, match="fingerprint strangers .*Remove"):
         tag_corpus(make_texts(20), CharacterTagger(), tmp_path)
     manifest.write_text(whole[:50], "utf-8")
-    with pytest.raises(DataError, match="damaged.*remove") as caught:
+    with pytest.raises(DataError, match="damaged.*Remove") as caught:
         tag_corpus(make_texts(20), CharacterTagger(), tmp_path)
     assert caught.value.file == str(manifest)
 
