@@ -1,4 +1,4 @@
-"""From names, sizes and layers to models and processors."""
+"""Functions that build and load models and processors from their options."""
 
 from .solver import build_solver, load_solver
 from .student import make_student

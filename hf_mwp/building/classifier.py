@@ -1,4 +1,4 @@
-"""Classifiers and regressors of texts: built anew, made of a teacher, and loaded."""
+"""Functions that build, load and derive text classifiers and regressors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .student import StudentArguments, prune_student
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-# Options of a solver that say something about a classifier too.
+# Solver options that also apply to a classifier.
 USED = (
     *("solver", "encoder", "encoder_layers", "encoder_config", "tokenizer", "max_length", "dropout"),
     "attn_implementation",
@@ -29,15 +29,15 @@ def build_classifier(
     classes: Sequence[str], options: SolverArguments
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """
-    Create a classifier to train, and its tokenizer, which truncates texts to the given length or the model's maximum.
+    Create a classifier to train, and its tokenizer, which truncates texts to `max_length` or the model's maximum.
 
-    The options choose the start: `encoder` with a new head, `encoder_config` and `tokenizer` (a student with random
-    weights), or `solver`, an existing classifier. A regression has no classes. Raise `UsageError` for options that do
-    not apply to a classifier, and for a model that cannot be loaded or is no classifier.
+    The model starts from `encoder` with a new head, from `encoder_config` and `tokenizer` (a student with random
+    weights), or from `solver`, an existing classifier. For a regression, `classes` is empty. Raises `UsageError` for
+    options that do not apply to a classifier, and if the model cannot be loaded or is not a classifier.
     """
     from ..models import MwpStudentForSequenceClassification
 
-    check_used(options, USED, "is for solvers of math word problems: leave it out for a classifier")
+    check_used(options, USED, "applies only to solvers of math word problems: omit it for a classifier")
     if options.solver is not None:
         model, tokenizer = load_classifier(options.solver, classes, options.dropout)
     elif options.encoder_config is not None:
@@ -57,21 +57,21 @@ def load_classifier(
     name: str, classes: Sequence[str] | None = None, dropout: float | None = None
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """
-    Load a classifier or regressor of texts, of any class of `AutoModelForSequenceClassification`, and its tokenizer,
-    from a folder or the Hub. `UsageError` if there is no such model, it is no classifier, or it does not have these
-    `classes` in this order (none for a regression).
+    Load a text classifier or regressor (any class of `AutoModelForSequenceClassification`) and its tokenizer from a
+    folder or the Hub. Raises `UsageError` if the model does not exist, is not a classifier, or does not have these
+    `classes` in this order (empty for a regression).
     """
     from transformers import AutoModelForSequenceClassification
 
     config = load_config(name)
-    remedy = f"`hf-mwp train --task ... --encoder {name}` makes one of an encoder"
-    check_kind(name, config, _classifies(config), f"a classifier of texts is needed; {remedy}")
+    remedy = f"train one from an encoder with `hf-mwp train --task ... --encoder {name}`"
+    check_kind(name, config, _classifies(config), f"a text classifier is needed; {remedy}")
     if classes is not None:
         wanted, found = list(classes), [str(config.id2label[index]) for index in range(config.num_labels)]
         if len(found) != max(len(wanted), 1) or ({*found} == {*wanted} and found != wanted):
             raise UsageError(
-                f"{name} has {len(found)} outputs ({', '.join(found)}), and the task needs {max(len(wanted), 1)} "
-                f"({', '.join(wanted) or 'a regression'}), in this order: train one for it."
+                f"{name} has {len(found)} outputs ({', '.join(found)}), but the task needs {max(len(wanted), 1)} "
+                f"({', '.join(wanted) or 'a regression'}), in this order. Train a model for this task."
             )
     set_dropout(config, dropout)
     model = load_pretrained(AutoModelForSequenceClassification, name, config=config)
@@ -79,7 +79,7 @@ def load_classifier(
 
 
 def is_classifier(name: str | PathLike) -> bool:
-    """Return whether a folder or Hub repository has a readable classifier or regressor of texts."""
+    """Return whether a folder or Hub repository contains a readable text classifier or regressor."""
     try:
         return _classifies(load_config(str(name)))
     except UsageError:
@@ -93,18 +93,18 @@ def make_student_classifier(
     options: StudentArguments,
 ) -> PreTrainedModel:
     """
-    Create the student of a distillation: by default the teacher's first layers with its pooler and classifier. The
-    student has the teacher's tokens and classes; teacher and tokenizer are not changed.
+    Create a student for distillation, by default from the teacher's first layers, pooler and classifier. The student
+    has the teacher's tokens and classes; teacher and tokenizer are not changed.
 
-    `batches` returns encoded training texts with labels: a projected student is fitted to the texts, and the heads of
-    a pruned student are scored by the labels. Raise `UsageError` for a student that has other tokens or classes or
-    cannot be loaded, and `ValueError` for sizes or layers that the teacher does not have.
+    `batches` returns encoded training texts with labels: a projected student is fitted to the texts, and a pruned
+    student's heads and neurons are scored with the labels. Raises `UsageError` if the student cannot be loaded or its
+    tokens or classes differ, and `ValueError` for sizes or layers that the teacher does not have.
     """
     from ..distillation import project_student
     from ..models import MwpStudentForSequenceClassification
 
     if options.new_decoder:
-        raise UsageError("`new_decoder` does nothing for a classifier: leave it out.")
+        raise UsageError("`new_decoder` has no effect on a classifier. Omit it.")
     regresses = teacher.config.num_labels == 1
     classes = [] if regresses else [teacher.config.id2label[each] for each in range(teacher.config.num_labels)]
     source = options.student or options.student_encoder
@@ -113,7 +113,7 @@ def make_student_classifier(
             student, own = load_classifier(source, classes)
         else:
             student, own = _on_encoder(source, classes, options.student_dropout), load_tokenizer(source)
-        check_same_tokens(source, own, tokenizer, "Distillation needs the same.")
+        check_same_tokens(source, own, tokenizer, "Distillation needs the same tokenizer.")
         return student
 
     layers = options.layers_of(teacher) if options.student_init in ("cut", "project") else None
@@ -128,7 +128,7 @@ def make_student_classifier(
 
 
 def head_fields(classes: Sequence[str]) -> dict[str, Any]:
-    """Return the fields of a configuration that name a classifier's classes; a regression has none."""
+    """Return the configuration fields for a classifier with these classes, or for a regression if there are none."""
     if not classes:
         return {"num_labels": 1, "problem_type": "regression"}
     return {
@@ -141,7 +141,7 @@ def head_fields(classes: Sequence[str]) -> dict[str, Any]:
 def _on_encoder(
     name: str, classes: Sequence[str], dropout: float | None, attention: str | None = None
 ) -> PreTrainedModel:
-    """Load a pretrained encoder with a head for these classes: a new one, unless it has one of this shape."""
+    """Load a pretrained encoder with a head for these classes; an existing head is kept if its shape fits."""
     from transformers import AutoModelForSequenceClassification
 
     config = load_config(name, **head_fields(classes))
@@ -166,7 +166,7 @@ def _layers_of(model: PreTrainedModel, layers: int | list[int] | None, **fields)
 def cut_to(
     tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel, length: int | None = None
 ) -> PreTrainedTokenizerBase:
-    """Let a tokenizer truncate texts to a length, and to the positions that the model has."""
+    """Limit the text length of a tokenizer to `length` and to the number of positions of the model."""
     from ..models.positions import count_positions
 
     rooms = [tokenizer.model_max_length, length]

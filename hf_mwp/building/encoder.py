@@ -1,4 +1,4 @@
-"""The encoder of a solver or student: as options, and as a model."""
+"""Options of the encoder of a solver or student, and functions that load and change encoders."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from ..models import MwpStudentConfig
     from ..problems import MathWordProblem
 
-# Dropouts of layers in the configurations of BERT and its like, and of DistilBERT.
+# Dropout fields in the configurations of BERT-like models and of DistilBERT.
 DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout")
-# How many problems a projection is fitted to, and how many of them are encoded at a time.
+# Number of problems to which a projection is fitted, and batch size of their encoding.
 SAMPLE_SIZE, SAMPLE_BATCH = 1000, 32
 
 
 @dataclass
 class EncoderArguments:
-    """An encoder, pretrained or from random weights, and how it reads its texts."""
+    """Options of an encoder (pretrained or with random weights) and of its text processing."""
 
     _argument_group_name = "model"
     _starts = ("encoder", "encoder_config")
@@ -37,7 +37,7 @@ class EncoderArguments:
     encoder: str | None = option(
         None,
         "Hub id or folder of a BERT- or RoBERTa-like encoder or a student; to pretrain, also of a solver, whose "
-        "encoder is taken.",
+        "encoder is used.",
         common=True,
         locate=locate_encoder,
     )
@@ -48,24 +48,26 @@ class EncoderArguments:
     )
     encoder_config: dict | str | None = option(
         None,
-        "Without an encoder: fields of MwpStudentConfig for random weights, a mapping in YAML, JSON as a flag ({}: "
-        "the 3-layer student of the paper).",
+        "Instead of encoder: fields of MwpStudentConfig for random weights, a mapping in YAML or JSON on the command "
+        "line ({}: the 3-layer student of the paper).",
         common=True,
     )
     tokenizer: str | None = option(
         None, "Hub id or folder of the tokenizer; the encoder's if not given.", common=True, locate=locate_tokenizer
     )
     language: str | None = option(
-        None, "Language of the problems; that of the data if not given.", common=True, choices=("zh", "en")
+        None, "Language of the problems; the language of the data if not given.", common=True, choices=("zh", "en")
     )
     indexed_numbers: bool | None = option(
         None,
-        "Mask numbers as [NUM0], [NUM1], ... instead of [NUM] for all, from which random weights learn much faster; "
-        "as the encoder was pretrained if not given. Solvers built on the result do the same.",
+        "Mask numbers as [NUM0], [NUM1], ... instead of [NUM], which speeds up training from random weights; as the "
+        "encoder was pretrained if not given. Solvers built on the result do the same.",
     )
-    max_length: int | None = option(None, "Most tokens of a text, the rest is cut off; 512 if not given.")
-    dropout: float | None = option(None, "Dropout of the whole model; each part's own if not given.")
-    attn_implementation: str | None = option(None, "Attention of the encoder: sdpa or eager.")
+    max_length: int | None = option(
+        None, "Maximum number of tokens of a text; longer texts are cut off. 512 if not given."
+    )
+    dropout: float | None = option(None, "Dropout of the whole model; each part keeps its own if not given.")
+    attn_implementation: str | None = option(None, "Attention implementation of the encoder: sdpa or eager.")
 
     def __post_init__(self):
         self.encoder_config = parse_mapping("encoder_config", self.encoder_config)
@@ -77,10 +79,10 @@ class EncoderArguments:
         refuse(
             {
                 # Two tokens are special.
-                f"`max_length` must be at least 3, not {length}.": length < 3,
-                f"exactly one of {starts} says where to start from, and {found} is given.": len(given) != 1,
+                f"`max_length` must be at least 3, got {length}.": length < 3,
+                f"exactly one of {starts} must be given, got {found}.": len(given) != 1,
                 "random weights (`encoder_config`) need a `tokenizer`.": is_random and tokenizer is None,
-                "`encoder_layers` is for `encoder`, not for random weights (`num_hidden_layers`).": is_random
+                "`encoder_layers` applies only to `encoder`; for random weights, set `num_hidden_layers`.": is_random
                 and layers is not None,
             }
         )
@@ -88,7 +90,7 @@ class EncoderArguments:
         self.encoder, self.tokenizer = resolve_encoder(self.encoder), resolve_encoder(self.tokenizer)
 
     def random_config(self, tokenizer: PreTrainedTokenizerBase, **fields) -> MwpStudentConfig:
-        """Return the configuration of an encoder from random weights; `fields` override those of `encoder_config`."""
+        """Return the configuration of an encoder with random weights; `fields` override `encoder_config`."""
         from ..models import MwpStudentConfig
 
         sizes = {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id or 0}
@@ -103,14 +105,14 @@ class EncoderArguments:
         return load_encoder(self.encoder, self.dropout, with_heads, self.attn_implementation)
 
     def numbers_have_tokens(self) -> bool:
-        """Return whether each number has a token: the option, or else that of the processor beside the encoder."""
+        """Return `indexed_numbers`; if it is not given, the setting of the processor saved with the encoder."""
         if self.indexed_numbers is not None or self.encoder is None:
             return bool(self.indexed_numbers)
         from ..data.batches.mwp_processor import MwpProcessor
         from ..downloads import find_beside
         from ..runtime.processor_fields import read_fields
 
-        # Most encoders have no such file.
+        # Most encoders have no processor file.
         path = find_beside(self.encoder, MwpProcessor.file_name)
         return path is not None and read_fields(path).get("indexed_numbers", False)
 
@@ -118,7 +120,7 @@ class EncoderArguments:
 def load_encoder(
     source: str, dropout: float | None, with_heads: bool = False, attention: str | None = None
 ) -> PreTrainedModel:
-    """Load an encoder, with its heads for pretraining if they are wanted (then also that of a solver)."""
+    """Load an encoder. `with_heads` keeps its pretraining heads and also accepts a solver, whose encoder is loaded."""
     from transformers import AutoModel, AutoModelForMaskedLM, AutoModelForPreTraining
 
     from ..data.training_lineage import inherit_training_texts
@@ -140,7 +142,10 @@ def load_encoder(
 
 
 def keep_layers(encoder: PreTrainedModel, layers: int | list[int] | None) -> PreTrainedModel:
-    """Keep some layers of a BERT-like encoder, the first ones of another type; `UsageError` if there are no such."""
+    """
+    Keep some layers of an encoder: any layers of BERT-like encoders, the first layers of other types. Raises
+    `UsageError` if the other type does not have these layers.
+    """
     from ..data.training_lineage import inherit_training_texts
     from ..models import MwpStudentModel
     from ..models.mwp_student.conversion_mwp_student import SOURCES
@@ -153,8 +158,8 @@ def keep_layers(encoder: PreTrainedModel, layers: int | list[int] | None) -> Pre
         count, there = layers if isinstance(layers, int) else len(layers), encoder.config.num_hidden_layers
         if count > there or (isinstance(layers, list) and layers != list(range(count))):
             raise UsageError(
-                f"Of {type(encoder).__name__} the first layers can be kept, at most all {there}, and not {layers}: "
-                "say how many."
+                f"Cannot keep the layers {layers} of {type(encoder).__name__}: only its first layers can be kept. "
+                f"Pass a number of at most {there}."
             )
         config = copy.deepcopy(encoder.config)
         for name, value in config.to_dict().items():
@@ -186,29 +191,32 @@ def project_on_problems(
     layers: int | Sequence[int],
     fields: Mapping[str, Any],
 ) -> PreTrainedModel:
-    """Make a student of other widths, fitted to the encoder's layers on problems; see [`project_student`]."""
+    """Create a student with different widths, fitted to layers of the encoder on problems ([`project_student`])."""
     from ..distillation import project_student
 
-    # Problems of like length together, so that little is padding.
+    # Sort problems by length, which reduces padding.
     problems = sorted(problems, key=lambda problem: len(problem.text))
     sample = [processor(problems[start : start + SAMPLE_BATCH]) for start in range(0, len(problems), SAMPLE_BATCH)]
     return project_student(encoder, layers=layers, sample=sample, **fields)
 
 
 def parse_mapping(name: str, value: dict | str | None) -> dict | None:
-    """Return a mapping that is given as such, by YAML, or as JSON, on the command line."""
+    """Return a mapping option, which is a mapping already (from YAML) or a JSON string (from the command line)."""
     if isinstance(value, str):
         try:
             value = json.loads(value)
         except ValueError as error:
-            raise ValueError(f"`{name}` is no JSON: {error}.") from None
+            raise ValueError(f"`{name}` is not valid JSON: {error}.") from None
     if value is not None and not isinstance(value, dict):
-        raise ValueError(f"`{name}` takes a mapping of fields, not {value!r}.")
+        raise ValueError(f"`{name}` must be a mapping of fields, got {value!r}.")
     return value
 
 
 def parse_layers(text: str | int | Sequence[int] | None, option: str = "layers") -> int | list[int] | None:
-    """Parse an option of layers: `"3"` is the first three, `"0,2,4"` are indices; `ValueError` for other texts."""
+    """
+    Parse the value of a layers option: `"3"` is a number of layers, `"0,2,4"` are indices. Raises `ValueError` for any
+    other value.
+    """
     if text is None:
         return None
     try:
@@ -219,5 +227,7 @@ def parse_layers(text: str | int | Sequence[int] | None, option: str = "layers")
         if (layers < 1) if isinstance(layers, int) else (min(layers, default=-1) < 0):
             raise ValueError(layers)
     except ValueError:
-        raise ValueError(f"`{option}` takes a number (3: the first three) or indices (0,2,4), not {text!r}.") from None
+        raise ValueError(
+            f"`{option}` must be a number (3: the first three) or indices (0,2,4), got {text!r}."
+        ) from None
     return layers

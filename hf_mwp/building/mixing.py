@@ -1,4 +1,4 @@
-"""Mixing and averaging of solvers: as options, and done."""
+"""Options and a function for interpolating (`hf-mwp mix`) and averaging the weights of solvers."""
 
 from __future__ import annotations
 
@@ -22,20 +22,22 @@ class MixArguments:
     """Options of `hf-mwp mix`."""
 
     pretrained: str | None = option(
-        None, "Folder or Hub id of the pretrained encoder, to be mixed with `distilled`.", locate=locate_encoder
+        None, "Folder or Hub id of the pretrained encoder to mix with `distilled`.", locate=locate_encoder
     )
-    distilled: str | None = option(None, "Folder or Hub id of the solver distilled from it.", locate=locate_solver)
+    distilled: str | None = option(
+        None, "Folder or Hub id of the solver distilled from `pretrained`.", locate=locate_solver
+    )
     solvers: list[str] | None = option(
         None,
-        "Folders or Hub ids of solvers, in place of both: trained from the same start with other seeds or options, "
-        "and averaged whole.",
+        "Instead of `pretrained` and `distilled`: folders or Hub ids of solvers to average, which were trained from "
+        "the same weights with different seeds or options.",
         locate=locate_solver,
     )
-    pretrained_weight: float = option(0.2, "Share of the pretrained weights; the paper's is 0.2.")
+    pretrained_weight: float = option(0.2, "Share of the pretrained weights; 0.2 in the paper.")
     output_dir: str | None = option(
-        None, "Folder for the mixed solver and its processor (must be given).", affects_result=False
+        None, "Folder for the mixed solver and its processor (required).", affects_result=False
     )
-    overwrite: bool = option(False, "Replace the model that is in the folder.", affects_result=False)
+    overwrite: bool = option(False, "Replace an existing model in the folder.", affects_result=False)
 
     def __post_init__(self):
         if self.solvers is None:
@@ -45,10 +47,12 @@ class MixArguments:
         changed = weight != type(self).pretrained_weight
         refuse(
             {
-                "`solvers` takes two or more solvers to average, without `pretrained` and `distilled`.": averages
+                "`solvers` needs two or more solvers to average, without `pretrained` and `distilled`.": averages
                 and (mixed or len(self.solvers) < 2),
-                "`pretrained_weight` does nothing with `solvers`, which count alike.": averages and changed,
-                f"`pretrained_weight` must be from 0 to 1, not {weight}.": not 0 <= weight <= 1,
+                "`pretrained_weight` has no effect with `solvers`, whose weights are equal. Omit it.": (
+                    averages and changed
+                ),
+                f"`pretrained_weight` must be from 0 to 1, got {weight}.": not 0 <= weight <= 1,
             }
         )
         check_given(self, "output_dir")
@@ -57,9 +61,9 @@ class MixArguments:
 
 def mix_solvers(options: MixArguments) -> tuple[Solver, MwpProcessor]:
     """
-    Mix a distilled solver's encoder with the pretrained encoder that it started from, whereby the decoder stays as
-    distilled, or average whole solvers. Return the solver with the processor of the distilled, or the first, one.
-    `UsageError` if a model cannot be loaded, or the solvers do not share tokens and symbols.
+    Interpolate the encoder of a distilled solver with the pretrained encoder it started from (the decoder is not
+    changed), or average whole solvers. Return the solver and the processor of the distilled or first solver. Raises
+    `UsageError` if a model cannot be loaded, or the solvers have different tokens or symbols.
     """
     from transformers import AutoModel
 
@@ -80,7 +84,7 @@ def mix_solvers(options: MixArguments) -> tuple[Solver, MwpProcessor]:
         load = {"dtype": solver.dtype, "use_safetensors": True}
         with loading(options.pretrained):
             pretrained = AutoModel.from_pretrained(options.pretrained, trust_remote_code=False, **load)
-        # Rows of tokens that came with the solver begin in the same way each time.
+        # Embeddings of tokens added by the solver are initialised deterministically.
         processor.resize_embeddings(pretrained)
         solver = mix_parameters(pretrained, solver, options.pretrained_weight, inplace=True)
     note_training_texts(solver, ancestry_of(solver))

