@@ -41,8 +41,7 @@ def training_texts_of(model: Any) -> TrainingTexts | None:
 
 
 def ancestry_of(model: Any) -> TrainingTexts:
-    """Return the training texts that a model passes on to its descendants. If they are unknown, `unknown` contains the
-    name of the model."""
+    """Return the training texts that a model passes on. If they are unknown, `unknown` contains the model's name."""
     lineage, name = Lineage.of(model), getattr(model, "name_or_path", None)
     for known in (lineage.trained_on, lineage.inherited):
         if known is not None:

@@ -142,6 +142,5 @@ def _has(digests: np.ndarray, value: int) -> bool:
 
 
 def short_name(name: str) -> str:
-    """Return the last two parts of a path. One part is not enough, because folders of models often have the same
-    name."""
+    """Return the last two parts of a path, since folders of models often have the same name."""
     return "/".join(Path(name).parts[-2:])

@@ -35,7 +35,7 @@ def calibration_report(probabilities: Sequence[float], correct: Sequence[bool], 
     """
     scores, right = np.asarray(probabilities, dtype=float), np.asarray(correct, dtype=bool)
     if scores.shape != right.shape or not len(scores):
-        raise ValueError(f"Pass one probability per answer, got {len(scores)} for {len(right)} answers.")
+        raise ValueError(f"Pass one probability per answer, got {len(right)} answers and {len(scores)} probabilities.")
     if len(outside := scores[~((scores >= 0) & (scores <= 1))]):
         raise ValueError(f"Probabilities must be between 0 and 1, got {outside[0]}.")
     edges = np.arange(num_bins + 1) / num_bins

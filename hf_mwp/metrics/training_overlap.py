@@ -81,8 +81,7 @@ class TrainingOverlap:
         return ". ".join(said)
 
     def record(self, problems: Sequence[MathWordProblem | str]) -> Mapping[str, Any]:
-        """Return the remark and the numbers and sources of the training texts as a dictionary for the record of a
-        run."""
+        """Return the remark and the numbers and sources of the training texts for the record of a run."""
         facts = self.texts.to_dict() if self.known else {}
         return {"known": self.known, "compared_with": self.data, "remark": self.remark(problems), **facts}
 

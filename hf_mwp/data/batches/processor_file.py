@@ -41,6 +41,5 @@ def _damage(source: str | PathLike, reason: str) -> str:
 
 
 def tokenizer_digest(tokenizer: PreTrainedTokenizerBase) -> str:
-    """Return a digest of the tokenizer's vocabulary and of its output for a test text
-    ([`~runtime.processor_fields.vocabulary_digest`])."""
+    """Return the [`~runtime.processor_fields.vocabulary_digest`] of a tokenizer."""
     return vocabulary_digest(tokenizer.get_vocab(), tokenizer(PROBE)["input_ids"])

@@ -107,8 +107,8 @@ class PreTrainingEncoder:
 
     @staticmethod
     def _origins(problem: MathWordProblem, style: dict[str, Any]) -> np.ndarray:
-        """Return the position in the original text of each character of the masked text (of a placeholder: the start
-        of its number)."""
+        """Return the position in the original text of each character of the masked text. Characters of a placeholder
+        have the position of its number."""
         origin = np.arange(len(problem.masked.text(**style)))
         offsets = problem.masked.placeholder_offsets(**style)
         for (start, end), mention in zip(offsets, problem.masked.mentions, strict=True):

@@ -103,7 +103,7 @@ def find_loader(name: str | Path, data_dir: str | Path | None, language: str = "
     # `Path.exists` raises an error for a name that is too long.
     found = path if os.path.exists(path) else _hub_folder(name)
     if found is None:
-        raise DataError(f"this is not a file or folder. Pass one, or one of the datasets {', '.join(LOADERS)}", path)
+        raise DataError(f"no such file or folder. Pass a path, or one of the datasets {', '.join(LOADERS)}", path)
     return FileLoader(found, language)
 
 

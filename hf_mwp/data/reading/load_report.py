@@ -34,9 +34,7 @@ class SplitReport:
     kept_with: dict[str, int] = field(default_factory=dict)
     examples: dict[str, list[str]] = field(default_factory=dict)  # First problems by reason: file, line, id, details.
     with_constants: int = 0  # Loaded problems whose equation uses a number that is not in the text.
-    # Held-out problems whose masked text is in the training split before the selection. Spaces, punctuation and the
-    # form of numerals are ignored.
-    overlap: int | None = None
+    overlap: int | None = None  # Held-out problems whose masked text is in the training split before the selection.
 
     def count(self, counts: dict[str, int], row: Mapping[str, Any], reason: str, detail: str = "") -> None:
         """Add one to `counts` (`dropped` or `kept_with`), and add the place of the row to the examples."""

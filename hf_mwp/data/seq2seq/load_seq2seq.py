@@ -66,7 +66,7 @@ def locate_pairs(dataset: str) -> Path | None:
     not exist."""
     path = Path(dataset)
     if not path.exists() and (_kind(path) or dataset.startswith((".", "/", "~"))):
-        raise DataError("there is no such file or folder", path)
+        raise DataError("no such file or folder", path)
     return path if path.exists() else None
 
 
