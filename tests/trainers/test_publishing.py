@@ -127,7 +127,7 @@ def test_other_models_too(hub, processor, tmp_path):
     translator.train()
     translator.push_to_hub()
     card = pushed(hub, "user/translator")["README.md"].decode()
-    assert 'AutoModelForSeq2SeqLM.from_pretrained("user/translator")' in card
+    assert 'BartForConditionalGeneration.from_pretrained("user/translator")' in card
     assert "2 encoder and 2 decoder layers" in card
     assert {"model.safetensors", "generation_config.json"} <= pushed(hub, "user/translator").keys()
 
