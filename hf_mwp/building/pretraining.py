@@ -1,4 +1,4 @@
-"""The student that is pretrained: as options, and built with its processor."""
+"""Options of the student to pretrain, and a builder for the student and its processor."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PROJECTED_SIZES = ("hidden_size", "intermediate_size", "num_attention_heads")
 
 @dataclass
 class PretrainingArguments(EncoderArguments, ShapeTargets):
-    """The encoder to pretrain: from random weights, from another encoder, or some layers of it."""
+    """Options of the encoder to pretrain: random weights, an existing encoder, or some of its layers."""
 
     language: str = option("zh", "Language of the texts.", common=True, choices=("zh", "en"))
     max_length: int = option(512, "Most tokens of a text; the rest is cut off.")
@@ -45,8 +45,8 @@ class PretrainingArguments(EncoderArguments, ShapeTargets):
         if self.project_to is not None:
             unknown = set(self.project_to) - set(PROJECTED_SIZES)
             if unknown or self.encoder is None:
-                fault = f"knows no {min(unknown)!r}" if unknown else "needs an `encoder` to project"
-                raise ValueError(f"`project_to` {fault}; its fields are {', '.join(PROJECTED_SIZES)}.")
+                fault = f"has no field {min(unknown)!r}" if unknown else "needs an `encoder` to project"
+                raise ValueError(f"`project_to` {fault}. Its fields are {', '.join(PROJECTED_SIZES)}.")
         super().__post_init__()
 
     def use_shape(self, shape: StudentShape, encoder: PreTrainedConfig | None) -> None:
@@ -64,14 +64,14 @@ class PretrainingArguments(EncoderArguments, ShapeTargets):
 
 class PretrainingBuilder:
     """
-    Builds what the options describe, in two steps: all that can be wrong with the options is found before a corpus is
-    tagged, whose tags the model needs.
+    Builder of the student and its processor, in two steps: the constructor checks all options, before a corpus is
+    tagged; `build` creates the model, which needs the tags of the corpus.
 
-    The processor has no constants, since texts without equations show none: a solver that is built on the pretrained
-    encoder collects them from its own training problems, and takes over the tokens.
+    The processor has no constants, since texts without equations contain none. A solver built on the pretrained
+    encoder collects constants from its training problems and reuses the tokens.
 
-    Without a `tagger` there is no tagging. `UsageError` for a folder that is no model or tokenizer, and a tokenizer
-    that is not the encoder's; `ValueError` for an encoder that was pretrained with another tagger.
+    `tagger=None` turns tagging off. Raises `UsageError` if a folder has no model or tokenizer or the tokenizer does
+    not fit the encoder, and `ValueError` if the encoder was pretrained with a different tagger.
     """
 
     def __init__(self, args: PretrainingArguments, tagger: str | None) -> None:
@@ -86,7 +86,7 @@ class PretrainingBuilder:
             check_folder(args.encoder)
         tokenizer = load_tokenizer(args.tokenizer or args.encoder)
         self.encoder = encoder = None if args.encoder is None else args.load(with_heads=True)
-        # BERT-like ones become students; others stay of their type and learn masked words.
+        # BERT-like encoders become students; other encoders keep their class and learn only masked words.
         self._becomes_student = encoder is None or encoder.config.model_type in SOURCES
         has_head = isinstance(encoder, MwpStudentForPreTraining) and encoder.config.pos_labels is not None
         self._keeps_head = has_head and not args.new_pos_head
@@ -112,7 +112,7 @@ class PretrainingBuilder:
         self.processor.max_length = min(self.processor.max_length, count_positions(config))
 
     def build(self, tags: Sequence[str] | None, texts: Iterable[str] = ()) -> PreTrainedModel:
-        """Return the model, with a tagging head for the tags, if any; a projected student is fitted on the `texts`."""
+        """Return the model, with a tagging head if `tags` are given. A projected student is fitted on `texts`."""
         from ..data import pos_label_list
         from ..models import MwpStudentForMaskedLM, MwpStudentForPreTraining
 
@@ -146,7 +146,7 @@ class PretrainingBuilder:
             problems = [MathWordProblem(text, **options) for text in texts]
             encoder = project_on_problems(encoder, self.processor, problems, layers or 3, self.args.project_to)
             layers = None
-        # A head that is there goes on learning; whether it knows all tags is checked with the corpus.
+        # An existing tagging head is trained further; the corpus check verifies that it has all tags.
         new_head = bool(tagging["pos_labels"]) and not (self._keeps_head and encoder is self.encoder)
         if new_head or not tagging["pos_labels"]:
             fields |= tagging
@@ -162,7 +162,7 @@ class PretrainingBuilder:
         size = self.encoder.get_input_embeddings().num_embeddings
         if len(tokenizer) > size:
             raise UsageError(
-                f"The tokenizer {source or encoder} has {len(tokenizer)} tokens, but {encoder} embeds {size}: give "
+                f"The tokenizer {source or encoder} has {len(tokenizer)} tokens, but {encoder} embeds {size}. Pass "
                 "the tokenizer that the encoder was trained with."
             )
         if source is None or not has_tokenizer(encoder):
@@ -172,5 +172,5 @@ class PretrainingBuilder:
         if other is not None:
             raise UsageError(
                 f"The tokenizer {source} is not that of {encoder}: the id {other[0]} is {other[1]!r} in one and "
-                f"{own[other[0]]!r} in the other. Leave --tokenizer away."
+                f"{own[other[0]]!r} in the other. Omit --tokenizer."
             )

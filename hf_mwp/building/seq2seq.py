@@ -1,4 +1,4 @@
-"""Sequence-to-sequence models: built anew with their tokenizer, made of a teacher, and loaded."""
+"""Functions that build, load and derive sequence-to-sequence models and their tokenizers."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from .student import StudentArguments
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
-# Options of a solver that say something about these models too.
+# Solver options that also apply to sequence-to-sequence models.
 USED = ("encoder", "encoder_config", "tokenizer", "solver", "max_length", "dropout", "attn_implementation")
-# `--tokenizer learn:4000` learns one of so many tokens.
+# `--tokenizer learn:4000` learns a tokenizer with 4,000 tokens.
 LEARN = "learn:"
 SPECIAL = {"bos_token": "<s>", "pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
-# A student of its teacher's width has copies of layers; one of another width leading slices of their weights.
+# A student with the teacher's width copies its layers; a narrower student copies leading slices of their weights.
 STUDENT_INITS = {"cut": "slice", "project": "slice", "random": "random"}
 UNUSED_OF_STUDENTS = ("student_encoder", "student_intermediate_size", "student_heads", "new_decoder")
 LONGEST_TEXT = 128
@@ -34,7 +34,7 @@ def build_seq2seq(
     texts: Iterable[str], options: SolverArguments, placeholders: Sequence[str] = ()
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """
-    Make a sequence-to-sequence model to train, and its tokenizer.
+    Create a sequence-to-sequence model to train, and its tokenizer.
 
     Args:
         texts (`Iterable[str]`): Source and target texts, from which a tokenizer may be learned.
@@ -44,7 +44,7 @@ def build_seq2seq(
         placeholders (`Sequence[str]`, *optional*): Words that a learned tokenizer keeps whole.
 
     Raises:
-        UsageError: options for other models, or a model that cannot be loaded or is none of this kind.
+        UsageError: Options do not apply to these models, or the model cannot be loaded or is of a different kind.
     """
     check_used(options, USED, "is for solvers of math word problems: leave it out with this `task`")
     if options.encoder_config is None:
@@ -69,8 +69,8 @@ def load_seq2seq_model(
     attention: str | None = None,
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """
-    Load a sequence-to-sequence model and its tokenizer from a folder or the Hub; `UsageError` if there is no such
-    model, or it is of another kind.
+    Load a sequence-to-sequence model and its tokenizer from a folder or the Hub. Raises `UsageError` if the model does
+    not exist or is of a different kind.
     """
     from transformers import AutoModelForSeq2SeqLM
 
@@ -83,7 +83,7 @@ def load_seq2seq_model(
 
 
 def is_seq2seq(name: str) -> bool:
-    """Return whether a folder or Hub repository has a readable sequence-to-sequence model."""
+    """Return whether a folder or Hub repository contains a readable sequence-to-sequence model."""
     from transformers import AutoModelForSeq2SeqLM
 
     try:
@@ -96,8 +96,8 @@ def make_student_seq2seq(
     teacher: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, options: StudentArguments
 ) -> PreTrainedModel:
     """
-    Make the student of a distillation from its teacher, see [`~distillation.make_seq2seq_student`], or load it; it has
-    the teacher's tokens. `UsageError` for options that do not suit it.
+    Create a student from its teacher ([`~distillation.make_seq2seq_student`]) or load it; it has the teacher's tokens.
+    Raises `UsageError` for options that do not apply to it.
     """
     from ..data.training_lineage import inherit_training_texts
     from ..distillation.students.seq2seq_student import make_seq2seq_student
@@ -133,8 +133,8 @@ def make_student_seq2seq(
 
 def learn_tokenizer(texts: Iterable[str], size: int, placeholders: Sequence[str] = ()) -> PreTrainedTokenizerFast:
     """
-    Learn a tokenizer (byte-pair encoding of words that keep their spaces, as SentencePiece has it) from texts; the
-    same for the same texts. `placeholders` are tokens of their own.
+    Learn a byte-pair-encoding tokenizer from texts, deterministically; words keep their spaces as in SentencePiece.
+    Each of the `placeholders` is a single token.
     """
     from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
     from transformers import PreTrainedTokenizerFast
@@ -166,7 +166,7 @@ def _random_model(options: SolverArguments, tokenizer: PreTrainedTokenizerBase) 
     known = sorted(each.model_type for each in AutoModelForSeq2SeqLM._model_mapping)
     if kind not in known:
         raise UsageError(
-            f"`encoder_config`: model_type {kind!r} is no sequence-to-sequence model; these are {', '.join(known)}."
+            f"`encoder_config`: model_type {kind!r} is not a sequence-to-sequence model. Use {', '.join(known)}."
         )
     usual = CONFIG_MAPPING[kind]()
     unknown = [name for name in sizes if not hasattr(usual, name)]
@@ -183,6 +183,6 @@ def _random_model(options: SolverArguments, tokenizer: PreTrainedTokenizerBase) 
         config, attn_implementation=options.attn_implementation, trust_remote_code=False
     )
     cut_to(tokenizer, model, options.max_length or MAX_LENGTH)
-    # Evaluations of an untrained model generate to the end.
+    # An untrained model generates texts of maximum length in evaluations.
     model.generation_config.max_length = min(tokenizer.model_max_length, LONGEST_TEXT)
     return model

@@ -1,4 +1,4 @@
-"""Solvers: as options, built anew, and loaded."""
+"""Options of solvers, and functions that build and load solvers."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from ..models.decoder import Decoder
 
 MAX_LENGTH = 512
-# What a solver has already, and options cannot change.
+# Options that cannot change an existing solver.
 OF_NEW_SOLVERS = (
     *("encoder_layers", "tokenizer", "language", "indexed_numbers", "max_length", "min_constant_count"),
     *("decoder", "decoder_config", "attn_implementation"),
 )
-# Classes of `hf_mwp.models` by their names on the command line, the default first.
+# Name on the command line -> decoder class in `hf_mwp.models`; the first one is the default.
 DECODERS = {"gts": "GTSDecoder", "athena": "AthenaModel"}
 
 
 @dataclass
 class SolverArguments(EncoderArguments):
-    """The solver to train: an encoder with a new decoder, or a solver that exists."""
+    """Options of the solver to train: an encoder with a new decoder, or an existing solver."""
 
     _starts = ("encoder", "encoder_config", "solver")
 
@@ -106,7 +106,7 @@ class SolverArguments(EncoderArguments):
         )
 
     def add_lora(self, model: PreTrainedModel, tokens: Sequence[int] = ()) -> None:
-        """Add the LoRA adapters that the options ask for, if any; see [`~models.lora.add_lora`]."""
+        """Add LoRA adapters if `lora_rank` is set; see [`~models.lora.add_lora`]."""
         if self.lora_rank is not None:
             from ..models.lora import add_lora
 
@@ -150,8 +150,8 @@ def build_solver(
         `tuple[MwpSolver, MwpProcessor]`: in fp32, on the CPU.
 
     Raises:
-        UsageError: a folder that is no model, or one that cannot be downloaded.
-        ValueError: options that contradict each other.
+        UsageError: A folder is not a model folder, or a model cannot be downloaded.
+        ValueError: Options contradict each other.
 
     Example:
 
@@ -206,11 +206,11 @@ def build_solver(
 
 
 def _change_solver(model: Solver, processor: MwpProcessor, options: SolverArguments) -> None:
-    """Give a loaded solver other dropouts and more constants."""
+    """Set the dropouts of a loaded solver and add constants."""
     from torch import nn
 
     set_dropout(model.encoder.config, options.dropout)
-    # Modules of a loaded model have read their dropout from its configuration already.
+    # The modules exist already, so changing the configuration is not enough.
     for part, dropout in ((model, options.dropout), (model.decoder, options.decoder_dropout)):
         if dropout is not None:
             model.decoder.config.dropout = dropout
@@ -224,16 +224,15 @@ def _change_solver(model: Solver, processor: MwpProcessor, options: SolverArgume
 
 def load_solver(name: str, **config_fields) -> tuple[Solver, MwpProcessor]:
     """
-    Load a solver, of any class that is a [`Solver`] and registered with `AutoModel`, and its processor.
+    Load a solver (any subclass of [`Solver`] that is registered with `AutoModel`) and its processor.
 
     Args:
         name (`str`): Folder or Hub id.
-        config_fields: Fields of its configuration to change, and where model and processor are found (`revision`,
-            `token`, `cache_dir`, ...).
+        config_fields: Configuration fields to override, and download options (`revision`, `token`, `cache_dir`, ...).
 
     Raises:
-        UsageError: no folder, no solver in it, no processor beside it or that of another model, a failed download, or
-            a damaged file.
+        UsageError: The folder is missing or has no solver, the processor is missing or belongs to a different model, a
+            download fails, or a file is damaged.
 
     Example:
 
@@ -248,14 +247,14 @@ def load_solver(name: str, **config_fields) -> tuple[Solver, MwpProcessor]:
     check_folder(name, solver=True)
     if Path(name).is_dir() and not (Path(name) / MwpProcessor.file_name).exists():
         raise UsageError(
-            f"{name} has a solver but no {MwpProcessor.file_name}; save its processor to the same folder."
+            f"{name} has a solver but no {MwpProcessor.file_name}. Save its processor to the same folder."
         )
     options = hub_options(config_fields)
     try:
         found = load_config(name, **options).model_type
         kind = solver_class(found)
         if kind is None:
-            raise UsageError(f"{name} holds a model of type {found!r}, but a solver is needed.")
+            raise UsageError(f"{name} contains a model of type {found!r}, but a solver is needed.")
         model = kind.from_pretrained(name, use_safetensors=True, **config_fields)
         processor = MwpProcessor.from_pretrained(name, **options)
     except SolverFolderError as error:

@@ -1,4 +1,4 @@
-"""The student of a distillation: as options, and made of its teacher."""
+"""Options of a distillation's teacher and student, and functions that create the student."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from ..data.batches.mwp_processor import MwpProcessor
     from ..models import MwpSolver, MwpStudentConfig
 
-# Option -> field of the student's config and its default, the sizes of Ming et al.
+# Option -> field of the student's config and default value (Ming et al., AAAI 2025).
 SIZES = {
     "student_hidden_size": ("hidden_size", 312),
     "student_intermediate_size": ("intermediate_size", 1200),
     "student_heads": ("num_attention_heads", 12),
 }
 
-# Where the student comes from -> options that say nothing about such a student.
+# Start of the student -> options that do not apply to such a student.
 TARGETS = ("target_ms", "target_mb")
 OF_NEW_ONES = (*SIZES, *TARGETS, "student_sparsity", "student_layers", "student_layer_choice", "new_decoder")
 UNUSED = {
@@ -44,7 +44,7 @@ UNUSED = {
     ),
 }
 STARTS = ("cut", "project", "random", "prune")
-# Share of heads and neurons that a pruned student does without, that of Yang et al.
+# Default share of heads and neurons removed from a pruned student (Yang et al., EMNLP 2022).
 SPARSITY = 0.7
 
 
@@ -69,13 +69,13 @@ class TeacherArguments:
 
     @property
     def teachers(self) -> list[str]:
-        """All that are given."""
+        """List of the given teachers."""
         return as_list(self.teacher)
 
 
 @dataclass
 class StudentArguments(ShapeTargets):
-    """Options of how a student is made. Options that say nothing about a student of its kind are refused."""
+    """Options that define the student. Options that do not apply to the chosen kind of student are refused."""
 
     _argument_group_name = "student"
 
@@ -132,7 +132,7 @@ class StudentArguments(ShapeTargets):
         given = [name for name in ("student", "student_encoder") if getattr(self, name) is not None]
         start, choice = self.student_init, self.student_layer_choice
         source = given[0] if given else f"student_init={start}"
-        # A dropout of 0 is given, a `False` is not.
+        # A dropout of 0 counts as given, `False` does not.
         values = {name: getattr(self, name) for name in UNUSED.get(source, ())}
         unused = [name for name, value in values.items() if value is not None and value is not False]
         chosen = [name for name in (*SIZES, "student_layers") if self.targets and getattr(self, name) is not None]
@@ -155,23 +155,23 @@ class StudentArguments(ShapeTargets):
 
     @property
     def sparsity(self) -> float:
-        """Share of heads and neurons that a pruned student lacks."""
+        """Share of heads and neurons removed from a pruned student."""
         return SPARSITY if self.student_sparsity is None else self.student_sparsity
 
     @property
     def dropouts(self) -> dict[str, float]:
-        """Its dropouts, if they are given, by the names of [`MwpStudentConfig`]."""
+        """Dropout fields of [`MwpStudentConfig`], empty if `student_dropout` is not given."""
         names = () if self.student_dropout is None else ("hidden_dropout_prob", "attention_probs_dropout_prob")
         return dict.fromkeys(names, self.student_dropout)
 
     def use_shape(self, shape: StudentShape, teacher: PreTrainedConfig) -> None:
-        """Take the sizes that were chosen for a target."""
+        """Set the size options to a shape that was chosen for a target."""
         for name, (size, _) in SIZES.items():
             setattr(self, name, getattr(shape, size))
         self.student_layers = str(shape.num_hidden_layers)
 
     def layers_of(self, teacher: PreTrainedModel) -> list[int]:
-        """Return the teacher's layers that the student starts from, from 0."""
+        """Return the indices (from 0) of the teacher's layers from which the student starts."""
         from ..distillation.students.cut_student import choose_layers
 
         layers = parse_layers(self.student_layers or "3")
@@ -182,7 +182,7 @@ class StudentArguments(ShapeTargets):
     def random_config(
         self, teacher: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, **fields
     ) -> MwpStudentConfig:
-        """Return the configuration of a random student, with as many positions as the teacher's encoder."""
+        """Return the configuration of a random student with the teacher encoder's number of positions."""
         from ..models import MwpStudentConfig
         from ..models.positions import count_positions
 
@@ -217,9 +217,9 @@ def make_student(
             teacher with its decoder.
 
     Raises:
-        TypeError: the teacher is no solver; a sequence-to-sequence one has [`make_seq2seq_student`].
-        UsageError: a student that does not read and answer as the teacher does, or that cannot be loaded.
-        ValueError: options that contradict each other, or sizes or layers that the teacher does not have.
+        TypeError: The teacher is not a solver; for sequence-to-sequence models use [`make_seq2seq_student`].
+        UsageError: The student cannot be loaded, or its tokenizer differs from the teacher's.
+        ValueError: Options contradict each other, or the teacher does not have the sizes or layers.
 
     Example:
 
@@ -249,7 +249,7 @@ def make_student(
 def make_student_and_processor(
     teacher: MwpSolver, processor: MwpProcessor, rows: Iterable[Mapping[str, Any]], options: StudentArguments
 ) -> tuple[MwpSolver, MwpProcessor]:
-    """As [`make_student`]; also return the student's processor: the teacher's, unless its tokenizer is another."""
+    """Create a student ([`make_student`]) and return its processor too: the teacher's if the tokens are the same."""
     from ..models import MwpSolver, MwpStudentModel
 
     if options.targets:
@@ -283,7 +283,7 @@ def make_student_and_processor(
         problems = processor.problems(islice(rows, SAMPLE_SIZE))
         layers, fields = options.layers_of(teacher), options.sizes | options.dropouts
         encoder = project_on_problems(teacher.encoder, processor, problems, layers, fields)
-    # A new decoder of the encoder's sizes, otherwise like the teacher's.
+    # A new decoder with the encoder's sizes, otherwise configured like the teacher's.
     config = teacher.decoder.new_config(encoder.config, dropout)
     return MwpSolver.from_encoder_decoder_pretrained(encoder, processor, decoder=config), processor
 
@@ -291,7 +291,7 @@ def make_student_and_processor(
 def prune_student(
     teacher: PreTrainedModel, batches: Iterable[Mapping[str, Any]], sparsity: float = SPARSITY
 ) -> PreTrainedModel:
-    """Copy a teacher without the heads and neurons that its loss needs least (Yang et al., section 4.1)."""
+    """Copy a teacher without the heads and neurons least important to its loss (Yang et al., EMNLP 2022)."""
     from ..pruning import RemovedUnits, cut_teacher, measure_scores
 
     scores = measure_scores(teacher, batches).combined(1.0)
@@ -303,6 +303,6 @@ def _check_tokens(source: str, processor: MwpProcessor) -> None:
     different = [token for token, index in load_tokenizer(source).get_vocab().items() if ours.get(token) != index]
     if different:
         raise UsageError(
-            f"{source} has another tokenizer than the teacher ({len(different)} tokens differ, for example "
-            f"{different[0]!r}): the same ids would be different words to them."
+            f"The tokenizer of {source} differs from the teacher's ({len(different)} tokens, for example "
+            f"{different[0]!r}). Use a student with the teacher's tokenizer."
         )

@@ -1,4 +1,4 @@
-"""Layers, width, heads and neurons of a student, chosen by its measured time in the NumPy runtime and its size."""
+"""Choice of a student's layers, width, heads and neurons by measured latency (NumPy runtime) and size on disk."""
 
 from __future__ import annotations
 
@@ -62,15 +62,15 @@ class ShapeTargets:
     )
 
     def use_shape(self, shape: StudentShape, encoder: PreTrainedConfig | None) -> None:
-        """Take the sizes that were chosen; `encoder` is the configuration of what the student is made of, if any."""
+        """Set the size options to `shape`; `encoder` is the configuration of the source encoder, if there is one."""
         raise NotImplementedError
 
     def __post_init__(self):
-        refuse({f"a target must be more than 0, not {value}.": not value > 0 for value in self.targets.values()})
+        refuse({f"a target must be more than 0, got {value}.": not value > 0 for value in self.targets.values()})
 
     @property
     def targets(self) -> dict[str, float]:
-        """Targets that are given, by the fields of [`StudentShape`]."""
+        """Given targets by field name of [`StudentShape`]."""
         given = {"milliseconds": self.target_ms, "megabytes": self.target_mb}
         return {name: value for name, value in given.items() if value is not None}
 
@@ -134,8 +134,8 @@ class StudentShape:
 
 def candidate_sizes(encoder: PreTrainedConfig | None = None) -> list[dict[str, int]]:
     """
-    Return the sizes that are measured; with an encoder those that can be projected from it, and its own width if all
-    of [`WIDTHS`] are too large.
+    Return the sizes to measure. With an encoder, only sizes that can be projected from it are returned; if all of
+    [`WIDTHS`] are too large, the encoder's own width is used.
     """
     largest = {}
     for name in ("num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size"):
@@ -159,11 +159,11 @@ def measure_shape(processor: MwpProcessor, sizes: dict[str, int], num_beams: int
 
     processor = copy.deepcopy(processor)
     config = MwpStudentConfig(vocab_size=len(processor.tokenizer), **sizes)
-    # A run that reads the choice from its folder goes on with the same random numbers as one that measures.
+    # Measuring must not change the random state: a resumed run skips it.
     with torch.random.fork_rng(devices=[]):
         encoder = MwpStudentModel(config, add_pooling_layer=False)
         solver = MwpSolver.from_encoder_decoder_pretrained(encoder, processor)
-    # Operators win as long as there is room for them, so that all trees have the same length.
+    # Operators always score highest while they fit, so that all trees have the same length.
     torch.nn.init.constant_(solver.decoder.operator_scorer.bias, 1e3)
     with TemporaryDirectory() as folder:
         processor.save_pretrained(folder)
@@ -182,7 +182,7 @@ def measure_shape(processor: MwpProcessor, sizes: dict[str, int], num_beams: int
                 start = time.process_time()
                 runtime.answer(problem, num_beams, max_decode_length=TREE_LENGTH)
                 rounds.append(time.process_time() - start)
-            # The first one warms up.
+            # The first round is a warm-up.
             seconds.append(min(rounds[1:]))
     parameters = sum(value.size for value in tensors.values())
     milliseconds = 1e3 * statistics.median(seconds)
@@ -201,23 +201,22 @@ def choose_student_shape(
     Choose the sizes of a student for a latency, a size on disk, or both. Nothing is trained: solvers of random weights
     are exported in int8 and timed on typical problems in the NumPy runtime, with the threads that NumPy uses.
 
-    Of the students that meet the targets, the one with the most weights in its layers is chosen, which leaves out the
-    embeddings; the deeper one of equals.
+    Of the students that meet the targets, the student with the most layer weights (without embeddings) is chosen; if
+    several are equal, the deepest one.
 
     Args:
         processor ([`MwpProcessor`]): Tokenizer and language of the student.
-        target_ms (`float`, *optional*): Most milliseconds of CPU time of a problem.
-        target_mb (`float`, *optional*): Most millions of bytes of the folder in int8.
-        encoder (`PreTrainedConfig`, *optional*): Encoder that the student is projected from; none of its sizes is
-            exceeded.
-        num_beams (`int`, *optional*, defaults to 1): Beams of the search that is timed.
-        progress (`Callable`, *optional*): Is given the candidates and gives them back, as `tqdm.tqdm` does.
+        target_ms (`float`, *optional*): Maximum CPU time for a problem, in milliseconds.
+        target_mb (`float`, *optional*): Maximum size of the folder in int8, in millions of bytes.
+        encoder (`PreTrainedConfig`, *optional*): Encoder to project; the student's sizes do not exceed its sizes.
+        num_beams (`int`, *optional*, defaults to 1): Number of beams in the timed search.
+        progress (`Callable`, *optional*): Wraps the iterable of candidates, like `tqdm.tqdm`.
 
     Returns:
-        `tuple[StudentShape, list[StudentShape]]`: the chosen shape, and all that were measured.
+        `tuple[StudentShape, list[StudentShape]]`: The chosen shape and all measured shapes.
 
     Raises:
-        UsageError: no student meets the targets; the message has the costs of the smallest one.
+        UsageError: No student meets the targets; the message contains the costs of the smallest one.
 
     Example:
 
@@ -242,8 +241,8 @@ def measure_shapes(
     args: ShapeArguments, progress: Callable[[Iterable], Iterable] = iter
 ) -> tuple[StudentShape | None, list[StudentShape]]:
     """
-    Measure the students that can be made of a teacher or encoder: `hf-mwp shapes`. Arguments and result are those of
-    [`choose_student_shape`]; without a target `None` is chosen.
+    Measure the possible students of a teacher or encoder (`hf-mwp shapes`). Returns the result of
+    [`choose_student_shape`], with `None` as the chosen shape if there is no target.
     """
     from ..data.batches.mwp_processor import MwpProcessor
 
@@ -262,9 +261,9 @@ def settle_shape(
     tell: Callable[[str], None] = lambda text: None,
 ) -> None:
     """
-    Replace targets among a student's options by the sizes that meet them, at most those of `model`, the teacher or the
-    encoder that is projected. With the `config` of a trainer the first process chooses, and the output folder keeps
-    the choice, so that a resumed run has the same student.
+    Replace the targets in a student's options by sizes that meet the targets and do not exceed those of `model` (the
+    teacher or the encoder to project). With a trainer's `config`, the first process chooses, and the choice is saved
+    in the output folder, so that a resumed run has the same student.
     """
     from ..data.batches.mwp_processor import MwpProcessor
     from ..models.architecture import find_encoder
