@@ -20,8 +20,8 @@ def decoder_mask(inputs: Mapping[str, Any], kind: str = "labels") -> Tensor:
     Return a mask `(batch, positions)` of the decoder states that are compared: the states that predict a label, or
     with `"shifted"` the states whose input token is a label (`shift_tokens_right(labels) != pad` in the authors'
     implementation of Improving Language Model Distillation through Hidden State Matching, ICLR 2025). `"shifted"`
-    leaves out the start token, and includes the end token if a longer row of the batch leaves room for it. A decoder
-    whose states do not match labels returns its own `decoder_state_mask` ([`~models.decoder.Decoder`]).
+    leaves out the start token, and includes the end token except in the longest rows of the batch. A decoder whose
+    states do not correspond one to one to labels returns its own `decoder_state_mask` ([`~models.decoder.Decoder`]).
     """
     if (own := inputs.get("decoder_state_mask")) is not None:
         if kind != "labels":

@@ -10,7 +10,7 @@ from .state_loss import StateLoss
 
 class CosineLoss(StateLoss):
     r"""
-    One minus the cosine between the hidden states of student and teacher, averaged over the valid tokens. The lengths
+    One minus the cosine between the hidden states of student and teacher, averaged over the valid tokens. The norms
     of the states have no influence. Computed in fp32, or fp64 for fp64 states.
 
     References:
@@ -22,7 +22,7 @@ class CosineLoss(StateLoss):
 
     Inputs: As in [`HiddenMSELoss`].
 
-    Relations: [`HiddenMSELoss`] also compares lengths. [`CKALoss`] needs neither the same width nor the same
+    Relations: [`HiddenMSELoss`] also compares norms. [`CKALoss`] needs neither the same width nor the same
     directions.
 
     Example:

@@ -53,7 +53,7 @@ class StateLoss(nn.Module):
     def prepare(
         self, student: Tensor | Sequence[Tensor], teacher: Tensor | Sequence[Tensor], mask: Tensor | None
     ) -> tuple[list[Tensor], list[Tensor], Tensor]:
-        """Check the arguments of `forward` and return those of `compare`, with a list of states for each model."""
+        """Check the arguments of `forward` and return the arguments for `compare`, with lists of states."""
         ours, theirs, mask = self.check(student, teacher, mask)
         return [masked(state, mask) for state in ours], [masked(state, mask) for state in theirs], mask
 

@@ -41,8 +41,9 @@ class MathWordProblemPipeline(Pipeline):
     - `unknown_share` (`float`), only if the text was encoded: share of unknown tokens in the text;
     - `error` (`str`), only if `answer` is `None`: reason why there is no answer;
     - `plausibility` (`float`) and `violations` (`list[str]`), only with `rerank`: probability of the answer among all
-      answers of the beams, where equations with the same value are counted together, and reasons against the answer
-      compared with the first answer ("negative length", "2.4 people"). With `top_k`, all values are different;
+      answers of the beams, where equations with the same value are counted together, and signs that the answer is
+      implausible ("negative length", "2.4 people") which the first answer does not have. With
+      `top_k`, all values are different;
     - `instead_of` (`dict`), only if re-ranking changed the first answer: `equation`, `answer` and `violations` of the
       solver's most probable answer;
     - `status` (`"unsure"`) and `candidates` (`list[dict]`), only if the confidence (`plausibility` with `rerank`,

@@ -184,7 +184,7 @@ def _put_together(readings: list[list[Reading]], steps: list[str]) -> Expression
     found: dict[Expression, Expression] = {}
     for number, chosen in enumerate(product(*readings)):
         if number == MAX_READINGS:
-            raise StepError("ambiguous_steps", "there are too many ways")
+            raise StepError("ambiguous_steps", "the steps can be combined in too many ways")
         if needed.issubset(frozenset().union(*(used for _, used in chosen))):
             whole = _insert([tree for tree, _ in chosen])
             found.setdefault(whole.canonical(), whole)

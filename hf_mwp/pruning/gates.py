@@ -1,4 +1,4 @@
-"""Gates (factors between 0 and 1) on attention heads and neurons, which can be removed from a model again."""
+"""Gates (factors between 0 and 1) on attention heads and neurons. The gates can be removed from a model again."""
 
 from __future__ import annotations
 

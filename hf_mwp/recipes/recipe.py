@@ -161,7 +161,7 @@ class Recipe:
                 self.variables[key] = value
 
     def _filled(self) -> dict[str, dict[str, Any]]:
-        """Return the options of all stages with variables replaced by values, and stages by placeholders."""
+        """Return the options of all stages, with values in place of variables and placeholders in place of stages."""
         from omegaconf import OmegaConf
         from omegaconf.errors import InterpolationKeyError, OmegaConfBaseException
 

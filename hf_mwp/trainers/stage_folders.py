@@ -46,7 +46,7 @@ class TrainingStages:
         self.depends_on = describe_training(args, data, [*objectives, *methods], free)
 
     def folder(self, name: str, *parts: Any) -> FinishedFolder:
-        """Return the folder of a stage; `parts` are added to the fingerprint."""
+        """Return the folder of a stage. Its name contains a fingerprint of the options and of `parts`."""
         return FinishedFolder.named(self.parent, name, digest_of([self.depends_on, *parts]))
 
     def make_trainer(

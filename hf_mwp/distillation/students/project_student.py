@@ -31,9 +31,9 @@ def project_student(
 
     The residual stream is projected onto the main directions of the encoder's states, in a basis in which layer
     normalisation commutes with the projection. Then, layer by layer, each linear map of the student is fitted to the
-    encoder's outputs on the sample, given the student's own states before this map. Queries with keys, and values with
-    outputs, are fitted by the best factors of the head's width, and the feed-forward network by its most active
-    neurons.
+    encoder's outputs on the sample, given the student's own states before this map. The products of query and key
+    weights, and of value and output weights, are approximated by the best low-rank factors of the head's width. Of the
+    feed-forward network, the most active neurons are kept.
 
     Args:
         encoder (`PreTrainedModel`):

@@ -34,7 +34,8 @@ class AthenaConfig(PreTrainedConfig):
         transforms (`list[str]`, *optional*, defaults to `["NEG", "INV", "ROOT", "HALF"]`):
             Operations on one thought, in the order of expansion.
         threshold (`float`, *optional*, defaults to 0.5): Minimum probability of candidates that are kept.
-        strength (`float`, *optional*, defaults to 0.95): Minimum answering probability that ends the expansion.
+        strength (`float`, *optional*, defaults to 0.95): The expansion ends once a thought is the answer with
+            at least this probability.
         max_depth (`int`, *optional*):
             Maximum number of rounds, including the initial one; 0 for no limit. Defaults to the rounds of the deepest
             training target. (The authors' implementation uses the test labels.)
@@ -56,8 +57,8 @@ class AthenaConfig(PreTrainedConfig):
             Whether equal numbers of a text are one thought. The authors' implementation has separate thoughts, so that
             only one of the equal numbers is correct.
         strict_exponents (`bool`, *optional*, defaults to `False`):
-            Whether numbers of the text cannot be exponents, as in the authors' implementation. Otherwise numbers with
-            the values 2 and 3 can.
+            If `True`, numbers of the text cannot be exponents, as in the authors' implementation. If `False`, those
+            with the values 2 and 3 can.
         reciprocal_constants (`bool`, *optional*, defaults to `True`):
             Whether a constant below 1 is written as `1 / c` if its reciprocal `c` is an initial constant too.
         loss_normalization (`str`, *optional*, defaults to `"problems"`):
@@ -65,7 +66,8 @@ class AthenaConfig(PreTrainedConfig):
             (`"thoughts"`, as in the authors' implementation).
         ranking (`str`, *optional*, defaults to `"path"`):
             Order of several answers: `"path"`, log answering probability plus log probabilities of all nodes, or
-            `"answer"`, only the answering logit. A single answer always has the largest answering logit.
+            `"answer"`, only the answering logit. If only one answer is returned, it is the one
+            with the largest answering logit, whatever `ranking` is.
         beam_threshold (`float`, *optional*, defaults to 0.1): Replaces `threshold` if several beams are used.
         dropout (`float`, *optional*, defaults to 0.5): Dropout after each attention and feed-forward layer.
         layer_norm_eps (`float`, *optional*, defaults to 1e-5): Epsilon of the layer norms.

@@ -146,8 +146,8 @@ class DistillationTrainer(SolverTrainer):
         live = [each.name for each in self.objectives if not each.cacheable]
         if args.cache_teacher_outputs and live:
             raise ValueError(
-                "Attention matrices and states of `decoder_mask='shifted'` cannot be cached, but "
-                f"{', '.join(live)} read them. Set `cache_teacher_outputs=False`, or choose another `hidden_loss`."
+                f"{', '.join(live)} need attention matrices or states of `decoder_mask='shifted'`, which cannot be "
+                "cached. Set `cache_teacher_outputs=False`, or choose another `hidden_loss`."
             )
         self._options = {name: value for each in self.objectives for name, value in each.options.items()}
         was_training = self.model.training
