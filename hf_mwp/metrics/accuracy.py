@@ -103,7 +103,8 @@ def accuracy_report(scores: Sequence[PredictionScore]) -> dict[str, float]:
         (if `answer_match="equation_value"`, the problems whose target equation has a value).
         `answer_accuracy_low`, `num_problems_low` and so on refer to one level of complexity. `equation_accuracy` and
         `canonical_equation_accuracy` are computed over the `num_equations` problems with a valid target equation.
-        `num_unjudged` is the number of problems without a reference answer, if there are any. Accuracies without problems are left out.
+        `num_unjudged` is the number of problems without a reference answer, if there are any. Accuracies without
+        problems are left out.
     """
     judged = [score for score in scores if score.answer_correct is not None]
     with_target = [score for score in scores if score.level is not None]
