@@ -39,8 +39,8 @@ class RuntimeSolver:
         config = read_json(self.folder / "config.json")
         if config.get("decoder_config", {}).get("model_type") != TreeDecoder.model_type:
             raise UsageError(
-                f"{folder} is not a solver with a GTS decoder, the only decoder that the runtime supports. Use "
-                "PyTorch (`--runtime torch`, or the pipeline)."
+                f"{folder} is not a solver with the decoder {TreeDecoder.model_type!r}, the only one that the runtime "
+                "supports. Use PyTorch (`--runtime torch`, or the pipeline)."
             )
         if (self.folder / EXPORT_RECORD).is_file():
             version = read_json(self.folder / EXPORT_RECORD).get("version")

@@ -119,7 +119,7 @@ def test_objectives_stand_side_by_side(tmp_path):
     total += 0.5 * entry["loss_more_2"] + 2.0 * entry["loss_patient"]
     assert entry["loss"] == pytest.approx(total, rel=1e-5)
     assert set(trainer.projections.reads) == {"hidden_1", "hidden_2", "more_2", "patient_1", "patient_2"}
-    with pytest.raises(ValueError, match="'hidden_2'.*`name="):
+    with pytest.raises(ValueError, match="'hidden_2'.*`name`"):
         train([HiddenStates(), HiddenStates(layer_mapping="2:3")], tmp_path)
     with pytest.raises(ValueError, match="weights.* 0"):
         train([], tmp_path)

@@ -58,11 +58,11 @@ def test_a_search_at_its_limit_is_said_in_the_result(folder, tmp_path, capsys):
     assert "capped" not in free and "warning" not in free
     solver.decoder.config.max_candidates = 2
     (result,) = solve(text)
-    assert result["capped"] is True and "limit on candidates" in result["warning"]
+    assert result["capped"] is True and "candidate limit" in result["warning"]
     solver.save_pretrained(tmp_path)
     processor.save_pretrained(tmp_path)
     main(["solve", "--model", str(tmp_path), "--num_beams=1", text])
-    assert "limit on candidates" in capsys.readouterr().out
+    assert "candidate limit" in capsys.readouterr().out
     main(["solve", "--model", str(tmp_path), "--num_beams=1", "--json", text])
     assert json.loads(capsys.readouterr().out)["capped"] is True
 

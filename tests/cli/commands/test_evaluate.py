@@ -289,7 +289,7 @@ def test_the_same_data_are_told_of_once(problems):
             tell_data(MathWordProblems(DataArguments(dataset=str(problems), **options)), console)
     tell_data(MathWordProblems(DataArguments(dataset=str(problems))), console)
     told = console.export_text().splitlines()
-    assert [line.partition(",")[0] for line in told if "split" in line] == [problems.name] * 3
+    assert [line.partition(",")[0] for line in told if ", split" in line] == [problems.name] * 3
 
 
 def test_contexts_and_kinds_have_figures_of_their_own(solver_folder, tmp_path, capsys):

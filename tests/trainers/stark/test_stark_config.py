@@ -16,7 +16,7 @@ from hf_mwp import StarkConfig
         ({"score_batch_size": 0}, "`score_batch_size`.* 0"),
         ({"unstructured": True, "mask": True}, "`mask`.*`unstructured`"),
         ({"keep_caches": True}, "`keep_caches`.*`cache_teacher_outputs`"),
-        ({"push_to_hub": True}, "`push_to_hub`.*`model`"),
+        ({"push_to_hub": True}, "`push_to_hub`.*`trainer.model`"),
     ],
 )
 def test_impossible_arguments(fields, message, tmp_path):

@@ -72,7 +72,7 @@ def test_an_earlier_run_is_not_overwritten(trained, problems, encoder, tmp_path,
     assert main([*argv, "--output_dir", str(trained)]) == 1
     assert re.search("--resume.*--overwrite", capsys.readouterr().err)
     assert main([*argv, "--output_dir", str(tmp_path), "--resume"]) == 1
-    assert re.search(f"checkpoint.*{tmp_path}.*--resume", capsys.readouterr().err)
+    assert re.search(f"{tmp_path}.*checkpoint.*--resume", capsys.readouterr().err)
 
 
 def test_a_finished_model_without_checkpoints_is_not_written_over(problems, solver_folder, tmp_path, capsys):
