@@ -72,10 +72,9 @@ def main(argv: list[str] | None = None) -> int:
         result = reproduction.run(
             stage_commands(), console.print, lambda result: result.save(folder / f"{result.file_name}.json")
         )
-    write_report(result, folder)
+    written = write_report(result, folder)
     console.print(result_table(result))
-    name = result.file_name
-    console.print(f"{folder} has {name}.json, {name}.md and {name}.png")
+    console.print(f"{folder} has {', '.join(written)}")
     if result.failed:
         console.print(f"Failed: {', '.join(result.failed)}; the same command tries them again.", style="red")
     return 1 if result.failed else 0
@@ -119,13 +118,17 @@ def show_results(files: list[str], output_dir: str | None) -> TableResult:
     return result
 
 
-def write_report(result: TableResult, folder: Path, name: str | None = None) -> None:
-    """Write results as JSON, Markdown and picture; by default under the result's own name."""
+def write_report(result: TableResult, folder: Path, name: str | None = None) -> list[str]:
+    """
+    Write results as JSON, as Markdown and, if there are figures in percent, as a picture, by default under the
+    result's own name. Return the names of the files.
+    """
     name = name or result.file_name
     result.save(folder / f"{name}.json")
     drawn = draw_table(result, folder / f"{name}.png")
     text = to_markdown(result, f"{name}.png" if drawn else None)
     (folder / f"{name}.md").write_text(text, encoding="utf-8")
+    return [f"{name}.json", f"{name}.md", *([f"{name}.png"] if drawn else [])]
 
 
 def list_tables() -> RichTable:

@@ -200,3 +200,5 @@ def test_each_teacher_is_named_once():
 def test_without_figures_there_is_no_picture(tmp_path):
     empty = dataclasses.replace(result(), columns=[{"name": "size", "title": "Size", "unit": "M"}])
     assert not draw_table(empty, tmp_path / "a.png") and not (tmp_path / "a.png").exists()
+    written = load_script("reproduce.py").write_report(empty, tmp_path, "sizes")
+    assert written == ["sizes.json", "sizes.md"] and {path.name for path in tmp_path.iterdir()} == {*written}
