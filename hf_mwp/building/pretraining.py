@@ -26,17 +26,19 @@ class PretrainingArguments(EncoderArguments, ShapeTargets):
     """Options of the encoder to pretrain: random weights, an existing encoder, or some of its layers."""
 
     language: str = option("zh", "Language of the texts.", common=True, choices=("zh", "en"))
-    max_length: int = option(512, "Most tokens of a text; the rest is cut off.")
+    max_length: int = option(512, "Maximum number of tokens of a text; longer texts are cut off.")
     project_to: dict | str | None = option(
         None,
-        "Start as a projection of the encoder onto these sizes, fitted on a sample of the texts: hidden_size, "
-        "intermediate_size, num_attention_heads ({}: 312, 1200, 12), of its first three layers unless encoder_layers "
-        "says otherwise. A target takes its place and that of encoder_layers.",
+        "Start from a projection of the encoder to these sizes, fitted on a sample of the texts: hidden_size, "
+        "intermediate_size, num_attention_heads ({}: 312, 1200, 12). The first three layers are used unless "
+        "encoder_layers is given. A target replaces this option and encoder_layers.",
     )
     parse_number_words: bool | None = option(None, "Whether number words are numbers; in English only if not given.")
-    new_pos_head: bool = option(False, "Start the tagging head anew: the encoder's has the labels of another tagger.")
+    new_pos_head: bool = option(
+        False, "Start with a new tagging head, if the encoder's head has the labels of a different tagger."
+    )
     freeze_encoder: bool = option(
-        False, "Train the heads alone: how well the encoder's states tell the tags as they are."
+        False, "Train only the heads, to measure how well the encoder's states predict the tags."
     )
 
     def __post_init__(self):

@@ -41,45 +41,47 @@ class SolverArguments(EncoderArguments):
 
     solver: str | None = option(
         None,
-        "Folder or Hub id of a solver to go on training, instead of an encoder; then dropouts, constants and "
-        "bottleneck networks are all that other options can change.",
+        "Folder or Hub id of a solver to continue training, instead of an encoder. Other options can then change only "
+        "dropouts, constants and bottleneck networks.",
         common=True,
         locate=locate_solver,
     )
     min_constant_count: int | None = option(
-        None, "Training problems in which a constant must occur to be an output symbol; 5 if not given."
+        None, "Minimum number of training problems with a constant that becomes an output symbol; 5 if not given."
     )
     constants: list[str] | None = option(
-        None, "Numbers to be output symbols too, beside those counted or those of the solver."
+        None, "Further constants that are output symbols, in addition to the counted ones or the solver's."
     )
-    decoder_dropout: float | None = option(None, "Dropout of the decoder, if it is to be another.")
+    decoder_dropout: float | None = option(None, "Dropout of the decoder; not changed if not given.")
     decoder: str | None = option(
         None,
         "Decoder of a new solver: gts writes an expression tree from its root, athena grows a pool of expressions and "
-        "judges each; gts if not given.",
+        "scores each; gts if not given.",
         choices=tuple(DECODERS),
     )
     decoder_config: dict | str | None = option(
         None,
-        "Fields of the new decoder's configuration (GTSConfig, AthenaConfig), such as root_goal: a mapping in YAML, "
-        "JSON as a flag.",
+        "Fields of the new decoder's configuration (GTSConfig, AthenaConfig), such as root_goal, as a mapping in "
+        "YAML, or JSON on the command line.",
     )
     bottleneck_layers: str | None = option(
-        None, "Encoder layers, from 1, to put bottleneck networks after (2,4,6), also into a solver."
+        None, "Encoder layers after which bottleneck networks are inserted, counted from 1 (2,4,6), also in a solver."
     )
     bottleneck_size: int | None = option(
-        None, "Width of the bottleneck networks; that of the student to come, as a rule."
+        None, "Width of the bottleneck networks, usually the width of the later student."
     )
     lora_rank: int | None = option(
         None,
-        "Train LoRA adapters of this rank in place of the encoder's weights, and all that stands on it in full; they "
-        "are merged when the model is saved.",
+        "Train LoRA adapters of this rank instead of the encoder's weights. All other parts are trained in full. The "
+        "adapters are merged when the model is saved.",
     )
-    lora_alpha: float | None = option(None, "What adapters add is scaled by this over their rank; twice the rank.")
-    lora_dropout: float = option(0.0, "Dropout of what adapters read.")
+    lora_alpha: float | None = option(
+        None, "The adapters' outputs are scaled by lora_alpha / rank; twice the rank if not given."
+    )
+    lora_dropout: float = option(0.0, "Dropout of the adapters' inputs.")
     lora_targets: list[str] | None = option(
         None,
-        "Linear layers with adapters, of query, key, value, attention_output, intermediate and output; query and "
+        "Linear layers with adapters, from query, key, value, attention_output, intermediate and output; query and "
         "value if not given.",
     )
 

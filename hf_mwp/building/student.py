@@ -57,7 +57,7 @@ class TeacherArguments:
     teacher: list[str] | None = option(
         None,
         "Folder or Hub id of a trained solver (must be given). Probabilities of several teachers are averaged; "
-        "hidden states and the student's start are the first one's.",
+        "hidden states and the student's initial weights come from the first teacher.",
         common=True,
         locate=locate_solver,
         one_or_more=True,
@@ -81,46 +81,47 @@ class StudentArguments(ShapeTargets):
 
     student: str | None = option(
         None,
-        "Folder or Hub id of a solver to train; made of the teacher if not given.",
+        "Folder or Hub id of a solver to train; a student is made from the teacher if not given.",
         common=True,
         locate=locate_solver,
     )
     student_encoder: str | None = option(
         None,
-        "Folder or Hub id of a pretrained encoder for the student, such as `hf-mwp pretrain` writes; its decoder is "
-        "new.",
+        "Folder or Hub id of a pretrained encoder for the student, such as `hf-mwp pretrain` writes; its decoder "
+        "starts from random weights.",
         common=True,
         locate=locate_encoder,
     )
     student_init: str = option(
         "cut",
-        "Where else it comes from: layers of the teacher's encoder, and its decoder, as they are; such layers in "
-        "other widths, fitted to the teacher's on training problems, and a new decoder; random weights; or the "
-        "teacher without the heads and neurons that its own loss on training problems needs least.",
+        "Initial weights of the student. cut: copies of the teacher's decoder and of some encoder layers; project: "
+        "narrower layers fitted to the teacher's on training problems, and a new decoder; random: random weights; "
+        "prune: the teacher without the heads and neurons that its loss on training problems needs least.",
         common=True,
         choices=STARTS,
     )
     student_sparsity: float | None = option(
-        None, f"Share of heads and neurons that a pruned student lacks; {SPARSITY} if not given."
+        None, f"Share of heads and neurons to remove for a pruned student; {SPARSITY} if not given."
     )
     student_hidden_size: int | None = option(None, "Width of a projected or random student; 312 if not given.")
-    student_intermediate_size: int | None = option(None, "Its feed-forward neurons; 1200 if not given.")
-    student_heads: int | None = option(None, "Its attention heads; 12 if not given.")
+    student_intermediate_size: int | None = option(
+        None, "Feed-forward neurons of a projected or random student; 1200 if not given."
+    )
+    student_heads: int | None = option(None, "Attention heads of a projected or random student; 12 if not given.")
     student_layers: str | None = option(
         None,
-        "Teacher's encoder layers the student starts from: a number, or indices (0,2,4); of a random student how many "
-        "it has; 3 if not given. For a sequence-to-sequence student, layers of its encoder and of its decoder "
-        "(6,3).",
+        "Encoder layers of the teacher to start from: a number, or indices (0,2,4). For a random student, the number "
+        "of layers. 3 if not given. For a sequence-to-sequence student, numbers of encoder and decoder layers (6,3).",
         common=True,
     )
     student_layer_choice: str | None = option(
         None,
-        "Which layers, if student_layers is a number; the first if not given.",
+        "Position of the layers in the teacher, if student_layers is a number; the first if not given.",
         choices=("first", "last", "uniform", "alternate"),
     )
     new_decoder: bool = option(False, "Start a cut student's decoder from random weights, not the teacher's.")
     student_dropout: float | None = option(
-        None, "Dropout of the student; that of what it is made of if not given, 0.1 from random weights."
+        None, "Dropout of the student; if not given, the dropout of its source, or 0.1 with random weights."
     )
 
     def __post_init__(self):

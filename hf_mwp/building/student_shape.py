@@ -53,12 +53,14 @@ class ShapeTargets:
 
     target_ms: float | None = option(
         None,
-        "Choose layers, width, heads and neurons of the new student, in place of options that give them: the largest "
-        "one that solves a problem in so many milliseconds of CPU time (NumPy runtime, greedy search, this machine).",
+        "Choose layers, width, heads and neurons of the new student by measurement: the largest student that solves a "
+        "problem in this many milliseconds of CPU time (NumPy runtime, greedy search, this machine).",
         common=True,
     )
     target_mb: float | None = option(
-        None, "The same, by the megabytes of its folder in int8, with the tokenizer.", common=True
+        None,
+        "Choose them by size: maximum megabytes of the student's folder in int8, with the tokenizer.",
+        common=True,
     )
 
     def use_shape(self, shape: StudentShape, encoder: PreTrainedConfig | None) -> None:
@@ -80,11 +82,11 @@ class ShapeArguments(ShapeTargets):
     """Options of `hf-mwp shapes`."""
 
     encoder: str | None = option(
-        None, "Hub id or folder of the teacher, or of the encoder that is projected (must be given)."
+        None, "Hub id or folder of the teacher, or of the encoder to project (must be given)."
     )
     tokenizer: str | None = option(None, "Hub id or folder of the tokenizer; the encoder's if not given.")
     language: str = option("zh", "Language of the problems that are timed.", choices=("zh", "en"))
-    num_beams: int = option(1, "Beams of the search that is timed; targets are for one.")
+    num_beams: int = option(1, "Number of beams of the timed search; targets elsewhere are for greedy search.")
 
     def __post_init__(self):
         super().__post_init__()
