@@ -348,7 +348,7 @@ def test_attention_matrices(solvers, processor):
     for model in (tiny_solver(processor), tiny_solver(processor, layers=4, seed=1)):
         model.encoder.set_attn_implementation("eager")
         models.append(model)
-    with pytest.raises(ValueError, match="Attention.*`cache_teacher_outputs=False`"):
+    with pytest.raises(ValueError, match="attention.*`cache_teacher_outputs=False`"):
         solvers(*models, hidden_loss="attention", cache_teacher_outputs=True)
 
 

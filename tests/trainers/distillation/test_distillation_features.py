@@ -134,7 +134,7 @@ def test_attention_that_cannot_be_compared_is_named(solvers, processor):
         solvers(eager(tiny_solver(processor)), tiny_solver(processor, layers=4), hidden_loss="attention")
     with pytest.raises(ValueError, match=r"\[0, 0\].*attention"):
         solvers(eager(tiny_solver(processor)), eager(teacher), hidden_loss="attention", layer_mapping="0:0,2:4")
-    with pytest.raises(ValueError, match="Attention.*`cache_teacher_outputs=False`"):
+    with pytest.raises(ValueError, match="attention.*`cache_teacher_outputs=False`"):
         solvers(eager(tiny_solver(processor)), eager(teacher), hidden_loss="attention", cache_teacher_outputs=True)
 
 
