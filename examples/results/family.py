@@ -31,7 +31,7 @@ from hf_mwp.store.runs.environment import describe_environment
 
 
 PAPER = Path(__file__).parents[1] / "reproduce" / "compact_table7.yaml"
-# What a solver does not need to run.
+# Files that a solver can run without.
 ASIDE = {"README.md", "record.json", "training_texts.safetensors", "tokenizer_config.json"}
 
 

@@ -62,7 +62,7 @@ class TrainingTexts:
 
     @property
     def complete(self) -> bool:
-        """Whether the training texts of all ancestors are known."""
+        """True if the training texts of all ancestors are known."""
         return not self.unknown
 
     def __len__(self) -> int:

@@ -27,7 +27,7 @@ class QuestionWords:
         # Kind of each unit, and the canonical name of each unit with several names.
         self.kind_of = {unit.lower(): name for name, kind in kinds.items() for unit in kind.get("units", ())}
         self.same = {name: names[0] for names in content["same"] for name in names}
-        # Whether all other nouns after numbers are units.
+        # If true, all other nouns after numbers are units too.
         self.counts_nouns = bool(content.get("counts_nouns"))
         unit = _any_of(self.kind_of) + ("|[a-z]{3,}" if self.counts_nouns else "")
         between = rf"[\s（(]*(?:(?:{_any_of(content['between'])})\s+)*" if content.get("between") else r"[\s（(]*"

@@ -128,7 +128,7 @@ def label_problems(
         done += len(found)
         if tell is not None and len(asked) > AT_ONCE:
             tell(f"{done:,} of {len(asked):,} problems tried, {len(rows):,} labelled")
-    # Of the problems without an answer, keep the labels with the highest confidence.
+    # Keep the labels with the highest confidence among the problems without an answer.
     without = sum(problem.answer is None for problem in asked)
     own = [place for place, row in enumerate(rows) if row["answer"] is None]
     own.sort(key=lambda place: rows[place]["confidence"], reverse=True)

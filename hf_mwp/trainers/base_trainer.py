@@ -43,7 +43,7 @@ class BaseTrainer(Trainer):
     """
 
     config_class = BaseConfig
-    # Whether evaluation rows are numbered, so that they can be evaluated in any order.
+    # If true, evaluation rows are numbered and can be evaluated in any order.
     _numbers_rows = False
 
     def __init__(
