@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 
@@ -23,19 +21,14 @@ class ProductLoss(StateLoss):
 
     in_groups = True
 
-    def forward(
-        self,
-        student_hidden: Tensor | Sequence[Tensor],
-        teacher_hidden: Tensor | Sequence[Tensor],
-        mask: Tensor | None = None,
-    ) -> Tensor:
-        """Return the scalar loss, see [`StateLoss.forward`]."""
-        [ours], [theirs], valid = self.check(student_hidden, teacher_hidden, mask)
-        if not self.in_groups or valid.numel() < min(ours.shape[-1], theirs.shape[-1]):
-            return super().forward(student_hidden, teacher_hidden, mask)
-        with without_autocast(valid):
-            number = count_rows(valid)
-            return torch.where(number > 0, self.of_products(*StreamedProducts.apply(ours, theirs, valid, number)), 0.0)
+    def of_states(self, ours: list[Tensor], theirs: list[Tensor], mask: Tensor) -> Tensor:
+        """Return the loss from groups of texts, or from all rows at once if there are too few of them."""
+        if not self.in_groups or mask.numel() < min(ours[0].shape[-1], theirs[0].shape[-1]):
+            return super().of_states(ours, theirs, mask)
+        with without_autocast(mask):
+            number = count_rows(mask)
+            norms = StreamedProducts.apply(ours[0], theirs[0], mask, number)
+            return torch.where(number > 0, self.of_products(*norms), 0.0)
 
     def compare(self, ours: Tensor, theirs: Tensor, mask: Tensor) -> Tensor:
         """Return the loss from all rows at once."""

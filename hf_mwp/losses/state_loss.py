@@ -43,7 +43,11 @@ class StateLoss(nn.Module):
             ValueError: if the numbers of layers or the tokens differ, or the widths differ although they must be the
                 same.
         """
-        ours, theirs, mask = self.prepare(student_hidden, teacher_hidden, mask)
+        return self.of_states(*self.check(student_hidden, teacher_hidden, mask))
+
+    def of_states(self, ours: list[Tensor], theirs: list[Tensor], mask: Tensor) -> Tensor:
+        """Return the loss of the lists of states and the mask that `check` returns."""
+        ours, theirs = ([masked(state, mask) for state in states] for states in (ours, theirs))
         with without_autocast(mask):
             return self.compare(*((ours[0], theirs[0]) if self.num_layers == 1 else (ours, theirs)), mask)
 
