@@ -277,12 +277,12 @@ def _results_section(figures: Sequence[ModelFigures], task: Mapping[str, Any]) -
     table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
     notes = []
     if known:
-        notes.append(f"New {items} are those whose text, with any numbers, is not among the model's training texts.")
+        notes.append(f"New {items} are those whose text, numbers ignored, is not in the training data.")
     if measured := next((each.calibration for each in figures if each.calibration), None):
         notes.append(
             f"The `score` of an equation is its probability: expected calibration error "
-            f"{measured['expected_calibration_error']:.3f}, and {percent(measured['surer_half_accuracy'])} % of the "
-            "surer half are right; see `confidence_threshold`."
+            f"{measured['expected_calibration_error']:.3f}; of the more probable half of the answers, "
+            f"{percent(measured['surer_half_accuracy'])} % are right (see `confidence_threshold`)."
         )
     return "\n\n".join(["## Results", table, " ".join(notes)])
 
