@@ -1,5 +1,6 @@
 """Fingerprints of models, processors and rows, and of collators, objectives and scores."""
 
+import dis
 import functools
 import hashlib
 import inspect
@@ -23,6 +24,9 @@ PLAIN = (bytes, complex, slice, range, torch.dtype, torch.device)  # described b
 # Types of module globals that are part of a function's description, besides callables. Other objects, such as loggers,
 # may change without changing what the function computes.
 CONSTANTS = (bool, int, float, str, list, tuple, set, frozenset, Mapping, np.ndarray, np.generic, torch.Tensor, *PLAIN)
+
+# Names under which the body of a class stores its docstring and its place in the source.
+METADATA = {"__doc__", "__firstlineno__", "__static_attributes__"}
 
 
 def hash_model(model: nn.Module) -> str:
@@ -88,7 +92,7 @@ def _describe(value: Any, depth: int) -> Any:
     if isinstance(value, ModuleType):
         return value.__name__
     if isinstance(value, CodeType):
-        return [value.co_code.hex(), value.co_names, [_describe(each, depth) for each in value.co_consts]]
+        return _instructions(value, depth)
     if isinstance(value, list | tuple):
         return [_describe(each, depth) for each in value]
     if isinstance(value, set | frozenset):
@@ -127,10 +131,23 @@ def _function_parts(function: FunctionType, depth: int) -> dict[str, Any]:
     return parts
 
 
+def _instructions(code: CodeType, depth: int) -> list[Any]:
+    """Return the instructions of code with the names and constants that they use, which excludes docstrings."""
+    found: list[Any] = []
+    for each in dis.get_instructions(code):
+        if each.opname == "STORE_NAME" and each.argval in METADATA:
+            found.pop()  # the constant that the body of a class stores under this name
+        elif each.opcode in dis.hasconst:
+            found.append([each.opname, _describe(each.argval, depth)])
+        else:
+            found.append([each.opname, each.argval if each.opcode in dis.hasname else each.arg])
+    return found
+
+
 def _names(code: CodeType) -> set[str]:
     """Return the names of globals and attributes that code and its inner functions use."""
     inner = [_names(each) for each in code.co_consts if isinstance(each, CodeType)]
-    return set(code.co_names).union(*inner)
+    return set(code.co_names).union(*inner) - METADATA
 
 
 def _cell_content(cell: Any) -> Any:

@@ -91,6 +91,7 @@ def test_collators_are_told_apart_by_what_they_do():
 
 
 FUNCTIONS = """
+'Module docstring.'
 import torch
 from functools import lru_cache, partial
 
@@ -127,6 +128,29 @@ def wrapper(rows):
     return base(rows)
 
 made, method, instance = make(8), Collator(8).shorten, Collator(8)
+
+def nested(rows):
+    class Cut:
+        'Class docstring.'
+
+        def __call__(self, rows):
+            'Method docstring.'
+            return rows[:8] or "Method docstring?"
+
+    def inner(rows):
+        'Inner docstring.'
+        return Cut()(rows)
+
+    return inner(rows)
+
+class Documented:
+    'Outer docstring.'
+
+    def __call__(self, rows):
+        'Call docstring.'
+        return nested(rows)
+
+documented = Documented()
 
 class Tokenizer:
     def get_vocab(self):
@@ -182,6 +206,25 @@ def described(name, old=None, new=None):
 def test_functions_are_told_apart_by_their_constants_and_what_they_call(name, old, new):
     assert described(name) == described(name)
     assert described(name, old, new) != described(name)
+
+
+@pytest.mark.parametrize("kind", ["Module", "Class", "Method", "Inner", "Outer", "Call"])
+def test_docstrings_are_left_out(kind):
+    old = f"'{kind} docstring.'"
+    for name in ("nested", "documented"):
+        known = described(name)
+        assert described(name, old, "'Reworded.'") == known
+        if kind != "Module":
+            assert described(name, old, "") == known
+    for old, new in (("rows[:8] or", "rows[:9] or"), ('"Method docstring?"', '"Other constant"')):
+        assert described("documented", old, new) != described("documented")
+
+
+def test_a_constant_that_equals_the_docstring_is_kept():
+    one, other = ({}, {})
+    exec("def f():\n    'a'\n    return 'a'", one)
+    exec("def f():\n    'a'\n    return 'b'", other)
+    assert describe(one["f"]) != describe(other["f"])
 
 
 def test_what_does_not_matter_to_a_function_is_left_out():
