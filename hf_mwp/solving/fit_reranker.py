@@ -53,7 +53,8 @@ def fit_reranker(
 
     Args:
         model ([`MwpSolver`]), processor ([`MwpProcessor`]): The solver, on its device.
-        parts (`Mapping[str, Iterable]`): Problems or rows from [`load_mwp_dataset`], by split name.
+        parts (`Mapping[str, Iterable]`): Problems or rows from [`load_mwp_dataset`], by split name. Problems that have
+            neither an answer nor an equation with a value are skipped.
         num_beams (`int`, *optional*, defaults to 20): Number of beams of the search.
         min_beams (`int`, *optional*): Minimum number of beams for re-ranking later. All splits except the first are
             also measured with this number. Defaults to `num_beams`.
@@ -100,7 +101,7 @@ def fit_reranker(
 
     reranker, measured = None, {}
     for part, given in parts.items():
-        problems = processor.problems(given)
+        problems = [problem for problem in processor.problems(given) if right_answer(problem) is not None]
         is_first = reranker is None
         if not problems and not is_first:
             continue
@@ -147,10 +148,7 @@ def _measure(
     """Return the accuracies without and with the re-ranker, and the share of beams that contain a correct answer."""
     counts = {"without": 0, "with": 0, "in_beam": 0}
     for problem, beam in zip(problems, beams, strict=True):
-        target = right_answer(problem)
-        if target is None:
-            continue
-        ranked = reranker.rerank(problem, beam)
+        ranked, target = reranker.rerank(problem, beam), right_answer(problem)
         right = [answer.rank for answer in ranked if answers_match(answer.value, target)]
         counts["without"] += 0 in right
         counts["with"] += bool(right) and right[0] == ranked[0].rank

@@ -141,6 +141,17 @@ def test_parts_without_problems_are_not_measured(model, problems):
         fit_reranker(solver, processor, {"empty": [], **parts}, num_beams=6)
 
 
+def test_problems_without_an_answer_change_no_accuracy(model, problems):
+    solver, processor = MwpSolver.from_pretrained(model), MwpProcessor.from_pretrained(model)
+    rows = list(load_mwp_dataset(problems)["train"])
+    parts = {"train": rows[:12], "validation": rows[12:16]}
+    unlabelled = [{"text": row["text"]} for row in rows[16:24]]
+    more = {part: [*unlabelled, *each] for part, each in parts.items()} | {"unlabelled": unlabelled}
+    known, found = (fit_reranker(solver, processor, each, num_beams=6) for each in (parts, more))
+    assert known.measured["validation"]["num_problems"] == 4 and known.measured["validation"]["in_beam"] == 1
+    assert found == known
+
+
 def test_evaluate_shows_both(model, problems, tmp_path, capsys):
     argv = ["evaluate", "--model", str(model), "--dataset", str(problems), "--rerank", "--output_dir", str(tmp_path)]
     assert main(argv) == 0
