@@ -207,7 +207,7 @@ def score_heads(args: HeadsArguments, data_args: MeasuredTaskArguments) -> tuple
     folder = Path(args.output_dir or Path("runs") / f"heads_{Path(args.model).resolve().name}")
     check_output_folder(folder)
     task = make_task(data_args)
-    rows = task.rows(args.split)
+    rows = task.learnable(task.rows(args.split))
     rows = list(rows.select(range(min(len(rows), args.num_batches * args.batch_size))))
     groups = [rows[at : at + args.batch_size] for at in range(0, len(rows), args.batch_size)]
     scores = importance.scores(*_load_with_batches(task, args.model, args.split, groups))

@@ -89,6 +89,10 @@ class Task(ABC):
     def collator(self, model: PreTrainedModel, processor: Any) -> Any:
         """Return the function that collates prepared rows to a batch."""
 
+    def learnable(self, rows: Dataset) -> Dataset:
+        """Return the rows that have a target, for training and for scores of heads and neurons."""
+        return rows
+
     def prepare(self, rows: Dataset, processor: Any) -> Dataset:
         """Convert rows to the format that the trainer expects."""
         return rows
@@ -99,7 +103,7 @@ class Task(ABC):
         return {
             "model": model,
             "data_collator": self.collator(model, processor),
-            "train_dataset": self.prepare(self.rows("train"), processor),
+            "train_dataset": self.prepare(self.learnable(self.rows("train")), processor),
             "eval_dataset": None if validation is None else self.prepare(validation, processor),
             "processing_class": processor,
         }

@@ -5,7 +5,14 @@ import json
 import pytest
 import sacrebleu
 import torch
-from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, T5Config, T5ForConditionalGeneration
+from transformers import (
+    AutoModelForSeq2SeqLM,
+    AutoTokenizer,
+    BartConfig,
+    BartForConditionalGeneration,
+    T5Config,
+    T5ForConditionalGeneration,
+)
 
 from hf_mwp.building.seq2seq import learn_tokenizer
 from hf_mwp.cli.main import main
@@ -16,7 +23,13 @@ from hf_mwp.solving.generate_texts import GeneratedText
 from hf_mwp.tasks.data_options import MeasuredTaskArguments, TaskArguments
 from hf_mwp.tasks.make_task import make_task
 from hf_mwp.tasks.seq2seq import read_equation, write_equation
-from hf_mwp.trainers import DistillationConfig, RecursiveDistillationConfig, SolverTrainingConfig, StarkConfig
+from hf_mwp.trainers import (
+    DistillationConfig,
+    RecursiveDistillationConfig,
+    Seq2SeqFineTuningConfig,
+    SolverTrainingConfig,
+    StarkConfig,
+)
 from hf_mwp.usage_error import UsageError
 from tests.tiny import tiny_rows
 
@@ -221,6 +234,35 @@ def test_math_word_problems_as_sequences(problems, tmp_path, capsys):
     assert main(["card", "--model", str(folder), *given]) == 0
     card = (tmp_path / "card" / "README.md").read_text()
     assert "| answers % |" in card and "[NUM0]" in card and "text2text-generation" in card
+
+
+def test_problems_without_an_equation_do_not_count_in_the_loss(problems, tmp_path):
+    rows = [json.loads(line) for line in (problems / "valid.jsonl").open(encoding="utf-8")]
+    extra = [{"text": row["text"], "answer": row["answer"], "id": f"no-{row['id']}"} for row in rows[:3]]
+    mixed = tmp_path / "mixed"
+    mixed.mkdir()
+    (mixed / "train.jsonl").write_text((problems / "train.jsonl").read_text("utf-8"), "utf-8")
+    (mixed / "valid.jsonl").write_text("\n".join(map(json.dumps, [*extra, *rows])), "utf-8")
+    losses = []
+    for data, count in ((problems, 6), (mixed, 9)):
+        task = make_task(TaskArguments(task="math_seq2seq", dataset=str(data)))
+        torch.manual_seed(0)
+        config = BartConfig(**SIZES, vocab_size=80, pad_token_id=1, decoder_start_token_id=2)
+        texts = [text for row in task.rows("train") for text in task.pair(row)]
+        arguments = task.trainer_arguments(
+            BartForConditionalGeneration(config), learn_tokenizer(texts, 80, task.placeholders)
+        )
+        assert len(arguments["train_dataset"]) == 18 and len(arguments["eval_dataset"]) == count
+        args = Seq2SeqFineTuningConfig(
+            str(tmp_path), use_cpu=True, report_to="none", per_device_eval_batch_size=1, max_decode_length=10
+        )
+        metrics = task.trainer(arguments["processing_class"], False)(args=args, **arguments).evaluate()
+        assert metrics["eval_num_problems"] == count
+        losses.append(metrics["eval_loss"])
+    assert losses[0] == pytest.approx(losses[1], rel=1e-6)
+    assert len(task.learnable(task.rows("validation"))) == 6
+    with pytest.raises(UsageError, match="None of the 3 problems"):
+        task.learnable(task.rows("validation").select(range(3)))
 
 
 def test_equations_as_texts():
