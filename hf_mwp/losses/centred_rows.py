@@ -11,33 +11,33 @@ MIN_ROWS = 3
 alike."""
 
 
-def count_rows(mask: Tensor) -> Tensor:
+def count_rows(mask: Tensor, least: int = MIN_ROWS) -> Tensor:
     """
     Return the number of valid tokens.
 
     Raises:
-        ValueError: if one or two tokens are valid. On an accelerator an assertion on the device checks this, without
-            waiting.
+        ValueError: if some tokens, but fewer than `least`, are valid. On an accelerator an assertion on the device
+            checks this, without waiting.
     """
     number = mask.sum()
     message = (
-        f"Comparing hidden states needs at least {MIN_ROWS} valid tokens, but this batch has one or two. Use larger "
-        "batches and drop a short last batch (`dataloader_drop_last=True`)."
+        f"Comparing hidden states needs at least {least} valid tokens, but this batch has fewer. Use larger batches "
+        "and drop a short last batch (`dataloader_drop_last=True`)."
     )
     if number.device.type == "cpu":
-        if 0 < number < MIN_ROWS:
+        if 0 < number < least:
             raise ValueError(message)
     elif number.device.type != "meta":
-        torch._assert_async((number == 0) | (number >= MIN_ROWS), message)
+        torch._assert_async((number == 0) | (number >= least), message)
     return number
 
 
-def centred_rows(ours: Tensor, theirs: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def centred_rows(ours: Tensor, theirs: Tensor, mask: Tensor, least: int = MIN_ROWS) -> tuple[Tensor, Tensor, Tensor]:
     """
     Centre the states `(batch, tokens, width)` of student and teacher over the valid tokens, in place. Return both as
     rows, and the number of valid tokens. Padding must be zero and stays zero.
     """
-    number, valid = count_rows(mask), mask.flatten().unsqueeze(-1)
+    number, valid = count_rows(mask, least), mask.flatten().unsqueeze(-1)
     rows = [states.flatten(0, 1) for states in (ours, theirs)]
     means = [each.sum(0, keepdim=True) / number.clamp(min=1) for each in rows]
     # In place, since copies of the states would take most of the memory.

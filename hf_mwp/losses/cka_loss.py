@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .centred_rows import centred_rows, safe_sqrt
+from .centred_rows import MIN_ROWS, centred_rows, safe_sqrt
 from .product_loss import ProductLoss
 from .state_loss import without_autocast
 
@@ -46,8 +46,8 @@ class CKALoss(ProductLoss):
 
     Args:
         squared (`bool`, *optional*, defaults to `False`): Return one minus linear CKA, without the square root.
-        unbiased (`bool`, *optional*, defaults to `False`): Compute CKA from the unbiased estimator HSIC₁, which needs
-            at least four tokens. Values below zero count as zero under the root.
+        unbiased (`bool`, *optional*, defaults to `False`): Compute CKA from the unbiased estimator HSIC₁. Values below
+            zero count as zero under the root.
 
     References:
         - Dasgupta and Cohn, Improving Language Model Distillation through Hidden State Matching (ICLR 2025):
@@ -56,7 +56,8 @@ class CKALoss(ProductLoss):
           https://huggingface.co/papers/1905.00414 (linear CKA)
         - Song et al., Feature Selection via Dependence Maximization (JMLR 2012), equation 4 (HSIC₁)
 
-    Requirements: At least three valid tokens in a batch. With two, the loss would be zero for all states.
+    Requirements: At least three valid tokens in a batch, four if `unbiased`. With two, the loss would be zero for all
+    states.
 
     Inputs: As in [`HiddenMSELoss`]. Widths may differ.
 
@@ -74,6 +75,7 @@ class CKALoss(ProductLoss):
     def __init__(self, squared: bool = False, unbiased: bool = False) -> None:
         super().__init__()
         self.squared, self.unbiased, self.in_groups = squared, unbiased, not unbiased
+        self.min_rows = 4 if unbiased else MIN_ROWS
 
     def product(self, first: Tensor, second: Tensor, number: Tensor) -> Tensor:
         """Return the squared norm of the product, or HSIC₁ of linear kernels if `unbiased`."""

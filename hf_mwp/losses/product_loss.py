@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .centred_rows import centred_rows, count_rows, squared_product_norm
+from .centred_rows import MIN_ROWS, centred_rows, count_rows, squared_product_norm
 from .state_loss import StateLoss, without_autocast
 
 
@@ -17,22 +17,24 @@ class ProductLoss(StateLoss):
     Attributes:
         in_groups (`bool`): Whether to compute these norms in groups of texts if there are at least as many tokens as
             features.
+        min_rows (`int`): Minimum number of valid tokens.
     """
 
     in_groups = True
+    min_rows = MIN_ROWS
 
     def of_states(self, ours: list[Tensor], theirs: list[Tensor], mask: Tensor) -> Tensor:
         """Return the loss from groups of texts, or from all rows at once if there are too few of them."""
         if not self.in_groups or mask.numel() < min(ours[0].shape[-1], theirs[0].shape[-1]):
             return super().of_states(ours, theirs, mask)
         with without_autocast(mask):
-            number = count_rows(mask)
+            number = count_rows(mask, self.min_rows)
             norms = StreamedProducts.apply(ours[0], theirs[0], mask, number)
             return torch.where(number > 0, self.of_products(*norms), 0.0)
 
     def compare(self, ours: Tensor, theirs: Tensor, mask: Tensor) -> Tensor:
         """Return the loss from all rows at once."""
-        ours, theirs, number = centred_rows(ours, theirs, mask)
+        ours, theirs, number = centred_rows(ours, theirs, mask, self.min_rows)
         products = [self.product(*pair, number) for pair in ((ours, theirs), (ours, ours), (theirs, theirs))]
         sizes = [each.square().sum() for each in (ours, theirs)]
         return torch.where(number > 0, self.of_products(*products, *sizes), 0.0)
