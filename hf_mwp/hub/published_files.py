@@ -59,9 +59,9 @@ def collect_files(
     folder: Path, workspace: Path, repo_id: str, made: Mapping[str, str] | None = None
 ) -> PublishedFiles:
     """
-    Collect the files of a folder to upload: card, configuration, weights as one file in half precision, processor,
-    re-ranker, digests of training texts, record, and the code of an encoder. Checkpoints, logs, run options and
-    pickles are left out.
+    Collect the files of a folder to upload: card, configuration, weights, processor, re-ranker, digests of training
+    texts, record, and the code of an encoder. Checkpoints, logs, run options and pickles are left out. Weights are
+    converted to one file in half precision, except those of an export, whose format the runtime requires.
 
     Args:
         folder (`Path`): Folder of the model.
