@@ -115,11 +115,14 @@ class FeatureProjections:
                 f"{folder} has no {self.file_name}: it was saved without these projections, or with "
                 "`save_only_model`. Resume with the models and the layer mapping of the original training."
             )
-        state, own = load_file(path), self.module.state_dict()
-        if {name: value.shape for name, value in state.items()} != {name: value.shape for name, value in own.items()}:
+        state = load_file(path)
+        stored, needed = (
+            {name: list(value.shape) for name, value in each.items()} for each in (state, self.module.state_dict())
+        )
+        if stored != needed:
             raise ValueError(
-                f"{path} contains the projections {sorted(state)}, but the layer mapping needs {sorted(own)}. Resume "
-                "with the models and the layer mapping of the original training."
+                f"{path} contains projections with the shapes {stored}, but the models and the layer mapping need "
+                f"{needed}. Resume with the models and layer mapping of the original training, or train anew."
             )
         self.module.load_state_dict(state)
 
