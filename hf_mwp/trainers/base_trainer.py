@@ -133,8 +133,14 @@ class BaseTrainer(Trainer):
 
     def _issue_warnings_after_load(self, load_result):
         # Adapters are saved in a separate file, and loaded and checked afterwards.
-        if not has_lora(self._own_model):
-            super()._issue_warnings_after_load(load_result)
+        if has_lora(self._own_model):
+            return
+        # A tied weight is saved under one of its names, and ignored weights are not saved: neither is missing.
+        weights = self.model.state_dict(keep_vars=True)
+        missing = {*load_result.missing_keys} - {*(getattr(self.model, "_keys_to_ignore_on_save", None) or ())}
+        loaded = {id(weight) for name, weight in weights.items() if name not in load_result.missing_keys}
+        missing = sorted(name for name in missing if id(weights[name]) not in loaded)
+        super()._issue_warnings_after_load(load_result._replace(missing_keys=missing))
 
     def save_model(self, output_dir=None, _internal_call=False):
         with full_disk_named(output_dir or self.args.output_dir, self.args.output_dir):

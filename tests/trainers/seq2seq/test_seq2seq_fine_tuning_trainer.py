@@ -1,6 +1,10 @@
 """Fine-tuning of sequence-to-sequence models."""
 
+import logging
+from pathlib import Path
+
 import pytest
+from safetensors.torch import load_file, save_file
 
 from hf_mwp.trainers import Seq2SeqFineTuningConfig, Seq2SeqFineTuningTrainer
 from tests.tiny import tiny_tokenizer
@@ -38,3 +42,22 @@ def test_the_best_checkpoint_has_the_highest_bleu(tmp_path):
     trainer = train(tmp_path, num_train_epochs=2, **fields)
     found = [entry["eval_bleu"] for entry in trainer.state.log_history if "eval_bleu" in entry]
     assert trainer.state.best_metric == max(found)
+
+
+@pytest.mark.parametrize("kind", ["marian", "bart"])
+def test_only_weights_that_are_nowhere_in_the_checkpoint_are_missing(tmp_path, kind, caplog, monkeypatch):
+    """Tied embeddings are saved under one name, the positions of Marian are not saved."""
+    monkeypatch.setattr(logging.getLogger("transformers"), "propagate", True)
+    fields = {"eval_strategy": "epoch", "save_strategy": "epoch", "load_best_model_at_end": True}
+    trainer = train(tmp_path, kind, num_train_epochs=1, **fields)
+    assert "missing keys" not in caplog.text
+    path = Path(trainer.state.best_model_checkpoint, "model.safetensors")
+    weights, name = load_file(path), "model.encoder.layers.0.fc1.weight"
+    save_file({key: value for key, value in weights.items() if key != name}, path, {"format": "pt"})
+    trainer._load_best_model()
+    assert f"missing keys in the checkpoint model loaded: [{name!r}]" in caplog.text
+    (tied,) = (key for key in weights if "shared" in key or "embed_tokens" in key or key == "lm_head.weight")
+    save_file({key: value for key, value in weights.items() if key != tied}, path, {"format": "pt"})
+    caplog.clear()
+    trainer._load_best_model()
+    assert "missing keys" in caplog.text and tied in caplog.text
