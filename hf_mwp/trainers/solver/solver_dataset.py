@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +39,7 @@ def prepare_training_rows(
     """
     Encode training rows of [`load_mwp_dataset`] (`datasets.Dataset` or `list[dict]`) unless they are encoded already.
     Rows without a usable equation, or with a target that the solver cannot learn ([`~Solver.target_error`]), are left
-    out; a warning reports their number and the reasons.
+    out; a warning reports the number of rows for each reason, with an example.
     """
     dataset, skipped = _as_dataset(rows, "train_dataset"), []
     if "input_ids" in dataset.column_names:
@@ -54,14 +55,23 @@ def prepare_training_rows(
             skipped += [(name, error) for name, error in zip(names, errors, strict=True) if error]
             prepared = prepared.select([place for place, error in enumerate(errors) if not error])
     if skipped:
-        examples = "; ".join(f"{name or 'a row'}: {reason}" for name, reason in skipped[:3])
-        told = f"{len(skipped)} of {len(dataset)} training rows are left out, e.g. {examples}."
-        logger.warning(show_controls(told))
+        told = f"{len(skipped)} of {len(dataset)} training rows are left out:"
+        logger.warning(show_controls("\n  ".join([told, *_counted_reasons(skipped)])))
     if not len(prepared):
         raise ValueError(
             "No equation in `train_dataset` can be encoded. Pass rows whose equations use symbols of the processor."
         )
     return prepared
+
+
+def _counted_reasons(skipped: list[tuple[str, str]]) -> list[str]:
+    """Return a line for each kind of reason, most frequent first: number of rows, first row, and its reason."""
+    kinds: dict[str, list[str]] = {}
+    for name, reason in skipped:
+        # Leave out details and advice. Reasons that differ only in quoted texts and numbers are of one kind.
+        short = re.split(r"[;:] | \((?:at|token) ", reason)[0]
+        kinds.setdefault(re.sub(r"'[^']*'|N?\d+", "", short), []).append(f"{name}: {short}" if name else short)
+    return [f"{len(rows)}, e.g. {rows[0]}" for rows in sorted(kinds.values(), key=len, reverse=True)]
 
 
 def prepare_evaluation_rows(rows: Any, processor: MwpProcessor) -> Dataset:

@@ -158,12 +158,15 @@ def test_predictions_are_written_with_reasons(trained, tmp_path):
 def test_rows_that_cannot_be_encoded(trainer_of, caplog, monkeypatch):
     rows = tiny_rows(12, seed=1)
     rows[3]["equation"] = "x=(1+"
-    rows[4]["equation"] = "x=77+1"
+    rows[4]["equation"], rows[5]["equation"] = "x=77+1", "x=78+1"
     monkeypatch.setattr(logging.getLogger("transformers"), "propagate", True)
     with caplog.at_level("WARNING"):
         trainer = trainer_of(rows=rows, eval_rows=rows)
-    assert len(trainer.train_dataset) == 10
-    assert "2 of 12 training rows" in caplog.text and "tiny-3" in caplog.text
+    assert len(trainer.train_dataset) == 9
+    first, *lines = caplog.records[0].getMessage().splitlines()
+    assert "3 of 12 training rows" in first
+    assert [line.partition(":")[0].split() for line in lines] == [["2,", "e.g.", "tiny-4"], ["1,", "e.g.", "tiny-3"]]
+    assert "77" in lines[0] and all(len(line) < 80 for line in lines)
     metrics = trainer.evaluate()
     # All count, in batches with and without problems that have labels.
     assert metrics["eval_num_problems"] == 12 and metrics["eval_loss"] > 0
