@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -209,17 +210,19 @@ def score_heads(args: HeadsArguments, data_args: MeasuredTaskArguments) -> tuple
     task = make_task(data_args)
     rows = task.learnable(task.rows(args.split))
     rows = list(rows.select(range(min(len(rows), args.num_batches * args.batch_size))))
-    groups = [rows[at : at + args.batch_size] for at in range(0, len(rows), args.batch_size)]
-    scores = importance.scores(*_load_with_batches(task, args.model, args.split, groups))
+    model, batches = _load_with_batches(task, args.model, args.split, rows, args.batch_size)
+    scores = importance.scores(model, batches)
     folder.mkdir(parents=True, exist_ok=True)
-    known = {"model": args.model, "importance": args.importance, "dataset": task.name, "texts": len(rows)}
-    layers = rows_of(scores)
-    write_json(folder / "heads.json", known | {"scores": layers})
+    known = {"model": args.model, "importance": args.importance, "dataset": task.name}
+    num_texts, layers = sum(len(batch["input_ids"]) for batch in batches), rows_of(scores)
+    write_json(folder / "heads.json", known | {"texts": num_texts, "scores": layers})
     draw_importance(scores, folder / "heads.png", title=f"{args.importance} of the heads of {Path(args.model).name}")
     return folder, layers
 
 
-def _load_with_batches(task: Task, name: str, split: str, groups: list) -> tuple[nn.Module, list[Mapping[str, Any]]]:
+def _load_with_batches(
+    task: Task, name: str, split: str, rows: list, batch_size: int
+) -> tuple[nn.Module, list[Mapping[str, Any]]]:
     """Load a model and make batches with its task's collator, or for other encoders from tokenised texts."""
     from ..trainers.solver.solver_dataset import prepare_training_rows
 
@@ -227,9 +230,11 @@ def _load_with_batches(task: Task, name: str, split: str, groups: list) -> tuple
     if is_solver or isinstance(task, Seq2SeqTask):
         model, processor = task.load_model(name, split)
         collator = task.collator(model, processor)
-        if is_solver:
-            return model, [collator([*prepare_training_rows(group, processor)]) for group in groups]
-        return model, [collator([task.encode(row, processor) for row in group]) for group in groups]
-    model, tokenizer = load_encoder(name, dropout=None), load_tokenizer(name)
-    read = {"padding": True, "truncation": True, "return_tensors": "pt"}
-    return model, [tokenizer([row["text"] for row in group], **read) for group in groups]
+        rows = (
+            [*prepare_training_rows(rows, processor)] if is_solver else [task.encode(row, processor) for row in rows]
+        )
+    else:
+        model, tokenizer = load_encoder(name, dropout=None), load_tokenizer(name)
+        rows = [row["text"] for row in rows]
+        collator = partial(tokenizer, padding=True, truncation=True, return_tensors="pt")
+    return model, [collator(rows[at : at + batch_size]) for at in range(0, len(rows), batch_size)]

@@ -23,6 +23,17 @@ def test_heads_of_a_solver_are_scored_and_drawn(problems, solver_folder, tmp_pat
     assert f"{kept['scores'][0][0]:.3f}" in capsys.readouterr().out
 
 
+def test_problems_without_an_equation_are_left_out(problems, solver_folder, tmp_path):
+    """Also if they would fill a batch."""
+    rows = [json.loads(line) for line in (problems / "test.jsonl").open(encoding="utf-8")]
+    answers_only = [{**row, "id": f"no-{row['id']}", "equation": None} for row in rows[:4]]
+    (tmp_path / "test.jsonl").write_text("\n".join(map(json.dumps, [*answers_only, *rows[:3]])), "utf-8")
+    argv = ["heads", "--model", str(solver_folder), "--dataset", str(tmp_path), "--split=test", "--batch_size=4"]
+    assert main([*argv, "--importance=gradient", "--output_dir", str(tmp_path / "heads")]) == 0
+    kept = json.loads((tmp_path / "heads" / "heads.json").read_text())
+    assert kept["texts"] == 3 and any(score > 0 for row in kept["scores"] for score in row)
+
+
 def test_of_any_encoder_with_its_tokenizer(problems, tmp_path, capsys):
     tokenizer = tiny_tokenizer()
     tiny_encoder("bert", vocab_size=len(tokenizer)).save_pretrained(tmp_path / "bert")
