@@ -27,7 +27,8 @@ tokenizer = AutoTokenizer.from_pretrained("{model_id}", trust_remote_code=True)
 encoder = AutoModel.from_pretrained("{model_id}", trust_remote_code=True)
 states = encoder(**tokenizer("{masked}", return_tensors="pt")).last_hidden_state
 ```""",
-    "math-word-problem": """The code is in the package: `pip install hf-mwp`. It is not copied here, so that fixes in the package reach this model.
+    "math-word-problem": """\
+The code is in the package: `pip install hf-mwp`. It is not copied here, so that fixes in the package reach this model.
 
 ```python
 import hf_mwp
