@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import zlib
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +18,6 @@ from transformers.utils import logging
 
 from .files import write_whole
 from .process_lock import ProcessLock
-from .row_file import KEY, MappedRows, RowFile, RowFileWriter
 
 
 if TYPE_CHECKING:
@@ -26,7 +27,8 @@ logger = logging.get_logger(__name__)
 
 FORMAT = 2
 MANIFEST = "manifest.json"
-MAX_MAPPED = 256  # maximum number of mapped files, because processes have a limit on open files
+KEY = np.dtype("S16")
+FILE_BYTES = 64 << 20  # size of a file, and so of the rows that are lost if their writer is killed
 
 
 class StoreError(ValueError):
@@ -38,6 +40,28 @@ class StoreError(ValueError):
 
     def __str__(self) -> str:
         return f"{self.path} {self.fault}"
+
+
+@dataclass(frozen=True)
+class RowFile:
+    """Manifest entry of a file: name, number of rows, size in bytes and CRC-32 checksum."""
+
+    name: str
+    rows: int
+    nbytes: int
+    checksum: int
+
+    def fault(self, folder: Path, verify: bool) -> str | None:
+        """Return a description of the file's fault, or `None`. Without `verify`, only the size is checked."""
+        path = folder / self.name
+        try:
+            size = path.stat().st_size
+            if size != self.nbytes:
+                return f"has {size} bytes instead of {self.nbytes}"
+            wrong = verify and _checksum(path) != self.checksum
+        except OSError as error:
+            return f"cannot be read: {error.strerror}"
+        return "does not have the content that was written to it" if wrong else None
 
 
 class RowStore:
@@ -71,14 +95,15 @@ class RowStore:
     def __init__(self, folder: str | Path, fingerprint: str, verify: bool = True) -> None:
         self.folder, self.fingerprint, self._verify = Path(folder), fingerprint, verify
         self._manifest = ""
-        self._writer: RowFileWriter | None = None
         self._forget()
         self._read_manifest()
 
     def _forget(self) -> None:
         self.about: dict[str, Any] = {}
         self._files: list[RowFile] = []
-        self._mapped: dict[str, MappedRows] = {}
+        self._tables: dict[str, pyarrow.Table] = {}
+        self._waiting: list[pyarrow.RecordBatch] = []
+        self._waiting_bytes = 0
         self._ends: list[int] = []
         self._keys, self._numbers = np.zeros(0, KEY), np.zeros(0, np.int64)
 
@@ -87,7 +112,11 @@ class RowStore:
 
     def __getstate__(self) -> dict[str, Any]:
         # Copies in other processes map the files again.
-        return {**self.__dict__, "_mapped": {}, "_writer": None}
+        return {**self.__dict__, "_tables": {}, "_waiting": []}
+
+    def clear(self) -> None:
+        """Forget all rows. The next writer removes their files."""
+        self._forget()
 
     @property
     def nbytes(self) -> int:
@@ -132,25 +161,24 @@ class RowStore:
         """Add the rows of further files to the index of keys."""
         before = len(self._keys)
         self._ends = list(accumulate(file.rows for file in self._files))
-        found = [part for number in files for part in self._open(number).keys()]
+        tables = [self._open(number) for number in files]
+        found = [part for table in tables if "key" in table.column_names for part in table["key"].chunks]
         if found:
-            keys = np.concatenate(found)
+            keys = np.concatenate([np.frombuffer(part.buffers()[1], KEY, len(part)) for part in found])
             order = np.argsort(keys, kind="stable")
             places = np.searchsorted(self._keys, keys[order])
             self._keys = np.insert(self._keys, places, keys[order])
             self._numbers = np.insert(self._numbers, places, before + order)
 
-    def _open(self, number: int) -> MappedRows:
-        file = self._files[number]
-        fault = file.fault(self.folder, verify=False)
-        if fault is not None:
-            path = self.folder / file.name
-            raise StoreError(path, f"{fault}. It was changed, truncated or removed after the store was opened.")
-        if file.name not in self._mapped:
-            if len(self._mapped) >= MAX_MAPPED:
-                self._mapped.pop(next(iter(self._mapped)))
-            self._mapped[file.name] = MappedRows(self.folder / file.name)
-        return self._mapped[file.name]
+    def _open(self, number: int) -> pyarrow.Table:
+        import pyarrow
+
+        name = self._files[number].name
+        if name not in self._tables:
+            # The table keeps the mapping when the file is closed.
+            with pyarrow.memory_map(str(self.folder / name)) as source:
+                self._tables[name] = pyarrow.ipc.open_stream(source).read_all()
+        return self._tables[name]
 
     def find(self, keys: Sequence[bytes]) -> np.ndarray:
         """Return the row number of each key, -1 for missing keys."""
@@ -170,11 +198,13 @@ class RowStore:
         return absent[np.sort(first)]
 
     def rows(self, numbers: Sequence[int], names: Sequence[str]) -> list[dict[str, Any]]:
-        """Return the named columns of rows, with bytes as mapped arrays. Raises `StoreError` if a file has changed."""
-        files = [bisect_right(self._ends, number) for number in numbers]
-        opened = {file: (self._open(file), self._ends[file - 1] if file else 0) for file in set(files)}
-        places = ((*opened[file], number) for file, number in zip(files, numbers, strict=True))
-        return [mapped.row(number - start, names) for mapped, start, number in places]
+        """Return the named columns of rows, with bytes as arrays."""
+        found = []
+        for number in numbers:
+            file = bisect_right(self._ends, number)
+            table, place = self._open(file), number - (self._ends[file - 1] if file else 0)
+            found.append({name: _value_of(table[name][place]) for name in names})
+        return found
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -190,7 +220,7 @@ class RowStore:
 
     @contextmanager
     def writing(self, schema: pyarrow.Schema, about: Mapping[str, Any] | None = None) -> Iterator[None]:
-        """Allow [`~RowStore.append`] in the context, which needs the lock. On errors, incomplete files are removed."""
+        """Allow [`~RowStore.append`] in the context, which needs the lock. Unlisted files are removed."""
         known = {file.name for file in self._files}
         for path in self.folder.glob("rows-*"):
             if path.name not in known:
@@ -200,28 +230,54 @@ class RowStore:
             yield
             self.complete()
         finally:
-            if self._writer is not None:
-                self._writer.abandon()
-                self._writer = None
+            self._waiting, self._waiting_bytes = [], 0
 
-    def append(self, columns: Mapping[str, Sequence[Any]], file_bytes: float = float("inf")) -> None:
-        """Add rows, given as columns. The current file is completed when it has `file_bytes` bytes."""
-        if self._writer is None:
-            numbers = [int(file.name[5:-6]) for file in self._files]
-            path = self.folder / f"rows-{max(numbers, default=-1) + 1:05d}.arrow"
-            self._writer = RowFileWriter(path, self._schema)
-        self._writer.append(columns)
-        if self._writer.nbytes >= file_bytes:
+    def append(self, columns: Mapping[str, Sequence[Any]]) -> None:
+        """Add rows, given as columns. They are written when they have `FILE_BYTES` bytes."""
+        import pyarrow
+
+        batch = pyarrow.record_batch([columns[name] for name in self._schema.names], schema=self._schema)
+        self._waiting.append(batch)
+        self._waiting_bytes += batch.nbytes
+        if self._waiting_bytes >= FILE_BYTES:
             self.complete()
 
     def complete(self) -> None:
-        """Complete the current file and list it in the manifest, which makes its rows available and permanent."""
-        if self._writer is None:
+        """Write the waiting rows to a file and list it in the manifest, which makes them available and permanent."""
+        import pyarrow
+
+        if not self._waiting:
             return
-        files = [*self._files, self._writer.close()]
-        self._writer = None
+        table = pyarrow.Table.from_batches(self._waiting, self._schema).combine_chunks()
+        self._waiting, self._waiting_bytes = [], 0
+        number = 1 + max((int(file.name[5:-6]) for file in self._files), default=-1)
+        path = self.folder / f"rows-{number:05d}.arrow"
+        part = path.with_suffix(".part")
+        try:
+            with open(part, "wb") as file:
+                with pyarrow.ipc.new_stream(file, self._schema) as stream:
+                    stream.write_table(table)
+                file.flush()
+                os.fsync(file.fileno())
+            entry = RowFile(path.name, len(table), part.stat().st_size, _checksum(part))
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+        files = [*self._files, entry]
         fields = {"format": FORMAT, "fingerprint": self.fingerprint, "about": self.about}
         text = json.dumps({**fields, "files": [asdict(file) for file in files]}, indent=1)
         write_whole(self.folder / MANIFEST, text)
         self._files, self._manifest = files, text
         self._index([len(files) - 1])
+
+
+def _checksum(path: Path) -> int:
+    checksum = 0
+    with open(path, "rb") as file:
+        while block := file.read(1 << 20):
+            checksum = zlib.crc32(block, checksum)
+    return checksum
+
+
+def _value_of(scalar: pyarrow.Scalar) -> Any:
+    return np.frombuffer(scalar.as_buffer(), np.uint8) if scalar.type == "binary" else scalar.as_py()

@@ -14,8 +14,8 @@ import signal
 
 from transformers import TrainerCallback
 
-from hf_mwp.distillation.teachers.cache import building as cache_building
 from hf_mwp.pruning import HeadPruningCallback
+from hf_mwp.store import row_store
 from hf_mwp.trainers import (
     DistillationConfig,
     DistillationTrainer,
@@ -67,7 +67,7 @@ def train(run):
         keywords["callbacks"].append(ParameterMixingCallback(tiny_solver(processor, seed=7), run["mix"]))
     pruning = HeadPruningCallback(**run["prune"]) if "prune" in run else None
     keywords["callbacks"] += [pruning] if pruning else []
-    cache_building.SHARD_BYTES = run.get("shard_bytes", cache_building.SHARD_BYTES)
+    row_store.FILE_BYTES = run.get("shard_bytes", row_store.FILE_BYTES)
     if run["trainer"] == "solver":
         trainer = SolverTrainer(args=SolverTrainingConfig(**fields), **keywords)
     else:

@@ -1,4 +1,4 @@
-"""Cache of encoded pretraining texts: Arrow files that are written once and memory-mapped."""
+"""Cache of encoded pretraining texts in memory-mapped Arrow files."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ def encode_corpus(
     progress: Callable[[int, int | None], None] | None = None,
 ) -> Dataset:
     """
-    Encode a corpus into an Arrow file, or reuse an existing file. Memory use does not grow with the corpus.
+    Encode a corpus into Arrow files, or reuse existing files. Memory use does not grow with the corpus.
 
-    The folder name contains a fingerprint of the texts, tags, tokenizer, number masking and keywords. A damaged file
-    is written again with a warning.
+    The folder name contains a fingerprint of the texts, tags, tokenizer, number masking and keywords. If a file is
+    damaged or missing, the corpus is encoded again, with a warning.
 
     Args:
         corpus (iterable of `(str, list[TaggedWord] | None)`): Pairs of text and tagged words: a [`TaggedCorpus`] or a
             list. The corpus is iterated over twice.
         encoder ([`PreTrainingEncoder`]): Encoder of the texts.
-        cache_dir (`str`): Folder in which the folder of the file is created.
+        cache_dir (`str`): Folder in which the folder of the files is created.
         batch_size (`int`, *optional*, defaults to 1000): Number of texts that are encoded at a time.
         progress (`Callable[[int, int | None], None]`, *optional*): Called with the number of encoded texts and the
             total number.
@@ -51,9 +51,9 @@ def encode_corpus(
         tagger and the labels of this dataset.
 
     Raises:
-        DataError: The corpus is empty, a tag is unknown to the encoder, or the file cannot be written.
+        DataError: The corpus is empty, a tag is unknown to the encoder, or the files cannot be written.
     """
-    from datasets import Dataset, DatasetInfo
+    from datasets import Dataset, DatasetInfo, concatenate_datasets
 
     count, fingerprint = _fingerprint(corpus, encoder)
     if not count:
@@ -61,13 +61,13 @@ def encode_corpus(
     folder = Path(cache_dir) / f"encoded-{fingerprint}"
     with storing("the encoded texts", "No encoded text is kept", folder):
         store = RowStore(folder, fingerprint)
-        if not len(store):
-            with store.locked():
-                if not len(store):
-                    _write(store, corpus, count, encoder, batch_size, progress)
+        with store.locked():
+            if len(store) < count:
+                store.clear()
+                _write(store, corpus, count, encoder, batch_size, progress)
     labelling = {"tagger": encoder.tagger, "pos_labels": encoder.pos_labels}
     info = DatasetInfo(description=json.dumps(labelling, ensure_ascii=False))
-    return Dataset.from_file(str(store.paths[0]), info=info)
+    return concatenate_datasets([Dataset.from_file(str(path), info=info) for path in store.paths])
 
 
 def read_labelling(dataset: Dataset) -> tuple[str | None, list[str] | None]:

@@ -18,7 +18,7 @@ from transformers.utils import logging
 from ...options.checks import check_at_least_one
 from ...problems.tagging.pos_tagger import PosTagger
 from ...problems.tagging.tagged_word import TaggedWord
-from ...store.row_store import RowStore, StoreError
+from ...store.row_store import RowStore
 from ..data_error import DataError, storing
 
 
@@ -67,12 +67,8 @@ class TaggedCorpus(Sequence[TaggedText]):
         return {**self.__dict__, "_owner": None}
 
     def _read(self, numbers: Sequence[int]) -> list[TaggedText]:
-        try:
-            rows = self._store.rows(numbers, ["text", "tags", "words"])
-        except StoreError as error:
-            raise DataError(f"{error.fault} Tag the corpus again. Intact files are kept", error.path) from error
         texts = []
-        for row in rows:
+        for row in self._store.rows(numbers, ["text", "tags", "words"]):
             text, tags, words = row["text"], json.loads(row["tags"]), row["words"].view(np.int32).reshape(-1, 3)
             texts.append((text, [TaggedWord(text[i:j], tags[tag], i, j) for tag, i, j in words.tolist()]))
         return texts

@@ -1,7 +1,9 @@
 """Teacher whose outputs are cached on disk."""
 
+import errno
+import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -9,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 from accelerate import PartialState
-from accelerate.utils import extract_model_from_parallel
+from accelerate.utils import convert_bytes, extract_model_from_parallel
 from torch import nn
 from transformers.utils import logging
 
@@ -18,7 +20,6 @@ from ...models.model_kind import kind_of
 from ...store.finished_folder import digest_of
 from ...store.row_store import FORMAT
 from ..features import Features
-from .cache.building import build_cache, check_space
 from .cache.checks import OFF, check_evaluating, check_repeatable, check_teacher, random_state_kept
 from .cache.output_layout import OutputLayout
 from .cache.teacher_cache import TeacherCache
@@ -98,11 +99,13 @@ class CachedTeacher:
         check_evaluating(model)
         with random_state_kept():
             made_from = self._made_from(model, collator)
-            self.cache = self._open(digest_of(made_from))
+            digest = digest_of(made_from)
+            is_first = PartialState().is_local_main_process
+            self.cache = TeacherCache(self.folder / digest, digest, verify=is_first)
             keys, order = self._scan(dataset)
             if len(self.cache.missing(keys)):
                 # The main process shows the progress, so let it take the lock first.
-                time.sleep(0 if PartialState().is_local_main_process else 1)
+                time.sleep(0 if is_first else 1)
                 with self.cache.locked():
                     rows = order[np.isin(order, self.cache.missing(keys))].tolist()
                     if rows:
@@ -141,17 +144,6 @@ class CachedTeacher:
             "label_offset": request.offset,
         }
 
-    def _open(self, digest: str) -> TeacherCache:
-        folder = self.folder / digest
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            reason = (
-                f"cannot create the teacher cache {folder} ({error.strerror}): choose a different `teacher_cache_dir`"
-            )
-            raise OSError(error.errno, reason) from error
-        return TeacherCache(folder, digest, verify=PartialState().is_local_main_process)
-
     def _read(self, dataset: Any, rows: Sequence[int]) -> list[Any]:
         """Return rows in the collator's format."""
         whole = getattr(dataset, "__getitems__", None)
@@ -173,35 +165,36 @@ class CachedTeacher:
         # Choose rows evenly over all lengths, so that they represent all rows in the estimate of space.
         count = min(NUM_CHECKED, len(rows))
         checked = [rows[(2 * number + 1) * len(rows) // (2 * count)] for number in range(count)]
-        features = self._read(dataset, checked)
-        check_repeatable(
-            [keys[row] for row in checked],
-            [row_key(feature) for feature in features],
-            collator(features),
-            collator(features),
-        )
+        check_repeatable([keys[row] for row in checked], self._read(dataset, checked), collator)
         first = members_of(extract_model_from_parallel(self.model))[0]
         make_layout = partial(OutputLayout.of, request=self.request, num_symbols=kind_of(first).num_symbols(first))
         layout, sizes = check_teacher(make_layout, self._ask, collate, checked)
         needed = sum(sizes) * len(rows) // len(sizes)
-        check_space(self.cache, needed)
+        free = shutil.disk_usage(self.cache.folder).free
+        if needed > free:
+            raise OSError(
+                errno.ENOSPC,
+                f"The teacher's outputs need about {convert_bytes(needed)}, but only {convert_bytes(free)} are free. "
+                "Make room, choose a different `teacher_cache_dir`, cache fewer classes (`cache_top_k`), compare "
+                f"fewer layers, or {OFF}",
+                str(self.cache.folder),
+            )
         others = sum(path.parent != self.cache.folder for path in self.folder.glob("*/manifest.json"))
         logger.info(
             f"Caching the teacher's outputs for {len(rows)} rows, about {needed / 1e6:.0f} MB. {self.folder} "
             f"contains {others} caches of different teachers, data or layers. Delete those that are no longer needed."
         )
-        build_cache(
-            self.cache,
-            layout,
-            made_from,
-            self._ask,
-            collate,
-            keys,
-            rows,
-            self.batch_size,
-            needed=needed,
-            progress=self._report,
-        )
+
+        # Completed files survive a kill. The next run forms the same batches from the remaining rows, so that results
+        # are identical to the last bit.
+        def batches() -> Iterator[tuple[list[bytes], list[dict[str, np.ndarray]]]]:
+            for start in range(0, len(rows), self.batch_size):
+                chosen = rows[start : start + self.batch_size]
+                batch = collate(chosen)
+                yield [keys[row] for row in chosen], layout.pack(self._ask(batch), batch)
+                self._report(start + len(chosen), len(rows))
+
+        self.cache.fill(layout, made_from, batches())
 
     def _ask(self, batch: Mapping[str, Any]) -> Features:
         with self.context():

@@ -16,7 +16,7 @@ import pytest
 from hf_mwp.data import DataError, TaggedCorpus, read_texts, tag_corpus
 from hf_mwp.data.corpus import tagged_corpus as module
 from hf_mwp.problems import JiebaTagger, TaggedWord
-from hf_mwp.store import row_file
+from hf_mwp.store import row_store
 from tests.data.corpus.tagging import CharacterTagger, make_texts
 
 
@@ -182,20 +182,6 @@ def test_a_damaged_beginning_is_not_grown(tmp_path, caplog):
     assert tagger.count == 6 and "content" in caplog.messages[0]
 
 
-def test_damage_after_opening_is_named(tmp_path):
-    corpus = tag_corpus(make_texts(20), CharacterTagger(), tmp_path)
-    victim = files(tmp_path)[0]
-    damage_truncate(victim)
-    with pytest.raises(DataError, match=r"2472 bytes.*2512") as caught:
-        corpus[7]
-    assert caught.value.file == str(victim)
-    with pytest.raises(DataError, match=r"2472 bytes.*2512"):
-        list(corpus)
-    victim.unlink()
-    with pytest.raises(DataError, match="No such file"):
-        corpus[7]
-
-
 def test_tags_of_another_version_are_not_used(tmp_path, caplog):
     tag_corpus(make_texts(20), CharacterTagger(version="1"), tmp_path)
     tagger = CharacterTagger(version="2")
@@ -245,7 +231,7 @@ def test_a_full_disk_keeps_what_is_done(tmp_path, monkeypatch):
         if "rows-00002" in os.readlink(f"/proc/self/fd/{descriptor}"):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(row_file.os, "fsync", full)
+    monkeypatch.setattr(row_store.os, "fsync", full)
     with pytest.raises(DataError, match="No space left on device.* 16 texts.* room") as caught:
         tag_corpus(make_texts(30), CharacterTagger(), tmp_path)
     assert str(tmp_path) in str(caught.value)

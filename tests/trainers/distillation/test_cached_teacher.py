@@ -2,6 +2,8 @@
 
 import copy
 import io
+import shutil
+from collections import namedtuple
 
 import pytest
 import torch
@@ -16,9 +18,8 @@ from transformers import (
 
 from hf_mwp.cli.terminal.progress import RichProgressCallback
 from hf_mwp.distillation import CacheError
-from hf_mwp.distillation.teachers import cached_teacher
-from hf_mwp.distillation.teachers.cache import building as cache_building
 from hf_mwp.models import MwpSolver, MwpSolverConfig
+from hf_mwp.store import row_store
 from tests.tiny import (
     tiny_classifier,
     tiny_classifier_rows,
@@ -353,22 +354,24 @@ def test_attention_matrices(solvers, processor):
 
 
 def test_no_room(solvers, monkeypatch, tmp_path):
-    def none(cache, needed):
-        raise OSError(28, f"no room for {needed}", str(cache.folder))
-
-    sizes = []
-    monkeypatch.setattr(cached_teacher, "check_space", lambda cache, needed: sizes.append(needed))
-    rows = distinct_rows()
-    trainer = solvers(cache_teacher_outputs=True, max_steps=1, keywords={"train_dataset": rows})
+    usage = namedtuple("usage", "total used free")
+    data = {"train_dataset": distinct_rows()}
+    trainer = solvers(cache_teacher_outputs=True, max_steps=1, keywords=data)
     trainer.train()
+    size = trainer.teacher_source.cache.nbytes
+
+    def train(free, folder):
+        monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(0, 0, int(free)))
+        fields = {"cache_teacher_outputs": True, "max_steps": 1, "teacher_cache_dir": str(tmp_path / folder)}
+        solvers(**fields, keywords=data).train()
+
     # Estimated from eight rows.
-    assert sizes[0] == pytest.approx(trainer.teacher_source.cache.nbytes, rel=0.1)
-    monkeypatch.setattr(cached_teacher, "check_space", none)
-    with pytest.raises(OSError, match="no room"):
-        solvers(cache_teacher_outputs=True, teacher_cache_dir=str(tmp_path / "other")).train()
+    train(1.1 * size, "enough")
+    with pytest.raises(OSError, match="KB.*KB.*teacher_cache_dir.*cache_top_k"):
+        train(0.9 * size, "little")
     (tmp_path / "file").write_text("")
-    with pytest.raises(OSError, match="file/.*`teacher_cache_dir`"):
-        solvers(cache_teacher_outputs=True, teacher_cache_dir=str(tmp_path / "file")).train()
+    with pytest.raises(OSError, match="file/"):
+        train(size, "file")
 
 
 def test_impossible_arguments(distillation_config):
@@ -381,7 +384,7 @@ def test_impossible_arguments(distillation_config):
 
 @pytest.mark.parametrize("terminal", [False, True])
 def test_the_command_line_shows_progress(solvers, terminal, monkeypatch):
-    monkeypatch.setattr(cache_building, "SHARD_BYTES", 1)
+    monkeypatch.setattr(row_store, "FILE_BYTES", 1)
     out = io.StringIO()
     console = Console(file=out, force_terminal=terminal, width=100, highlight=False)
     trainer = solvers(cache_teacher_outputs=True, max_steps=1, keywords={"train_dataset": distinct_rows()})

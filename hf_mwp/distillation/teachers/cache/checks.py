@@ -1,17 +1,18 @@
 """Checks that a teacher's outputs can be cached."""
 
-import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ...masks import label_mask, read_mask
-from .output_layout import FORBIDDEN, OutputLayout
+from ....models.fingerprints import row_key
+from .output_layout import INDICES, OutputLayout
 
+
+Row = Mapping[str, np.ndarray]
 
 OFF = "set `cache_teacher_outputs=False`"
 
@@ -21,17 +22,9 @@ OFF = "set `cache_teacher_outputs=False`"
 TOLERANCE = 2e-2
 
 
-@contextmanager
-def random_state_kept():
-    """Restore the random generators of torch, numpy and Python at the end of the context."""
-    states = random.getstate(), np.random.get_state()
-    devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
-    with torch.random.fork_rng(devices):
-        try:
-            yield
-        finally:
-            random.setstate(states[0])
-            np.random.set_state(states[1])
+def random_state_kept() -> AbstractContextManager[None]:
+    """Return a context at whose end the random generators of torch are restored."""
+    return torch.random.fork_rng([torch.cuda.current_device()] if torch.cuda.is_available() else [])
 
 
 def check_evaluating(teacher: nn.Module) -> None:
@@ -45,19 +38,17 @@ def check_evaluating(teacher: nn.Module) -> None:
 
 
 def check_repeatable(
-    first_keys: Sequence[bytes],
-    second_keys: Sequence[bytes],
-    first_batch: Mapping[str, Any],
-    second_batch: Mapping[str, Any],
+    keys: Sequence[bytes], features: list[Any], collator: Callable[[list], Mapping[str, Any]]
 ) -> None:
-    """Raise `ValueError` unless reading and collating the same rows twice returns the same batches."""
-    if list(first_keys) != list(second_keys):
+    """Raise `ValueError` unless rows, read a second time, have the same keys and are always collated alike."""
+    if list(keys) != [row_key(feature) for feature in features]:
         raise ValueError(
             "The dataset returns different rows when it is read again (a random transform?), so the teacher's "
             f"outputs cannot be cached. Apply the transform once, beforehand (`dataset.map`), or {OFF}."
         )
-    for name, value in first_batch.items():
-        if isinstance(value, Tensor) and not torch.equal(value, second_batch[name]):
+    first, second = collator(features), collator(features)
+    for name, value in first.items():
+        if isinstance(value, Tensor) and not torch.equal(value, second[name]):
             raise ValueError(
                 f"The collator returns a different {name!r} for the same rows each time, so the teacher's outputs "
                 "cannot be cached. Mask tokens once, beforehand, and save the result in the rows (`dataset.map` with "
@@ -72,77 +63,35 @@ def check_teacher(
     rows: Sequence[int],
 ) -> tuple[OutputLayout, list[int]]:
     """
-    Raise `ValueError` if the teacher's outputs differ between runs, between batches, or after storage. The teacher
-    runs twice on some rows, longest first, and once on only the last of them. Return the layout that `make_layout`
-    creates for the output, and the bytes that each row needs.
+    Raise `ValueError` if the teacher's outputs differ between runs or between batches. The teacher runs twice on some
+    rows, longest first, and once on only the last of them. Return the layout that `make_layout` creates for the
+    output, and the bytes that each row needs.
     """
     batch, alone = collate(rows), collate(rows[-1:])
     output = ask(batch)
     layout = make_layout(output)
     packed = layout.pack(output, batch)
-    compare(layout, output, ask(batch), batch, "differ between two runs (is dropout active?)")
-    restored = restore(layout, packed, batch)
-    compare(layout, output, restored, batch, "change when they are stored and read")
-    compare(
-        layout,
-        ask(alone),
-        restore(layout, packed[-1:], alone),
-        alone,
-        "for a row depend on longer rows in its batch (is there no attention mask for the padding?)",
-        {name: _rms(ours) for name, ours, _ in _used(layout, output, output, batch)},
-    )
+    _compare(packed, layout.pack(ask(batch), batch), packed, "differ between two runs (is dropout active?)")
+    fault = "for a row depend on longer rows in its batch (is there no attention mask for the padding?)"
+    _compare(packed[-1:], layout.pack(ask(alone), alone), packed, fault)
     return layout, [sum(array.nbytes for array in row.values()) for row in packed]
 
 
-def restore(layout: OutputLayout, packed: Sequence, batch: Mapping[str, Any]) -> Any:
-    """Restore a batch from packed rows, as a cache does."""
-    inputs = {name: value.cpu() if isinstance(value, Tensor) else value for name, value in batch.items()}
-    return layout.restore(layout.assemble(packed, inputs), torch.float32)
-
-
-def compare(
-    layout: OutputLayout,
-    expected: Any,
-    got: Any,
-    batch: Mapping[str, Any],
-    fault: str,
-    usual: Mapping[str, float] | None = None,
-) -> None:
-    """
-    Raise `ValueError` with the given `fault` unless two outputs agree at the positions that are used. Differences are
-    relative to the root mean square of the output or, if larger, to the output's `usual` one.
-    """
-    for name, ours, theirs in _used(layout, expected, got, batch):
-        if ours.shape == theirs.shape and torch.equal(ours <= FORBIDDEN, theirs <= FORBIDDEN):
-            size = max(_rms(ours), (usual or {}).get(name, 0.0))
-            if _rms((ours - theirs).where(ours > FORBIDDEN, 0.0)) <= TOLERANCE * size:
+def _compare(expected: list[Row], got: list[Row], usual: list[Row], fault: str) -> None:
+    """Raise `ValueError` with the given `fault` unless packed rows agree, relative to the size of the `usual` rows."""
+    for name in sorted(expected[0].keys() - {INDICES}):
+        ours, theirs, others = (
+            np.concatenate([row[name].ravel().astype(np.float32) for row in rows]) for rows in (expected, got, usual)
+        )
+        if ours.shape == theirs.shape and np.array_equal(np.isneginf(ours), np.isneginf(theirs)):
+            distance = _rms((ours - theirs)[np.isfinite(ours)])
+            if distance <= TOLERANCE * max(map(_rms, (ours, others))):
                 continue
         raise ValueError(
             f"The teacher's outputs {fault}, so its {name} cannot be cached. Correct the teacher, or {OFF}."
         )
 
 
-def _rms(values: Tensor) -> float:
-    return values.where(values > FORBIDDEN, 0.0).square().mean().sqrt().item() if values.numel() else 0.0
-
-
-def _used(
-    layout: OutputLayout, expected: Any, got: Any, batch: Mapping[str, Any]
-) -> Iterator[tuple[str, Tensor, Tensor]]:
-    """Yield the name and both values of each output that objectives use, in fp32."""
-    pairs = []
-    for name in layout.states:
-        ours, theirs = expected[name], got[name]
-        pairs.append((name, ours, theirs, read_mask(name, batch, ours.shape[:2], ours.device)))
-    if layout.logits is not None:
-        ours, theirs = expected["logits"], got["logits"]
-        mask = None if ours.dim() == 2 else label_mask(batch, ours.shape[:2], ours.device, layout.offset)
-        if layout.top_k is not None:
-            ours, chosen = ours.topk(layout.top_k, dim=-1)
-            theirs = theirs.to(chosen.device).gather(-1, chosen)
-        pairs.append(("logits", ours, theirs, mask))
-    pairs += [(name, expected[name], got[name], None) for name in layout.listed]
-    for name, ours, theirs, mask in pairs:
-        ours, theirs = ours.float(), theirs.to(ours.device).float()
-        same_shape = ours.shape == theirs.shape
-        yield name, *((ours[mask], theirs[mask]) if mask is not None and same_shape else (ours, theirs))
+def _rms(values: np.ndarray) -> float:
+    values = values[np.isfinite(values)]
+    return float(np.sqrt(np.square(values).mean())) if len(values) else 0.0

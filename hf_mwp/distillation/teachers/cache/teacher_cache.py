@@ -1,7 +1,6 @@
 """Cache of a frozen teacher's outputs on disk."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -35,8 +34,7 @@ class TeacherCache(RowStore):
 
     def read(self, keys: Sequence[bytes]) -> list[dict[str, np.ndarray]]:
         """
-        Return the rows of the given keys in the form of [`OutputLayout.pack`]. Their values remain in memory-mapped
-        files. Raises `CacheError` if a row is missing.
+        Return the rows of the keys in the form of [`OutputLayout.pack`]. Raises `CacheError` if a row is missing.
         """
         numbers = self.find(keys).tolist()
         if -1 in numbers:
@@ -53,10 +51,14 @@ class TeacherCache(RowStore):
         """Return the rows of the keys as padded tensors for the batch `inputs`, see [`OutputLayout.assemble`]."""
         return self.layout.assemble(self.read(keys), inputs)
 
-    @contextmanager
-    def building(self, layout: OutputLayout, made_from: Mapping[str, Any]) -> Iterator[None]:
+    def fill(
+        self,
+        layout: OutputLayout,
+        made_from: Mapping[str, Any],
+        batches: Iterable[tuple[Sequence[bytes], Sequence[Mapping[str, np.ndarray]]]],
+    ) -> None:
         """
-        Accept rows of [`~TeacherCache.add`] inside the context; see [`~store.RowStore.writing`]. The content of the
+        Add batches of keys and rows of [`OutputLayout.pack`]. The caller holds the cache's lock. The content of the
         fingerprint, `made_from`, is written to the manifest for human readers.
         """
         import pyarrow
@@ -64,16 +66,13 @@ class TeacherCache(RowStore):
         fixed = {"key": pyarrow.binary(16), "wide": pyarrow.bool_(), "columns": pyarrow.int32()}
         schema = pyarrow.schema(fixed | dict.fromkeys(layout.names, pyarrow.binary()))
         with self.writing(schema, {"made_from": made_from, "layout": asdict(layout)}):
-            yield
-
-    def add(self, keys: Sequence[bytes], rows: Sequence[Mapping[str, np.ndarray]], file_bytes: float) -> None:
-        """Add rows of [`OutputLayout.pack`]; see [`~store.RowStore.append`]."""
-        columns = {
-            "key": keys,
-            "wide": [any(array.dtype == np.float32 for array in row.values()) for row in rows],
-            "columns": [row["logits"].shape[1] if "logits" in row else 0 for row in rows],
-        }
-        self.append(columns | {name: [row[name].tobytes() for row in rows] for name in rows[0]}, file_bytes)
+            for keys, rows in batches:
+                columns = {
+                    "key": keys,
+                    "wide": [any(array.dtype == np.float32 for array in row.values()) for row in rows],
+                    "columns": [row["logits"].shape[1] if "logits" in row else 0 for row in rows],
+                }
+                self.append(columns | {name: [row[name].tobytes() for row in rows] for name in layout.names})
 
 
 def _numbers_of(layout: OutputLayout, row: Mapping[str, Any]) -> dict[str, np.ndarray]:
