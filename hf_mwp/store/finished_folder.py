@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 
 from ..usage_error import UsageError
 from .files import read_json, write_json
-from .process_lock import ProcessLock
+from .process_lock import process_lock
 
 
 # Prefix of the folder's own files. All other files belong to the job.
@@ -87,7 +86,7 @@ class FinishedFolder:
         """
         if self.is_done:
             return False
-        with ProcessLock(self.path / LOCK).held(self._tell_waiting):
+        with process_lock(self.path / LOCK):
             if self.is_done:
                 return False
             before, started = self._seconds_until(self.checkpoint), time.time()
@@ -97,9 +96,6 @@ class FinishedFolder:
             record = {**(told or {}), "fingerprint": self.fingerprint, "seconds": seconds}
             write_json(self.path / RECORD, record)
             return True
-
-    def _tell_waiting(self, holder: str) -> None:
-        logging.getLogger(__name__).warning("%s is locked by another run; waiting for %s", self.path, holder)
 
     def _seconds_until(self, checkpoint: str | None) -> float:
         """Return the seconds that earlier starts took to reach the checkpoint from which this start resumes."""

@@ -17,7 +17,7 @@ import numpy as np
 from transformers.utils import logging
 
 from .files import write_whole
-from .process_lock import ProcessLock
+from .process_lock import process_lock
 
 
 if TYPE_CHECKING:
@@ -209,11 +209,7 @@ class RowStore:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the folder's lock, which the system releases if the process is killed."""
-
-        def tell(holder: str) -> None:
-            logger.warning(f"The rows in {self.folder} are being written by {holder}; waiting for it.")
-
-        with ProcessLock(self.folder / "lock").held(tell):
+        with process_lock(self.folder / "lock"):
             # Another process may have added rows in the meantime.
             self._read_manifest()
             yield

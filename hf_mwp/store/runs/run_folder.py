@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from filelock import FileLock, Timeout
 
 from ...usage_error import UsageError
 from ..files import DiskFullError, means_full_disk, read_json, write_json, write_whole
-from ..process_lock import ProcessLock
 from .environment import describe_environment
 from .main_process import is_main_process
 
@@ -53,12 +53,15 @@ class RunFolder:
         self.writes = is_main_process()
         check_output_folder(self.path, for_model)
         self._is_new = not self.path.exists()
-        self._lock = ProcessLock(self.path / LOCK) if self.writes else None
-        if self._lock is not None and not self._lock.acquire():
-            holder, self._lock = self._lock.holder, None
-            raise UsageError(
-                f"Another run writes to {self.path} ({holder}). Wait for its end, or choose another output folder."
-            )
+        self._lock = FileLock(self.path / LOCK)
+        if self.writes:
+            self.path.mkdir(parents=True, exist_ok=True)
+            try:
+                self._lock.acquire(timeout=0)
+            except Timeout as error:
+                raise UsageError(
+                    f"Another run writes to {self.path}. Wait for its end, or choose another output folder."
+                ) from error
         self.command = f"hf-mwp {command}"
         self.values = {name: plain(value) for name, value in (values or {}).items() if name not in _SECRETS}
         self.record: dict[str, Any] = {}
@@ -140,10 +143,12 @@ class RunFolder:
             # On a full disk, the last lines of the log are lost.
             with suppress(OSError):
                 self._log.close()
-        if self._lock is None:
+        if not self._lock.is_locked:
             return
-        lock, self._lock = self._lock, None
-        lock.release(remove=True)
+        # Delete the file before another run can acquire the lock. Windows deletes the file itself.
+        with suppress(OSError):
+            (self.path / LOCK).unlink()
+        self._lock.release()
         if self._is_new and not any(self.path.iterdir()):
             self.path.rmdir()
 
