@@ -1,13 +1,11 @@
-"""Error for missing or damaged data files and for files that cannot be written."""
+"""Error for missing or damaged data files."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 
 class DataError(ValueError):
     """
-    Error for a data file that is missing or cannot be written, or for a damaged record.
+    Error for a missing data file or a damaged record.
 
     Args:
         message (`str`): Message with the fault and what to do.
@@ -29,21 +27,3 @@ class DataError(ValueError):
 
     def __reduce__(self):
         return type(self), (self.reason, self.file, self.line, self.field)
-
-
-@contextmanager
-def storing(what: str, kept: str, place: str | Path) -> Iterator[None]:
-    """Convert errors while `what` is written (damaged store, full disk) to [`DataError`]. The sentence `kept` says
-    which data is stored."""
-    from ..store.row_store import StoreError
-
-    try:
-        yield
-    except StoreError as error:
-        raise DataError(error.fault, error.path) from error
-    except OSError as error:
-        raise DataError(
-            f"{what} cannot be written: {error.strerror or error}. {kept}. Make room or use a different folder, and "
-            "try again",
-            error.filename or place,
-        ) from error

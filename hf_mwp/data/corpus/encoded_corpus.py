@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ...problems.keywords import read_keywords
 from ...store.row_store import RowStore
 from ..batches.mwp_processor import tokenizer_settings
-from ..data_error import DataError, storing
+from ..data_error import DataError
 from .pretraining_encoder import PreTrainingEncoder
 
 
@@ -51,7 +51,8 @@ def encode_corpus(
         tagger and the labels of this dataset.
 
     Raises:
-        DataError: The corpus is empty, a tag is unknown to the encoder, or the files cannot be written.
+        DataError: The corpus is empty, or a tag is unknown to the encoder.
+        OSError: The files cannot be written.
     """
     from datasets import Dataset, DatasetInfo, concatenate_datasets
 
@@ -59,12 +60,11 @@ def encode_corpus(
     if not count:
         raise DataError(EMPTY)
     folder = Path(cache_dir) / f"encoded-{fingerprint}"
-    with storing("the encoded texts", "No encoded text is kept", folder):
-        store = RowStore(folder, fingerprint)
-        with store.locked():
-            if len(store) < count:
-                store.clear()
-                _write(store, corpus, count, encoder, batch_size, progress)
+    store = RowStore(folder, fingerprint)
+    with store.locked():
+        if len(store) < count:
+            store.clear()
+            _write(store, corpus, count, encoder, batch_size, progress)
     labelling = {"tagger": encoder.tagger, "pos_labels": encoder.pos_labels}
     info = DatasetInfo(description=json.dumps(labelling, ensure_ascii=False))
     return concatenate_datasets([Dataset.from_file(str(path), info=info) for path in store.paths])

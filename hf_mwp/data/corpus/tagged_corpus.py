@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from ...options.checks import check_at_least_one
 from ...problems.tagging.pos_tagger import PosTagger
 from ...problems.tagging.tagged_word import TaggedWord
 from ...store.row_store import RowStore
-from ..data_error import DataError, storing
+from ..data_error import DataError
 
 
 logger = logging.get_logger(__name__)
@@ -98,8 +98,8 @@ def tag_corpus(
             total number, which is `None` if `texts` has no length.
 
     Raises:
-        DataError: The corpus is empty, the tagger returns words that are not in the text, or the files cannot be
-            written. Complete files are kept.
+        DataError: The corpus is empty, or the tagger returns words that are not in the text.
+        OSError: The files cannot be written. Complete files are kept.
     """
     check_at_least_one({"batch_size": batch_size}, "batch_size")
     root = Path(tempfile.mkdtemp(prefix="hf_mwp-tags-") if cache_dir is None else cache_dir)
@@ -127,20 +127,14 @@ def _tag_into(
             f"dictionary or model of {tagger.name}. Delete them if they are no longer needed."
         )
     stream, keys, tags, done, writing = iter(texts), bytearray(), set(), 0, False
-
-    def keeping() -> AbstractContextManager[None]:
-        return storing("the tags", f"The tags of {done} texts are kept", folder)
-
-    with keeping():
-        store = RowStore(folder, f"{tagger.name} {tagger.fingerprint}")
+    store = RowStore(folder, f"{tagger.name} {tagger.fingerprint}")
     with ExitStack() as stack:
         while chunk := list(islice(stream, SHARD_SIZE)):
             own = [hashlib.blake2b(text.encode(), digest_size=16).digest() for text in chunk]
             # Lock the folder before the first file is written, then check again which texts are missing.
             if len(store.missing(own)) and not writing:
-                with keeping():
-                    stack.enter_context(store.locked())
-                    stack.enter_context(store.writing(_schema()))
+                stack.enter_context(store.locked())
+                stack.enter_context(store.writing(_schema()))
                 writing = True
             missing = store.missing(own)
             if len(missing):
@@ -153,9 +147,8 @@ def _tag_into(
                         places = np.array([(ids[word.tag], word.start, word.end) for word in words], np.int32)
                         rows["tags"].append(json.dumps(list(ids), ensure_ascii=False))
                         rows["words"].append(places.tobytes())
-                with keeping():
-                    store.append(rows)
-                    store.complete()
+                store.append(rows)
+                store.complete()
             tags.update(*(json.loads(row["tags"]) for row in store.rows(store.find(own), ["tags"])))
             keys += b"".join(own)
             done += len(chunk)

