@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, fields
-from numbers import Integral, Real
-from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any
 
 import torch
 from transformers import TrainingArguments
@@ -52,8 +50,6 @@ RANGES = (
     ("above 0 and below 1", lambda value: 0 < value < 1, ("mlm_probability",)),
     ("at least 1, or -1 for the steps of all epochs", lambda value: value >= 1 or value == -1, ("max_steps",)),
 )
-# Type of a field -> accepted classes, and their description in errors.
-KINDS = {int: (Integral, "a whole number"), float: (Real, "a number"), bool: ((bool, Integral), "True or False")}
 
 
 def setting(default: Any, help: str, **metadata: Any) -> Any:
@@ -77,7 +73,6 @@ class BaseConfig(TrainingArguments):
     `per_device_eval_batch_size=64` (decoding needs little memory), `logging_steps=50`, `hub_strategy="end"`.
 
     Raises:
-        TypeError: A value has the wrong type.
         ValueError: A value is out of range, or options exclude each other.
     """
 
@@ -119,7 +114,6 @@ class BaseConfig(TrainingArguments):
     early_stopping_threshold: float = setting(0.0, "How much better an evaluation must be to count as an improvement.")
 
     def __post_init__(self):
-        check_types(self)
         metric, greater_is_better = self.metric_for_best_model, self.greater_is_better
         super().__post_init__()
         if not torch.accelerator.is_available():
@@ -162,21 +156,6 @@ class BaseConfig(TrainingArguments):
         """Return the config itself if it is an instance of `kind`, otherwise a `kind` with the same values."""
         own = {name: getattr(self, name) for name in options_in(type(self))}
         return self if isinstance(self, kind) else kind(**own)
-
-
-def check_types(args: TrainingArguments) -> None:
-    """Raise `TypeError` if a number or boolean field has a value of a different type."""
-    hints = get_type_hints(type(args))
-    for each in fields(args):
-        value, hint = getattr(args, each.name), hints[each.name]
-        types = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-        own = [kind for kind in types if kind is not NoneType]
-        if value is None and NoneType in types or len(own) > 1 or own[0] not in KINDS:
-            continue
-        kind, title = KINDS[own[0]]
-        # A whole number may be written as 1e3.
-        if not isinstance(value, kind) and not (kind is Integral and isinstance(value, float) and value.is_integer()):
-            raise TypeError(f"`{each.name}` must be {title}, got {value!r}.")
 
 
 def check_values(args: TrainingArguments) -> None:

@@ -1,28 +1,8 @@
 import pytest
 from transformers import TrainingArguments
 
-from hf_mwp.trainers import DistillationConfig, SolverTrainer, SolverTrainingConfig
+from hf_mwp.trainers import SolverTrainer, SolverTrainingConfig
 from tests.tiny import tiny_classifier_rows, tiny_rows, tiny_solver
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"temperature": "hot"}, "`temperature` .* 'hot'"),
-        ({"learning_rate": "1e-4"}, "`learning_rate` .* '1e-4'"),
-        ({"num_beams": 2.5}, "`num_beams`.* 2.5"),
-        ({"num_train_epochs": None}, "`num_train_epochs` .* None"),
-        ({"cache_teacher_outputs": "no"}, "`cache_teacher_outputs`.*'no'"),
-    ],
-)
-def test_wrong_types_are_named(tmp_path, fields, message):
-    with pytest.raises(TypeError, match=message):
-        DistillationConfig(output_dir=str(tmp_path), **fields)
-
-
-def test_whole_numbers_may_be_written_as_others_are(tmp_path):
-    config = DistillationConfig(output_dir=str(tmp_path), num_train_epochs=3, seed=7.0, max_decode_length=None)
-    assert config.num_train_epochs == 3
 
 
 @pytest.mark.parametrize(

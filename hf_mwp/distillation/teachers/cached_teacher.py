@@ -20,7 +20,7 @@ from ...models.model_kind import kind_of
 from ...store.finished_folder import digest_of
 from ...store.row_store import FORMAT
 from ..features import Features
-from .cache.checks import OFF, check_evaluating, check_repeatable, check_teacher, random_state_kept
+from .cache.checks import OFF, check_repeatable, check_teacher, random_state_kept
 from .cache.output_layout import OutputLayout
 from .cache.teacher_cache import TeacherCache
 from .ensemble_teacher import TEACHER_INPUTS, EnsembleTeacher, members_of
@@ -96,7 +96,6 @@ class CachedTeacher:
             )
         collator = self.live.prepare(dataset, collator)
         model = extract_model_from_parallel(self.model)
-        check_evaluating(model)
         with random_state_kept():
             made_from = self._made_from(model, collator)
             digest = digest_of(made_from)

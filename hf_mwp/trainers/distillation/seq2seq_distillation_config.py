@@ -18,7 +18,7 @@ class Seq2SeqDistillationConfig(DistillationConfig, Seq2SeqFineTuningConfig):
     of layers have weight 1.
 
     Raises:
-        TypeError, ValueError: As [`DistillationConfig`].
+        ValueError: As [`DistillationConfig`].
     """
 
     max_decode_length: int | None = setting(

@@ -16,7 +16,7 @@ class Seq2SeqFineTuningConfig(BaseConfig, Seq2SeqTrainingArguments):
     `generation_num_beams` defaults to `num_beams`, and `generation_max_length` to `max_decode_length`.
 
     Raises:
-        TypeError, ValueError: As [`BaseConfig`].
+        ValueError: As [`BaseConfig`].
     """
 
     predict_with_generate: bool = setting(True, "Generate texts in evaluations and compare them with the labels.")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ....models.fingerprints import row_key
 from .output_layout import INDICES, OutputLayout
@@ -25,16 +25,6 @@ TOLERANCE = 2e-2
 def random_state_kept() -> AbstractContextManager[None]:
     """Return a context at whose end the random generators of torch are restored."""
     return torch.random.fork_rng([torch.cuda.current_device()] if torch.cuda.is_available() else [])
-
-
-def check_evaluating(teacher: nn.Module) -> None:
-    """Raise `ValueError` if a module of the teacher is in training mode, so that its dropout is active."""
-    training = [name or type(teacher).__name__ for name, module in teacher.named_modules() if module.training]
-    if training:
-        raise ValueError(
-            f"The teacher is in training mode ({', '.join(training[:3])}), so dropout changes its outputs each time "
-            f"and they cannot be cached. Call `teacher.eval()`, or {OFF}."
-        )
 
 
 def check_repeatable(
