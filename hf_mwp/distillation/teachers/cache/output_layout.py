@@ -92,11 +92,12 @@ class OutputLayout:
         arrays of a row are in fp32 if one of its values is too large for fp16. Raises `ValueError` for NaN or infinite
         values.
         """
-        parts, indices = {}, None
+        parts: dict[str, list[np.ndarray]] = {}
+        indices: list[np.ndarray] = []
         for name in self.states:
             state = output[name]
             mask = read_mask(name, inputs, state.shape[:2], state.device)
-            parts[name] = _PackedPart(f"hidden states ({name})", state[mask], mask.sum(1).tolist())
+            parts[name] = _split(f"hidden states ({name})", state[mask], mask.sum(1).tolist())
         if self.logits is not None:
             logits = output["logits"].float()
             positions = [1] * len(logits)
@@ -107,17 +108,15 @@ class OutputLayout:
             if self.top_k is not None:
                 logits, chosen = self._choose(logits)
                 indices = [part.numpy() for part in chosen.int().cpu().split(positions)]
-            parts["logits"] = _PackedPart("logits", logits, positions, may_forbid=True)
+            parts["logits"] = _split("logits", logits, positions, may_forbid=True)
         for name in self.listed:
             exists = output[name] > torch.finfo(output[name].dtype).min
-            parts[name] = _PackedPart(name, output[name][exists].unsqueeze(-1), exists.sum(1).tolist())
-        count = max((len(part.counts) for part in parts.values()), default=0)
-        wide_rows = set().union(*(part.wide_rows for part in parts.values()))
-        rows = [{name: part.row(row, row in wide_rows) for name, part in parts.items()} for row in range(count)]
+            parts[name] = _split(name, output[name][exists].unsqueeze(-1), exists.sum(1).tolist())
+        rows = [_narrow(dict(zip(parts, row, strict=True))) for row in zip(*parts.values(), strict=True)]
         if self.logits == NODES:
-            for row, numbers in zip(rows, _last_numbers(inputs.get("number_positions"), count), strict=True):
+            for row, numbers in zip(rows, _last_numbers(inputs.get("number_positions"), len(rows)), strict=True):
                 row["logits"] = row["logits"][:, : self.columns + numbers]
-        for row, chosen in zip(rows, indices or (), strict=False):
+        for row, chosen in zip(rows, indices, strict=False):
             row[INDICES] = chosen
         return rows
 
@@ -223,33 +222,19 @@ def _padded(name: str, rows: Sequence[Mapping], places: Sequence, shape: tuple[i
     return torch.from_numpy(batch)
 
 
-class _PackedPart:
-    """
-    One output of a batch, packed as `(tokens or positions of all rows, width)` in fp16. Rows with a value outside the
-    range of fp16 are listed in `wide_rows` and read in fp32. Raises `ValueError` for NaN or infinite values;
-    `may_forbid` allows the `-inf` of forbidden classes.
-    """
+def _split(name: str, values: Tensor, counts: Sequence[int], may_forbid: bool = False) -> list[np.ndarray]:
+    """Return the values of each row in fp32. Raises `ValueError` if they are NaN or infinite."""
+    values = values.float()
+    if not (values.isfinite() | (values.isneginf() if may_forbid else False)).all():
+        raise ValueError(
+            f"The teacher's {name} contain NaN or infinite values. Check the teacher's weights, or run it in fp32."
+        )
+    return [part.numpy() for part in values.cpu().split(list(counts))]
 
-    def __init__(self, name: str, values: torch.Tensor, counts: Sequence[int], may_forbid: bool = False) -> None:
-        self.counts = list(counts)
-        self.stops = np.cumsum(self.counts)
-        self.full = values.float()
-        half = self.full.half()
-        odd = ~half.isfinite()
-        self.wide_rows: set[int] = set()
-        if may_forbid:
-            odd &= ~self.full.isneginf()
-        if odd.any():
-            if not self.full[odd].isfinite().all():
-                raise ValueError(
-                    f"The teacher's {name} contain NaN or infinite values. Check the teacher's weights, or run it in "
-                    "fp32."
-                )
-            places = odd.any(-1).nonzero().flatten().cpu().numpy()
-            self.wide_rows = set(np.searchsorted(self.stops, places, side="right").tolist())
-        self.half = half.cpu().numpy()
 
-    def row(self, row: int, wide: bool) -> np.ndarray:
-        """Return the values of a row, in fp16 or fp32."""
-        here = slice(self.stops[row] - self.counts[row], self.stops[row])
-        return self.full[here].cpu().numpy() if wide else self.half[here]
+def _narrow(row: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the arrays of a row in fp16, or unchanged if a value is too large for fp16."""
+    with np.errstate(over="ignore"):
+        half = {name: values.astype(np.float16) for name, values in row.items()}
+    too_large = any((np.isinf(half[name]) & np.isfinite(values)).any() for name, values in row.items())
+    return row if too_large else half
