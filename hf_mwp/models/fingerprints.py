@@ -1,17 +1,20 @@
 """Fingerprints of models, processors and rows, and of collators, objectives and scores."""
 
-import dis
+import ast
 import functools
 import hashlib
 import inspect
+import sys
+import textwrap
 from array import array
 from collections.abc import Mapping
-from types import CodeType, FunctionType, ModuleType
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
+from transformers import PreTrainedModel
 
 from ..data.batches.mwp_processor import tokenizer_settings
 from ..store.finished_folder import digest_of
@@ -19,14 +22,8 @@ from ..store.finished_folder import digest_of
 
 # Config fields that do not change what a model computes.
 IRRELEVANT = {"_name_or_path", "transformers_version", "architectures", "dtype", "torch_dtype", "use_cache"}
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 DEPTH = 4  # maximum depth of nested objects
-PLAIN = (bytes, complex, slice, range, torch.dtype, torch.device)  # described by their `repr`
-# Types of module globals that are part of a function's description, besides callables. Other objects, such as loggers,
-# may change without changing what the function computes.
-CONSTANTS = (bool, int, float, str, list, tuple, set, frozenset, Mapping, np.ndarray, np.generic, torch.Tensor, *PLAIN)
-
-# Names under which the body of a class stores its docstring and its place in the source.
-METADATA = {"__doc__", "__firstlineno__", "__static_attributes__"}
 
 
 def hash_model(model: nn.Module) -> str:
@@ -68,9 +65,8 @@ def hash_processing(processing: Any) -> str | None:
 
 def describe(value: Any) -> Any:
     """
-    Return a description of what an object (collator, objective, score) computes, the same in every process. An object
-    is described by its class, methods and plain settings; a function by its code, constants, defaults, enclosed
-    variables and the functions that it calls.
+    Return a description of what an object (collator, objective, score) computes, the same in every process: the name
+    of its class or function, the source of the module that defines it, and its settings or enclosed variables.
     """
     return _describe(value, DEPTH)
 
@@ -78,76 +74,46 @@ def describe(value: Any) -> Any:
 def _describe(value: Any, depth: int) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    if isinstance(value, PLAIN):
-        return repr(value)
-    if isinstance(value, functools.partial):
-        return ["partial", *(_describe(each, depth) for each in (value.func, value.args, value.keywords))]
-    if isinstance(value, FunctionType):
-        return [_name(value), digest_of(_function_parts(value, depth))]
-    if inspect.ismethod(value):
-        return [_describe(value.__func__, depth), _describe(value.__self__, min(depth, 1))]
-    if isinstance(value, type) or inspect.isroutine(value):
-        # `functools.lru_cache` returns an object that is not a function, but refers to the wrapped function.
-        return [_name(value), _describe(value.__wrapped__, depth)] if hasattr(value, "__wrapped__") else _name(value)
-    if isinstance(value, ModuleType):
-        return value.__name__
-    if isinstance(value, CodeType):
-        return _instructions(value, depth)
     if isinstance(value, list | tuple):
         return [_describe(each, depth) for each in value]
     if isinstance(value, set | frozenset):
         return sorted((_describe(each, depth) for each in value), key=str)
     if isinstance(value, Mapping):
         return {str(name): _describe(each, depth) for name, each in value.items()}
-    is_array = isinstance(value, np.ndarray | np.generic) and not value.dtype.hasobject
-    if is_array or isinstance(value, torch.Tensor):
-        content = value.tobytes() if is_array else _content(value)
-        return [str(value.dtype), value.shape, hashlib.blake2b(content, digest_size=16).hexdigest()]
-    if hasattr(value, "get_vocab"):
-        return hash_processing(value)
-    has_tokenizer = hasattr(getattr(value, "tokenizer", None), "get_vocab")
-    if not has_tokenizer and (isinstance(value, nn.Module | torch.Generator) or depth == 0):
-        return _name(type(value))
-    inner = max(depth - 1, 0)
-    parts = [hash_processing(value)] if has_tokenizer else [_name(type(value)), _settings(value, inner)]
-    return [*parts, digest_of(_methods(type(value), inner))] if callable(value) else parts
+    if isinstance(value, np.ndarray | torch.Tensor):
+        values = torch.as_tensor(value)
+        return [str(values.dtype), list(values.shape), hashlib.blake2b(_content(values), digest_size=16).hexdigest()]
+    if isinstance(value, functools.partial):
+        return [_describe(each, depth) for each in (value.func, value.args, value.keywords)]
+    if inspect.ismethod(value):
+        return [_describe(value.__func__, depth), _describe(value.__self__, depth)]
+    if isinstance(value, type) or inspect.isroutine(value):
+        value = inspect.unwrap(value)
+        # Describe only the own settings of an enclosed object: a trainer, for example, refers to everything.
+        cells = getattr(value, "__closure__", None) or () if depth else ()
+        return [_name(value), _source(value), [_describe(_cell_content(cell), min(depth - 1, 1)) for cell in cells]]
+    kind = type(value)
+    if hasattr(getattr(value, "tokenizer", value), "get_vocab"):
+        return [hash_processing(value), _source(kind)]
+    if depth == 0 or isinstance(value, PreTrainedModel | torch.Generator):
+        return _name(kind)
+    return [_name(kind), [_source(each) for each in kind.__mro__], _settings(value, depth - 1)]
 
 
-def _function_parts(function: FunctionType, depth: int) -> dict[str, Any]:
-    """Return the descriptions of a function's code, defaults, globals and enclosed variables."""
-    code, module, inner = function.__code__, function.__globals__, max(depth - 1, 0)
-
-    def held(value: Any) -> Any:
-        # Describe only the own settings of an object: a trainer, for example, refers to everything.
-        return _describe(value, inner if inspect.isroutine(value) else min(inner, 1))
-
-    parts = {"code": held(code), "defaults": held(function.__defaults__), "keywords": held(function.__kwdefaults__)}
-    if depth:
-        named = {name: module[name] for name in _names(code) if name in module}
-        parts["globals"] = {
-            name: held(each) for name, each in named.items() if callable(each) or isinstance(each, CONSTANTS)
-        }
-        parts["enclosed"] = [held(_cell_content(cell)) for cell in function.__closure__ or ()]
-    return parts
-
-
-def _instructions(code: CodeType, depth: int) -> list[Any]:
-    """Return the instructions of code with the names and constants that they use, which excludes docstrings."""
-    found: list[Any] = []
-    for each in dis.get_instructions(code):
-        if each.opname == "STORE_NAME" and each.argval in METADATA:
-            found.pop()  # the constant that the body of a class stores under this name
-        elif each.opcode in dis.hasconst:
-            found.append([each.opname, _describe(each.argval, depth)])
-        else:
-            found.append([each.opname, each.argval if each.opcode in dis.hasname else each.arg])
-    return found
-
-
-def _names(code: CodeType) -> set[str]:
-    """Return the names of globals and attributes that code and its inner functions use."""
-    inner = [_names(each) for each in code.co_consts if isinstance(each, CodeType)]
-    return set(code.co_names).union(*inner) - METADATA
+@functools.cache
+def _source(definition: Any) -> str | None:
+    """
+    Return a digest of the source, without comments and docstrings, of the module that defines a class or function, or
+    in a notebook of the definition itself. Return `None` for definitions without a source.
+    """
+    for place in (sys.modules.get(definition.__module__), definition):
+        with suppress(OSError, TypeError, SyntaxError):
+            tree = ast.parse(textwrap.dedent(inspect.getsource(place)))
+            for node in ast.walk(tree):
+                if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+                    node.body[0] = ast.Pass()
+            return digest_of(ast.unparse(tree))
+    return None
 
 
 def _cell_content(cell: Any) -> Any:
@@ -157,20 +123,16 @@ def _cell_content(cell: Any) -> Any:
         return None  # not assigned yet
 
 
-def _methods(kind: type, depth: int) -> dict[str, Any]:
-    functions = {
-        f"{_name(base)}.{name}": getattr(each, "__func__", each)
-        for base in kind.__mro__
-        for name, each in vars(base).items()
-    }
-    return {name: _describe(each, depth) for name, each in functions.items() if isinstance(each, FunctionType)}
-
-
 def _settings(value: Any, depth: int) -> dict[str, Any]:
     settings = sorted(getattr(value, "__dict__", {}).items())
-    # State from earlier calls does not change what an object computes.
+    # State from earlier calls does not change what an object computes; modules keep their hooks in private attributes.
     left_out = ("model", "tokenizer", *getattr(type(value), "not_settings", ()))
-    return {name: _describe(each, depth) for name, each in settings if name not in left_out}
+    is_module = isinstance(value, nn.Module)
+    return {
+        name: _describe(each, depth)
+        for name, each in settings
+        if name not in left_out and not (is_module and name.startswith("_"))
+    }
 
 
 def _name(value: Any) -> str:

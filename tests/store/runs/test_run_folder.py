@@ -14,7 +14,7 @@ from hf_mwp.usage_error import UsageError
 def test_two_runs_do_not_write_to_one_folder(tmp_path):
     with (
         RunFolder(tmp_path),
-        pytest.raises(UsageError, match=rf"{tmp_path}.*process {os.getpid()}"),
+        pytest.raises(UsageError, match=f"{tmp_path}.*Wait"),
     ):
         RunFolder(tmp_path, "train", {})
     assert not list(tmp_path.iterdir())
