@@ -90,8 +90,9 @@ def _describe(value: Any, depth: int) -> Any:
     if isinstance(value, type) or inspect.isroutine(value):
         value = inspect.unwrap(value)
         # Describe only the own settings of an enclosed object: a trainer, for example, refers to everything.
-        cells = getattr(value, "__closure__", None) or () if depth else ()
-        return [_name(value), _source(value), [_describe(_cell_content(cell), min(depth - 1, 1)) for cell in cells]]
+        held = [getattr(value, "__defaults__", None), getattr(value, "__kwdefaults__", None)]
+        held += [_cell_content(cell) for cell in getattr(value, "__closure__", None) or ()]
+        return [_name(value), _source(value), [_describe(each, min(depth - 1, 1)) for each in held if depth]]
     kind = type(value)
     if hasattr(getattr(value, "tokenizer", value), "get_vocab"):
         return [hash_processing(value), _source(kind)]

@@ -6,15 +6,13 @@ import json
 import os
 import re
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
 from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
-from .files import DiskFullError, means_full_disk, remove_folder
+from .files import remove_folder
 
 
 def last_complete_checkpoint(folder: str | os.PathLike) -> str | None:
@@ -56,21 +54,3 @@ def _checkpoints(folder: str | os.PathLike) -> dict[int, Path]:
     paths = [path for path in found if path.is_dir() or path.is_symlink()]
     matches = {path: re.fullmatch(rf"{PREFIX_CHECKPOINT_DIR}-(\d+)", path.name) for path in paths}
     return {int(match[1]): path for path, match in matches.items() if match}
-
-
-@contextmanager
-def full_disk_named(folder: str | os.PathLike, output_dir: str | os.PathLike) -> Iterator[None]:
-    """Convert errors of a full disk in the context to `DiskFullError`, with the checkpoint from which to resume."""
-    try:
-        yield
-    except Exception as error:
-        if not means_full_disk(error):
-            raise
-        last = last_complete_checkpoint(output_dir)
-        remedy = "There is no complete checkpoint. Free disk space and start again."
-        if last is not None:
-            remedy = (
-                f"{Path(last).name} is complete. Free disk space and resume with --resume "
-                "(`resume_from_checkpoint=True` in Python)."
-            )
-        raise DiskFullError(folder, remedy) from error

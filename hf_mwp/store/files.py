@@ -1,26 +1,15 @@
-"""Atomic writes, detection of full disks, content digests and short names of local paths."""
+"""Atomic writes, content digests and short names of local paths."""
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
-import re
 import shutil
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
-
-
-# Limits of the disk, of a user's quota and of the size of a file.
-FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-# safetensors raises the system's message without the error number; `torch.save` only reports too few written bytes.
-_SAID = re.compile(
-    "|".join(re.escape(os.strerror(number)) for number in sorted(FULL))
-    + r"|PytorchStreamWriter failed|unexpected pos \d+ vs \d+"
-)
 
 
 def write_whole(path: str | Path, lines: str | Iterable[str]) -> None:
@@ -93,23 +82,3 @@ def without_folder(value: Any) -> Any:
         return {key: without_folder(item) for key, item in value.items()}
     # Unlike `Path.exists`, `os.path.exists` does not fail for a text that is too long for a path.
     return Path(value).name if isinstance(value, str) and "/" in value and os.path.exists(value) else value
-
-
-class DiskFullError(OSError):
-    """Error for a full disk. The message has the folder, the number of free bytes, and a `remedy`."""
-
-    def __init__(self, folder: str | os.PathLike, remedy: str):
-        folder = Path(folder)
-        there = next(each for each in (folder, *folder.absolute().parents) if each.is_dir())
-        free = shutil.disk_usage(there).free
-        super().__init__(errno.ENOSPC, f"The disk is full: {free:,} bytes are free at {folder}. {remedy}")
-
-    def __str__(self) -> str:
-        return self.strerror
-
-
-def means_full_disk(error: BaseException | None) -> bool:
-    """Return whether an error was caused by a full disk. Returns `False` for `DiskFullError`, which has a remedy."""
-    if isinstance(error, OSError):
-        return error.errno in FULL and error.strerror == os.strerror(error.errno)
-    return isinstance(error, Exception) and not isinstance(error, ValueError) and bool(_SAID.search(str(error)))

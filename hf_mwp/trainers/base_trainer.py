@@ -21,7 +21,7 @@ from ..data.training_texts import TrainingTexts
 from ..hub import ModelFigures, Publication, TrainingStage, push_trained_model
 from ..hub.push_solver import open_repository
 from ..models.lora import has_lora, load_adapters, merged_weights, save_adapters
-from ..store.checkpoints import forget_state, full_disk_named, last_complete_checkpoint
+from ..store.checkpoints import forget_state, last_complete_checkpoint
 from .base_config import BaseConfig
 from .early_stopping import ResumableEarlyStopping
 from .length_grouped_sampler import LengthGroupedSampler
@@ -117,11 +117,10 @@ class BaseTrainer(Trainer):
     def _save_checkpoint(self, model, trial):
         # While a checkpoint is replaced, it counts as incomplete.
         folder = Path(self._get_output_dir(trial=trial)) / f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}"
-        with full_disk_named(folder, self.args.output_dir):
-            if self.args.should_save:
-                forget_state(folder)
-                save_adapters(self._own_model, folder)
-            super()._save_checkpoint(model, trial)
+        if self.args.should_save:
+            forget_state(folder)
+            save_adapters(self._own_model, folder)
+        super()._save_checkpoint(model, trial)
 
     def _load_from_checkpoint(self, resume_from_checkpoint, model=None):
         super()._load_from_checkpoint(resume_from_checkpoint, model)
@@ -141,10 +140,6 @@ class BaseTrainer(Trainer):
         loaded = {id(weight) for name, weight in weights.items() if name not in load_result.missing_keys}
         missing = sorted(name for name in missing if id(weights[name]) not in loaded)
         super()._issue_warnings_after_load(load_result._replace(missing_keys=missing))
-
-    def save_model(self, output_dir=None, _internal_call=False):
-        with full_disk_named(output_dir or self.args.output_dir, self.args.output_dir):
-            super().save_model(output_dir, _internal_call)
 
     # Publishing
 

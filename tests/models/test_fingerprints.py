@@ -91,6 +91,9 @@ def collate(rows, start=0):
 def make(limit):
     return lambda rows: rows[:limit]
 
+def give(limit):
+    return lambda rows, limit=limit: rows[:limit]
+
 class Collator:
     'A docstring.'
     def __init__(self, limit=8):
@@ -112,6 +115,7 @@ class Tokenizing(Collator):
         self.tokenizer = Tokenizer(size)
 
 made = [make(8), make(9)]
+given = [give(8), give(9)]
 methods = [Collator(8).__call__, Collator(9).__call__]
 instances = [Collator(8), Collator(9)]
 tokenizing = [Tokenizing(8), Tokenizing(9)]
@@ -119,7 +123,7 @@ partials = [partial(collate, start=1), partial(collate, start=2)]
 nested = [{"each": [Collator(8)]}, {"each": [Collator(9)]}]
 functions = [collate, lru_cache(make)]
 """
-NAMES = ("made", "methods", "instances", "tokenizing", "partials", "nested", "functions")
+NAMES = ("made", "given", "methods", "instances", "tokenizing", "partials", "nested", "functions")
 
 
 def described(folder, old="", new=""):

@@ -13,7 +13,7 @@ import yaml
 from filelock import FileLock, Timeout
 
 from ...usage_error import UsageError
-from ..files import DiskFullError, means_full_disk, read_json, write_json, write_whole
+from ..files import read_json, write_json, write_whole
 from .environment import describe_environment
 from .main_process import is_main_process
 
@@ -32,7 +32,7 @@ _SECRETS = ("hub_token",)
 class RunFolder:
     """
     Output folder of a command, locked for one run at a time until the context ends. Only the main process of a
-    distributed run holds the lock. A new folder is removed if it stays empty. A full disk raises `UsageError`.
+    distributed run holds the lock. A new folder is removed if it stays empty.
 
     With a `command`, the folder contains the record of the run: `run_config.yaml` (options, can be passed as
     `--config`), `run.json` (command, seed, library versions, Git revision, machine, durations, and the same of earlier
@@ -76,11 +76,6 @@ class RunFolder:
 
     def __exit__(self, kind, error, trace) -> None:
         self.close()
-        if isinstance(error, DiskFullError):
-            raise UsageError(str(error)) from error
-        if not isinstance(error, UsageError) and means_full_disk(error):
-            remedy = "Make room, or choose another output folder, and start again."
-            raise UsageError(str(DiskFullError(self.path, remedy))) from error
 
     def begin(self, checkpoint: str | None = None, changes: Mapping[str, tuple] | None = None) -> None:
         """Write the first record. When resuming from a `checkpoint`, it includes earlier starts and `changes`."""
@@ -98,7 +93,7 @@ class RunFolder:
         if self.writes:
             write_whole(self.path / CONFIG, yaml.safe_dump(self.values, allow_unicode=True))
             self.write_json(RECORD, self.record)
-            self._log = _RunLog(self.path / "run.log", encoding="utf-8")
+            self._log = logging.FileHandler(self.path / "run.log", encoding="utf-8")
             self._log.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
             for name in ("transformers", "hf_mwp"):
                 logging.getLogger(name).addHandler(self._log)
@@ -140,9 +135,7 @@ class RunFolder:
         if self._log is not None:
             for name in ("transformers", "hf_mwp"):
                 logging.getLogger(name).removeHandler(self._log)
-            # On a full disk, the last lines of the log are lost.
-            with suppress(OSError):
-                self._log.close()
+            self._log.close()
         if not self._lock.is_locked:
             return
         # Delete the file before another run can acquire the lock. Windows deletes the file itself.
@@ -163,14 +156,6 @@ def _without_secrets(arguments: list[str]) -> list[str]:
             kept.append(word)
         is_secret = hides and not given
     return kept
-
-
-class _RunLog(logging.FileHandler):
-    """Log file that drops lines on a full disk instead of printing a traceback for each line."""
-
-    def handleError(self, record: logging.LogRecord) -> None:
-        if not means_full_disk(sys.exception()):
-            super().handleError(record)
 
 
 def check_output_folder(path: str | Path, for_model: bool = False) -> None:
