@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import logging
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -45,8 +43,7 @@ def load_whole(load: Callable, source: str | PathLike | None, *args, **kwargs) -
                 f"Train a solver from an encoder with `hf-mwp train --encoder {source}`."
             )
     try:
-        with _without_report():
-            model, found = load(source, *args, ignore_mismatched_sizes=True, output_loading_info=True, **kwargs)
+        model, found = load(source, *args, ignore_mismatched_sizes=True, output_loading_info=True, **kwargs)
     # Damaged files raise OSError, ValueError, TypeError, KeyError, ...
     except Exception as error:
         damage = _damage(Path(source, kwargs.get("subfolder", ""))) if source is not None else None
@@ -56,21 +53,6 @@ def load_whole(load: Callable, source: str | PathLike | None, *args, **kwargs) -
     _check_weights(model, source, found, any_size, hub)
     note_download(model, hub)
     return (model, found) if with_info else model
-
-
-@contextmanager
-def _without_report() -> Iterator[None]:
-    """Context manager that hides the load report of Transformers, because missing weights raise an error."""
-    logger = logging.getLogger("transformers.modeling_utils")
-
-    def keep(record: logging.LogRecord) -> bool:
-        return "LOAD REPORT" not in record.getMessage()
-
-    logger.addFilter(keep)
-    try:
-        yield
-    finally:
-        logger.removeFilter(keep)
 
 
 def _damage(folder: Path) -> str | None:
