@@ -20,7 +20,7 @@ from .schema import Record
 
 _NO_UTF8 = re.compile("[\udc80-\udcff]")  # Characters to which `read_lines` decodes bytes that are not UTF-8.
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # Some editors write this mark at the beginning of UTF-8 files.
+_BYTE_ORDER_MARK = "\ufeff"  # Some editors write this mark at the beginning of UTF-8 files.
 # A longer line has too many characters, because UTF-8 uses at most four bytes per character.
 _LONGEST_LINE = 4 * MAX_TEXT_LENGTH
 
@@ -62,7 +62,8 @@ def _waiting_batches(stream: BufferedIOBase, size: int) -> Iterator[list[dict[st
         *lines, rest = (rest + read).split(b"\n")
         rest = rest[: _LONGEST_LINE + 1]
         lines += [] if read else [rest]
-        problems = [_plain(line, f"Line {at}", at) for at, line in enumerate(lines, start=number + 1) if line.strip()]
+        texts = [line.decode("utf-8", "surrogateescape") for line in lines]
+        problems = [_checked(text, f"Line {at}") for at, text in enumerate(texts, start=number + 1) if text.strip()]
         number += len(lines)
         yield from _batches(iter(problems), size)
 
@@ -81,30 +82,23 @@ def _from_file(path: Path) -> Iterator[dict[str, Any]]:
         return
     for number, line in enumerate(read_lines(path), start=1):
         if line.strip():
-            yield _plain(line.encode("utf-8", "surrogateescape"), f"{path}, line {number}", number)
-
-
-def _plain(line: bytes, place: str, number: int) -> dict[str, Any]:
-    if number == 1:
-        line = line.removeprefix(_BYTE_ORDER_MARK)
-    if len(line) > _LONGEST_LINE:
-        text = line[:_LONGEST_LINE].decode("utf-8", "ignore").strip()
-        return {"text": text, "error": f"{place} cannot be read: {TOO_LONG}."}
-    try:
-        return {"text": line.decode("utf-8").strip()}
-    except UnicodeDecodeError as error:
-        fault = f"{place} is not UTF-8 text: byte {line[error.start]:#04x} at position {error.start}."
-        return {"text": line.decode("utf-8", "replace").strip(), "error": fault}
+            yield _checked(line, f"{path}, line {number}")
 
 
 def _problem(record: Record) -> dict[str, Any]:
-    id_name = record.first_of(ALIASES["id"])
+    place, id_name = f"{record.file}, line {record.line}", record.first_of(ALIASES["id"])
     parts = [record.fields.get(name) for name in text_fields(record)]
     if not all(isinstance(part, str) for part in parts):
-        raise UsageError(f"{record.file}, line {record.line}: Expected an object with a field `text`.")
-    text = " ".join(parts)
-    problem = {"id": record.fields[id_name]} if id_name else {}
+        raise UsageError(f"{place}: Expected an object with a field `text`.")
+    return ({"id": record.fields[id_name]} if id_name else {}) | _checked(" ".join(parts), place)
+
+
+def _checked(text: str, place: str) -> dict[str, Any]:
+    """Return the problem of a text, with an `error` if the text is too long or has bytes that are not UTF-8."""
+    text = text.removeprefix(_BYTE_ORDER_MARK).strip()
+    if len(text) > MAX_TEXT_LENGTH:
+        return {"text": text[:MAX_TEXT_LENGTH], "error": f"{place} cannot be read: {TOO_LONG}."}
     if byte := _NO_UTF8.search(text):
-        fault = f"{record.file}, line {record.line} is not UTF-8 text: byte {ord(byte.group()) - 0xDC00:#04x}."
-        return problem | {"text": _NO_UTF8.sub("\ufffd", text), "error": fault}
-    return problem | {"text": text}
+        fault = f"{place} is not UTF-8 text: byte {ord(byte.group()) - 0xDC00:#04x} at position {byte.start()}."
+        return {"text": _NO_UTF8.sub("\ufffd", text), "error": fault}
+    return {"text": text}
