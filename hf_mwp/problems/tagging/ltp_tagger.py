@@ -47,35 +47,27 @@ class LtpTagger:
     def __init__(self, folder_or_id: str | PathLike):
         self._source = str(folder_or_id)
         folder = _find_folder(self._source)
-        path = folder / "config.json"
         try:
-            config = json.loads(path.read_text(encoding="utf-8"))
+            config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
             files = _model_files(folder, config)
-        except (OSError, ValueError, LookupError, TypeError) as error:
-            raise ProblemError(
-                f"{path} is not the configuration of an LTP model, which needs the field 'nerual' and files for the "
-                f"tasks {' and '.join(_TASKS)}: {type(error).__name__}: {error}"
-            ) from error
-        import importlib.metadata
+            import importlib.metadata
 
-        try:
             import ltp
+
+            self.fingerprint = fingerprint_of(["ltp", importlib.metadata.version("ltp"), _RULES], files)
+            # LTP prints a message when it loads.
+            with contextlib.redirect_stdout(io.StringIO()):
+                self._model = ltp.LTP(str(folder))
         except ImportError as error:
             raise ProblemError(
                 "the tagger 'ltp' needs the ltp package: pip install \"hf-mwp[ltp]\". LTP is free for academic and "
                 "individual research use but paid for commercial use. The tagger 'jieba' is free for any use"
             ) from error
-        self.fingerprint = fingerprint_of(["ltp", importlib.metadata.version("ltp"), _RULES], files)
-        try:
-            # LTP prints a message when it loads.
-            with contextlib.redirect_stdout(io.StringIO()):
-                self._model = ltp.LTP(str(folder))
         except Exception as error:
-            raise ProblemError(f"{folder}: the LTP model is damaged or has a different version: {error}") from error
-        missing = set(_TASKS) - set(self._model.supported_tasks)
-        if missing:
-            tasks = ", ".join(sorted(missing))
-            raise ProblemError(f"{folder}: the LTP model does not support {tasks}. Use a model that splits and tags")
+            raise ProblemError(
+                f"{folder} contains no LTP model that splits and tags texts, or the model is damaged: "
+                f"{type(error).__name__}: {error}"
+            ) from error
         if config["nerual"]:
             self._prepare_neural()
 

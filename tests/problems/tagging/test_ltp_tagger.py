@@ -169,9 +169,9 @@ def file_missing(folder):
     ("damage", "message"),
     [
         (config_missing, "config.json"),
-        (config_damaged, "config.json.*line 1"),
-        (config_of_another_model, "config.json.*'nerual'"),
-        (config_without_tags, "config.json.*cws.*pos"),
+        (config_damaged, "JSON.*line 1"),
+        (config_of_another_model, "'nerual'"),
+        (config_without_tags, "'pos'"),
         (file_missing, "pos_model.bin"),
     ],
 )
@@ -192,15 +192,6 @@ def test_a_damaged_model(folder, tmp_path):
     for path in copy.glob("*.bin"):
         path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(ProblemError, match="copy: .*damaged"):
-        LtpTagger(copy)
-
-
-def test_a_neural_model_without_tags(neural_folder, tmp_path):
-    copy = shutil.copytree(neural_folder, tmp_path / "copy")
-    config = json.loads((copy / "config.json").read_text())
-    config["vocabs"] = {}
-    (copy / "config.json").write_text(json.dumps(config))
-    with pytest.raises(ProblemError, match=r"copy: .*\bpos\b"):
         LtpTagger(copy)
 
 
