@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from .centred_rows import MIN_ROWS, centred_rows, count_rows, squared_product_norm
-from .state_loss import StateLoss, without_autocast
+from .state_loss import StateLoss, masked, without_autocast
 
 
 class ProductLoss(StateLoss):
@@ -56,30 +56,17 @@ class StreamedProducts(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, student, teacher, mask, number):
-        dtype = torch.promote_types(student.dtype, torch.float32)
-        x, y = (_buffer(states, mask, dtype) for states in (student, teacher))
-        pairs = (x, y), (x, x), (y, y)
-        cross, ours, theirs = (first.new_zeros(first.shape[1], second.shape[1]) for first, second in pairs)
-        counts, means = [], []
+        sums = [sum(_rows(states, mask, texts).sum(0) for texts in _groups(mask)) for states in (student, teacher)]
+        means = [each / number.clamp(min=1) for each in sums]
+        (m, n), new = (len(mean) for mean in means), means[0].new_zeros
+        cross, ours, theirs = new(m, n), new(m, m), new(n, n)
         for texts in _groups(mask):
-            valid = mask[texts].flatten()
-            rows = [_copy_rows(*each, texts) for each in ((x, student), (y, teacher))]
-            counts.append(valid.sum())
-            means.append([_clear_padding(each, valid).sum(0) / counts[-1].clamp(min=1) for each in rows])
-            for each, mean in zip(rows, means[-1], strict=True):
-                _clear_padding(each.sub_(mean), valid)
-            _add_products(cross, ours, theirs, *rows)
-        counts, means = torch.stack(counts).to(dtype), [torch.stack(each) for each in zip(*means, strict=True)]
-        # Each group was centred by its own mean. Add the products of the differences between these means.
-        centres = [counts @ each / number.clamp(min=1) for each in means]
-        differences = [
-            (each - centre) * counts.sqrt().unsqueeze(1) for each, centre in zip(means, centres, strict=True)
-        ]
-        _add_products(cross, ours, theirs, *differences)
-        ours = ours.triu() + ours.triu(1).T
-        ctx.save_for_backward(student, teacher, mask, *centres, cross, ours)
-        theirs_squared = 2 * theirs.triu_().square().sum() - theirs.diagonal().square().sum()
-        return cross.square().sum(), ours.square().sum(), theirs_squared, ours.trace(), theirs.trace()
+            x, y = _rows(student, mask, texts, means[0]), _rows(teacher, mask, texts, means[1])
+            cross.addmm_(x.T, y)
+            ours.addmm_(x.T, x)
+            theirs.addmm_(y.T, y)
+        ctx.save_for_backward(student, teacher, mask, *means, cross, ours)
+        return *(each.square().sum() for each in (cross, ours, theirs)), ours.trace(), theirs.trace()
 
     @staticmethod
     def backward(ctx, cross_gradient, ours_gradient, _, size_gradient, __):
@@ -87,14 +74,10 @@ class StreamedProducts(torch.autograd.Function):
         of_teacher, of_student = 2 * cross_gradient * cross.T, 4 * ours_gradient * ours
         of_student.diagonal().add_(2 * size_gradient)
         gradient = torch.empty_like(student)
-        x, y = (_buffer(states, mask, cross.dtype) for states in (student, teacher))
-        part = torch.empty_like(x)
         for texts in _groups(mask):
-            student_rows = _copy_rows(x, student, texts).sub_(student_mean)
-            teacher_rows = _copy_rows(y, teacher, texts).sub_(teacher_mean)
-            rows = torch.mm(teacher_rows, of_teacher, out=part[: len(student_rows)])
-            rows.addmm_(student_rows, of_student)
-            gradient[texts] = _clear_padding(rows, mask[texts].flatten()).view_as(gradient[texts])
+            rows = _rows(teacher, mask, texts, teacher_mean) @ of_teacher  # zero at padding
+            rows.addmm_(_rows(student, mask, texts, student_mean), of_student)
+            gradient[texts] = rows.view_as(gradient[texts])
         return gradient, None, None, None
 
 
@@ -104,28 +87,6 @@ def _groups(mask: Tensor, rows: int = 1024) -> list[slice]:
     return [slice(start, start + size) for start in range(0, len(mask), size)]
 
 
-def _buffer(states: Tensor, mask: Tensor, dtype: torch.dtype) -> Tensor:
-    """Allocate memory for the rows of one group, which all groups reuse."""
-    return states.new_empty(mask[_groups(mask)[0]].numel(), states.shape[-1], dtype=dtype)
-
-
-def _copy_rows(buffer: Tensor, states: Tensor, texts: slice) -> Tensor:
-    rows = states[texts].flatten(0, 1)
-    return buffer[: len(rows)].copy_(rows)
-
-
-def _clear_padding(rows: Tensor, valid: Tensor) -> Tensor:
-    """Set rows of padding to zero, in place."""
-    if rows.device.type == "cpu":
-        # Write only the rows of padding. On an accelerator the host would have to wait for their number.
-        return rows.index_fill_(0, valid.logical_not().nonzero().squeeze(1), 0)
-    return rows.masked_fill_(~valid.unsqueeze(1), 0)
-
-
-def _add_products(cross: Tensor, ours: Tensor, theirs: Tensor, x: Tensor, y: Tensor, block: int = 128) -> None:
-    """Add `xᵀy` to `cross`. Of the symmetric `xᵀx` and `yᵀy`, add only the blocks on and above the diagonal."""
-    cross.addmm_(x.T, y)
-    for total, rows in ((ours, x), (theirs, y)):
-        for start in range(0, len(total), block):
-            here = slice(start, start + block)
-            total[here, start:].addmm_(rows[:, here].T, rows[:, start:])
+def _rows(states: Tensor, mask: Tensor, texts: slice, mean: Tensor | float = 0.0) -> Tensor:
+    """Return the centred rows of a group of texts in fp32 (fp64 stays fp64), with zeros at padding."""
+    return masked(states[texts] - mean, mask[texts]).flatten(0, 1)
