@@ -142,13 +142,13 @@ class RuntimeSolver:
     def _beam(self, problem: MathWordProblem, num_beams: int, max_decode_length: int | None) -> Beam:
         if refusal(problem) is not None:
             return Beam()
-        read = self.reader.read(problem)
-        num_cut = sum(position < 0 for position in read.number_positions)
-        beam = Beam((), self.reader.unknown_share(read.input_ids), num_cut, self.reader.max_length)
-        if num_cut == len(read.number_positions):
+        input_ids, number_positions = self.reader.read(problem)
+        num_cut = sum(position < 0 for position in number_positions)
+        beam = Beam((), self.reader.unknown_share(input_ids), num_cut, self.reader.max_length)
+        if num_cut == len(number_positions):
             return beam
-        states = self.encoder(np.array(read.input_ids))
-        trees = self.decoder.search(states, read.number_positions, num_beams, num_beams, max_decode_length)
+        states = self.encoder(np.array(input_ids))
+        trees = self.decoder.search(states, number_positions, num_beams, num_beams, max_decode_length)
         return replace(beam, trees=read_trees(trees, self.reader.vocabulary.decode))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,20 +14,6 @@ from ..problems.clauses import find_question
 from ..usage_error import UsageError
 from .output_vocabulary import OutputVocabulary
 from .processor_fields import FILE_NAME, PROBE, read_fields, vocabulary_digest
-
-
-@dataclass(frozen=True)
-class ReadText:
-    """
-    Encoder input of a problem.
-
-    Args:
-        input_ids (`list[int]`): At most `max_length` tokens of the masked text.
-        number_positions (`list[int]`): Token index of each number, -1 for numbers that were cut off.
-    """
-
-    input_ids: list[int]
-    number_positions: list[int]
 
 
 class TextReader:
@@ -81,10 +66,10 @@ class TextReader:
             return text
         return MathWordProblem(text, language=self.language, parse_number_words=self.fields.get("parse_number_words"))
 
-    def read(self, problem: MathWordProblem) -> ReadText:
-        """Return the tokens and number positions of a problem."""
+    def read(self, problem: MathWordProblem) -> tuple[list[int], list[int]]:
+        """Return the tokens of a problem and the token index of each number, -1 for numbers that were cut off."""
         encoded = self.tokenizer.encode(problem.masked.text(**self.style))
-        return ReadText(encoded.ids, find_number_positions(problem, encoded.offsets, self.style))
+        return encoded.ids, find_number_positions(problem, encoded.offsets, self.style)
 
     def unknown_share(self, input_ids: list[int]) -> float:
         """Return the share of unknown tokens, not counting number placeholders and special tokens."""

@@ -80,11 +80,6 @@ class TrainingStages:
             trainer.save_state()
             args, evaluated = trainer.args, {} if trainer.eval_dataset is None else trainer.evaluate()
             metric = (args.metric_for_best_model or "loss").removeprefix("eval_")
-            if evaluated and f"eval_{metric}" not in evaluated:
-                known = ", ".join(evaluated)
-                raise ValueError(
-                    f"`metric_for_best_model`: evaluations do not report {metric!r}. Choose one of {known}."
-                )
             greater = not metric.endswith("loss") if args.greater_is_better is None else args.greater_is_better
             metrics = {"metric": f"eval_{metric}", "greater_is_better": greater, "eval": evaluated, **finish(trainer)}
             if trainer.is_world_process_zero():
