@@ -3,9 +3,6 @@
 import hashlib
 import json
 import os
-import shutil
-import tempfile
-import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import islice
@@ -15,7 +12,6 @@ from typing import Any
 import numpy as np
 from transformers.utils import logging
 
-from ...options.checks import check_at_least_one
 from ...problems.tagging.pos_tagger import PosTagger
 from ...problems.tagging.tagged_word import TaggedWord
 from ...store.row_store import RowStore
@@ -51,7 +47,6 @@ class TaggedCorpus(Sequence[TaggedText]):
         facts = f"{self.tagger}\0{self.fingerprint}\0".encode()
         self.digest = hashlib.sha256(facts + keys).hexdigest()[:16]
         self._store, self._numbers = store, store.find(np.frombuffer(keys, "S16"))
-        self._owner: weakref.finalize | None = None
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -62,9 +57,6 @@ class TaggedCorpus(Sequence[TaggedText]):
     def __iter__(self) -> Iterator[TaggedText]:
         for start in range(0, len(self), SHARD_SIZE):
             yield from self._read(self._numbers[start : start + SHARD_SIZE])
-
-    def __getstate__(self) -> dict:
-        return {**self.__dict__, "_owner": None}
 
     def _read(self, numbers: Sequence[int]) -> list[TaggedText]:
         texts = []
@@ -77,7 +69,7 @@ class TaggedCorpus(Sequence[TaggedText]):
 def tag_corpus(
     texts: Iterable[str],
     tagger: PosTagger,
-    cache_dir: str | os.PathLike | None = None,
+    cache_dir: str | os.PathLike,
     batch_size: int = 256,
     progress: Progress | None = None,
 ) -> TaggedCorpus:
@@ -91,8 +83,7 @@ def tag_corpus(
     Args:
         texts (`Iterable[str]`): Texts to tag. A generator is accepted.
         tagger ([`~problems.PosTagger`]): Tagger of the texts.
-        cache_dir (`str`, *optional*): Folder in which the folder of the tags is created. Defaults to a temporary
-            folder, which is removed together with the corpus.
+        cache_dir (`str`): Folder in which the folder of the tags is created.
         batch_size (`int`, *optional*, defaults to 256): Number of texts that are tagged at a time.
         progress (`Callable[[int, int | None], None]`, *optional*): Called with the number of tagged texts and the
             total number, which is `None` if `texts` has no length.
@@ -101,24 +92,7 @@ def tag_corpus(
         DataError: The corpus is empty, or the tagger returns words that are not in the text.
         OSError: The files cannot be written. Complete files are kept.
     """
-    check_at_least_one({"batch_size": batch_size}, "batch_size")
-    root = Path(tempfile.mkdtemp(prefix="hf_mwp-tags-") if cache_dir is None else cache_dir)
-    try:
-        corpus = _tag_into(root, texts, tagger, batch_size, progress or (lambda done, total: None))
-    except BaseException:
-        if cache_dir is None:
-            shutil.rmtree(root, ignore_errors=True)
-        raise
-    if cache_dir is None:
-        # Remove the temporary folder together with this object, but not with a copy of it in a different process.
-        corpus._owner = weakref.finalize(corpus, _remove, root, os.getpid())
-    return corpus
-
-
-def _tag_into(
-    root: Path, texts: Iterable[str], tagger: PosTagger, batch_size: int, progress: Progress
-) -> TaggedCorpus:
-    """Tag the texts that the folder of the tagger does not contain yet, and return a corpus of all texts."""
+    root, progress = Path(cache_dir), progress or (lambda done, total: None)
     folder, total = root / f"{tagger.name}-{tagger.fingerprint}", len(texts) if hasattr(texts, "__len__") else None
     others = [path for path in root.glob(f"{tagger.name}-*") if path != folder]
     if others and not folder.exists():
@@ -177,8 +151,3 @@ def _tag(tagger: PosTagger, texts: list[str]) -> list[list[TaggedWord]]:
                 raise DataError(f"the tagger {tagger.name} returned a misplaced word: {word} in {text[:80]!r}")
             end = word.end
     return tagged
-
-
-def _remove(folder: Path, process: int) -> None:
-    if os.getpid() == process:
-        shutil.rmtree(folder, ignore_errors=True)

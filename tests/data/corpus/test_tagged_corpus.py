@@ -220,11 +220,6 @@ def test_a_tagger_with_other_words(tmp_path, words):
         tag_corpus(["小明", "小红"], BadTagger(words), tmp_path)
 
 
-def test_no_batch():
-    with pytest.raises(ValueError, match="batch_size"):
-        tag_corpus(["小明"], CharacterTagger(), batch_size=0)
-
-
 def test_a_full_disk_keeps_what_is_done(tmp_path, monkeypatch):
     def full(descriptor):
         if "rows-00002" in os.readlink(f"/proc/self/fd/{descriptor}"):
@@ -319,19 +314,6 @@ def test_processes_share_it(tmp_path):
         corpus = tag_corpus(texts, CharacterTagger(), tmp_path)
         assert pool.map(_read, [corpus, corpus]) == [expected(texts)] * 2
     assert list(pickle.loads(pickle.dumps(corpus))) == list(corpus)  # noqa: S301 (our own bytes)
-
-
-def test_without_a_folder_it_is_temporary():
-    corpus = tag_corpus(make_texts(20), CharacterTagger())
-    folder = corpus.folder
-    assert list(corpus) == expected(make_texts(20)) and folder.is_dir()
-    copy = pickle.loads(pickle.dumps(corpus))  # noqa: S301 (our own bytes)
-    with multiprocessing.get_context("fork").Pool(1) as pool:
-        assert pool.apply(_read, (corpus,)) == expected(make_texts(20))
-    del copy
-    assert folder.is_dir()
-    del corpus
-    assert not folder.exists()
 
 
 def test_memory_does_not_grow(tmp_path, monkeypatch):
