@@ -114,7 +114,7 @@ def read_entries(path: Path) -> Iterator[tuple[int, dict[str, Any] | DataError]]
 
 def _object(path: Path, line: int, text: str) -> dict[str, Any] | DataError:
     try:
-        return _checked(path, line, json.loads(text))
+        return _checked(path, line, json.loads(text.rstrip("\r\n")))
     except (ValueError, RecursionError) as error:
         hint = "" if text.endswith(("\n", "\r")) else " (the last line may be truncated)"
         return DataError(f"not a complete JSON object: {_fault(error)}{hint}", path, line)
@@ -122,7 +122,7 @@ def _object(path: Path, line: int, text: str) -> dict[str, Any] | DataError:
 
 def _fault(error: ValueError | RecursionError) -> str:
     if isinstance(error, json.JSONDecodeError):
-        return f"{error.msg} at column {error.colno}"
+        return f"{error.msg.removesuffix(' at')} at column {error.colno}"
     # Python parses integers of at most 4,300 digits.
     return "nested too deeply" if isinstance(error, RecursionError) else "a number has too many digits"
 

@@ -78,7 +78,9 @@ class LoadReport:
         for name, split in (self.splits | added).items():
             lines.append(f"  {name}: {split.kept} of {split.read} problems")
             for verb, counts in (("left out", split.dropped), ("kept although", split.kept_with)):
-                lines += [f"    {count} {verb}: {MEANINGS.get(reason, reason)}" for reason, count in counts.items()]
+                for reason, count in counts.items():
+                    lines.append(f"    {count} {verb}: {MEANINGS.get(reason, reason)}")
+                    lines += [f"      first: {example}" for example in split.examples.get(reason, [])[:1]]
             if split.with_constants:
                 lines.append(f"    {split.with_constants} use a number that is not in the text")
             if split.overlap is not None:

@@ -563,6 +563,17 @@ def test_report_as_text():
         assert re.search(pattern, line)
 
 
+def test_report_shows_the_first_problem_of_each_fault(tmp_path):
+    rows = [{"text": f"{i} and 5?", "equation": f"x={i}+5", "answer": i + 5} for i in range(9)]
+    rows[6]["equation"], rows[7]["answer"], rows[8]["answer"] = "x=6+(", 99, 98
+    path = write_lines(tmp_path / "mine.jsonl", rows)
+    _, report = load_mwp_dataset(path, validation_fraction=0, return_report=True)
+    faults = str(report).splitlines()[2:]
+    expected = ["1 left out.*parsed", r"line 7, .*x=6\+\(", "2 left out.*value", "line 8, .* 12, .*99"]
+    for line, pattern in zip(faults, expected, strict=True):
+        assert re.search(pattern, line)
+
+
 def test_own_files(tmp_path):
     (tmp_path / "dev.csv").write_text("Question,Equation,Answer\nTwo and 3?,2+3,5\n", encoding="utf-8")
     records = [{"body": "有3个。", "question": "共几个？", "formula": "3", "ans": 3, "language": "zh", "other": [1]}]

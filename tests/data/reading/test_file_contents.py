@@ -63,6 +63,13 @@ def test_truncated_json_lines(tmp_path):
     check(path, [{"a": 1}, {"a": 2}, (3, "complete JSON object")])
 
 
+@pytest.mark.parametrize(("text", "fault"), [('{"a"', "':' delimiter at column 5"), ('{"a": "b', "at column 7")])
+def test_the_column_of_a_fault(tmp_path, text, fault):
+    path = write(tmp_path / "x.jsonl", f"{text}\n")
+    ((_, error),) = read_entries(path)
+    assert error.reason.endswith(fault) and "at at" not in error.reason
+
+
 def test_records_that_are_no_objects(tmp_path):
     path = write(tmp_path / "x.jsonl", '7\n[1]\n"a"\nnull\n{"a": 1}\n' + "[" * 100_000)
     kinds = ((1, "int"), (2, "list"), (3, "str"), (4, "NoneType"))
