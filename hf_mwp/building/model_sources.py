@@ -138,22 +138,23 @@ def has_tokenizer(folder: str | Path) -> bool:
 
 
 @contextmanager
-def loading(what: str) -> Iterator[None]:
-    """Inside the context, raise loading errors of a model or tokenizer as `UsageError`."""
+def loading(source: str, what: str = "") -> Iterator[None]:
+    """Inside the context, raise errors in loading `source`, a folder or Hub id, as `UsageError` with `what` before it."""
     try:
         yield
     except UsageError:
         raise
     except (OSError, ValueError) as error:
         if "trust_remote_code" in str(error):
-            raise UsageError(f"{what} {OWN_CODE}.") from error
-        raise UsageError(f"{what} cannot be loaded: {error}") from error
+            raise UsageError(f"{what}{source} {OWN_CODE}.") from error
+        place = "" if Path(source).exists() else " from the Hub, and there is no such folder"
+        raise UsageError(f"{what}{source} cannot be loaded{place}: {error}") from error
 
 
 def load_pretrained(auto_class: Any, source: str, **options) -> PreTrainedModel:
     """Load a model in fp32 from safetensors, without running remote code. Raises `UsageError` if loading fails."""
     options |= {"dtype": "float32", "use_safetensors": True}
-    with loading(f"The model {source}"):
+    with loading(source, "The model "):
         return auto_class.from_pretrained(source, trust_remote_code=False, **options)
 
 
@@ -180,7 +181,7 @@ def load_tokenizer(source: str) -> PreTrainedTokenizerBase:
     from ..data.batches import processor_file
 
     locate_tokenizer(source)
-    with loading(f"The tokenizer {source}"):
+    with loading(source, "The tokenizer "):
         return processor_file.load_tokenizer(source)
 
 

@@ -57,6 +57,7 @@ class SolverArguments(EncoderArguments):
         None,
         "Decoder of a new solver: gts writes an expression tree from its root, athena grows a pool of expressions and "
         "scores each; gts if not given.",
+        common=True,
         choices=tuple(DECODERS),
     )
     decoder_config: dict | str | None = option(

@@ -77,7 +77,7 @@ class TrainingOverlap:
         elif count := sum(self.texts.seen(_text(problem))[0] for problem in problems):
             said.append(f"WARNING: the model was trained on {count:,} of these {len(problems):,} problems")
         if self.known and self.texts.unknown:
-            said.append(f"The training texts of {' and '.join(self.texts.unknown)} are unknown")
+            said.append(f"The training texts of {' and '.join(self.texts.unknown)} are unknown and not compared")
         return ". ".join(said)
 
     def record(self, problems: Sequence[MathWordProblem | str]) -> Mapping[str, Any]:

@@ -177,7 +177,8 @@ class OptionParser(argparse.ArgumentParser):
 
     def hint(self, name: str, prefix: str = "") -> str:
         """Return a sentence, preceded by a space, that suggests a similar option or the commands with this option."""
-        known = [option.removeprefix("--") for option in self._option_string_actions]
+        flags = [option.removeprefix("--") for option in self._option_string_actions]
+        known = flags if prefix else [action.dest for action in self._actions]
         name = name.removeprefix("--").replace("-", "_")
         close = difflib.get_close_matches(name, known, n=1, cutoff=0.7)
         surely = difflib.get_close_matches(name, close, n=1, cutoff=0.8)
@@ -215,8 +216,7 @@ def _add_option(group: argparse._ActionsContainer, field: dataclasses.Field, hin
         options |= {"type": str, "choices": [each.value for each in kind]}
     elif kind is bool:
         options["type"] = to_bool
-        if default is not None:
-            options |= {"nargs": "?", "const": True}
+        options |= {"metavar": f"[{field.name.upper()}]"} if default is None else {"nargs": "?", "const": True}
     elif get_origin(kind) is list:
         # `TrainingArguments` has a list field whose default is an empty string.
         default = None if isinstance(default, str) else default

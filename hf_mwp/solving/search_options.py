@@ -85,11 +85,11 @@ class LabelArguments(RankedSearchOptions):
 
     problems: list[str] = option(
         [],
-        "Files, datasets, or datasets and splits. With task: a single file, folder or dataset. Required.",
+        "Files, datasets, or datasets and splits. With task: a single file, folder or dataset. (must be given).",
         common=True,
         locate=locate_source,
     )
-    output_dir: str | None = option(None, "Folder for labelled.jsonl and the counts. Required.")
+    output_dir: str | None = option(None, "Folder for labelled.jsonl and the counts. (must be given).")
     model: str = option(
         "hf_mwp_quickstart/teacher", "Folder or Hub id of the solver.", common=True, locate=locate_solver
     )
@@ -190,7 +190,9 @@ class RerankArguments(SearchOptions):
 class EvaluateArguments(RankedSearchOptions):
     """Options of `hf-mwp evaluate`, except the data options."""
 
-    model: str | None = option(None, "Folder or Hub id of the solver. Required.", common=True, locate=locate_solver)
+    model: str | None = option(
+        None, "Folder or Hub id of the solver. (must be given).", common=True, locate=locate_solver
+    )
     split: str = option("test", "Dataset split to solve.", choices=["test", "validation", "train"])
     max_decode_length: int | None = option(
         None, "Maximum number of symbols of an equation. Defaults to the limit of the decoder."

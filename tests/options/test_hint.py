@@ -11,6 +11,8 @@ from hf_mwp.options.stages import commands_with
 class ToyArguments:
     num_beams: int = field(default=1)
     fsdp_config: str | None = field(default=None)
+    verbose: bool = field(default=True)
+    sampled: bool | None = field(default=None)
 
 
 PARSER = OptionParser("toy", "", [ToyArguments], owners=commands_with)
@@ -34,6 +36,12 @@ def test_hint(name, said):
 
 def test_hint_for_a_key():
     assert "'num_beams'" in PARSER.hint("num_baems")
+    # Only flags have a negative form.
+    assert "'verbose'" in PARSER.hint("no_verbose")
+
+
+def test_help_shows_that_a_switch_needs_no_value():
+    assert {"--verbose [VERBOSE]", "--sampled [SAMPLED]"} <= {line.strip() for line in PARSER.format_help().splitlines()}
 
 
 def test_commands_with():

@@ -40,7 +40,8 @@ class SolveArguments(RankedSearchOptions):
     tree: bool = option(True, "Draw the expression tree.")
     top_k: int = option(1, "Number of equations to show for each problem.")
     confidence_threshold: float | None = option(
-        None, 'Probability below which the answer is "unsure" and the equations of all beams are listed.'
+        None,
+        'Probability (with re-ranking: plausibility) below which the answer is "unsure" and all beams are listed.',
     )
     batch_size: int = option(16, "Number of problems in a batch, with PyTorch.")
     runtime: str = option(
