@@ -139,7 +139,7 @@ def has_tokenizer(folder: str | Path) -> bool:
 
 @contextmanager
 def loading(source: str, what: str = "") -> Iterator[None]:
-    """Inside the context, raise errors in loading `source`, a folder or Hub id, as `UsageError` with `what` before it."""
+    """Inside the context, raise loading errors of a folder or Hub id as `UsageError`, with `what` before its name."""
     try:
         yield
     except UsageError:
