@@ -63,8 +63,9 @@ class StreamedProducts(torch.autograd.Function):
         for texts in _groups(mask):
             x, y = _rows(student, mask, texts, means[0]), _rows(teacher, mask, texts, means[1])
             cross.addmm_(x.T, y)
-            ours.addmm_(x.T, x)
-            theirs.addmm_(y.T, y)
+            _add_upper(ours, x)
+            _add_upper(theirs, y)
+        ours, theirs = (each.triu() + each.triu(1).T for each in (ours, theirs))
         ctx.save_for_backward(student, teacher, mask, *means, cross, ours)
         return *(each.square().sum() for each in (cross, ours, theirs)), ours.trace(), theirs.trace()
 
@@ -85,6 +86,12 @@ def _groups(mask: Tensor, rows: int = 1024) -> list[slice]:
     """Return slices of texts that have about `rows` tokens each."""
     size = max(rows // max(mask.shape[1], 1), 1)
     return [slice(start, start + size) for start in range(0, len(mask), size)]
+
+
+def _add_upper(total: Tensor, rows: Tensor, block: int = 128) -> None:
+    """Add `rowsᵀrows` to a symmetric sum, only in the blocks on and above its diagonal."""
+    for start in range(0, len(total), block):
+        total[start : start + block, start:].addmm_(rows[:, start : start + block].T, rows[:, start:])
 
 
 def _rows(states: Tensor, mask: Tensor, texts: slice, mean: Tensor | float = 0.0) -> Tensor:
