@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ..options import option
-from ..options.checks import as_list, check_at_least_one, check_share, refuse
+from ..options.checks import check_at_least_one, check_given, check_share, refuse
 from ..usage_error import UsageError
 from .encoder import SAMPLE_BATCH, SAMPLE_SIZE, load_encoder, parse_layers, project_on_problems
 from .model_sources import load_tokenizer, locate_encoder, locate_solver, resolve_encoder
@@ -60,17 +60,10 @@ class TeacherArguments:
         "hidden states and the student's initial weights come from the first teacher.",
         common=True,
         locate=locate_solver,
-        one_or_more=True,
     )
 
     def __post_init__(self):
-        if not self.teachers:
-            raise ValueError("a `teacher` must be given: the folder or Hub id of a trained solver.")
-
-    @property
-    def teachers(self) -> list[str]:
-        """List of the given teachers."""
-        return as_list(self.teacher)
+        check_given(self, "teacher")
 
 
 @dataclass

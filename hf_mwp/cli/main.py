@@ -20,7 +20,7 @@ COMMANDS = {
     "run": "run the incomplete stages of a recipe",
     "pretrain": "pretrain an encoder on problem texts: masked language modelling and part-of-speech tagging",
     "train": "fine-tune a solver (teacher or student) on a dataset",
-    "distill": "distil a teacher solver into a student solver, or run a recipe that does it in stages",
+    "distill": "distil a teacher solver into a student solver",
     "heads": "score a model's attention heads and draw the scores",
     "prune": "prune a solver's attention heads in rounds, and distil after each",
     "stark": "find the sparsity of the teacher at which its student is best",
@@ -36,8 +36,6 @@ COMMANDS = {
     "publish": "upload the model folder to the Hugging Face Hub",
 }
 ALIASES = {"distil": "distill"}
-# `distill` and `stark` run a recipe if their configuration file has stages.
-RUN_RECIPES = ("run", "distill", "stark")
 LISTING = "\n".join(f"  {name:12} {text}" for name, text in COMMANDS.items())
 HELP = f"""usage: hf-mwp <command> [options]
 
@@ -69,11 +67,10 @@ def main(argv: list[str] | None = None) -> int:
         hint = f" Did you mean `hf-mwp {close[0]}`?" if close else " See `hf-mwp --help` for all commands."
         return _fail(f"Unknown command {name!r}.{hint}", 2)
     try:
-        if name in RUN_RECIPES:
+        if name == "run":
             from .commands.recipes import run
 
-            if name == "run" or run.is_recipe(argv[1:]):
-                return run.run(argv[1:], name, stage_commands())
+            return run.run(argv[1:], stage_commands())
         status = run_command(name, argv[1:])
         if "WORLD_SIZE" in os.environ:
             end_process_group()

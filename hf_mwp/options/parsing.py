@@ -147,9 +147,7 @@ class OptionParser(argparse.ArgumentParser):
         values = [self._get_value(action, str(item)) for item in (value if isinstance(value, list) else [value])]
         for each in values:
             self._check_value(action, each)
-        if action.nargs not in MANY:
-            return values[0]
-        return OneOrMore.joined(values) if isinstance(action, OneOrMore) else values
+        return values if action.nargs in MANY else values[0]
 
     def instances(self, namespace: argparse.Namespace) -> list[Any]:
         """Return an instance of each dataclass. Raises `UsageError` if a dataclass rejects a value."""
@@ -187,18 +185,6 @@ class OptionParser(argparse.ArgumentParser):
         return f" Did you mean {prefix + close[0]!r}?" if close else " `--help all` lists all options."
 
 
-class OneOrMore(argparse.Action):
-    """Action that accepts one or more values; a single value is stored without a list."""
-
-    def __call__(self, parser, namespace, values, option_string=None):
-        setattr(namespace, self.dest, self.joined(values))
-
-    @staticmethod
-    def joined(values: list) -> Any:
-        """Return a single value without its list, and several values as a list."""
-        return values[0] if len(values) == 1 else values
-
-
 def to_bool(text: str) -> bool:
     """Parse the value of a boolean option."""
     if text.lower() in TRUE + FALSE:
@@ -222,8 +208,6 @@ def _add_option(group: argparse._ActionsContainer, field: dataclasses.Field, hin
         default = None if isinstance(default, str) else default
         nargs = "*" if field.metadata.get("positional") else "+"
         options |= {"type": get_args(kind)[0], "nargs": nargs, "default": default}
-        if field.metadata.get("one_or_more"):
-            options["action"] = OneOrMore
     name = field.name if field.metadata.get("positional") else f"--{field.name}"
     group.add_argument(name, **options).optional = type(None) in get_args(hint)
     if kind is bool and default is True:

@@ -106,7 +106,7 @@ def make_distillation(
     from ..metrics import describe_compression
     from ..trainers.distillation.default_objectives import default_objectives, show_attention
 
-    teachers, processors = zip(*map(task.load_model, teacher_args.teachers), strict=True)
+    teachers, processors = zip(*map(task.load_model, teacher_args.teacher), strict=True)
     settle_shape(student_args, teachers[0], processors[0], config, reporter.print)
     student, processor = task.make_student(teachers[0], processors[0], student_args)
     reporter.print(describe_compression(student, teachers[0]))

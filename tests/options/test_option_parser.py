@@ -71,11 +71,11 @@ def test_values_are_read():
 def test_one_value_or_several():
     @dataclass
     class Toys:
-        names: list[str] | None = option(None, "Names.", one_or_more=True)
+        names: list[str] | None = option(None, "Names.")
 
     parser = OptionParser("toy", "", [Toys])
     assert parser.parse_args([]).names is None
-    assert parser.parse_args(["--names", "a"]).names == "a"
+    assert parser.parse_args(["--names", "a"]).names == ["a"]
     assert parser.parse_args(["--names", "a", "b"]).names == ["a", "b"]
 
 

@@ -44,8 +44,8 @@ def test_a_solver_is_trained_and_evaluated_in_python(problems, encoder, tmp_path
     [
         ("train", (SolverArguments(encoder="a"),), SolverTrainingConfig),
         ("train", (SolverArguments(solver="a"),), SolverTrainingConfig),
-        ("distill", (TeacherArguments("a"), StudentArguments()), DistillationConfig),
-        ("distill", (TeacherArguments("a"), StudentArguments(student="b")), DistillationConfig),
+        ("distill", (TeacherArguments(["a"]), StudentArguments()), DistillationConfig),
+        ("distill", (TeacherArguments(["a"]), StudentArguments(student="b")), DistillationConfig),
     ],
 )
 def test_the_command_reads_the_record_of_a_run_in_python(command, options, config, tmp_path):

@@ -243,7 +243,7 @@ def test_as_a_stage_of_a_recipe(solver_folder, problems, tmp_path, capsys):
     }
     path = tmp_path / "recipe.yaml"
     path.write_text(yaml.safe_dump({"recipe": "Tiny", "stages": stages, "targets": ["card"]}), encoding="utf-8")
-    assert main(["distill", "--config", str(path), "--output_dir", str(tmp_path / "run")]) == 0
+    assert main(["run", str(path), "--output_dir", str(tmp_path / "run")]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "train 0.0 " in shown and "with re-ranking" in shown
     (folder,) = (tmp_path / "run").glob("card-*")

@@ -89,7 +89,7 @@ def test_folders_that_are_there_or_can_be_made(tmp_path):
         "evaluate --model=/no/where --dataset=nowhere",
         "pseudo-label --model=/no/where --problems=nowhere",
         "card --model=/no/where",
-        f"distill --config {EXAMPLES}/compact_math23k.yaml --budget=quick",
+        f"run {EXAMPLES}/compact_math23k.yaml --budget=quick",
     ],
 )
 def test_each_command_looks_before_it_works(argv, tmp_path, capsys):
@@ -115,7 +115,7 @@ def test_each_command_looks_before_it_works(argv, tmp_path, capsys):
         "prune --model={solver} --dataset={problems} --max_steps=1",
         "stark --teacher={solver} --dataset={problems} --max_steps=1",
         "pretrain --encoder={encoder} --corpus={problems}/train.jsonl --max_steps=1",
-        f"distill --config {EXAMPLES}/compact_math23k.yaml --budget=quick",
+        f"run {EXAMPLES}/compact_math23k.yaml --budget=quick",
     ],
 )
 def test_the_folder_of_another_model_stays_as_it_is(argv, solver_folder, encoder, problems, tmp_path, capsys):

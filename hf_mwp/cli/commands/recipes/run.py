@@ -1,4 +1,4 @@
-"""Command that runs the incomplete stages of a recipe: `hf-mwp run`, or `hf-mwp distill --config` with stages."""
+"""Command that runs the incomplete stages of a recipe: `hf-mwp run`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from rich.table import Table
 
 from ....metrics.accuracy_cells import percent
 from ....options.checks import check_at_least_one, check_share
-from ....options.parsing import config_path
-from ....options.yaml_values import read_value, read_yaml
+from ....options.yaml_values import read_value
 from ....recipes import Recipe, Stage, StageResult, run_recipe
 from ....recipes.recipe import caution
 from ....recipes.stage import Commands
@@ -20,18 +19,16 @@ from ....usage_error import UsageError
 from ...terminal.console import make_console, make_table, quiet_libraries
 
 
-def run(argv: list[str], command: str, commands: Commands) -> int:
+def run(argv: list[str], commands: Commands) -> int:
     """Run the incomplete stages and print their results; see `hf-mwp run --help`."""
-    if argv and not argv[0].startswith("-"):
-        argv = ["--config", *argv]
     parser = argparse.ArgumentParser(
-        prog=f"hf-mwp {command}",
-        usage=f"hf-mwp {command} {'RECIPE' if command == 'run' else '--config RECIPE'} [options]",
+        prog="hf-mwp run",
+        usage="hf-mwp run RECIPE [options]",
         allow_abbrev=False,
         description="Run the incomplete stages of a recipe. --variable VALUE sets a variable of the recipe, "
         "--stage.option VALUE sets an option of a stage. VALUE is read as YAML; null removes an option.",
     )
-    parser.add_argument("--config", metavar="FILE", help="the recipe; for `hf-mwp run` also the first argument")
+    parser.add_argument("recipe", nargs="?", help="file of the recipe")
     parser.add_argument("--targets", nargs="+", help="stages to complete; the recipe's `targets` if not given")
     parser.add_argument("--budget", help="one of the budgets of the recipe: quick, cpu, gpu, paper")
     parser.add_argument("--base", metavar="FILE", help="recipe to use instead of the `base` that the file contains")
@@ -46,12 +43,12 @@ def run(argv: list[str], command: str, commands: Commands) -> int:
     parser.add_argument("--max_trainings", "--max-trainings", type=int, metavar="COUNT", help=most)
     parser.add_argument("--dry_run", "--dry-run", action="store_true", help="show the stages without running them")
     args, rest = parser.parse_known_args(argv)
-    changes = read_changes(command, rest)
-    if args.config is None:
-        raise UsageError(f"{command}: no recipe is given. Pass a file such as examples/compact_asdiv.yaml.")
+    changes = read_changes(rest)
+    if args.recipe is None:
+        raise UsageError("run: no recipe is given. Pass a file such as examples/compact_asdiv.yaml.")
     check_share(vars(args), "min_accuracy")
     check_at_least_one(vars(args), "max_trainings")
-    check_one_process(command)
+    check_one_process("run")
     quiet_libraries()
     console = make_console()
     shown: list[Recipe] = []
@@ -65,20 +62,10 @@ def run(argv: list[str], command: str, commands: Commands) -> int:
         console.rule(f"stage {number} of {count}: {stage.name} ({state})", align="left", style="dim")
 
     options = vars(args) | {"changes": changes, "commands": commands}
-    results = run_recipe(options.pop("config"), on_plan=tell_plan, on_stage=tell_stage, **options)
+    results = run_recipe(options.pop("recipe"), on_plan=tell_plan, on_stage=tell_stage, **options)
     if not args.dry_run:
         console.print(result_table(shown[-1], results))
     return 0
-
-
-def is_recipe(argv: Sequence[str]) -> bool:
-    """Return whether `--config` is a recipe: a file with `stages` or a `base`."""
-    path = config_path(argv)
-    try:
-        content = None if path is None else read_yaml(path)
-    except UsageError:
-        return False
-    return isinstance(content, Mapping) and ("stages" in content or "base" in content)
 
 
 def plan_table(recipe: Recipe, stages: Sequence[Stage]) -> Table:
@@ -127,13 +114,13 @@ def headline(metrics: Mapping[str, Any]) -> str:
     return ", ".join(shown)
 
 
-def read_changes(command: str, arguments: Sequence[str]) -> dict[str, Any]:
+def read_changes(arguments: Sequence[str]) -> dict[str, Any]:
     """Parse changes to a recipe from arguments such as `--variable VALUE` and `--stage.option VALUE`."""
     rest = list(arguments)
     changes: dict[str, Any] = {}
     while rest:
         flag, equals, value = rest.pop(0).partition("=")
         if not flag.startswith("--") or (not equals and not rest):
-            raise UsageError(f"{command}: {flag!r} is not understood. Write --variable VALUE or --stage.option VALUE.")
+            raise UsageError(f"run: {flag!r} is not understood. Write --variable VALUE or --stage.option VALUE.")
         changes[flag[2:].replace("-", "_")] = read_value(value if equals else rest.pop(0))
     return changes

@@ -1,7 +1,6 @@
 """
 Distil one or more frozen teachers into a student solver or, with --task, into a different model such as a text
-classifier, using predictions, hidden states and embeddings. If --config has `stages`, they run in order; only then
---budget, --dry_run, --variable and --stage.option apply. --hidden_loss, --prediction_loss, --temperature and
+classifier, using predictions, hidden states and embeddings. --hidden_loss, --prediction_loss, --temperature and
 --layer_mapping choose what the student learns, --cache_teacher_outputs runs the teacher once.
 """
 

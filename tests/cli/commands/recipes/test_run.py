@@ -68,7 +68,7 @@ def stages(recipe_file, folder, **kwargs):
 
 def test_a_recipe_from_teacher_to_card(recipe_file, tmp_path, capsys):
     folder = tmp_path / "runs"
-    argv = ["distill", "--config", str(recipe_file), "--output_dir", str(folder)]
+    argv = ["run", str(recipe_file), "--output_dir", str(folder)]
     assert main([*argv, "--dry_run"]) == 0
     assert "to do" in capsys.readouterr().out and not folder.exists()
     assert main(argv) == 0
@@ -93,8 +93,7 @@ def test_a_recipe_is_run_by_its_name(recipe_file, tmp_path, capsys):
     assert main([*argv, "--dry_run"]) == 0
     name = stages(recipe_file, tmp_path / "runs", changes={"epochs": 2})["teacher"].folder.name
     assert name in capsys.readouterr().out
-    assert main(["run", "--config", *argv[1:], "--dry_run"]) == 0
-    assert name in capsys.readouterr().out and not (tmp_path / "runs").exists()
+    assert not (tmp_path / "runs").exists()
     assert main(["run"]) == 1
     assert "run: " in capsys.readouterr().err
     assert main(["run", str(tmp_path / "none.yaml")]) == 1
@@ -102,7 +101,7 @@ def test_a_recipe_is_run_by_its_name(recipe_file, tmp_path, capsys):
 
 
 def test_changes_on_the_command_line_run_only_what_they_touch(recipe_file, tmp_path, capsys):
-    argv = ["distill", "--config", str(recipe_file), "--output_dir", str(tmp_path / "runs"), "--targets", "student"]
+    argv = ["run", str(recipe_file), "--output_dir", str(tmp_path / "runs"), "--targets", "student"]
     assert main(argv) == 0
     assert main([*argv, "--student.temperature", "2"]) == 0
     shown = capsys.readouterr().out
@@ -114,7 +113,7 @@ def test_changes_on_the_command_line_run_only_what_they_touch(recipe_file, tmp_p
 
 def test_a_wrong_option_of_a_late_stage_is_named_before_the_first_one_runs(recipe_file, tmp_path, capsys):
     folder = tmp_path / "runs"
-    argv = ["distill", "--config", str(recipe_file), "--output_dir", str(folder)]
+    argv = ["run", str(recipe_file), "--output_dir", str(folder)]
     assert main([*argv, "--evaluate.num_beems", "2"]) == 1
     assert re.search("stage evaluate: .*'num_beems'.*'num_beams'", capsys.readouterr().err)
     assert main([*argv, "--student.temperature", "hot"]) == 1
@@ -154,8 +153,8 @@ def test_a_wrong_option_of_a_late_stage_is_named_before_the_first_one_runs(recip
     ],
 )
 def test_values_on_the_command_line_are_yaml_or_the_text_they_are(text, value):
-    assert read_changes("distill", ["--notes", text]) == read_changes("distill", [f"--notes={text}"])
-    assert read_changes("distill", ["--notes", text, "--a-stage.option", "1"]) == {"notes": value, "a_stage.option": 1}
+    assert read_changes(["--notes", text]) == read_changes([f"--notes={text}"])
+    assert read_changes(["--notes", text, "--a-stage.option", "1"]) == {"notes": value, "a_stage.option": 1}
 
 
 @pytest.mark.parametrize(
@@ -178,7 +177,7 @@ def test_values_on_the_command_line_are_yaml_or_the_text_they_are(text, value):
     ],
 )
 def test_models_are_checked_before_the_first_stage_runs(recipe_file, encoder, tmp_path, capsys, changes, message):
-    argv = ["distill", "--config", str(recipe_file), "--output_dir", str(tmp_path / "runs"), "--dry_run"]
+    argv = ["run", str(recipe_file), "--output_dir", str(tmp_path / "runs"), "--dry_run"]
     assert main([*argv, *(change.format(encoder=encoder) for change in changes)]) == 1
     assert re.search(message.format(encoder=encoder), capsys.readouterr().err)
 
@@ -197,7 +196,7 @@ def test_models_are_checked_before_the_first_stage_runs(recipe_file, encoder, tm
     ],
 )
 def test_data_is_looked_for_before_the_first_stage_runs(recipe_file, tmp_path, capsys, changes, message):
-    argv = ["distill", "--config", str(recipe_file), "--output_dir", str(tmp_path / "runs"), "--dry_run"]
+    argv = ["run", str(recipe_file), "--output_dir", str(tmp_path / "runs"), "--dry_run"]
     assert main([*argv, *changes]) == 1
     assert re.search(message, capsys.readouterr().err)
 
@@ -215,20 +214,20 @@ def test_data_is_looked_for_before_the_first_stage_runs(recipe_file, tmp_path, c
     ],
 )
 def test_texts_and_taggers_are_looked_for_before_the_first_stage_runs(tmp_path, capsys, changes, message):
-    argv = ["distill", "--config", str(COMPACT), "--budget", "quick", "--output_dir", str(tmp_path), "--dry_run"]
+    argv = ["run", str(COMPACT), "--budget", "quick", "--output_dir", str(tmp_path), "--dry_run"]
     assert main([*argv, *changes]) == 1
     assert re.search(message, capsys.readouterr().err)
 
 
 def test_taggers_of_the_hub_may_be_named_and_answers_have_to_be_there(tmp_path, capsys):
     argv = ["--budget", "quick", "--output_dir", str(tmp_path), "--dry_run"]
-    assert main(["distill", "--config", str(COMPACT), *argv, "--tagger", "ltp:LTP/legacy"]) == 0
-    assert main(["distill", "--config", str(SELF_TRAINING), *argv, "--answers", "no.jsonl"]) == 1
+    assert main(["run", str(COMPACT), *argv, "--tagger", "ltp:LTP/legacy"]) == 0
+    assert main(["run", str(SELF_TRAINING), *argv, "--answers", "no.jsonl"]) == 1
     assert re.search(r"stage label: .*'problems': no\.jsonl: ", capsys.readouterr().err)
 
 
 def test_models_of_the_hub_may_be_named(recipe_file, tmp_path):
-    argv = ["distill", "--config", str(recipe_file), "--output_dir", str(tmp_path / "runs"), "--dry_run"]
+    argv = ["run", str(recipe_file), "--output_dir", str(tmp_path / "runs"), "--dry_run"]
     assert main([*argv, "--teacher.encoder", "someone/bert", "--student.layer_mapping", "1:4,2:8"]) == 0
     assert main([*argv, "--student.student_encoder", "someone/student", "--student.student_layers", "null"]) == 0
 
@@ -248,7 +247,7 @@ def killed_at_a_step(run):
 
 def test_a_killed_recipe_goes_on_and_gives_the_same_student(recipe_file, tmp_path):
     killed, whole = tmp_path / "killed", tmp_path / "whole"
-    argv = ["distill", "--config", str(recipe_file), "--budget", "long", "--targets", "student", "--output_dir"]
+    argv = ["run", str(recipe_file), "--budget", "long", "--targets", "student", "--output_dir"]
     step = 15 + 7  # the second epoch of the student
     run = launch(killed_at_a_step, [{"argv": [*argv, str(killed)], "step": step, "output_dir": str(killed)}])
     assert run.returncode == -signal.SIGKILL, run.stderr[-3000:]
@@ -275,8 +274,7 @@ shutil.copytree(folder, made, dirs_exist_ok=True)
 
 def test_training_stages_are_launched(recipe_file, solver_folder, tmp_path, capfd, monkeypatch):
     argv = [
-        "distill",
-        "--config",
+        "run",
         str(recipe_file),
         "--output_dir",
         str(tmp_path / "runs"),
@@ -303,7 +301,7 @@ def test_training_stages_are_launched(recipe_file, solver_folder, tmp_path, capf
 @pytest.mark.slow
 def test_two_processes_train_a_stage(recipe_file, tmp_path):
     launcher = f"{sys.executable} -m torch.distributed.run --standalone --nproc_per_node 2"
-    argv = ["distill", "--config", str(recipe_file), "--output_dir", str(tmp_path), "--launch", launcher]
+    argv = ["run", str(recipe_file), "--output_dir", str(tmp_path), "--launch", launcher]
     assert main(argv) == 0
     (student,) = tmp_path.glob("student-*")
     assert json.loads((student / "run.json").read_text())["machine"]["world_size"] == 2
@@ -346,7 +344,7 @@ def test_self_training_runs_from_its_first_teacher_to_the_student(tmp_path, caps
     rows = load_mwp_dataset("math23k")["train"].select(range(40))
     answers = tmp_path / "answers.jsonl"
     answers.write_text("".join(json.dumps({"text": r["text"], "answer": r["answer"]}) + "\n" for r in rows), "utf-8")
-    argv = ["distill", "--config", str(SELF_TRAINING), "--budget", "quick", "--answers", str(answers)]
+    argv = ["run", str(SELF_TRAINING), "--budget", "quick", "--answers", str(answers)]
     assert main([*argv, "--use_cpu", "true", "--output_dir", str(tmp_path), "--targets", "evaluate_greedy"]) == 0
     (fates,) = (json.loads(path.read_text("utf-8"))["fates"] for path in tmp_path.glob("label-*/metrics.json"))
     assert sum(fates.values()) == 40

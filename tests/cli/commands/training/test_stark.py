@@ -68,7 +68,7 @@ def test_a_teacher_must_be_given(capsys):
 )
 def test_a_recipe_is_run(recipe, title, tmp_path, repository, monkeypatch, capsys):
     monkeypatch.chdir(repository)
-    argv = ["stark", "--config", f"examples/{recipe}.yaml", "--task", "mrpc", "--budget", "quick", "--dry_run"]
+    argv = ["run", f"examples/{recipe}.yaml", "--task", "mrpc", "--budget", "quick", "--dry_run"]
     assert main([*argv, "--output_dir", str(tmp_path)]) == 0
     printed = capsys.readouterr().out
     assert "hf-mwp stark" in printed and title in printed and not any(tmp_path.iterdir())
