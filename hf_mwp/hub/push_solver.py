@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, constants, get_token
+from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, ModelInfo, constants, get_token
 from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
+from safetensors.torch import load_file, save_file
 from transformers import PreTrainedModel
 
 from ..data.batches.mwp_processor import MwpProcessor
 from ..data.training_lineage import training_texts_of
+from ..models.mwp_student import save_student_code
+from ..store.files import write_json
 from ..usage_error import UsageError
 from .card_figures import check_card
 from .model_card import RECORD, ModelFigures, TrainingStage, build_model_card, model_record
-from .published_files import CARD, PublishedFiles, collect_files
-
-
-# The file that every repository has from its creation.
-OF_THE_HUB = ".gitattributes"
+from .published_files import CARD, WEIGHTS, check_files, name_in_card, select_files
 
 
 @dataclass(frozen=True)
@@ -64,8 +62,7 @@ def push_solver_to_hub(
 ) -> Publication:
     """
     Publish a folder created by `hf-mwp card` or `hf-mwp export`: the card, configuration, weights, processor,
-    re-ranker and record. No other files are uploaded. Weights are uploaded as one file in half precision; the weights
-    of an export (in half precision, int8 or as an ONNX graph) are uploaded unchanged.
+    re-ranker and record. No other files are uploaded.
 
     All files are uploaded in one commit, so that a repository never contains an incomplete model. To resume an
     interrupted upload, call the function again: files that the Hub already has are not sent again, and without changes
@@ -100,10 +97,27 @@ def push_solver_to_hub(
     folder = Path(folder)
     if not folder.is_dir():
         raise UsageError(f"There is no folder {folder}.")
-    with TemporaryDirectory() as workspace:
-        found = collect_files(folder, Path(workspace), repo_id)
-        options = {"private": private, "revision": revision, "token": token, "overwrite": overwrite}
-        return push_files(found, repo_id, commit_message=commit_message, dry_run=dry_run, **options)
+    if repo_id.count("/") != 1:
+        raise UsageError(f"`repo_id` must have the form user/name, such as me/student, not {repo_id!r}.")
+    check_files(folder)
+    figures = check_card(folder / CARD, folder / RECORD)
+    files = select_files(folder)
+    card = name_in_card(files[CARD].read_text("utf-8"), repo_id).encode()
+    sizes = {name: len(card) if name == CARD else path.stat().st_size for name, path in files.items()}
+    left_out = sorted({path.name for path in folder.iterdir()} - files.keys())
+    publication = Publication(repo_id, sizes, tuple(left_out), figures)
+    if dry_run:
+        return publication
+    repository = open_repository(repo_id, private=private, revision=revision, token=token, overwrite=overwrite)
+    changes: list[Any] = [
+        CommitOperationAdd(name, card if name == CARD else str(path)) for name, path in files.items()
+    ]
+    changes += [CommitOperationDelete(name) for name in sorted(_files_in(repository) - files.keys())]
+    with named_errors(repo_id):
+        commit = HfApi(token=token).create_commit(
+            repo_id, changes, commit_message=commit_message, revision=revision or "main"
+        )
+    return replace(publication, url=commit.commit_url, commit=commit.oid, private=bool(repository.private))
 
 
 def push_trained_model(
@@ -121,8 +135,8 @@ def push_trained_model(
     blocking: bool = True,
 ) -> Publication | Future:
     """
-    Publish a folder saved by a trainer, with the same files as [`push_solver_to_hub`]: weights as one file in half
-    precision, and a card and record generated from the arguments.
+    Publish a copy of a folder saved by a trainer as [`push_solver_to_hub`] does, with weights in half precision, and
+    with a card and record generated from the arguments.
 
     Args:
         folder (`str` or `Path`): Folder to which the trainer saved the model.
@@ -145,87 +159,57 @@ def push_trained_model(
     if isinstance(processor, MwpProcessor):
         reads = {"language": processor.language, "indexed_numbers": processor.indexed_numbers}
     card = build_model_card(model, repo_id, figures, stages, **reads)
-    record = json.dumps(model_record(figures, stages, training_texts_of(model)), indent=1, ensure_ascii=False)
+    record = model_record(figures, stages, training_texts_of(model))
     workspace = TemporaryDirectory()
-    made = {CARD: card.content, RECORD: record + "\n"}
-    found = collect_files(Path(folder), Path(workspace.name), repo_id, made)
-    if not blocking:
-        # Copy the files, because the folder may change during the upload.
-        copies = Path(workspace.name, "copies")
-        copies.mkdir()
-        files = {name: Path(shutil.copy(path, copies)) for name, path in found.files.items()}
-        found = PublishedFiles(files, found.left_out)
+    made = Path(workspace.name)
+    # Copied, because the folder may change during the upload.
+    for path in select_files(Path(folder)).values():
+        shutil.copy(path, made)
+    values = load_file(Path(folder) / WEIGHTS).items()
+    halved = {name: value.half() if value.is_floating_point() else value for name, value in values}
+    save_file(halved, made / WEIGHTS, {"format": "pt"})
+    card.save(made / CARD)
+    write_json(made / RECORD, record)
+    if model.config.model_type == "mwp_student":
+        save_student_code(made)
 
     def push() -> Publication:
         with workspace:
             options = {"private": private, "revision": revision, "token": token}
-            return push_files(found, repo_id, commit_message=commit_message, **options)
+            return push_solver_to_hub(made, repo_id, commit_message=commit_message, **options)
 
     return push() if blocking else HfApi(token=token).run_as_future(push)
 
 
-def push_files(
-    found: PublishedFiles,
-    repo_id: str,
-    *,
-    private: bool | None,
-    revision: str | None,
-    commit_message: str,
-    token: str | None,
-    dry_run: bool = False,
-    overwrite: bool = False,
-) -> Publication:
-    """Check and upload collected files; see [`push_solver_to_hub`]."""
-    if repo_id.count("/") != 1:
-        raise UsageError(f"`repo_id` must have the form user/name, such as me/student, not {repo_id!r}.")
-    figures = check_card(found.files[CARD], found.files[RECORD])
-    publication = {"repo_id": repo_id, "files": found.sizes, "left_out": found.left_out, "figures": figures}
-    if dry_run:
-        return Publication(**publication)
-    repository = open_repository(repo_id, private=private, revision=revision, token=token, overwrite=overwrite)
-    changes: list[Any] = [CommitOperationAdd(name, str(path)) for name, path in sorted(found.files.items())]
-    changes += [CommitOperationDelete(name) for name in sorted(repository.files - found.files.keys())]
-    with named_errors(repo_id):
-        commit = HfApi(token=token).create_commit(
-            repo_id, changes, commit_message=commit_message, revision=revision or "main"
-        )
-    return Publication(**publication, url=commit.commit_url, commit=commit.oid, private=repository.private)
-
-
-@dataclass(frozen=True)
-class Repository:
-    """Full name, visibility and files of a repository with write access."""
-
-    repo_id: str
-    private: bool
-    files: frozenset[str]
-
-
 def open_repository(
     repo_id: str, *, private: bool | None, revision: str | None, token: str | None, overwrite: bool = False
-) -> Repository:
+) -> ModelInfo:
     """Create a repository and branch if they do not exist, and check their content; see [`push_solver_to_hub`]."""
     if token is None and get_token() is None:
         raise UsageError("Publishing needs a token with write access. Run `hf auth login`, or pass `token`.")
     api = HfApi(token=token)
     with named_errors(repo_id):
         repo_id = api.create_repo(repo_id, private=private is not False, exist_ok=True).repo_id
-        info = api.model_info(repo_id)
-        if private is not None and info.private is not private:
-            kind, other = ("private", "public") if info.private else ("public", "private")
-            raise UsageError(
-                f"{repo_id} exists and is {kind}. Make it {other} on its settings page, or choose a different name."
-            )
         if revision is not None:
             api.create_branch(repo_id, branch=revision, exist_ok=True)
-            info = api.model_info(repo_id, revision=revision)
-    files = frozenset(each.rfilename for each in info.siblings or ()) - {OF_THE_HUB}
+        info = api.model_info(repo_id, revision=revision)
+    if private is not None and info.private is not private:
+        kind, other = ("private", "public") if info.private else ("public", "private")
+        raise UsageError(
+            f"{repo_id} exists and is {kind}. Make it {other} on its settings page, or choose a different name."
+        )
+    files = _files_in(info)
     if files and RECORD not in files and not overwrite:
         raise UsageError(
             f"{repo_id} exists and has different content ({', '.join(sorted(files)[:3])}). Choose a different name, "
             "or set `overwrite` to replace the content."
         )
-    return Repository(repo_id, bool(info.private), files)
+    return info
+
+
+def _files_in(repository: ModelInfo) -> set[str]:
+    """Return the names of a repository's files, except the file that every repository has from its creation."""
+    return {each.rfilename for each in repository.siblings or ()} - {".gitattributes"}
 
 
 @contextmanager

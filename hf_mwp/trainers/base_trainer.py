@@ -150,7 +150,7 @@ class BaseTrainer(Trainer):
             name = args.hub_model_id or Path(args.output_dir).absolute().name
             private = args.hub_private_repo if private is None else private
             options = {"revision": args.hub_revision, "token": token or args.hub_token}
-            self.hub_model_id = open_repository(name, private=private, **options).repo_id
+            self.hub_model_id = open_repository(name, private=private, **options).id
             self.push_in_progress = None
 
     def push_to_hub(
