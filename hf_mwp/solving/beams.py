@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from ..models import MwpSolver, SolveOutput
 
 INPUTS = ("input_ids", "attention_mask", "number_positions")
-AT_ONCE = 1024  # number of problems per chunk saved to disk
 
 
 def find_beams(
@@ -89,7 +88,7 @@ def find_kept_beams(
             trees = [(processor.vocabulary.encode(tree), score) for tree, score in beam.trees]
             yield vars(beam) | {"trees": trees}
 
-    records = join_records(folder, facts, problems, search, AT_ONCE)
+    records = join_records(folder, facts, problems, search)
     return [replace(Beam(**record), trees=read_trees(record["trees"], processor.decode)) for record in records]
 
 

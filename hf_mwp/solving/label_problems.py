@@ -16,7 +16,7 @@ from ..models.fingerprints import hash_model, hash_processing
 from ..options.checks import check_at_least_one, check_share
 from ..problems import MathWordProblem, refusal
 from ..usage_error import UsageError
-from .kept_records import kept_records
+from .kept_records import AT_ONCE, kept_records
 from .solve_problems import check_several, solve_problems
 from .solver_prediction import SolverPrediction
 
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from ..data.batches.mwp_processor import MwpProcessor
     from ..models import MwpSolver
     from ..plausibility import PlausibilityReranker
-
-AT_ONCE = 1024  # number of problems per chunk saved to disk
 
 FATES = {
     "labelled": "a tree evaluates to the answer",
@@ -90,7 +88,7 @@ def label_problems(
             [`solve_problems`].
         unfinished (`str`, *optional*): Folder for intermediate results, with which an interrupted call resumes. The
             caller must delete it.
-        tell (`Callable`, *optional*): Function called with a message after each 1,024 problems, if there are more.
+        tell (`Callable`, *optional*): Function called with a message after each 256 problems, if there are more.
 
     Raises:
         UsageError: If the language of a problem differs from the language of the solver, or there is no problem to

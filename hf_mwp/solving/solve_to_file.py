@@ -12,9 +12,6 @@ from ..usage_error import UsageError
 from .kept_records import join_records
 
 
-AT_ONCE = 256  # number of problems per chunk saved to disk
-
-
 def solve_to_file(
     problems: Sequence[Mapping[str, Any]],
     solve: Callable[[Sequence[Mapping[str, Any]]], Iterable[list[Mapping[str, Any]]]],
@@ -41,7 +38,7 @@ def solve_to_file(
         raise UsageError(f"--output: {output} already exists. Remove it, or choose a different file.")
     facts = {"model": content_digest(model) if Path(model).exists() else model, **options}
     unfinished = output.with_name(f"{output.name}.unfinished")
-    solved = join_records(unfinished, facts, problems, solve, AT_ONCE)
+    solved = join_records(unfinished, facts, problems, solve)
     wait_for_all()  # all processes must have read all answers before the folder is removed
     if is_main_process():
         pairs = zip(problems, solved, strict=True)

@@ -19,10 +19,10 @@ def test_what_is_kept_is_made_once_wherever_it_stands(tmp_path):
 
     expected = [["0", 0.1], None, ["2", 0.1], ["3", 0.1], ["4", 0.1]]
     assert kept(tmp_path, PROBLEMS[:3]) == expected[:3] and made == ["0", "1", "2"]
-    twice = PROBLEMS[::-1] + PROBLEMS[:1]
-    assert kept(tmp_path, twice) == expected[::-1] + expected[:1] and made == ["0", "1", "2", "4", "3"]
-    assert kept(tmp_path, PROBLEMS[:1], num_beams=5) == expected[:1] and len(made) == 6
-    assert kept(None, PROBLEMS) == expected and len(made) == 11
+    assert kept(tmp_path, PROBLEMS) == expected and made == ["0", "1", "2", "2", "3", "4"], "the first chunk is kept"
+    assert kept(tmp_path, PROBLEMS[2:4] + PROBLEMS[:2]) == expected[2:4] + expected[:2] and len(made) == 6
+    assert kept(tmp_path, PROBLEMS[:2], num_beams=5) == expected[:2] and len(made) == 8
+    assert kept(None, PROBLEMS) == expected and len(made) == 13
 
 
 def test_what_was_made_before_a_kill_is_there(tmp_path):
