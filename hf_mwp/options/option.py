@@ -37,7 +37,7 @@ WITHOUT_EFFECT = frozenset(
 )
 
 # Keys of a field's metadata that are not arguments of argparse.
-OWN_KEYS = ("common", "affects_result", "locate", "writes", "positional")
+OWN_KEYS = ("common", "affects_result", "locate", "positional")
 # Attribute of parsed options with the values before the dataclass changed them.
 GIVEN = "_given_values"
 Locate = Callable[[str, Mapping[str, Any]], Path | None]
@@ -50,7 +50,6 @@ def option(
     common: bool = False,
     affects_result: bool = True,
     locate: Locate | None = None,
-    writes: bool = False,
     positional: bool = False,
     choices: Sequence[str] | None = None,
 ) -> Any:
@@ -66,7 +65,6 @@ def option(
         locate (`Callable`, *optional*): Function that receives a value (each item of a list) and the dictionary of all
             options. It returns the path of the file or folder, or `None` for a Hub id, and raises `ValueError` if the
             resource does not exist.
-        writes (`bool`, *optional*, defaults to `False`): Whether the option is a path to which the command writes.
         positional (`bool`, *optional*, defaults to `False`): Whether it is a positional argument, without a flag.
         choices (`Sequence[str]`, *optional*): Accepted values.
 
@@ -78,7 +76,7 @@ def option(
         model: str | None = option(None, "Folder or Hub id of a solver.", common=True, locate=locate_solver)
     ```
     """
-    own = dict(zip(OWN_KEYS, (common, affects_result, locate, writes, positional), strict=True))
+    own = dict(zip(OWN_KEYS, (common, affects_result, locate, positional), strict=True))
     metadata = {"help": help, **own}
     if choices is not None:
         metadata["choices"] = list(choices)

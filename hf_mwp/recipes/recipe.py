@@ -61,7 +61,7 @@ class Recipe:
         launch (`str`, *optional*): Program that starts the training stages, such as `torchrun`.
 
     Raises:
-        RecipeError: unknown names, wrong values, circular references, or stages that write outside `output_dir`.
+        RecipeError: unknown names, wrong values, or circular references.
     """
 
     def __init__(
@@ -223,10 +223,6 @@ class Recipe:
             option = known.get(key)
             # A cache in the folder of a stage does not make that stage necessary.
             options[key] = with_folders(value, needs if option is None or affects_result(option) else {})
-            if option is not None and option.metadata.get("writes"):
-                inside = Path(str(options[key])).resolve().is_relative_to(self.output_dir.resolve())
-                fault = f"key {key!r}: {options[key]} is outside the output folder {self.output_dir}."
-                self._need(inside, f"stage {name}", fault)
         inputs = {str(stage.folder): stage.fingerprint for stage in needs.values()}
         digest = fingerprint(command, options, inputs, self.launch)
         folder = FinishedFolder.named(self.output_dir, name, digest).path

@@ -133,8 +133,6 @@ def fingerprint(command: str, options: Mapping[str, Any], made: Mapping[str, str
             return [described(name, item) for item in value]
         if not isinstance(value, str):
             return _number(value)
-        if name in known and known[name].metadata.get("writes"):
-            return Path(value).name
         place = None
         with suppress(ValueError):
             place = inputs.locate(name, value)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..building.model_sources import locate_solver
@@ -203,14 +202,10 @@ class EvaluateArguments(RankedSearchOptions):
         "or the value of the target equation (absolute tolerance).",
         choices=["annotated", "equation_value"],
     )
-    predictions: str | None = option(
-        None,
-        "JSONL file for the predictions. Defaults to predictions_<dataset>_<split>.jsonl in output_dir or, without "
-        "output_dir, runs/predictions_<model>_<dataset>[_fold<fold>]_<split>-<digest of their paths>.jsonl.",
-        writes=True,
-    )
     output_dir: str | None = option(
-        None, "Folder for the predictions, the metrics (metrics.json) and a reliability diagram (reliability.png)."
+        None,
+        "Folder for the predictions (predictions.jsonl), the metrics (metrics.json) and a reliability diagram "
+        "(reliability.png). Defaults to runs/evaluate_<model>_<dataset>[_fold<fold>]_<split>.",
     )
     random_sparsity: float = option(
         0.0, "Share of the weights in the encoder layers to set to 0 at random first (pilot study of STARK)."
@@ -220,7 +215,6 @@ class EvaluateArguments(RankedSearchOptions):
         False, "Round the weights to half precision first, as `hf-mwp card` does for the published folder."
     )
     json: bool = option(False, "Print the metrics as a JSON object instead of tables.", affects_result=False)
-    overwrite: bool = option(False, "Replace a file that contains no predictions.", affects_result=False)
 
     def __post_init__(self):
         check_at_least_one(self, "num_beams", "batch_size", "max_decode_length")
@@ -229,8 +223,6 @@ class EvaluateArguments(RankedSearchOptions):
             raise ValueError(
                 "`model` and `dataset` are required, for example --model hf_mwp_quickstart/student --dataset asdiv_a."
             )
-        if self.predictions is not None and Path(self.predictions).is_dir():
-            raise ValueError(f"`predictions` must be a file, but {self.predictions} is a folder. Pass a file in it.")
 
 
 def find_device(name: str | None) -> str:

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..data.data_error import DataError
 from ..options import option_values
 from ..solving.search_options import EvaluateArguments, find_device
 from ..store.files import remove_folder, write_json_lines
-from ..store.finished_folder import digest_of
 from ..store.runs.main_process import check_one_process, is_main_process, wait_for_all
-from ..store.runs.run_folder import RunFolder, check_output_folder
-from ..usage_error import UsageError
+from ..store.runs.run_folder import RunFolder
 from .data_options import MeasuredTaskArguments
 from .make_task import data_record, make_task, tell_data
 from .pictures import draw_reliability
@@ -32,8 +26,7 @@ if TYPE_CHECKING:
 
     from ..metrics import TrainingOverlap
 
-# Maximum number of characters to read from a file's first line, to check whether it contains predictions.
-LONGEST_RECORD = 1 << 20
+PREDICTIONS = "predictions.jsonl"
 
 
 @dataclass(frozen=True)
@@ -117,7 +110,7 @@ def evaluate(
         re-ranked, `reports_without_reranking`; and the path of the predictions.
 
     Raises:
-        UsageError: model and data do not match, or the path of the predictions contains a different file.
+        UsageError: model and data do not match, or the folder contains a different run.
 
     Example:
 
@@ -130,13 +123,8 @@ def evaluate(
     device = find_device(args.device)
     if data_args.task is not None:
         check_one_process("evaluate", launches=False)
-    path = _predictions_path(args, data_args)
-    _check_path(path, args, data_args)
-    place, values = args.output_dir, option_values(args, data_args)
-    with nullcontext() if place is None else RunFolder(place, "evaluate", values, begin=False) as folder:
-        if folder is not None:
-            folder.check_record()
-            folder.begin()
+    with RunFolder(_output_folder(args, data_args), "evaluate", option_values(args, data_args), begin=False) as folder:
+        folder.check_record()
         if args.split == "test":
             # Test problems are compared with all problems that a model may have been trained on.
             data_args.validation_fraction = 0.0
@@ -153,8 +141,9 @@ def evaluate(
             dtype = model.dtype
             model.half().to(dtype)
         tell_data(task, reporter)
+        folder.begin()
         options |= {"batch_size": args.batch_size, "progress": reporter.progress()}
-        unfinished = path.with_name(f"{path.name}.unfinished")
+        path, unfinished = folder.path / PREDICTIONS, folder.path / "unfinished"
         if task.shares_work:
             options["unfinished"] = unfinished
         evaluation = evaluate_split(task, model.to(device), processor, args.split, **options)
@@ -168,13 +157,20 @@ def evaluate(
             write_json_lines(path, evaluation.records())
             if unfinished.exists():
                 remove_folder(unfinished)
-        if folder is not None and is_main_process():
             folder.write_json("data.json", data_record(task))
             if figures["calibration"] is not None:
                 title = f"{task.name}, {args.split} split"
                 draw_reliability(figures["calibration"], folder.path / "reliability.png", title)
             folder.finish({"model": args.model, "dataset": task.name, args.split: evaluation.record | figures})
     return evaluation, figures, path
+
+
+def _output_folder(args: EvaluateArguments, data_args: MeasuredTaskArguments) -> Path:
+    if args.output_dir is not None:
+        return Path(args.output_dir)
+    fold = [] if data_args.fold is None else [f"fold{data_args.fold}"]
+    data = Path(data_args.dataset or data_args.task).stem
+    return Path("runs") / "_".join(["evaluate", Path(args.model).resolve().name, data, *fold, args.split])
 
 
 def evaluate_split(task: Task, model: PreTrainedModel, processor: Any, split: str, **options) -> Evaluation:
@@ -208,46 +204,3 @@ def evaluate_splits(
 def split_records(evaluations: Mapping[str, Evaluation]) -> dict[str, dict[str, Any]]:
     """Return a dictionary from split name to [`Evaluation.record`], the metrics of the split."""
     return {split: evaluation.record for split, evaluation in evaluations.items()}
-
-
-def _predictions_path(args: EvaluateArguments, data_args: MeasuredTaskArguments) -> Path:
-    """Return the given path of the predictions, or a default path in the output folder or in `runs`."""
-    if args.predictions is not None:
-        return Path(args.predictions)
-    source = Path(data_args.dataset or data_args.task)
-    if args.output_dir is not None:
-        return Path(args.output_dir) / f"predictions_{source.stem}_{args.split}.jsonl"
-    # Models and files in different folders often have the same name.
-    names = (args.model, source, data_args.data_dir, data_args.split_scheme)
-    digest = digest_of([str(Path(name).resolve()) if os.path.exists(name) else str(name) for name in names if name])
-    fold = "" if data_args.fold is None else f"_fold{data_args.fold}"
-    name = f"predictions_{Path(args.model).resolve().name}_{source.stem}{fold}_{args.split}-{digest[:8]}.jsonl"
-    return Path("runs") / name
-
-
-def _check_path(path: Path, args: EvaluateArguments, data_args: MeasuredTaskArguments) -> None:
-    """Create the folder of the predictions. Raises `UsageError` if the file exists without predictions."""
-    from ..data.datasets.sources import locate_dataset
-
-    if args.predictions is not None:
-        check_output_folder(path.parent, for_model=True)
-        path.parent.mkdir(parents=True, exist_ok=True)
-    if not path.exists():
-        return
-    is_data = False
-    with suppress(DataError):
-        # Predictions have texts and answers, so they can be used as a dataset.
-        is_data = data_args.dataset and path.samefile(locate_dataset(data_args.dataset, data_args.data_dir))
-    if is_data or not path.is_file() or not (args.overwrite or _has_predictions(path)):
-        fault = "is the dataset" if is_data else "exists and contains no predictions (see --overwrite)"
-        raise UsageError(f"`predictions`: {path} {fault}. Choose a different file.")
-
-
-def _has_predictions(path: Path) -> bool:
-    """Return whether the first line is a prediction, or the file is empty."""
-    try:
-        with path.open(encoding="utf-8") as file:
-            line = file.readline(LONGEST_RECORD)
-        return not line or any(name.startswith("masked_text_in_") for name in dict(json.loads(line)))
-    except (OSError, ValueError, TypeError, RecursionError):
-        return False

@@ -94,8 +94,8 @@ def test_the_command_line_loads_and_measures_a_solver_of_any_class(processor, pr
         part.save_pretrained(folder)
     loaded, own = load_solver(folder)
     assert type(loaded) is type(solver) and own.vocabulary == processor.vocabulary
-    predictions = tmp_path / "predictions.jsonl"
-    options = ["--dataset", str(problems), "--predictions", str(predictions), "--json"]
+    predictions = tmp_path / "run" / "predictions.jsonl"
+    options = ["--dataset", str(problems), "--output_dir", str(predictions.parent), "--json"]
     assert main(["evaluate", "--model", str(folder), *options]) == 0
     figures = json.loads(capsys.readouterr().out)
     assert figures["reports"]["all problems"]["num_problems"] == len(predictions.read_text().splitlines()) == 9

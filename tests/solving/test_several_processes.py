@@ -55,14 +55,13 @@ def argv(command, solver_folder, problems, folder):
     if command == "solve":
         return ["solve", *model, "--file", problems, "--output", str(folder / "found.jsonl"), "--runtime", "torch"]
     if command == "evaluate":
-        found = ["--predictions", str(folder / "found.jsonl"), "--output_dir", str(folder / "run")]
-        return ["evaluate", *model, "--dataset", problems, *found]
+        return ["evaluate", *model, "--dataset", problems, "--output_dir", str(folder / "run")]
     return ["pseudo-label", *model, "--problems", problems, "--output_dir", str(folder / "run"), "--num_beams", "3"]
 
 
 def result(command, folder):
-    name = "run/labelled.jsonl" if command == "pseudo-label" else "found.jsonl"
-    return [json.loads(line) for line in (folder / name).read_text("utf-8").splitlines()]
+    names = {"pseudo-label": "run/labelled.jsonl", "evaluate": "run/predictions.jsonl", "solve": "found.jsonl"}
+    return [json.loads(line) for line in (folder / names[command]).read_text("utf-8").splitlines()]
 
 
 def close(found, expected):

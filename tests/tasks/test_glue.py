@@ -99,7 +99,7 @@ def test_it_is_evaluated_and_published(student, glue, tmp_path, capsys):
     assert run("evaluate", glue, tmp_path / "run", "--model", student, "--json") == 0
     found = json.loads(capsys.readouterr().out)
     report = found["reports"]["all problems"]
-    records = [json.loads(line) for line in (tmp_path / "run" / "predictions_rte_test.jsonl").open(encoding="utf-8")]
+    records = [json.loads(line) for line in (tmp_path / "run" / "predictions.jsonl").open(encoding="utf-8")]
     right = sum(record["prediction"] == record["label"] for record in records)
     assert report == {"accuracy": right / 12, "num_examples": 12}
     assert records[0]["id"] == "dev-2" and 0.5 <= records[0]["score"] <= 1

@@ -30,7 +30,7 @@ def test_it_is_trained_and_evaluated(folder, problems, tmp_path):
     trained = json.loads((folder / "metrics.json").read_text("utf-8"))["test"]
     written = tmp_path / "predictions.jsonl"
     argv = ["evaluate", "--model", str(folder), "--dataset", str(problems), "--device=cpu", "--num_beams=1"]
-    assert main([*argv, "--predictions", str(written)]) == 0
+    assert main([*argv, "--output_dir", str(tmp_path)]) == 0
     records = [json.loads(line) for line in written.read_text("utf-8").splitlines()]
     right = sum(record["answer_correct"] for record in records)
     assert right == trained["reports"]["all problems"]["answer_accuracy"] * len(records)

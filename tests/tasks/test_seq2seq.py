@@ -103,7 +103,7 @@ def test_it_is_evaluated(translator, pairs, tmp_path, capsys):
     options = ["--model", translator, "--num_beams=2", "--max_decode_length=12", "--json"]
     assert run("evaluate", tmp_path / "run", *options, data=pairs) == 0
     report = json.loads(capsys.readouterr().out)["reports"]["all problems"]
-    path = tmp_path / "run" / f"predictions_{pairs.stem}_test.jsonl"
+    path = tmp_path / "run" / "predictions.jsonl"
     records = [json.loads(line) for line in path.open(encoding="utf-8")]
     texts = [record["prediction"] for record in records], [[record["target"] for record in records]]
     assert report["bleu"] == sacrebleu.corpus_bleu(*texts).score

@@ -33,7 +33,7 @@ def test_a_solver_is_trained_and_evaluated_in_python(problems, encoder, tmp_path
     assert (options["encoder"], options["dataset"], options["max_steps"]) == (str(encoder), str(problems), 2)
 
     data = MeasuredTaskArguments(str(problems))
-    args = EvaluateArguments(str(folder), device="cpu", predictions=str(tmp_path / "predictions.jsonl"))
+    args = EvaluateArguments(str(folder), device="cpu", output_dir=str(tmp_path / "evaluation"))
     evaluation, figures, path = evaluate(args, data)
     assert figures["reports"]["all problems"] == result.metrics["test"]["reports"]["all problems"]
     assert len(path.read_text(encoding="utf-8").splitlines()) == len(evaluation.predictions) == 9

@@ -3,7 +3,6 @@ import json
 import logging
 import math
 import re
-import shutil
 from pathlib import Path
 
 import pytest
@@ -23,7 +22,7 @@ from hf_mwp.usage_error import UsageError
 
 def test_tables_and_predictions(solver_folder, problems, tmp_path, capsys):
     path = tmp_path / "predictions.jsonl"
-    argv = ["evaluate", "--model", str(solver_folder), "--dataset", str(problems), "--predictions", str(path)]
+    argv = ["evaluate", "--model", str(solver_folder), "--dataset", str(problems), "--output_dir", str(tmp_path)]
     assert main(argv) == 0
     shown = " ".join(capsys.readouterr().out.split())  # a title with long paths is wrapped
     for part in (
@@ -44,7 +43,7 @@ def test_tables_and_predictions(solver_folder, problems, tmp_path, capsys):
 
 def test_json_agrees_with_the_records(solver_folder, problems, tmp_path, capsys):
     path = tmp_path / "predictions.jsonl"
-    argv = ["evaluate", "--model", str(solver_folder), "--dataset", str(problems), "--predictions", str(path)]
+    argv = ["evaluate", "--model", str(solver_folder), "--dataset", str(problems), "--output_dir", str(tmp_path)]
     assert (
         main(
             [*argv, "--json", "--num_beams=2", "--answer_match=equation_value", "--split=validation", "--batch_size=3"]
@@ -61,8 +60,8 @@ def test_json_agrees_with_the_records(solver_folder, problems, tmp_path, capsys)
 def test_batches_do_not_change_the_answers(solver_folder, problems, tmp_path):
     texts = []
     for size in (1, 64):
-        path = tmp_path / f"{size}.jsonl"
-        argv = ["evaluate", "--model", str(solver_folder), "--dataset", str(problems), "--predictions", str(path)]
+        path = tmp_path / "predictions.jsonl"
+        argv = ["evaluate", "--model", str(solver_folder), "--dataset", str(problems), "--output_dir", str(tmp_path)]
         assert main([*argv, f"--batch_size={size}"]) == 0
         records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
         texts.append([(record["id"], record["prediction"]) for record in records])
@@ -83,7 +82,6 @@ def test_a_part_that_is_not_there(solver_folder, problems, tmp_path, capsys):
         ([], "evaluate: .*`model`.*`dataset`"),
         (["--dataset=math23k"], "evaluate: .*`model`"),
         (["--model=none"], "evaluate: .*`dataset`"),
-        (["--model=none", "--dataset=math23k", "--predictions=."], r"`predictions`.* \. .*folder"),
     ],
 )
 def test_what_must_be_given(argv, message, tmp_path, monkeypatch, capsys):
@@ -101,97 +99,49 @@ def test_a_data_set_in_another_language_is_refused(solver_folder, tmp_path, monk
     assert main(["evaluate", "--model", str(solver_folder), "--dataset", str(path)]) == 1
     error = capsys.readouterr().err
     assert re.search(f"{solver_folder} .*Chinese.*{path} .*English", error)
-    assert [each.name for each in tmp_path.iterdir()] == ["test.jsonl"]
+    assert [each.name for each in tmp_path.rglob("*.*")] == ["test.jsonl"]
 
 
 def test_predictions_go_to_a_folder_of_their_own(solver_folder, problems, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert main(["evaluate", "--model", str(solver_folder), "--dataset", str(problems), "--batch_size=9"]) == 0
-    (path,) = tmp_path.rglob("*.*")
-    assert path.name.startswith(f"predictions_{solver_folder.name}_{problems.name}_test")
-    assert f"Predictions: {path.relative_to(tmp_path)}" in capsys.readouterr().out
+    argv = ["evaluate", "--model", str(solver_folder), "--dataset", str(problems / "test.jsonl"), "--batch_size=9"]
+    assert main(argv) == 0
+    path = Path("runs", f"evaluate_{solver_folder.name}_test_test", "predictions.jsonl")
+    assert path.is_file() and f"Predictions: {path}" in capsys.readouterr().out
+    # A later run replaces it.
+    assert main([*argv, "--max_eval_samples=2"]) == 0
+    assert len(path.read_text("utf-8").splitlines()) == 2
 
 
-def test_models_and_data_sets_of_one_name_have_files_of_their_own(solver_folder, problems, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for place in ("one", "two"):
-        shutil.copytree(solver_folder, tmp_path / place / "student")
-        shutil.copytree(problems, tmp_path / place / "set")
-    for model, data in (("one", "one"), ("two", "one"), ("one", "two")):
-        assert main(["evaluate", "--model", f"{model}/student", "--dataset", f"{data}/set/test.jsonl"]) == 0
-    names = [path.name for path in (tmp_path / "runs").iterdir()]
-    assert len(names) == 3 and all(name.startswith("predictions_student_test_test") for name in names)
-    # The same model and data by another name are the same.
-    argv = ["--model", str(tmp_path / "one" / "student"), "--dataset", str(tmp_path / "one" / "set" / "test.jsonl")]
-    assert main(["evaluate", *argv]) == 0
-    assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == sorted(names)
-
-
-def test_only_predictions_are_written_over(solver_folder, problems, tmp_path, capsys):
-    data = shutil.copytree(problems, tmp_path / "data")
-    model = shutil.copytree(solver_folder, tmp_path / "model")
-    (tmp_path / "notes.txt").write_text("mine")
-    (tmp_path / "empty.jsonl").touch()
-    argv = ["evaluate", "--model", str(model), "--dataset", str(data), "--predictions"]
-    for path in (data / "test.jsonl", data / "train.jsonl", model / "config.json", tmp_path / "notes.txt"):
-        before = path.read_bytes()
-        assert main([*argv, str(path)]) == 1
-        error = capsys.readouterr().err
-        assert str(path) in error and "--overwrite" in error and error.count("\n") == 1
-        assert path.read_bytes() == before
-    assert main([*argv, str(tmp_path / "notes.txt"), "--overwrite"]) == 0
-    before = (tmp_path / "notes.txt").read_bytes()
-    # Predictions of an earlier run are replaced, and what is empty.
-    assert main([*argv, str(tmp_path / "notes.txt"), "--max_eval_samples=2"]) == 0
-    assert len((tmp_path / "notes.txt").read_bytes()) < len(before)
-    assert main([*argv, str(tmp_path / "empty.jsonl")]) == 0
-
-
-def test_the_data_set_itself_is_never_written_over(solver_folder, problems, tmp_path, capsys):
-    path = tmp_path / "p.jsonl"
-    shutil.copy(problems / "test.jsonl", path)
-    argv = ["evaluate", "--model", str(solver_folder), "--predictions", str(path), "--overwrite"]
-    assert main([*argv, "--dataset", str(problems)]) == 0
-    # Predictions have texts and answers, and so can be a data set.
-    before = path.read_bytes()
-    (tmp_path / "link.jsonl").symlink_to(path)
-    for name in (path, tmp_path / "link.jsonl"):
-        assert main([*argv, "--dataset", str(name)]) == 1
-        error = capsys.readouterr().err
-        assert "`predictions`" in error and str(path) in error
-    assert path.read_bytes() == before
-
-
-@pytest.mark.parametrize("content", ["{", "[]", "[1]", "\x00\xff", '{"text": "1", "prediction": ""}'])
-def test_what_only_looks_like_predictions_stays(content, solver_folder, problems, tmp_path):
-    path = tmp_path / "p.jsonl"
-    path.write_text(content, encoding="latin-1")
-    argv = ["evaluate", "--model", str(solver_folder), "--dataset", str(problems), "--predictions", str(path)]
+def test_the_folder_of_another_run_stays(solver_folder, problems, tmp_path, capsys):
+    (tmp_path / "run.json").write_text('{"command": "hf-mwp train"}')
+    argv = ["evaluate", "--model", str(solver_folder), "--dataset", str(problems), "--output_dir", str(tmp_path)]
     assert main(argv) == 1
-    assert path.read_text(encoding="latin-1") == content
+    assert re.search(f"{tmp_path} .*hf-mwp train", capsys.readouterr().err)
+    assert [each.name for each in tmp_path.iterdir()] == ["run.json"]
 
 
 def test_a_place_that_cannot_be_is_named_before_solving(solver_folder, problems, tmp_path, capsys, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setattr(MwpSolver, "solve", None)
     argv = ["evaluate", "--model", str(solver_folder), "--dataset", str(problems)]
-    for place in (tmp_path / "file" / "p.jsonl", Path("/dev/null/p.jsonl"), Path("/proc/none/p.jsonl")):
-        assert main([*argv, "--predictions", str(place)]) == 1
+    for place in (tmp_path / "file", Path("/dev/null"), Path("/proc/none")):
+        assert main([*argv, "--output_dir", str(place)]) == 1
         shown = " ".join(capsys.readouterr().err.split())
-        assert str(place.parent) in shown or "another output folder" in shown
+        assert str(place) in shown or "another output folder" in shown
 
 
 @pytest.mark.parametrize("limit", ["max_eval_samples", "max_train_samples"])
 def test_some_training_problems_alone(limit, solver_folder, problems, tmp_path):
     argv = ["evaluate", "--model", str(solver_folder), "--dataset", str(problems), "--split=train"]
-    assert main([*argv, f"--{limit}=3", "--predictions", str(tmp_path / "p.jsonl")]) == 0
-    assert len((tmp_path / "p.jsonl").read_text("utf-8").splitlines()) == 3
+    assert main([*argv, f"--{limit}=3", "--output_dir", str(tmp_path)]) == 0
+    assert len((tmp_path / "predictions.jsonl").read_text("utf-8").splitlines()) == 3
 
 
 def test_damaged_data_is_named(solver_folder, tmp_path, capsys):
     path = tmp_path / "test.jsonl"
     path.write_text('{"text": "1 和 2", "answer": "3"}\n{"text": "1 和', encoding="utf-8")
-    argv = ["evaluate", "--model", str(solver_folder), "--dataset", str(path), "--predictions", str(tmp_path / "p")]
+    argv = ["evaluate", "--model", str(solver_folder), "--dataset", str(path), "--output_dir", str(tmp_path / "p")]
     assert main(argv) == 1
     error = capsys.readouterr().err
     assert "test.jsonl" in error and "line 2" in error
@@ -203,11 +153,15 @@ def test_counts_are_at_least_one(option, capsys):
     assert re.search(f"`{option}`.* 0", capsys.readouterr().err)
 
 
-def test_the_log_of_a_run_that_failed_is_closed(solver_folder, tmp_path, capsys):
+def test_the_log_of_a_run_that_failed_is_closed(solver_folder, problems, tmp_path, monkeypatch, capsys):
+    def fail(*args, **kwargs):
+        raise ValueError("no room")
+
     before = [list(logging.getLogger(name).handlers) for name in ("transformers", "hf_mwp")]
     argv = ["evaluate", "--model", str(solver_folder), "--output_dir", str(tmp_path / "run")]
-    assert main([*argv, "--dataset", str(tmp_path / "nowhere.jsonl")]) == 1
-    assert "nowhere.jsonl" in capsys.readouterr().err and (tmp_path / "run" / "run.log").is_file()
+    monkeypatch.setattr(MwpSolver, "solve", fail)
+    assert main([*argv, "--dataset", str(problems)]) == 1
+    assert "no room" in capsys.readouterr().err and (tmp_path / "run" / "run.log").is_file()
     assert [list(logging.getLogger(name).handlers) for name in ("transformers", "hf_mwp")] == before
 
 
@@ -246,8 +200,8 @@ def test_a_text_without_numbers_is_refused_as_the_pipeline_refuses_it(solver_fol
     path = tmp_path / "test.jsonl"
     rows = [{"text": "小明有4个苹果和2个梨", "answer": "6"}, {"text": "没有数字", "equation": "1", "answer": "1"}]
     path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
-    records = tmp_path / "p.jsonl"
-    argv = ["evaluate", "--model", str(solver_folder), "--dataset", str(path), "--predictions", str(records)]
+    records = tmp_path / "predictions.jsonl"
+    argv = ["evaluate", "--model", str(solver_folder), "--dataset", str(path), "--output_dir", str(tmp_path)]
     assert main([*argv, "--json", "--num_beams=3"]) == 0
     report = json.loads(capsys.readouterr().out)["reports"]["all problems"]
     assert report["num_problems"] == 2
@@ -262,8 +216,7 @@ def test_calibration_is_measured_shown_and_drawn(solver_folder, problems, tmp_pa
     shown = " ".join(capsys.readouterr().out.split())
     assert "probability" in shown and "surest of 9" in shown
     report = json.loads((tmp_path / "metrics.json").read_text())["test"]["calibration"]
-    (path,) = tmp_path.glob("predictions_*.jsonl")
-    records = [json.loads(line) for line in path.open(encoding="utf-8")]
+    records = [json.loads(line) for line in (tmp_path / "predictions.jsonl").open(encoding="utf-8")]
     probabilities = [0.0 if each["log_probability"] is None else math.exp(each["log_probability"]) for each in records]
     assert report == calibration_report(probabilities, [each["answer_correct"] for each in records])
     assert (tmp_path / "reliability.png").read_bytes().startswith(b"\x89PNG")
@@ -275,7 +228,7 @@ def test_weights_can_be_rounded_as_they_are_published(solver_folder, problems, t
     before = weight.detach().clone()
     monkeypatch.setattr(MathWordProblems, "load_model", lambda *_: loaded)
     argv = ["evaluate", "--model", str(solver_folder), "--dataset", str(problems)]
-    argv += ["--predictions", str(tmp_path / "p.jsonl")]
+    argv += ["--output_dir", str(tmp_path)]
     assert main(argv) == 0
     assert torch.equal(weight, before)
     assert main([*argv, "--half_precision"]) == 0
@@ -305,11 +258,11 @@ def test_contexts_and_kinds_have_figures_of_their_own(solver_folder, tmp_path, c
     path = tmp_path / "unbiasedmwp_train.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     argv = ["evaluate", "--model", str(solver_folder), "--dataset=unbiasedmwp", "--data_dir", str(tmp_path)]
-    assert main([*argv, "--json", "--predictions", str(tmp_path / "predictions.jsonl")]) == 0
+    assert main([*argv, "--json", "--output_dir", str(tmp_path / "run")]) == 0
     reports = json.loads(capsys.readouterr().out)["reports"]
     assert reports["all problems"]["num_contexts"] == 1
     assert [reports[kind]["num_problems"] for kind in ("0 operations", "1 operation")] == [1, 1]
     assert "num_contexts" not in reports["1 operation"]
-    assert main([*argv, "--predictions", str(tmp_path / "predictions.jsonl")]) == 0
+    assert main([*argv, "--output_dir", str(tmp_path / "run")]) == 0
     shown = capsys.readouterr().out
     assert "contexts all right %" in shown and "1 operation" in shown

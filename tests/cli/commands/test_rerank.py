@@ -159,7 +159,7 @@ def test_evaluate_shows_both(model, problems, tmp_path, capsys):
     assert "without re-ranking" in shown and "with re-ranking" in shown
     test = json.loads((tmp_path / "metrics.json").read_text("utf-8"))["test"]
     assert test["num_beams"] == 6 and test["reranked"] is True
-    (path,) = tmp_path.glob("predictions_*.jsonl")
+    path = tmp_path / "predictions.jsonl"
     records = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
     right = sum(record["answer_correct"] for record in records) / len(records)
     assert test["reports"]["all problems"]["answer_accuracy"] == pytest.approx(right)
@@ -169,12 +169,12 @@ def test_evaluate_shows_both(model, problems, tmp_path, capsys):
     # So it is evaluated by default.
     argv = ["evaluate", "--model", str(model), "--dataset", str(problems), "--json"]
     capsys.readouterr()
-    assert main([*argv, "--predictions", str(tmp_path / "p.jsonl")]) == 0
+    assert main([*argv, "--output_dir", str(tmp_path / "p")]) == 0
     assert json.loads(capsys.readouterr().out)["reports"] == test["reports"]
     # Without re-ranking it is the search of as many beams.
     argv = ["evaluate", "--model", str(model), "--dataset", str(problems), "--num_beams=6", "--json"]
     capsys.readouterr()
-    assert main([*argv, "--predictions", str(tmp_path / "p.jsonl")]) == 0
+    assert main([*argv, "--output_dir", str(tmp_path / "p")]) == 0
     assert json.loads(capsys.readouterr().out)["reports"] == test["reports_without_reranking"]
 
 

@@ -105,7 +105,7 @@ def test_each_command_looks_before_it_works(argv, tmp_path, capsys):
     [
         "pseudo-label --model={solver} --problems={problems}/test.jsonl --overwrite",
         "rerank --model={solver} --dataset={problems} --overwrite",
-        "evaluate --model={solver} --dataset={problems} --overwrite",
+        "evaluate --model={solver} --dataset={problems}",
         "evaluate --model={place} --dataset={problems}",
         "heads --model={solver} --dataset={problems}",
         "mix --solvers {solver} {solver}",

@@ -167,7 +167,7 @@ def test_distill(trained, problems, tmp_path, capsys):
     history = json.loads((tmp_path / "trainer_state.json").read_text())["log_history"]
     assert any("loss_soft" in entry for entry in history)
     assert (
-        main(["evaluate", "--model", str(tmp_path), "--dataset", str(problems), "--predictions", str(tmp_path / "p")])
+        main(["evaluate", "--model", str(tmp_path), "--dataset", str(problems), "--output_dir", str(tmp_path / "p")])
         == 0
     )
 

@@ -41,7 +41,7 @@ def test_a_split_that_was_trained_on_is_a_warning(trained, problems, encoder, tm
         "exact text in training data": 36,
     }
     assert figures["training_texts"]["known"] and figures["training_texts"]["texts"] == 36
-    (record, *_) = map(json.loads, (tmp_path / "predictions_train_train.jsonl").read_text("utf-8").splitlines())
+    (record, *_) = map(json.loads, (tmp_path / "predictions.jsonl").read_text("utf-8").splitlines())
     assert record["exact_text_in_training_data"] and record["masked_text_in_training_data"]
 
 
