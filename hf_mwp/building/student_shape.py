@@ -272,7 +272,7 @@ def settle_shape(
 
     if not (targets := args.targets):
         return
-    if not isinstance(processor, MwpProcessor) or not getattr(getattr(model, "decoder", None), "runs_in_numpy", True):
+    if not isinstance(processor, MwpProcessor) or not getattr(model, "runs_in_numpy", True):
         raise UsageError("A target is for students that the NumPy runtime solves with. Give their sizes instead.")
     encoder = None if model is None else find_encoder(model).config
     sizes = candidate_sizes(encoder)

@@ -85,7 +85,7 @@ def export_solver(args: ExportArguments, progress: Callable[[Sequence], Iterable
     ```
     """
     model, processor = load_solver(str(args.model))
-    if not isinstance(model, MwpSolver) or not model.decoder.runs_in_numpy:
+    if not model.runs_in_numpy:
         exported = [f"`--decoder {name}`" for name, kind in decoder_classes().items() if kind.runs_in_numpy]
         raise UsageError(
             f"{args.model} has a {model.decoder_title}, which the runtime does not support. Use the solver in PyTorch "

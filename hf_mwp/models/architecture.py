@@ -38,6 +38,7 @@ class Architecture:
             Attention module whose third argument is a bias for each head, shared by all layers.
         lora_targets (`tuple[str, ...]`): Linear layers that get LoRA adapters by default.
         heads (`str`): Config field with the number of heads.
+        attentions (`str`): Name of the attention matrices in the model's output.
         others (`tuple[Architecture, ...]`): Further attention stacks of the model, numbered after this one. An
             encoder-decoder model has the decoder's self-attention with its neurons, then its cross-attention.
     """
@@ -57,6 +58,7 @@ class Architecture:
     biased_attention: str | None = None
     lora_targets: tuple[str, ...] = ("query", "value")
     heads: str = "num_attention_heads"
+    attentions: str = "attentions"
     others: tuple[Architecture, ...] = ()
 
     def part_of(self, name: str) -> str | None:
@@ -85,10 +87,14 @@ _BART = Architecture(
     intermediate="fc1",
     output="fc2",
     heads="encoder_attention_heads",
+    attentions="encoder_attentions",
 )
-_BART_DECODER = replace(_BART, layers="decoder.layers", heads="decoder_attention_heads")
+_BART_DECODER = replace(
+    _BART, layers="decoder.layers", heads="decoder_attention_heads", attentions="decoder_attentions"
+)
 _BART_CROSS = replace(
     _BART_DECODER,
+    attentions="cross_attentions",
     query="encoder_attn.q_proj",
     key="encoder_attn.k_proj",
     value="encoder_attn.v_proj",

@@ -73,6 +73,7 @@ class Solver(ABC):
         encoder (`PreTrainedModel`): Encoder of the text.
         prediction ([`PredictionKind`]), extra_columns, extra_inputs (`tuple[str, ...]`), target_error (`Callable`):
             See [`~models.decoder.Decoder`]; `extra_inputs` are arguments of `solve`.
+        runs_in_numpy (`bool`): Whether [`runtime`] can solve with its weights, so that it can be exported.
         prediction_rules (`Mapping[str, Any]`): Settings by name that change the predictions for a target.
     """
 
@@ -82,6 +83,7 @@ class Solver(ABC):
     extra_columns: tuple[str, ...] = ()
     extra_inputs: tuple[str, ...] = ()
     target_error: Callable[[Mapping[str, Any]], str | None] | None = None
+    runs_in_numpy: bool = False
 
     @property
     @abstractmethod

@@ -10,10 +10,10 @@ from transformers import CONFIG_MAPPING, PreTrainedModel
 
 from ..models.architecture import find_encoder
 from ..models.cut_model import stock_models
-from ..models.mwp_solver import MwpSolver
 from ..models.mwp_student.conversion_mwp_student import CLASSIFIER_ACTIVATIONS, COPIED, RENAMED
+from ..models.pruned_form import STUDENTS, convert_encoder
 from ..options.checks import refuse
-from .cutting import STUDENTS, prune, solver_on
+from .cutting import prune
 
 
 # Target model types, with the prefixes of their head's weights that BERT does not have.
@@ -49,10 +49,7 @@ def export_dense(model: nn.Module) -> PreTrainedModel:
     if find_encoder(model).config.model_type != "mwp_student":
         raise ValueError(f"{type(model).__name__} is not a student. Only students can be exported to Transformers.")
     # A copy without heads and neurons closed by gates.
-    model = prune(model)
-    if isinstance(model, MwpSolver):
-        return solver_on(model, _dense(find_encoder(model)))
-    return _dense(model)
+    return convert_encoder(prune(model), _dense)
 
 
 def _dense(model: nn.Module) -> PreTrainedModel:

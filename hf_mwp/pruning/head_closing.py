@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from transformers import TrainingArguments
 
 from ..models.architecture import cut_heads, find_encoder, layer_parts
+from ..models.pruned_form import note_counts
 from ..models.slicing import fit_heads, note_cut_heads, slice_heads
 from ..options.checks import refuse
-from .cutting import note_counts
 from .gates import HeadGates
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from ..models.architecture import find_encoder, layer_order, layer_parts
+from ..models.architecture import find_architecture, find_encoder, layer_order, layer_parts
 from ..options.checks import check_numbers
 from .gates import HeadGates
 
@@ -234,14 +234,12 @@ def mean_over_queries(
 
 def _attentions(model: nn.Module, batch: Mapping[str, Any]) -> list[tuple[Tensor, Tensor]]:
     """Return the attention matrices `(batch, heads, queries, keys)` and masks `(batch, queries)` of each layer."""
-    outputs, mask, labels = model(**batch, output_attentions=True), batch.get("attention_mask"), batch.get("labels")
-    masks = {"attentions": mask}
-    if find_encoder(model).config.is_encoder_decoder:
-        decoder_mask = batch.get("decoder_attention_mask") if labels is None else labels != -100
-        masks = {"encoder_attentions": mask, "decoder_attentions": decoder_mask, "cross_attentions": decoder_mask}
+    outputs, labels = model(**batch, output_attentions=True), batch.get("labels")
+    architecture = find_architecture(find_encoder(model).config)
+    mask = batch.get("attention_mask")
     found = []
-    for name, mask in masks.items():
-        attentions = outputs.get(name)
+    for each in (architecture, *architecture.others):
+        attentions = outputs.get(each.attentions)
         if not attentions:
             raise ValueError(
                 f"{type(model).__name__} returns no attention matrices. Score heads by their weights "
@@ -249,6 +247,8 @@ def _attentions(model: nn.Module, batch: Mapping[str, Any]) -> list[tuple[Tensor
             )
         mask = attentions[0].new_ones(attentions[0].shape[:3:2]) if mask is None else mask
         found += [(maps, mask) for maps in attentions]
+        # Of an encoder-decoder model, the other stacks have a query for each label.
+        mask = batch.get("decoder_attention_mask") if labels is None else labels != -100
     return found
 
 

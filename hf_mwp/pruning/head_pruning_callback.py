@@ -19,8 +19,9 @@ from transformers.integrations import is_deepspeed_zero3_enabled
 from transformers.trainer_callback import ExportableState
 from transformers.utils import logging
 
+from ..models.pruned_form import pruned_class
 from ..options.checks import check_numbers, check_whole_numbers, refuse
-from .cutting import prune, pruned_class
+from .cutting import prune
 from .head_choice import choose_heads, whole_heads
 from .head_closing import CLOSINGS
 from .head_importance import CombinedImportance, HeadImportance

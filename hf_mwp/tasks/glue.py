@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -112,11 +112,8 @@ class GlueTask(Task):
         return load_classifier(name, self.classes)
 
     def make_student(self, teacher, processor, options: StudentArguments) -> tuple[PreTrainedModel, Any]:
-        def batches() -> Iterator[Mapping[str, Any]]:
-            rows, collate = iter(self.rows("train")), self.collator(teacher, processor)
-            rows = [{**self._encode(row, processor), "labels": row["label"]} for row in islice(rows, SAMPLE_SIZE)]
-            for start in range(0, len(rows), SAMPLE_BATCH):
-                yield collate(rows[start : start + SAMPLE_BATCH])
+        def batches() -> list[Mapping[str, Any]]:
+            return self.batches(teacher, processor, islice(self.rows("train"), SAMPLE_SIZE), SAMPLE_BATCH)
 
         return make_student_classifier(teacher, processor, batches, options), processor
 
@@ -129,12 +126,13 @@ class GlueTask(Task):
         """Tokenise rows and keep their texts, which are recorded in the model's folder."""
 
         def encode(row: Mapping[str, Any]) -> dict[str, Any]:
-            return self._encode(row, processor) | {"labels": row["label"], "dataset": f"{HUB_ID}, {self.name}"}
+            return self.encode([row], processor)[0] | {"dataset": f"{HUB_ID}, {self.name}"}
 
         return rows.map(encode, remove_columns=["label"], keep_in_memory=True)
 
-    def _encode(self, row: Mapping[str, Any], processor: PreTrainedTokenizerBase) -> dict[str, Any]:
-        return dict(processor(row["sentence1"], row["sentence2"], truncation=True))
+    def encode(self, rows, processor: PreTrainedTokenizerBase):
+        pairs = ((row, processor(row["sentence1"], row["sentence2"], truncation=True)) for row in rows)
+        return [{**inputs, "labels": row["label"]} for row, inputs in pairs]
 
     def trainer_arguments(self, model, processor):
         return super().trainer_arguments(model, processor) | {"compute_metrics": self._figures_of_logits}
@@ -153,7 +151,7 @@ class GlueTask(Task):
     def predict(self, model, processor, rows, batch_size=64, progress=None) -> list[GluePrediction]:
         import torch
 
-        encoded = [self._encode(row, processor) for row in rows]
+        encoded = self.encode(rows, processor)
         order = sorted(range(len(rows)), key=lambda index: len(encoded[index]["input_ids"]))
         batches = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
         collate, found = self.collator(model, processor), {}

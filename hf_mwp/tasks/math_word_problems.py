@@ -96,6 +96,11 @@ class MathWordProblems(Task):
     def collator(self, model: MwpSolver, processor: MwpProcessor):
         return model.make_collator(processor)
 
+    def encode(self, rows, processor: MwpProcessor):
+        from ..trainers.solver.solver_dataset import prepare_training_rows
+
+        return prepare_training_rows(rows, processor)
+
     def predict_options(self, args, num_beams=None, processor: MwpProcessor | None = None):
         options = {name: getattr(args, name) for name in ("max_decode_length", "answer_match")}
         if processor is None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..building.encoder import load_encoder
-from ..building.model_sources import load_config, load_tokenizer, locate_solver, solver_class
+from ..building.model_sources import is_encoder, load_tokenizer, locate_solver
 from ..options import option, option_values
 from ..options.checks import check_at_least_one, check_given
 from ..store.files import write_json
@@ -21,13 +21,10 @@ from .evaluation import evaluate_splits, split_records
 from .make_task import data_record, make_task, tell_data
 from .pictures import draw_models
 from .reporter import SILENT, Reporter
-from .seq2seq import Seq2SeqTask
-from .task import Task
 from .training import RunResult
 
 
 if TYPE_CHECKING:
-    from torch import nn
     from transformers import PreTrainedModel
 
     from ..pruning import HeadImportance
@@ -210,7 +207,14 @@ def score_heads(args: HeadsArguments, data_args: MeasuredTaskArguments) -> tuple
     task = make_task(data_args)
     rows = task.learnable(task.rows(args.split))
     rows = list(rows.select(range(min(len(rows), args.num_batches * args.batch_size))))
-    model, batches = _load_with_batches(task, args.model, args.split, rows, args.batch_size)
+    if is_encoder(args.model):
+        model, tokenizer = load_encoder(args.model, dropout=None), load_tokenizer(args.model)
+        groups = (rows[at : at + args.batch_size] for at in range(0, len(rows), args.batch_size))
+        read = {"padding": True, "truncation": True, "return_tensors": "pt"}
+        batches = [tokenizer([row["text"] for row in group], **read) for group in groups]
+    else:
+        model, processor = task.load_model(args.model, args.split)
+        batches = task.batches(model, processor, rows, args.batch_size)
     scores = importance.scores(model, batches)
     folder.mkdir(parents=True, exist_ok=True)
     known = {"model": args.model, "importance": args.importance, "dataset": task.name}
@@ -218,23 +222,3 @@ def score_heads(args: HeadsArguments, data_args: MeasuredTaskArguments) -> tuple
     write_json(folder / "heads.json", known | {"texts": num_texts, "scores": layers})
     draw_importance(scores, folder / "heads.png", title=f"{args.importance} of the heads of {Path(args.model).name}")
     return folder, layers
-
-
-def _load_with_batches(
-    task: Task, name: str, split: str, rows: list, batch_size: int
-) -> tuple[nn.Module, list[Mapping[str, Any]]]:
-    """Load a model and make batches with its task's collator, or for other encoders from tokenised texts."""
-    from ..trainers.solver.solver_dataset import prepare_training_rows
-
-    is_solver = solver_class(load_config(name).model_type) is not None
-    if is_solver or isinstance(task, Seq2SeqTask):
-        model, processor = task.load_model(name, split)
-        collator = task.collator(model, processor)
-        rows = (
-            [*prepare_training_rows(rows, processor)] if is_solver else [task.encode(row, processor) for row in rows]
-        )
-    else:
-        model, tokenizer = load_encoder(name, dropout=None), load_tokenizer(name)
-        rows = [row["text"] for row in rows]
-        collator = partial(tokenizer, padding=True, truncation=True, return_tensors="pt")
-    return model, [collator(rows[at : at + batch_size]) for at in range(0, len(rows), batch_size)]

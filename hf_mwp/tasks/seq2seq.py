@@ -114,15 +114,13 @@ class Seq2SeqTask(Task):
         """Tokenise and truncate pairs, and keep the columns that are recorded in the model's folder."""
 
         def encode(row: Mapping[str, Any]) -> dict[str, Any]:
-            return {**self.encode(row, processor), "text": row["text"], "dataset": row["dataset"]}
+            return {**self.encode([row], processor)[0], "text": row["text"], "dataset": row["dataset"]}
 
         return rows.map(encode, remove_columns=rows.column_names, keep_in_memory=True)
 
-    def encode(self, row: Mapping[str, Any], processor: PreTrainedTokenizerBase) -> dict[str, Any]:
-        """Return the model inputs and labels of a row. Without a target, the loss ignores the row's only label."""
-        source, target = self.pair(row)
-        encoded = dict(processor(source, text_target=target or "", truncation=True))
-        return encoded if target else encoded | {"labels": [-100]}
+    def encode(self, rows, processor: PreTrainedTokenizerBase):
+        pairs = map(self.pair, rows)
+        return [dict(processor(source, text_target=target or "", truncation=True)) for source, target in pairs]
 
     def trainer(self, processor, distils):
         """Return a trainer class that generates texts in evaluations."""
@@ -216,12 +214,11 @@ class MathSeq2Seq(Seq2SeqTask, MathWordProblems):
         problem = self.problem(row)
         return problem.masked.text(indexed=True), write_equation(problem)
 
-    def learnable(self, rows):
-        """Return the problems whose equation can be parsed. Raises `UsageError` if there are none."""
-        found = [index for index, row in enumerate(rows) if self.pair(row)[1]]
-        if not found:
-            raise UsageError(f"None of the {len(rows)} problems has an equation. Choose a different split or dataset.")
-        return rows.select(found)
+    def trainer_arguments(self, model, processor):
+        """Return the arguments of a trainer, without training problems whose equation cannot be parsed."""
+        arguments = super().trainer_arguments(model, processor)
+        learned = [index for index, row in enumerate(self.rows("train")) if self.pair(row)[1]]
+        return arguments | {"train_dataset": arguments["train_dataset"].select(learned)}
 
     def _text_metrics(self, processor):
         from ..solving.generate_texts import decode_texts

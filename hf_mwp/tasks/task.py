@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -96,6 +96,18 @@ class Task(ABC):
     def prepare(self, rows: Dataset, processor: Any) -> Dataset:
         """Convert rows to the format that the trainer expects."""
         return rows
+
+    def encode(self, rows: Iterable[Mapping[str, Any]], processor: Any) -> Sequence[Mapping[str, Any]]:
+        """Return the inputs and labels of rows, for the collator. Rows without labels may be left out."""
+        raise NotImplementedError
+
+    def batches(
+        self, model: PreTrainedModel, processor: Any, rows: Iterable[Mapping[str, Any]], batch_size: int
+    ) -> list[Mapping[str, Any]]:
+        """Return batches of rows with labels."""
+        encoded, collate = self.encode(rows, processor), self.collator(model, processor)
+        starts = range(0, len(encoded), batch_size)
+        return [collate([encoded[row] for row in range(len(encoded))[start:][:batch_size]]) for start in starts]
 
     def trainer_arguments(self, model: PreTrainedModel, processor: Any) -> dict[str, Any]:
         """Return the arguments of a trainer except its config."""

@@ -15,8 +15,8 @@ from transformers import (
 
 from hf_mwp import MwpSolver, MwpStudentModel
 from hf_mwp.models.architecture import find_encoder, layer_parts
+from hf_mwp.models.pruned_form import pruned_class
 from hf_mwp.pruning import HeadGates, NeuronGates, prune, prune_heads, prune_neurons
-from hf_mwp.pruning.cutting import pruned_class
 from tests.pruning.encoders import CLASSES, FOREIGN, HEADS, tiny_batch, tiny_encoder
 from tests.tiny import tiny_processor, tiny_rows, tiny_solver
 

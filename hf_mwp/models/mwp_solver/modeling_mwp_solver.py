@@ -212,6 +212,10 @@ class MwpSolver(PreTrainedModel, Solver):
         return self.decoder.extra_inputs
 
     @property
+    def runs_in_numpy(self) -> bool:
+        return self.decoder.runs_in_numpy
+
+    @property
     def decoding_modules(self) -> list[nn.Module]:
         return [self.decoder]
 

@@ -14,8 +14,8 @@ from ...distillation.objectives import EmbeddingOutputs, LayerObjective, Objecti
 from ...metrics import count_parameters
 from ...models.architecture import layer_parts
 from ...models.fingerprints import hash_model
+from ...models.pruned_form import pruned_class
 from ...pruning import HeadImportance
-from ...pruning.cutting import pruned_class
 from ...pruning.head_choice import whole_heads
 from ..distillation.default_objectives import default_objectives
 from ..distillation.distillation_trainer import DistillationTrainer
