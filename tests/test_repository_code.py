@@ -8,8 +8,8 @@ import pytest
 
 from hf_mwp import MwpProcessor, MwpSolver
 from hf_mwp.building import load_solver
-from hf_mwp.building.classifier import is_classifier
 from hf_mwp.building.encoder import load_encoder
+from hf_mwp.building.seq2seq import load_any
 from hf_mwp.cli.main import main
 from hf_mwp.models import MwpSolverConfig
 from hf_mwp.trainers import ParameterMixingCallback
@@ -104,7 +104,8 @@ def test_a_model(load, model_folder, marker):
 
 
 def test_a_look_at_a_model(model_folder, marker):
-    assert not is_classifier(model_folder)
+    with pytest.raises(UsageError):
+        load_any(str(model_folder))
     assert not marker.exists()
 
 

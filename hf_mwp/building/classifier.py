@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from ..options.checks import check_used
@@ -15,7 +14,7 @@ from .student import StudentArguments, prune_student
 
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 # Solver options that also apply to a classifier.
 USED = (
@@ -65,7 +64,7 @@ def load_classifier(
 
     config = load_config(name)
     remedy = f"train one from an encoder with `hf-mwp train --task ... --encoder {name}`"
-    check_kind(name, config, _classifies(config), f"a text classifier is needed; {remedy}")
+    check_kind(name, config, is_classifier(config), f"a text classifier is needed; {remedy}")
     if classes is not None:
         wanted, found = list(classes), [str(config.id2label[index]) for index in range(config.num_labels)]
         if len(found) != max(len(wanted), 1) or ({*found} == {*wanted} and found != wanted):
@@ -76,14 +75,6 @@ def load_classifier(
     set_dropout(config, dropout)
     model = load_pretrained(AutoModelForSequenceClassification, name, config=config)
     return model, cut_to(load_tokenizer(name), model)
-
-
-def is_classifier(name: str | PathLike) -> bool:
-    """Return whether a folder or Hub repository contains a readable text classifier or regressor."""
-    try:
-        return _classifies(load_config(str(name)))
-    except UsageError:
-        return False
 
 
 def make_student_classifier(
@@ -150,7 +141,8 @@ def _on_encoder(
     return load_pretrained(AutoModelForSequenceClassification, name, config=config, **options)
 
 
-def _classifies(config: Any) -> bool:
+def is_classifier(config: PreTrainedConfig) -> bool:
+    """Return whether a configuration is that of a text classifier or regressor."""
     return any(each.endswith("ForSequenceClassification") for each in config.architectures or ())
 
 

@@ -68,8 +68,8 @@ def solver_class(model_type: str | None) -> type[Solver] | None:
 def is_encoder(name: str) -> bool:
     """Return whether a folder or Hub repository contains an encoder, not a model of a task."""
     config = load_config(name)
-    has_head = any(each.endswith("ForSequenceClassification") for each in config.architectures or ())
-    return not (config.is_encoder_decoder or has_head or solver_class(config.model_type))
+    classifies = any(each.endswith("ForSequenceClassification") for each in config.architectures or ())
+    return not (config.is_encoder_decoder or classifies or solver_class(config.model_type))
 
 
 def check_folder(name: str, solver: bool = False) -> Path | None:

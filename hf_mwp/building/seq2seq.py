@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..options import options_in
 from ..options.checks import check_used
 from ..usage_error import UsageError
-from .classifier import cut_to
+from .classifier import cut_to, is_classifier, load_classifier
 from .encoder import parse_layers, set_dropout
 from .model_sources import check_kind, check_same_tokens, load_config, load_pretrained, load_tokenizer
-from .solver import MAX_LENGTH, SolverArguments
+from .solver import MAX_LENGTH, SolverArguments, load_solver
 from .student import StudentArguments
 
 
@@ -82,14 +82,12 @@ def load_seq2seq_model(
     return model, cut_to(load_tokenizer(tokenizer or name), model, max_length)
 
 
-def is_seq2seq(name: str) -> bool:
-    """Return whether a folder or Hub repository contains a readable sequence-to-sequence model."""
-    from transformers import AutoModelForSeq2SeqLM
-
-    try:
-        return type(load_config(str(name))) in AutoModelForSeq2SeqLM._model_mapping
-    except UsageError:
-        return False
+def load_any(name: str) -> tuple[PreTrainedModel, Any]:
+    """Load a solver, text classifier or sequence-to-sequence model, and its processor or tokenizer."""
+    config = load_config(name)
+    if is_classifier(config):
+        return load_classifier(name)
+    return load_seq2seq_model(name) if config.is_encoder_decoder else load_solver(name)
 
 
 def make_student_seq2seq(

@@ -13,9 +13,7 @@ from huggingface_hub import ModelCard
 from torch import nn
 from transformers import PreTrainedModel
 
-from ..building.classifier import is_classifier, load_classifier
-from ..building.seq2seq import is_seq2seq, load_seq2seq_model
-from ..building.solver import load_solver
+from ..building.seq2seq import load_any
 from ..data.batches.mwp_processor import MwpProcessor
 from ..data.training_lineage import note_training_texts, training_texts_of, write_training_texts
 from ..models.model_kind import kind_of
@@ -56,12 +54,7 @@ def make_model_folder(args: CardArguments) -> None:
     notes = args.notes
     if notes.endswith(".md") and (Path(notes).is_file() or len(notes.split()) == 1):
         notes = Path(notes).read_text(encoding="utf-8")
-    if is_classifier(source):
-        model, processor = load_classifier(str(source))
-    elif is_seq2seq(source):
-        model, processor = load_seq2seq_model(str(source))
-    else:
-        model, processor = load_solver(source)
+    model, processor = load_any(str(source))
     reranker = _reranker_of(args, processor)
     texts = training_texts_of(model)
     if encoder_only:
