@@ -1,56 +1,79 @@
-"""Selection of the files of a model folder to upload to the Hub."""
+"""Selection of the files of a model folder to upload to the Hub, with the weights in one file."""
 
 from __future__ import annotations
 
 import re
+import shutil
 from fnmatch import fnmatch
 from pathlib import Path
 
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
 
 from ..data.batches.mwp_processor import MwpProcessor
 from ..data.training_texts import TrainingTexts
+from ..models.mwp_student import save_student_code
 from ..models.mwp_student.remote_code import FILES
 from ..plausibility import PlausibilityReranker
 from ..runtime.default_search import DefaultSearch
+from ..store.files import read_json
 from ..usage_error import UsageError
 from .model_card import RECORD
 
 
-CARD, CONFIG, WEIGHTS = "README.md", "config.json", "model.safetensors"
+CARD, CONFIG, WEIGHTS, INDEX = "README.md", "config.json", "model.safetensors", "model.safetensors.index.json"
+EXPORT = "export.json"
 TOKENIZER = (
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json"),
     *("vocab.txt", "merges.txt", "chat_template.jinja", "*.spm", "spiece.model", "sentencepiece.bpe.model"),
 )
 PUBLISHED = (
-    *(CARD, CONFIG, WEIGHTS, RECORD, "NOTICE*", "LICENSE*", "export.json", "encoder.onnx", *TOKENIZER, *FILES),
+    *(CARD, CONFIG, WEIGHTS, RECORD, "NOTICE*", "LICENSE*", EXPORT, "encoder.onnx", *TOKENIZER, *FILES),
     *("use_hf_mwp.py", "cut_model.py", "architecture.py", "slicing.py"),
     *(MwpProcessor.file_name, PlausibilityReranker.file_name, DefaultSearch.file_name, TrainingTexts.file_name),
 )
 _OWN_NAME = re.compile(r'((?:\bmodel=|from_pretrained\()")[^"]*(?=")')
 
 
-def select_files(folder: Path) -> dict[str, Path]:
+def collect_files(folder: Path, target: Path) -> None:
     """
-    Return the files of a folder to upload, by name: card, configuration, weights, processor, re-ranker, digests of
-    training texts, record, and the code of an encoder. Checkpoints, logs, run options and pickles are left out.
+    Copy the files of a model folder to upload: card, configuration, processor, re-ranker, digests of training texts,
+    record, weights as one file in half precision, and the code of an encoder. Checkpoints, logs, run options and
+    pickles are left out, and weights of an export are not changed.
+
+    Args:
+        folder (`Path`), target (`Path`): Folder of the model, and an empty folder.
+
+    Raises:
+        UsageError: The configuration or weights are missing or damaged.
     """
-    files = sorted(path for path in folder.iterdir() if path.is_file())
-    return {path.name: path for path in files if any(fnmatch(path.name, each) for each in PUBLISHED)}
+    for path in folder.iterdir():
+        if path.is_file() and any(fnmatch(path.name, each) for each in PUBLISHED):
+            shutil.copy(path, target)
+    config = read_json(target / CONFIG)
+    if config is None:
+        raise UsageError(f"{folder / CONFIG} is missing or damaged. Save the model again.")
+    if not (folder / EXPORT).exists():
+        save_file(_half_weights(folder), target / WEIGHTS, {"format": "pt"})
+        if config.get("model_type") == "mwp_student":
+            save_student_code(target)
 
 
-def check_files(folder: Path) -> None:
-    """Raise `UsageError` if a required file is missing in a folder, or the weights are damaged."""
-    if missing := [name for name in (CONFIG, CARD, RECORD, WEIGHTS) if not (folder / name).is_file()]:
-        raise UsageError(
-            f"{folder} cannot be published because {missing[0]} is missing. Create a complete folder with `hf-mwp "
-            f"card --model {folder} --output_dir NEW`."
-        )
-    try:
-        with safe_open(folder / WEIGHTS, "pt"):
-            pass
-    except SafetensorError as error:
-        raise UsageError(f"{folder / WEIGHTS} is damaged ({error}). Save the model again.") from error
+def weight_files(folder: Path) -> list[str]:
+    """Return the names of the weight files in a folder: one file, or all shards."""
+    index = read_json(folder / INDEX)
+    return [WEIGHTS] if index is None else sorted({*index["weight_map"].values()})
+
+
+def _half_weights(folder: Path) -> dict[str, Tensor]:
+    tensors: dict[str, Tensor] = {}
+    for name in weight_files(folder):
+        try:
+            tensors |= load_file(folder / name)
+        except (OSError, SafetensorError) as error:
+            raise UsageError(f"{folder / name} is missing or damaged ({error}). Save the model again.") from error
+    return {name: value.half() if value.is_floating_point() else value for name, value in tensors.items()}
 
 
 def name_in_card(text: str, repo_id: str) -> str:

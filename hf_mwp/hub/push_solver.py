@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -13,17 +12,15 @@ from typing import Any
 
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, ModelInfo, constants, get_token
 from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
-from safetensors.torch import load_file, save_file
 from transformers import PreTrainedModel
 
 from ..data.batches.mwp_processor import MwpProcessor
 from ..data.training_lineage import training_texts_of
-from ..models.mwp_student import save_student_code
 from ..store.files import write_json
 from ..usage_error import UsageError
 from .card_figures import check_card
 from .model_card import RECORD, ModelFigures, TrainingStage, build_model_card, model_record
-from .published_files import CARD, WEIGHTS, check_files, name_in_card, select_files
+from .published_files import CARD, INDEX, collect_files, name_in_card, weight_files
 
 
 @dataclass(frozen=True)
@@ -61,8 +58,8 @@ def push_solver_to_hub(
     overwrite: bool = False,
 ) -> Publication:
     """
-    Publish a folder created by `hf-mwp card` or `hf-mwp export`: the card, configuration, weights, processor,
-    re-ranker and record. No other files are uploaded.
+    Publish a folder created by `hf-mwp card` or `hf-mwp export`: the card, configuration, weights as one file in half
+    precision, processor, re-ranker and record. No other files are uploaded.
 
     All files are uploaded in one commit, so that a repository never contains an incomplete model. To resume an
     interrupted upload, call the function again: files that the Hub already has are not sent again, and without changes
@@ -99,24 +96,30 @@ def push_solver_to_hub(
         raise UsageError(f"There is no folder {folder}.")
     if repo_id.count("/") != 1:
         raise UsageError(f"`repo_id` must have the form user/name, such as me/student, not {repo_id!r}.")
-    check_files(folder)
+    for name in (CARD, RECORD):
+        if not (folder / name).is_file():
+            raise UsageError(
+                f"{folder} cannot be published because {name} is missing. Create a complete folder with `hf-mwp card "
+                f"--model {folder} --output_dir NEW`."
+            )
     figures = check_card(folder / CARD, folder / RECORD)
-    files = select_files(folder)
-    card = name_in_card(files[CARD].read_text("utf-8"), repo_id).encode()
-    sizes = {name: len(card) if name == CARD else path.stat().st_size for name, path in files.items()}
-    left_out = sorted({path.name for path in folder.iterdir()} - files.keys())
-    publication = Publication(repo_id, sizes, tuple(left_out), figures)
-    if dry_run:
-        return publication
-    repository = open_repository(repo_id, private=private, revision=revision, token=token, overwrite=overwrite)
-    changes: list[Any] = [
-        CommitOperationAdd(name, card if name == CARD else str(path)) for name, path in files.items()
-    ]
-    changes += [CommitOperationDelete(name) for name in sorted(_files_in(repository) - files.keys())]
-    with named_errors(repo_id):
-        commit = HfApi(token=token).create_commit(
-            repo_id, changes, commit_message=commit_message, revision=revision or "main"
-        )
+    with TemporaryDirectory() as workspace:
+        made = Path(workspace)
+        collect_files(folder, made)
+        (made / CARD).write_text(name_in_card((made / CARD).read_text("utf-8"), repo_id), "utf-8")
+        files = {path.name: path for path in sorted(made.iterdir())}
+        sizes = {name: path.stat().st_size for name, path in files.items()}
+        left_out = {path.name for path in folder.iterdir()} - {*files, *weight_files(folder), INDEX}
+        publication = Publication(repo_id, sizes, tuple(sorted(left_out)), figures)
+        if dry_run:
+            return publication
+        repository = open_repository(repo_id, private=private, revision=revision, token=token, overwrite=overwrite)
+        changes: list[Any] = [CommitOperationAdd(name, str(path)) for name, path in files.items()]
+        changes += [CommitOperationDelete(name) for name in sorted(_files_in(repository) - files.keys())]
+        with named_errors(repo_id):
+            commit = HfApi(token=token).create_commit(
+                repo_id, changes, commit_message=commit_message, revision=revision or "main"
+            )
     return replace(publication, url=commit.commit_url, commit=commit.oid, private=bool(repository.private))
 
 
@@ -135,8 +138,8 @@ def push_trained_model(
     blocking: bool = True,
 ) -> Publication | Future:
     """
-    Publish a copy of a folder saved by a trainer as [`push_solver_to_hub`] does, with weights in half precision, and
-    with a card and record generated from the arguments.
+    Publish a copy of a folder saved by a trainer as [`push_solver_to_hub`] does, with a card and record generated from
+    the arguments.
 
     Args:
         folder (`str` or `Path`): Folder to which the trainer saved the model.
@@ -163,15 +166,9 @@ def push_trained_model(
     workspace = TemporaryDirectory()
     made = Path(workspace.name)
     # Copied, because the folder may change during the upload.
-    for path in select_files(Path(folder)).values():
-        shutil.copy(path, made)
-    values = load_file(Path(folder) / WEIGHTS).items()
-    halved = {name: value.half() if value.is_floating_point() else value for name, value in values}
-    save_file(halved, made / WEIGHTS, {"format": "pt"})
+    collect_files(Path(folder), made)
     card.save(made / CARD)
     write_json(made / RECORD, record)
-    if model.config.model_type == "mwp_student":
-        save_student_code(made)
 
     def push() -> Publication:
         with workspace:

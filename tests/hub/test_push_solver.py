@@ -12,7 +12,7 @@ import hf_mwp
 from hf_mwp.cli.main import main
 from hf_mwp.data import TrainingTexts
 from hf_mwp.data.training_lineage import note_training_texts
-from hf_mwp.hub import ModelFigures, build_model_card, model_record, push_trained_model, write_model_folder
+from hf_mwp.hub import ModelFigures, build_model_card, model_record, write_model_folder
 from hf_mwp.plausibility import FEATURES, PlausibilityReranker
 from hf_mwp.usage_error import UsageError
 from tests.tiny import tiny_processor, tiny_solver
@@ -113,6 +113,22 @@ def test_a_revision_is_a_branch_of_its_own(hub, folder):
     assert CONTENT <= repository.files("v2").keys() and repository.files("main").keys() == {".gitattributes"}
 
 
+def test_shards_and_single_precision_become_one_file_in_half_precision(hub, folder):
+    whole = load_file(folder / "model.safetensors")
+    solver = hf_mwp.MwpSolver.from_pretrained(folder)
+    (folder / "model.safetensors").unlink()
+    solver.save_pretrained(folder, max_shard_size="20KB")
+    assert len([*folder.glob("model-*.safetensors")]) > 1
+    done = hf_mwp.push_solver_to_hub(folder, NAME)
+    assert done.files.keys() == CONTENT and not any("model-" in name for name in done.left_out)
+    path = folder.parent / "pushed.safetensors"
+    path.write_bytes(hub.repositories[NAME].files()["model.safetensors"])
+    with safe_open(path, "pt") as file:
+        assert file.metadata() == {"format": "pt"}
+    pushed = load_file(path)
+    assert pushed.keys() == whole.keys() and all(pushed[name].equal(whole[name]) for name in whole)
+
+
 def test_weights_of_an_export_go_up_as_they_are(hub, folder):
     hf_mwp.MwpSolver.from_pretrained(folder).save_pretrained(folder)
     (folder / "export.json").write_text('{"version": 1}')
@@ -121,18 +137,11 @@ def test_weights_of_an_export_go_up_as_they_are(hub, folder):
     assert files["model.safetensors"] == (folder / "model.safetensors").read_bytes() and "export.json" in files
 
 
-def test_an_encoder_of_a_trainer_gets_its_code_and_half_precision(hub, folder):
-    encoder = hf_mwp.MwpSolver.from_pretrained(folder).encoder
-    encoder.save_pretrained(folder)
-    push_trained_model(folder, encoder, NAME)
+def test_an_encoder_gets_its_code(hub, folder):
+    hf_mwp.MwpSolver.from_pretrained(folder).encoder.save_pretrained(folder)
+    hf_mwp.push_solver_to_hub(folder, NAME)
     files = hub.repositories[NAME].files()
     assert "modeling_mwp_student.py" in files and "auto_map" in json.loads(files["config.json"])
-    path = folder.parent / "pushed.safetensors"
-    path.write_bytes(files["model.safetensors"])
-    with safe_open(path, "pt") as file:
-        assert file.metadata() == {"format": "pt"}
-    pushed = load_file(path)
-    assert pushed and all(value.equal(encoder.state_dict()[name].half()) for name, value in pushed.items())
 
 
 def test_a_dry_run_lists_the_files_and_asks_for_nothing(hub, folder, capsys):

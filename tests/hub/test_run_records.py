@@ -45,7 +45,7 @@ def test_the_data_set_of_a_stage_is_named_also_where_it_is_the_default(tmp_path)
     [
         ("train", {"encoder": "someone/bert", "learning_rate": 3e-4, "test": False}, {"dataset": "math23k"}),
         ("train", {"encoder": "someone/bert", "dataset": "svamp", "max_length": 128, "eval_strategy": "epoch"}, {}),
-        ("distill", {"teacher": "me/teacher", "hidden_weights": [1.0, 2.0, 1.0], "dataset": "svamp"}, {}),
+        ("distill", {"teacher": ["me/teacher"], "hidden_weights": [1.0, 2.0, 1.0], "dataset": "svamp"}, {}),
         ("pretrain", {"encoder": "someone/bert", "corpus": ["math23k"], "project_to": {}, "max_steps": 7}, {}),
         ("pseudo-label", {"problems": ["cm17k:all"], "model": "me/solver", "num_beams": 8}, {}),
     ],
