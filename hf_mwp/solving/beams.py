@@ -11,7 +11,7 @@ from ..models.fingerprints import hash_model, hash_processing
 from ..problems import MathWordProblem, refusal
 from ..runtime.answer import Beam, read_trees
 from ..runtime.text_reader import share_of_unknown
-from .kept_records import join_records
+from .kept_records import kept_records
 
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def find_kept_beams(
             trees = [(processor.vocabulary.encode(tree), score) for tree, score in beam.trees]
             yield vars(beam) | {"trees": trees}
 
-    records = join_records(folder, facts, problems, search)
+    records = kept_records(folder, facts, problems, search)
     return [replace(Beam(**record), trees=read_trees(record["trees"], processor.decode)) for record in records]
 
 

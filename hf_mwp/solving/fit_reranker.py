@@ -19,7 +19,7 @@ from ..plausibility.plausibility_reranker import check_fit
 from ..problems import MathWordProblem
 from ..runtime.answer import read_trees
 from .fit_plausibility import Trees, fit_plausibility, right_answer
-from .kept_records import join_records
+from .kept_records import kept_records
 from .solve_problems import solve_problems
 
 
@@ -96,7 +96,7 @@ def fit_reranker(
             return [[(processor.vocabulary.encode(tree), score) for tree, score in each.beam.trees] for each in found]
 
         facts = solver | {"num_beams": width} | ({"encoder_dropout": dropout} if dropout else {})
-        kept = join_records(beams_dir, facts, problems, solve, AT_ONCE)
+        kept = kept_records(beams_dir, facts, problems, solve, AT_ONCE)
         return [read_trees(trees, processor.decode) for trees in kept]
 
     reranker, measured = None, {}

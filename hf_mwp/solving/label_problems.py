@@ -16,7 +16,7 @@ from ..models.fingerprints import hash_model, hash_processing
 from ..options.checks import check_at_least_one, check_share
 from ..problems import MathWordProblem, refusal
 from ..usage_error import UsageError
-from .kept_records import AT_ONCE, kept_records
+from .kept_records import kept_records
 from .solve_problems import check_several, solve_problems
 from .solver_prediction import SolverPrediction
 
@@ -67,7 +67,6 @@ def label_problems(
     batch_size: int = 64,
     unfinished: str | Path | None = None,
     progress: Callable[[Sequence], Iterable] | None = None,
-    tell: Callable[[str], Any] | None = None,
 ) -> LabelledProblems:
     """
     Label problems with equations for self-training. A problem with an answer is labelled with the most probable tree
@@ -88,7 +87,6 @@ def label_problems(
             [`solve_problems`].
         unfinished (`str`, *optional*): Folder for intermediate results, with which an interrupted call resumes. The
             caller must delete it.
-        tell (`Callable`, *optional*): Function called with a message after each 256 problems, if there are more.
 
     Raises:
         UsageError: If the language of a problem differs from the language of the solver, or there is no problem to
@@ -119,13 +117,7 @@ def label_problems(
         found = solve_problems(model, processor, tried, reranker=reranker, **options)
         return (_label(each, min_probability) for each in found)
 
-    rows: list[dict[str, Any]] = []
-    done = 0
-    for found in kept_records(unfinished, facts, asked, label, AT_ONCE):
-        rows += filter(None, found)
-        done += len(found)
-        if tell is not None and len(asked) > AT_ONCE:
-            tell(f"{done:,} of {len(asked):,} problems tried, {len(rows):,} labelled")
+    rows: list[dict[str, Any]] = list(filter(None, kept_records(unfinished, facts, asked, label)))
     # Keep the labels with the highest confidence among the problems without an answer.
     without = sum(problem.answer is None for problem in asked)
     own = [place for place, row in enumerate(rows) if row["answer"] is None]

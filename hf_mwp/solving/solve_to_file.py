@@ -9,7 +9,7 @@ from typing import Any
 from ..store.files import content_digest, remove_folder, write_json_lines
 from ..store.runs.main_process import is_main_process, wait_for_all
 from ..usage_error import UsageError
-from .kept_records import join_records
+from .kept_records import kept_records
 
 
 def solve_to_file(
@@ -38,7 +38,7 @@ def solve_to_file(
         raise UsageError(f"--output: {output} already exists. Remove it, or choose a different file.")
     facts = {"model": content_digest(model) if Path(model).exists() else model, **options}
     unfinished = output.with_name(f"{output.name}.unfinished")
-    solved = join_records(unfinished, facts, problems, solve)
+    solved = kept_records(unfinished, facts, problems, solve)
     wait_for_all()  # all processes must have read all answers before the folder is removed
     if is_main_process():
         pairs = zip(problems, solved, strict=True)

@@ -9,7 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..options import option_values
+from ..options import option_values, options_in
+from ..options.checks import check_used
 from ..solving.search_options import EvaluateArguments, find_device
 from ..store.files import remove_folder, write_json_lines
 from ..store.runs.main_process import check_one_process, is_main_process, wait_for_all
@@ -131,6 +132,8 @@ def evaluate(
         elif args.split == "train":
             data_args.max_train_samples = data_args.max_eval_samples or data_args.max_train_samples
         task = make_task(data_args)
+        used = options_in(EvaluateArguments).keys() - task.unused
+        check_used(args, used, "applies only to math word problems, not with this `task`. Remove it")
         model, processor = task.load_model(args.model, args.split)
         if args.random_sparsity:
             from ..pruning import zero_random_weights

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 from ..building.classifier import build_classifier, load_classifier, make_student_classifier
 from ..building.encoder import SAMPLE_BATCH, SAMPLE_SIZE
 from ..data.glue.glue_sources import GLUE_SOURCES, HUB_ID
-from ..options import options_in
-from ..options.checks import check_used
 from .task import Task, limited
 
 
@@ -29,8 +27,6 @@ if TYPE_CHECKING:
 FIRST = {"mrpc": "f1", "qqp": "f1", "cola": "matthews"}
 # Input of the example in a model card.
 EXAMPLE = ("Tom has four apples.", "Tom has fruit.")
-# Options of `hf-mwp evaluate` that apply only to solvers.
-SEARCHING = ("num_beams", "max_decode_length", "rerank", "reranker", "answer_match")
 
 
 @dataclass(frozen=True)
@@ -79,6 +75,7 @@ class GlueTask(Task):
     """
 
     kind = "classifier"
+    unused = ("num_beams", "max_decode_length", "rerank", "reranker", "answer_match")
 
     def __init__(self, options: TaskArguments) -> None:
         self.options, self.name = options, options.task
@@ -140,13 +137,6 @@ class GlueTask(Task):
     def _figures_of_logits(self, output: Any) -> dict[str, float]:
         values = output.predictions.argmax(-1) if self.classes else output.predictions.reshape(-1)
         return self._figures(values.tolist(), output.label_ids.tolist())
-
-    def predict_options(self, args, num_beams=None, processor=None):
-        """Raise `UsageError` for search options, which do not apply to classifiers."""
-        if processor is not None:
-            used = {*options_in(type(args))} - {*SEARCHING}
-            check_used(args, used, "applies only to math word problems, not with `task`. Remove it")
-        return {}
 
     def predict(self, model, processor, rows, batch_size=64, progress=None) -> list[GluePrediction]:
         import torch

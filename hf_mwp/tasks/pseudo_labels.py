@@ -72,7 +72,6 @@ def pseudo_label(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Pat
             exclude=args.exclude or (),
             unfinished=unfinished,
             progress=reporter.progress(),
-            tell=reporter.print,
         )
         # Wait until all processes have read each other's labels.
         wait_for_all()

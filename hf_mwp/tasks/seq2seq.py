@@ -9,8 +9,6 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from ..building.seq2seq import build_seq2seq, load_seq2seq_model, make_student_seq2seq
-from ..options import given_options
-from ..usage_error import UsageError
 from .math_word_problems import MathWordProblems
 from .task import Task, limited
 
@@ -65,7 +63,6 @@ class Seq2SeqTask(Task):
     """
 
     kind, recorded = "sequence-to-sequence model", ("num_beams",)
-    # Options of `hf-mwp evaluate` that apply only to solvers.
     unused = ("rerank", "reranker", "answer_match")
     placeholders: Sequence[str] = ()
 
@@ -136,10 +133,6 @@ class Seq2SeqTask(Task):
         return {"text_metrics": partial(text_report, **given)}
 
     def predict_options(self, args, num_beams=None, processor=None):
-        """Return the search options. Raises `UsageError` for options that apply only to solvers."""
-        unused = [] if processor is None else [name for name in given_options(args) if name in self.unused]
-        if unused:
-            raise UsageError(f"`{unused[0]}` applies only to solvers, not to this `task`. Remove it.")
         return {"num_beams": num_beams or args.num_beams or 1, "max_decode_length": args.max_decode_length}
 
     def predict(self, model, processor, rows, num_beams=1, max_decode_length=None, batch_size=64, progress=None):

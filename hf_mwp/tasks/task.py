@@ -33,6 +33,7 @@ class Task(ABC):
         metric (`str`): Key of the main metric in a report; higher is better.
         figures (`Sequence[str]`): Metrics that can select a checkpoint; any metric if empty.
         recorded (`Sequence[str]`): Options of `predict` that are recorded with the metrics.
+        unused (`Sequence[str]`): Options of `hf-mwp evaluate` that do not apply to the task.
         shares_work (`bool`): Whether `predict` has the argument `unfinished`, see [`solve_problems`].
         load_report ([`LoadReport`], *optional*): Counts of rows read and skipped, and warnings.
     """
@@ -43,6 +44,7 @@ class Task(ABC):
     metric: str = "accuracy"
     figures: Sequence[str] = ()
     recorded: Sequence[str] = ()
+    unused: Sequence[str] = ()
     load_report: LoadReport | None = None
     shares_work: bool = False
 

@@ -119,7 +119,7 @@ def test_it_is_evaluated(translator, pairs, tmp_path, capsys):
         assert record["prediction"] == tokenizer.decode(beams[0], skip_special_tokens=True).strip()
     assert report["nll"] == pytest.approx(losses / tokens, rel=1e-5)
     assert run("evaluate", tmp_path / "search", *options, "--rerank", data=pairs) == 1
-    assert "`rerank` applies only to solvers" in capsys.readouterr().err
+    assert "`rerank` applies only to math word problems" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from hf_mwp import MwpProcessor, MwpSolver, load_mwp_dataset
 from hf_mwp.cli.main import main
 from hf_mwp.metrics import score_prediction
 from hf_mwp.plausibility import FEATURES, PlausibilityReranker
+from hf_mwp.solving import kept_records
 from hf_mwp.solving import label_problems as labelling
 from hf_mwp.solving.solve_problems import solve_problems
 
@@ -110,7 +111,7 @@ def test_what_was_tried_before_a_kill_is_not_tried_again(solver_folder, tmp_path
     answers = [{"text": text, "answer": str(values[0])} for text, values in zip(TEXTS, found, strict=True)]
     write(tmp_path / "answers.jsonl", answers)
     whole = label(solver_folder, tmp_path)
-    monkeypatch.setattr(labelling, "AT_ONCE", 1)
+    monkeypatch.setattr(kept_records.kept_records, "__defaults__", (1,))
     tried = []
 
     def killed(model, processor, problems, **options):
