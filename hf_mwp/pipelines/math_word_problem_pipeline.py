@@ -88,8 +88,7 @@ class MathWordProblemPipeline(Pipeline):
     Raises:
         ValueError: The model is not an [`MwpSolver`], the processor or re-ranker is missing or does not fit the model,
             or an argument is out of range.
-        SolverFolderError: The folder contains no complete solver, or no model is given and the default model does not
-            exist.
+        SolverFolderError: The folder contains no complete solver.
 
     Examples:
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..building.model_sources import locate_solver
 from ..data.locating import locate_source, locate_texts
 from ..options import given_options, option
-from ..options.checks import check_at_least_one, check_share
+from ..options.checks import check_at_least_one, check_given, check_share
 from ..usage_error import UsageError
 
 
@@ -23,7 +23,7 @@ class SearchOptions:
     """Options for the solver, its search, the batch size and the device."""
 
     model: str | None = option(
-        "hf_mwp_quickstart/student", "Folder or Hub id of the solver.", common=True, locate=locate_solver
+        None, "Folder or Hub id of the solver (must be given).", common=True, locate=locate_solver
     )
     num_beams: int | None = option(
         None,
@@ -36,6 +36,7 @@ class SearchOptions:
     )
 
     def __post_init__(self):
+        check_given(self, "model")
         check_at_least_one(self, "num_beams", "batch_size")
 
 
@@ -88,10 +89,7 @@ class LabelArguments(RankedSearchOptions):
         common=True,
         locate=locate_source,
     )
-    output_dir: str | None = option(None, "Folder for labelled.jsonl and the counts. (must be given).")
-    model: str = option(
-        "hf_mwp_quickstart/teacher", "Folder or Hub id of the solver.", common=True, locate=locate_solver
-    )
+    output_dir: str | None = option(None, "Folder for labelled.jsonl and the counts (must be given).")
     data_dir: str | None = option(None, "Folder of the datasets.")
     exclude: list[str] | None = option(
         None, "Datasets or files whose texts must not be labelled, even with different numbers.", locate=locate_texts
@@ -123,9 +121,9 @@ class LabelArguments(RankedSearchOptions):
     overwrite: bool = option(False, "Replace existing labels in output_dir.", affects_result=False)
 
     def __post_init__(self):
+        super().__post_init__()
         if not self.problems or self.output_dir is None:
             raise ValueError("`problems` and `output_dir` must be given.")
-        super().__post_init__()
         _check_task(self)
         check_share(self, "min_probability", "pseudo_label_fraction")
         if (self.rerank or self.reranker is not None) and not self.pseudo_label_fraction:
@@ -178,20 +176,14 @@ class RerankArguments(SearchOptions):
     overwrite: bool = option(False, "Replace an existing plausibility.json.", affects_result=False)
 
     def __post_init__(self):
-        from ..plausibility.plausibility_reranker import check_fit
-
-        check_at_least_one(self, "num_samples", "batch_size")
-        check_share(self, "mc_dropout_fraction")
-        check_fit(self.num_beams, self.min_beams, self.regularization)
+        super().__post_init__()
+        check_at_least_one(self, "num_samples")
 
 
 @dataclass
 class EvaluateArguments(RankedSearchOptions):
     """Options of `hf-mwp evaluate`, except the data options."""
 
-    model: str | None = option(
-        None, "Folder or Hub id of the solver. (must be given).", common=True, locate=locate_solver
-    )
     split: str = option("test", "Dataset split to solve.", choices=["test", "validation", "train"])
     max_decode_length: int | None = option(
         None, "Maximum number of symbols of an equation. Defaults to the limit of the decoder."
@@ -217,12 +209,9 @@ class EvaluateArguments(RankedSearchOptions):
     json: bool = option(False, "Print the metrics as a JSON object instead of tables.", affects_result=False)
 
     def __post_init__(self):
-        check_at_least_one(self, "num_beams", "batch_size", "max_decode_length")
+        super().__post_init__()
+        check_at_least_one(self, "max_decode_length")
         check_share(self, "random_sparsity")
-        if self.model is None:
-            raise ValueError(
-                "`model` and `dataset` are required, for example --model hf_mwp_quickstart/student --dataset asdiv_a."
-            )
 
 
 def find_device(name: str | None) -> str:

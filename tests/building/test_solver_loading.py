@@ -64,18 +64,6 @@ def test_damaged_and_foreign_folders_are_one_line(folder, damage, capsys):
     assert not captured.out
 
 
-@pytest.mark.parametrize(
-    "command",
-    [["solve", "1 and 2"], ["evaluate", "--model=hf_mwp_quickstart/student", "--dataset=asdiv_a"]],
-)
-def test_without_the_quickstarts_student_the_hub_is_not_asked(command, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("huggingface_hub.hf_hub_download", lambda *_, **__: pytest.fail("the Hub was asked"))
-    assert main(command) == 1
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "hf_mwp_quickstart/student" in line and "examples/quickstart.py" in line and "--model" in line
-
-
 def test_a_whole_folder_loads(solver_folder):
     model, processor = load_solver(str(solver_folder))
     processor.check_model(model)

@@ -121,5 +121,5 @@ def test_a_file_is_not_written_over(solver_folder, problems, tmp_path, capsys):
 
 def test_several_processes_need_a_file(monkeypatch, capsys):
     monkeypatch.setenv("WORLD_SIZE", "2")
-    assert main(["solve", "有4个和2个，一共几个？"]) == 1
+    assert main(["solve", "--model=a", "有4个和2个，一共几个？"]) == 1
     assert "--output" in capsys.readouterr().err

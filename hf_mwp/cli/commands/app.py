@@ -4,6 +4,7 @@ import webbrowser
 from dataclasses import dataclass
 
 from ...options import option
+from ...options.checks import check_given
 from ..terminal.console import CommandConsole
 
 
@@ -11,10 +12,13 @@ from ..terminal.console import CommandConsole
 class AppArguments:
     """Options of `hf-mwp app`."""
 
-    model: str = option("hf_mwp_quickstart/student", "Folder of a solver that the runtime can load.")
+    model: str | None = option(None, "Folder of a solver that the runtime can load (must be given).")
     compare: str | None = option(None, "Folder of a second solver, whose answers are shown beside the first solver's.")
     port: int = option(8000, "Port of the page; 0 chooses a free port.")
     open_browser: bool = option(False, "Open the page in a browser.")
+
+    def __post_init__(self):
+        check_given(self, "model")
 
 
 TYPES = [AppArguments]

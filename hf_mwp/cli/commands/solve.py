@@ -52,7 +52,8 @@ class SolveArguments(RankedSearchOptions):
     )
 
     def __post_init__(self):
-        check_at_least_one(self, "num_beams", "top_k", "batch_size")
+        super().__post_init__()
+        check_at_least_one(self, "top_k")
 
 
 TYPES = [SolveArguments]

@@ -79,7 +79,6 @@ def test_a_part_that_is_not_there(solver_folder, problems, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        ([], "evaluate: .*`model`.*`dataset`"),
         (["--dataset=math23k"], "evaluate: .*`model`"),
         (["--model=none"], "evaluate: .*`dataset`"),
     ],

@@ -208,8 +208,9 @@ def test_bad_rerankers_are_named(command, model, solver_folder, problems, tmp_pa
     ("option", "fault"),
     [("--num_beams=1", "2.* 1"), ("--regularization=0", "0"), ("--mc_dropout_fraction=1", "1")],
 )
-def test_bad_options_are_named(option, fault, capsys):
-    assert main(["rerank", option]) == 1
+def test_bad_options_are_named(option, fault, solver_folder, problems, tmp_path, capsys):
+    argv = ["rerank", "--model", str(solver_folder), "--dataset", str(problems), "--output_dir", str(tmp_path)]
+    assert main([*argv, option]) == 1
     assert re.search(f"`{option[2:].partition('=')[0]}`.* {fault}", capsys.readouterr().err)
 
 
