@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 
 from ..metrics import answers_match
-from ..models.fingerprints import hash_model, hash_processing
 from ..options.checks import check_share
 from ..plausibility import PlausibilityError, PlausibilityReranker
 from ..plausibility.plausibility_reranker import check_fit
 from ..problems import MathWordProblem
-from ..runtime.answer import read_trees
 from .fit_plausibility import Trees, fit_plausibility, right_answer
-from .kept_records import kept_records
 from .solve_problems import solve_problems
 
 
@@ -27,7 +23,6 @@ if TYPE_CHECKING:
     from ..data.batches.mwp_processor import MwpProcessor
     from ..models import MwpSolver
 
-AT_ONCE = 512  # number of problems per chunk saved to disk
 # The published solver answers 58 % of its training problems correctly with this dropout and 91 % without, and 77 % of
 # new problems.
 UNSURE_DROPOUT = 0.35
@@ -42,7 +37,6 @@ def fit_reranker(
     min_beams: int | None = None,
     regularization: float = 1.0,
     mc_dropout_fraction: float = 0.0,
-    beams_dir: str | Path | None = None,
     fitted_on: Mapping[str, Any] | None = None,
     batch_size: int = 64,
     progress: Callable[[Sequence], Iterable] | None = None,
@@ -62,7 +56,6 @@ def fit_reranker(
             [`fit_plausibility`].
         mc_dropout_fraction (`float`, *optional*, defaults to 0.0): Share of the first split, at its end, to solve with
             dropout in the encoder, because a solver is overconfident on its training problems.
-        beams_dir (`str`, *optional*): Folder in which beams are cached for later calls.
         batch_size (`int`, *optional*, defaults to 64), progress (`Callable`, *optional*): Passed to
             [`solve_problems`].
 
@@ -85,19 +78,11 @@ def fit_reranker(
     """
     check_fit(num_beams, min_beams, regularization)
     check_share({"mc_dropout_fraction": mc_dropout_fraction}, "mc_dropout_fraction")
-    solver = {"model": hash_model(model), "processor": hash_processing(processor)}
 
     def search(problems: Sequence[MathWordProblem], width: int = num_beams, dropout: float = 0.0) -> list[Trees]:
         options = {"num_beams": width, "top_k": width, "batch_size": batch_size, "progress": progress}
-
-        def solve(tried: Sequence[MathWordProblem]) -> list[list]:
-            with _encoder_dropout(model, dropout) if dropout else nullcontext():
-                found = solve_problems(model, processor, tried, **options)
-            return [[(processor.vocabulary.encode(tree), score) for tree, score in each.beam.trees] for each in found]
-
-        facts = solver | {"num_beams": width} | ({"encoder_dropout": dropout} if dropout else {})
-        kept = kept_records(beams_dir, facts, problems, solve, AT_ONCE)
-        return [read_trees(trees, processor.decode) for trees in kept]
+        with _encoder_dropout(model, dropout) if dropout else nullcontext():
+            return [each.beam.trees for each in solve_problems(model, processor, problems, **options)]
 
     reranker, measured = None, {}
     for part, given in parts.items():

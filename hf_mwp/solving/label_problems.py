@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,7 +58,6 @@ def label_problems(
     problems: Iterable[MathWordProblem | Mapping[str, Any]],
     *,
     num_beams: int = 5,
-    min_probability: float = 0.0,
     pseudo_label_fraction: float = 0.0,
     reranker: PlausibilityReranker | None = None,
     exclude: Iterable[str | Path] = (),
@@ -77,7 +75,6 @@ def label_problems(
         model ([`MwpSolver`]), processor ([`MwpProcessor`]): The solver, on its device.
         problems (`Iterable`): Problems or rows from [`load_mwp_dataset`]. Equations are ignored.
         num_beams (`int`, *optional*, defaults to 5): Number of beams, and of trees to try for each problem.
-        min_probability (`float`, *optional*, defaults to 0.0): Minimum probability of a tree.
         pseudo_label_fraction (`float`, *optional*, defaults to 0.0): Share of the problems without an answer to label.
         reranker ([`PlausibilityReranker`], *optional*): Re-ranker that selects the predictions for problems without an
             answer and computes their confidence.
@@ -105,17 +102,16 @@ def label_problems(
     check_several(problems)
     counts = {"num_beams": num_beams, "batch_size": batch_size}
     check_at_least_one(counts, *counts)
-    shares = {"min_probability": min_probability, "pseudo_label_fraction": pseudo_label_fraction}
-    check_share(shares, *shares)
+    check_share({"pseudo_label_fraction": pseudo_label_fraction}, "pseudo_label_fraction")
     fates = Counter(dict.fromkeys(FATES, 0))
     asked = _problems_to_label(problems, processor, exclude, data_dir, pseudo_label_fraction > 0, fates)
     solver = {"model": hash_model(model), "processor": hash_processing(processor), "num_beams": num_beams}
-    facts = {**solver, "min_probability": min_probability, "reranker": reranker and asdict(reranker)}
+    facts = {**solver, "reranker": reranker and asdict(reranker)}
     options = {"num_beams": num_beams, "top_k": num_beams, "batch_size": batch_size, "progress": progress}
 
     def label(tried: Sequence[MathWordProblem]) -> Iterator[dict[str, Any] | None]:
         found = solve_problems(model, processor, tried, reranker=reranker, **options)
-        return (_label(each, min_probability) for each in found)
+        return map(_label, found)
 
     rows: list[dict[str, Any]] = list(filter(None, kept_records(unfinished, facts, asked, label)))
     # Keep the labels with the highest confidence among the problems without an answer.
@@ -167,14 +163,14 @@ def _problems_to_label(
     return asked
 
 
-def _label(prediction: SolverPrediction, min_probability: float) -> dict[str, Any] | None:
+def _label(prediction: SolverPrediction) -> dict[str, Any] | None:
     """Return the row for the first tree that evaluates to the answer or, without an answer, for the predicted tree."""
     problem = prediction.problem
     own = problem.answer is None
     for rank, (expression, log_probability) in enumerate(prediction.beam.trees):
         own_answer = expression == prediction.expression and prediction.score.value is not None
         right = own_answer if own else score_prediction(problem, expression).answer_correct
-        if right and exp(log_probability) >= min_probability:
+        if right:
             row = {"id": problem.id, "text": problem.text, "answer": problem.answer, "language": problem.language}
             row |= {"equation": expression.bind(problem.numbers).to_infix(), "log_probability": log_probability}
             return row | {"rank": rank} | ({"confidence": prediction.confidence} if own else {})

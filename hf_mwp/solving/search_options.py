@@ -95,7 +95,6 @@ class LabelArguments(RankedSearchOptions):
         None, "Datasets or files whose texts must not be labelled, even with different numbers.", locate=locate_texts
     )
     num_beams: int = option(5, "Number of beams, and of trees to try for each problem.")
-    min_probability: float = option(0.0, "Minimum probability of a tree.")
     pseudo_label_fraction: float = option(
         0.0,
         "Share of the problems without an answer to label with the most confident predictions, which --rerank can "
@@ -125,13 +124,13 @@ class LabelArguments(RankedSearchOptions):
         if not self.problems or self.output_dir is None:
             raise ValueError("`problems` and `output_dir` must be given.")
         _check_task(self)
-        check_share(self, "min_probability", "pseudo_label_fraction")
+        check_share(self, "pseudo_label_fraction")
         if (self.rerank or self.reranker is not None) and not self.pseudo_label_fraction:
             raise ValueError("`rerank` applies to problems without an answer. Set `pseudo_label_fraction` as well.")
 
 
 # Options of pseudo-labels for problems, pairs of texts, and all sequence-to-sequence tasks.
-OF_PROBLEMS = ("exclude", "data_dir", "min_probability", "pseudo_label_fraction", "rerank", "reranker")
+OF_PROBLEMS = ("exclude", "data_dir", "pseudo_label_fraction", "rerank", "reranker")
 OF_PAIRS = ("source", "target")
 OF_SEQUENCES = (*OF_PAIRS, "num_return_sequences", "keep_fraction", "max_decode_length", "max_train_samples")
 
@@ -171,7 +170,6 @@ class RerankArguments(SearchOptions):
         0.0,
         "Share of the problems to solve with dropout, because a solver is overconfident on its training problems.",
     )
-    beams_dir: str | None = option(None, "Folder where beams are cached for later runs.")
     seed: int = option(0, "Seed for the choice of problems.")
     overwrite: bool = option(False, "Replace an existing plausibility.json.", affects_result=False)
 

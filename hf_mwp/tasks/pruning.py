@@ -56,11 +56,6 @@ class PruneArguments:
         None, "Folder or Hub id of a trained solver (must be given).", common=True, locate=locate_solver
     )
     importance: str = option("combined", IMPORTANCE_HELP, common=True, choices=tuple(IMPORTANCES))
-    generations_dir: str | None = option(
-        None,
-        "Folder of the generations, which runs can share; if not given, the folder generations in output_dir.",
-        affects_result=False,
-    )
     test: bool = option(True, "Evaluate each generation on the test split.")
     test_num_beams: int | None = option(None, "Number of beams for the test split; num_beams if not given.")
     overwrite: bool = option(
@@ -125,8 +120,6 @@ def prune(
     with RunFolder(config.output_dir, "prune", values, begin=False, for_model=True) as folder:
         folder.check_record()
         folder.check_unused(args.overwrite)
-        if args.generations_dir is not None:
-            check_output_folder(args.generations_dir)
         task = make_task(data_args)
         config.adapt(task)
         model, processor = task.load_model(args.model)
@@ -134,7 +127,7 @@ def prune(
         tell_data(task, reporter)
         folder.begin()
         folder.write_json("data.json", data_record(task))
-        config.output_dir = args.generations_dir or str(folder.path / "generations")
+        config.output_dir = str(folder.path / "generations")
         config.disable_tqdm = True
 
         def on_trainer(trainer: DistillationTrainer, number: int) -> None:

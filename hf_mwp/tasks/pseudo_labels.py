@@ -30,7 +30,7 @@ TEXT_FATES = {
     "unsure": "its best text is not among the most probable (keep_fraction)",
     "empty": "nothing was generated, or no equation with a value",
 }
-LABEL_OPTIONS = ("min_probability", "pseudo_label_fraction", "data_dir", "batch_size")
+LABEL_OPTIONS = ("pseudo_label_fraction", "data_dir", "batch_size")
 
 
 def pseudo_label(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Path, Mapping[str, int]]:

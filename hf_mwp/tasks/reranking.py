@@ -21,7 +21,7 @@ from .reporter import SILENT, Reporter
 if TYPE_CHECKING:
     from ..plausibility import PlausibilityReranker
 
-FIT_OPTIONS = ("num_beams", "min_beams", "regularization", "mc_dropout_fraction", "beams_dir", "batch_size")
+FIT_OPTIONS = ("num_beams", "min_beams", "regularization", "mc_dropout_fraction", "batch_size")
 
 
 def rerank(

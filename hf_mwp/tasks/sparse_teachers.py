@@ -50,9 +50,6 @@ class StarkArguments:
         common=True,
         choices=("knowledgeable", "random"),
     )
-    score_split: str = option(
-        "validation", "Split on which heads and neurons are scored.", choices=("validation", "test", "train")
-    )
     test: bool = option(True, "Evaluate teacher and students on the test split at the end.")
     test_num_beams: int | None = option(None, "Number of beams for the test split; num_beams if not given.")
     overwrite: bool = option(
@@ -105,14 +102,13 @@ def find_sparse_teacher(
         student, own = task.make_student(teacher, processor, student_args)
         if own is not processor:
             raise UsageError(f"stark: {student_args.student} must have the same tokenizer as its teacher.")
-        for split, flag in (("validation", "--validation_fraction"), (args.score_split, "--score_split")):
-            if task.rows(split, needed=False) is None:
-                raise UsageError(f"stark: {task.name} has no {split} split, which the search needs. Set {flag}.")
+        if task.rows("validation", needed=False) is None:
+            raise UsageError(f"stark: {task.name} has no validation split. Set --validation_fraction.")
         config.disable_tqdm = True
         trainer = StarkTrainer(
             teacher_model=teacher,
             args=config,
-            score_dataset=task.prepare(task.learnable(task.rows(args.score_split)), processor),
+            score_dataset=task.prepare(task.rows("validation"), processor),
             scores=config.make_sparsifier().random(teacher, config.seed) if args.scores == "random" else None,
             **task.trainer_arguments(student, processor),
         )
@@ -133,7 +129,7 @@ def find_sparse_teacher(
                 return split_records(evaluations)
 
             metrics = _metrics_of(trainer, measure, task.metric)
-            metrics |= {"scores": args.scores, "score_split": args.score_split}
+            metrics["scores"] = args.scores
             title, models = f"{Path(args.teacher).name} on {task.name}", metrics["models"]
             shares, path = [100 * each["sparsity"] for each in models], folder.path / SPARSITIES
             axis, chosen = "share of the teacher removed, %", 100 * trainer.chosen.sparsity

@@ -81,7 +81,6 @@ def test_one_problem_is_not_taken_for_several(solver, call):
         (hf_mwp.label_problems, {"num_beams": 0}),
         (hf_mwp.label_problems, {"batch_size": 0}),
         (hf_mwp.label_problems, {"pseudo_label_fraction": 3}),
-        (hf_mwp.label_problems, {"min_probability": -1}),
     ],
 )
 def test_what_the_command_line_refuses_is_refused(solver, call, options):

@@ -45,7 +45,7 @@ def test_it_labels_problems_and_gets_a_reranker(folder, problems, tmp_path):
     main(["pseudo-label", *argv, "--problems", str(tmp_path / "answers.jsonl"), "--output_dir", str(tmp_path / "run")])
     (labelled,) = map(json.loads, (tmp_path / "run" / "labelled.jsonl").read_bytes().splitlines())
     assert labelled["answer"] == "4" and labelled["log_probability"] < 0
-    assert main(["rerank", *argv, "--dataset", str(problems), "--beams_dir", str(tmp_path / "beams")]) == 0
+    assert main(["rerank", *argv, "--dataset", str(problems)]) == 0
     assert main(["evaluate", "--model", str(model), "--dataset", str(problems), "--device=cpu"]) == 0
 
 

@@ -104,7 +104,6 @@ def test_excluded_texts_are_not_labelled(solver_folder, tmp_path, found):
     write(tmp_path / "held_out.jsonl", [{"text": TEXTS[0].replace("4", "四").replace("？", " ?").replace("，", "")}])
     rest = label(solver_folder, tmp_path, "--overwrite", "--exclude", str(tmp_path / "held_out.jsonl"))
     assert [each["text"] for each in rest] == TEXTS[1:]
-    assert label(solver_folder, tmp_path, "--overwrite", "--min_probability=0.99999") == []
 
 
 def test_what_was_tried_before_a_kill_is_not_tried_again(solver_folder, tmp_path, found, monkeypatch):

@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-import sys
 
 import pytest
 import torch
@@ -43,7 +42,7 @@ def model(solver_folder, problems, tmp_path_factory):
     folder = tmp_path_factory.mktemp("reranked") / "model"
     shutil.copytree(solver_folder, folder)
     argv = ["rerank", "--model", str(folder), "--dataset", str(problems), "--num_beams=6"]
-    assert main([*argv, "--beams_dir", str(folder.parent / "beams")]) == 0
+    assert main(argv) == 0
     return folder
 
 
@@ -64,14 +63,12 @@ def test_the_file_beside_the_model(model):
 def test_the_models_own_folder_may_be_named(model, problems, tmp_path):
     place = shutil.copytree(model, tmp_path / "model")
     argv = ["rerank", "--model", str(place), "--dataset", str(problems), "--num_beams=6", "--overwrite"]
-    assert main([*argv, "--beams_dir", str(model.parent / "beams"), "--output_dir", f"{place}/"]) == 0
+    assert main([*argv, "--output_dir", f"{place}/"]) == 0
     assert {path.name for path in place.iterdir()} == {path.name for path in model.iterdir()}
 
 
-def test_beams_that_are_kept_are_not_searched_for_again(model, problems, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(sys.modules[fit_reranker.__module__], "solve_problems", None)
-    beams = str(model.parent / "beams")
-    argv = ["rerank", "--model", str(model), "--dataset", str(problems), "--num_beams=6", "--beams_dir", beams]
+def test_a_fit_is_the_same_each_time_and_told_in_a_card(model, problems, tmp_path, capsys):
+    argv = ["rerank", "--model", str(model), "--dataset", str(problems), "--num_beams=6"]
     assert main([*argv, "--output_dir", str(tmp_path)]) == 0
     assert (tmp_path / "plausibility.json").read_text("utf-8") == (model / "plausibility.json").read_text("utf-8")
     shown = " ".join(capsys.readouterr().out.split())
@@ -84,9 +81,8 @@ def test_beams_that_are_kept_are_not_searched_for_again(model, problems, tmp_pat
 
 
 def test_fewer_beams_are_measured_and_ranked_if_that_was_asked_for(model, problems, tmp_path):
-    # Beams of 6 are there from the first fit, which is the same.
     argv = ["rerank", "--model", str(model), "--dataset", str(problems), "--num_beams=6", "--min_beams=3"]
-    argv += ["--beams_dir", str(model.parent / "beams"), "--output_dir", str(tmp_path)]
+    argv += ["--output_dir", str(tmp_path)]
     assert main(argv) == 0
     reranker = PlausibilityReranker.from_pretrained(tmp_path)
     assert reranker.weights == PlausibilityReranker.from_pretrained(model).weights
@@ -99,16 +95,13 @@ def test_fewer_beams_are_measured_and_ranked_if_that_was_asked_for(model, proble
     assert main([*evaluate, "--num_beams=2", "--output_dir", str(tmp_path / "refused")]) == 1
 
 
-def test_unsure_beams_are_fitted_to_beside_the_others(model, problems, tmp_path):
+def test_unsure_beams_are_fitted_to_beside_the_others(model, problems):
     """A quarter of the problems is solved under dropout: the same in each run, and the solver is left as it was."""
     solver, processor = MwpSolver.from_pretrained(model).eval(), MwpProcessor.from_pretrained(model)
     rates = [layer.p for layer in solver.modules() if isinstance(layer, torch.nn.Dropout)]
     rows = list(load_mwp_dataset(problems)["train"])
     parts = {"train": rows[:12], "validation": rows[12:16]}
-    fitted = [
-        fit_reranker(solver, processor, parts, num_beams=6, mc_dropout_fraction=0.25, beams_dir=folder)
-        for folder in (None, tmp_path)
-    ]
+    fitted = [fit_reranker(solver, processor, parts, num_beams=6, mc_dropout_fraction=0.25) for _ in range(2)]
     assert fitted[0] == fitted[1]
     counts = {part: each["num_problems"] for part, each in fitted[0].measured.items()}
     assert counts == {"train, unsure": 3, "train": 9, "validation": 4}
@@ -123,8 +116,7 @@ def test_unsure_beams_are_fitted_to_beside_the_others(model, problems, tmp_path)
         ({"regularization": 0}, "`regularization`.* 0"),
     ):
         with pytest.raises(PlausibilityError, match=message):
-            fit_reranker(solver, processor, parts, num_beams=6, beams_dir=tmp_path / "refused", **wrong)
-    assert not (tmp_path / "refused").exists()
+            fit_reranker(solver, processor, parts, num_beams=6, **wrong)
     for layer in [module for module in solver.encoder.modules() if hasattr(module, "dropout")]:
         layer.dropout = torch.nn.Identity()
     with pytest.raises(PlausibilityError, match="dropout.*`mc_dropout_fraction`.* 0"):

@@ -1,5 +1,6 @@
 import json
 import re
+import shutil
 
 import pytest
 from transformers import pipeline
@@ -66,8 +67,8 @@ def test_too_bad_and_wrong(pruned, tmp_path, capsys):
     folder, argv = pruned
     argv = ["--output_dir" if word == "--output_dir" else word for word in argv]
     argv[argv.index("--output_dir") + 1] = str(tmp_path / "bad")
-    shared = ["--generations_dir", str(folder / "generations")]
-    assert main([*argv, *shared, "--ratios", "0.25", "--least_metric", "1.1"]) == 1
+    shutil.copytree(folder / "generations", tmp_path / "bad" / "generations")
+    assert main([*argv, "--ratios", "0.25", "--least_metric", "1.1"]) == 1
     assert "--least_metric 1.1" in capsys.readouterr().err
     assert main([*argv, "--ratios", "0.5", "0.25"]) == 1
     assert re.search(r"`ratios`.*\[0\.5, 0\.25\]", capsys.readouterr().err)
