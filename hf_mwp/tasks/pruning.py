@@ -16,7 +16,7 @@ from ..store.files import write_json
 from ..store.runs.main_process import is_main_process
 from ..store.runs.run_folder import RunFolder, check_output_folder
 from ..usage_error import UsageError
-from .data_options import MeasuredTaskArguments, TaskArguments
+from .data_options import FinalArguments, MeasuredTaskArguments, TaskArguments
 from .evaluation import evaluate_splits, split_records
 from .make_task import data_record, make_task, tell_data
 from .pictures import draw_models
@@ -47,8 +47,8 @@ IMPORTANCE_HELP = (
 
 
 @dataclass
-class PruneArguments:
-    """Options that select the model, the score of heads, and the output folders."""
+class PruneArguments(FinalArguments):
+    """Options that select the model and the score of heads. `overwrite` reuses completed generations."""
 
     _argument_group_name = "pruning"
 
@@ -56,14 +56,9 @@ class PruneArguments:
         None, "Folder or Hub id of a trained solver (must be given).", common=True, locate=locate_solver
     )
     importance: str = option("combined", IMPORTANCE_HELP, common=True, choices=tuple(IMPORTANCES))
-    test: bool = option(True, "Evaluate each generation on the test split.")
-    test_num_beams: int | None = option(None, "Number of beams for the test split; num_beams if not given.")
-    overwrite: bool = option(
-        False, "Replace the model in the folder; completed generations are reused.", affects_result=False
-    )
 
     def __post_init__(self):
-        check_at_least_one(self, "test_num_beams")
+        super().__post_init__()
         check_given(self, "model")
 
 

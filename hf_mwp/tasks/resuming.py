@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..options import affects_result, option, options_in
-from ..options.checks import check_at_least_one
 from ..options.option import WITHOUT_EFFECT
 from ..store.files import content_digest
 from ..store.runs.run_folder import CONFIG, RunFolder, last_options, last_record
 from ..usage_error import UsageError
-from .data_options import DataArguments
+from .data_options import DataArguments, FinalArguments
 from .pretraining_corpus import CorpusArguments
 from .reporter import Reporter
 
@@ -40,14 +39,8 @@ class ResumeArguments:
 
 
 @dataclass
-class RunArguments(ResumeArguments):
+class RunArguments(FinalArguments, ResumeArguments):
     """Options of a run's output folder and of its final evaluation."""
-
-    test: bool = option(True, "Evaluate on the test split at the end.")
-    test_num_beams: int | None = option(None, "Number of beams for the test split; num_beams if not given.")
-
-    def __post_init__(self):
-        check_at_least_one(self, "test_num_beams")
 
 
 @dataclass
@@ -65,7 +58,7 @@ class DistillRunArguments(RunArguments):
 # Options that set the length of a run. A resumed run may be longer.
 LENGTHS = ("num_train_epochs", "max_steps")
 # Options that only start a run; they are not compared when it resumes.
-STARTED = frozenset({"resume", "overwrite", "resume_from_checkpoint", "hub_token"})
+STARTED = frozenset({"resume", "overwrite", "resume_from_checkpoint", "hub_token", "output_dir"})
 # Options that may change when a run resumes, because the weights do not depend on them.
 MAY_DIFFER = (
     WITHOUT_EFFECT
@@ -140,22 +133,15 @@ def _checkpoint(folder: RunFolder, config: BaseConfig, args: ResumeArguments) ->
 
 def changed_options(before: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
     """Return the old and new values of options that differ between two runs. A moved file is not a difference."""
-    places = tuple(str(options.get("output_dir") or "") for options in (before, values))
-    return {
-        name: (before[name], value)
-        for name, value in values.items()
-        if name in before and name not in STARTED and not _same(before[name], value, places)
-    }
+    compared = [name for name in values if name in before and name not in STARTED]
+    return {name: (before[name], values[name]) for name in compared if not _same(before[name], values[name])}
 
 
-def _same(old: Any, new: Any, places: tuple[str, str]) -> bool:
+def _same(old: Any, new: Any) -> bool:
     if isinstance(old, list) and isinstance(new, list):
-        return len(old) == len(new) and all(_same(*pair, places) for pair in zip(old, new, strict=True))
-    if not (isinstance(old, str) and isinstance(new, str) and new and os.path.exists(new)):
+        return len(old) == len(new) and all(map(_same, old, new))
+    if old == new or not (isinstance(old, str) and isinstance(new, str) and new and os.path.exists(new)):
         return old == new
-    # The folder that contains both runs may have moved.
-    if os.path.relpath(old, places[0] or ".") == os.path.relpath(new, places[1] or "."):
-        return True
     if os.path.exists(old):
         return os.path.samefile(old, new) or content_digest(old) == content_digest(new)
     return Path(old).name == Path(new).name

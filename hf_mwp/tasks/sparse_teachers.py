@@ -11,11 +11,11 @@ from ..building.model_sources import locate_solver
 from ..building.student import StudentArguments
 from ..building.student_shape import settle_shape
 from ..options import option, option_values
-from ..options.checks import check_at_least_one, check_given
+from ..options.checks import check_given
 from ..store.runs.main_process import is_main_process
 from ..store.runs.run_folder import RunFolder, check_output_folder
 from ..usage_error import UsageError
-from .data_options import TaskArguments
+from .data_options import FinalArguments, TaskArguments
 from .evaluation import evaluate_splits, split_records
 from .make_task import data_record, make_task, tell_data
 from .pictures import draw_models
@@ -32,8 +32,8 @@ SPARSITIES, DENSITIES, CUMULATIVE = PICTURES = "sparsities.png", "densities.png"
 
 
 @dataclass
-class StarkArguments:
-    """Options of the teacher, the ranking of its heads and neurons, and the evaluation."""
+class StarkArguments(FinalArguments):
+    """Options of the teacher and the scores of its heads and neurons. `overwrite` reuses completed stages."""
 
     _argument_group_name = "sparse teachers"
 
@@ -50,14 +50,9 @@ class StarkArguments:
         common=True,
         choices=("knowledgeable", "random"),
     )
-    test: bool = option(True, "Evaluate teacher and students on the test split at the end.")
-    test_num_beams: int | None = option(None, "Number of beams for the test split; num_beams if not given.")
-    overwrite: bool = option(
-        False, "Replace the model in the output folder; completed stages are reused.", affects_result=False
-    )
 
     def __post_init__(self):
-        check_at_least_one(self, "test_num_beams")
+        super().__post_init__()
         check_given(self, "teacher")
 
 
