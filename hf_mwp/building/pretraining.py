@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..options import option
 from ..usage_error import UsageError
 from .encoder import EncoderArguments, keep_layers, parse_layers, parse_mapping, project_on_problems
-from .model_sources import check_folder, has_tokenizer, load_tokenizer
+from .model_sources import check_folder, check_same_tokens, has_tokenizer, load_tokenizer
 from .student_shape import ShapeTargets, StudentShape
 
 
@@ -169,10 +169,4 @@ class PretrainingBuilder:
             )
         if source is None or not has_tokenizer(encoder):
             return
-        own = {index: token for token, index in load_tokenizer(encoder).get_vocab().items()}
-        other = next(((i, token) for token, i in tokenizer.get_vocab().items() if own.get(i, token) != token), None)
-        if other is not None:
-            raise UsageError(
-                f"The tokenizer {source} is not that of {encoder}: the id {other[0]} is {other[1]!r} in one and "
-                f"{own[other[0]]!r} in the other. Omit --tokenizer."
-            )
+        check_same_tokens(encoder, load_tokenizer(encoder), tokenizer, "Omit --tokenizer.", part=True)

@@ -11,7 +11,7 @@ from ..options import option
 from ..options.checks import check_at_least_one, check_given, check_share, refuse
 from ..usage_error import UsageError
 from .encoder import SAMPLE_BATCH, SAMPLE_SIZE, load_encoder, parse_layers, project_on_problems
-from .model_sources import load_tokenizer, locate_encoder, locate_solver, resolve_encoder
+from .model_sources import check_same_tokens, load_tokenizer, locate_encoder, locate_solver, resolve_encoder
 from .solver import load_solver
 from .student_shape import ShapeTargets, StudentShape, settle_shape
 
@@ -255,7 +255,8 @@ def make_student_and_processor(
         return student, processor if own.tokenizer.get_vocab() == processor.tokenizer.get_vocab() else own
     if options.student_encoder is not None:
         encoder = load_encoder(options.student_encoder, dropout)
-        _check_tokens(options.student_encoder, processor)
+        own, remedy = load_tokenizer(options.student_encoder), "Use a student with the teacher's tokenizer."
+        check_same_tokens(options.student_encoder, own, processor.tokenizer, remedy, part=True)
     elif options.student_init == "cut":
         from ..distillation import cut_student
 
@@ -290,13 +291,3 @@ def prune_student(
 
     scores = measure_scores(teacher, batches).combined(1.0)
     return cut_teacher(teacher, RemovedUnits.lowest(scores, sparsity))
-
-
-def _check_tokens(source: str, processor: MwpProcessor) -> None:
-    ours = processor.tokenizer.get_vocab()
-    different = [token for token, index in load_tokenizer(source).get_vocab().items() if ours.get(token) != index]
-    if different:
-        raise UsageError(
-            f"The tokenizer of {source} differs from the teacher's ({len(different)} tokens, for example "
-            f"{different[0]!r}). Use a student with the teacher's tokenizer."
-        )

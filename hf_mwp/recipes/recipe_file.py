@@ -10,8 +10,6 @@ from ..usage_error import UsageError
 
 
 KEYS = ("recipe", "base", "budget", "variables", "stages", "budgets", "targets", "search")
-# Depth to which mappings are merged into the base's: variables; options of stages; options of stages in a budget.
-MERGED = {"variables": 1, "stages": 2, "budgets": 3}
 
 
 class RecipeError(UsageError):
@@ -35,6 +33,8 @@ def read_recipe(path: str | Path, base: str | Path | None = None, _above: tuple[
     Raises:
         RecipeError: the file does not exist or is not valid YAML, or its base is not a recipe or is circular.
     """
+    from omegaconf import OmegaConf
+
     path = Path(path)
     try:
         content = read_yaml(path)
@@ -51,10 +51,4 @@ def read_recipe(path: str | Path, base: str | Path | None = None, _above: tuple[
     if not isinstance(below, Mapping) or not below.keys() & set(KEYS):
         raise RecipeError(f"{path}: its `base` {content['base']} is not a valid recipe.")
     own = {key: value for key, value in content.items() if key != "base"}
-    return {**below, **{key: _merged(below.get(key), value, MERGED.get(key, 0)) for key, value in own.items()}}
-
-
-def _merged(base: Any, value: Any, depth: int) -> Any:
-    if depth == 0 or not isinstance(base, Mapping) or not isinstance(value, Mapping):
-        return value
-    return {**base, **{key: _merged(base.get(key), item, depth - 1) for key, item in value.items()}}
+    return OmegaConf.to_container(OmegaConf.merge(below, own))

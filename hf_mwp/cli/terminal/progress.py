@@ -26,7 +26,6 @@ LABELS = {
     "mlm_loss": "masked words, loss {}",
     "pos_f1": "tagging F1 {} %",
 }
-SECONDS_BETWEEN_LINES = 30.0  # while the teacher's outputs are cached
 
 
 class RichProgressCallback(TrainerCallback):
@@ -40,7 +39,6 @@ class RichProgressCallback(TrainerCallback):
         self.progress: Progress | None = None
         self.loss: float | None = None
         self.started: float | None = None
-        self.caching: tuple[float, float] | None = None
 
     @classmethod
     def attach(cls, trainer: Trainer, console: Console, name: str) -> RichProgressCallback:
@@ -56,20 +54,13 @@ class RichProgressCallback(TrainerCallback):
         self._start_bar(self.name, state.max_steps, state.global_step)
 
     def on_teacher_cache(self, args, state, control, done: int, total: int, **kwargs):
-        """Show a progress bar, or occasional lines, while the teacher's outputs are cached before training."""
-        now = time.perf_counter()
-        if self.caching is None:
-            self.caching = now, now
+        """Show a progress bar, and a line at the end, while the teacher's outputs are cached before training."""
+        if self.progress is None:
             self._start_bar("teacher cache", total, done)
-        begin, reported = self.caching
         self._update_bar(completed=done)
-        if done == total or now - reported > SECONDS_BETWEEN_LINES:
-            self.caching = begin, now
-            line = f"teacher cache  {done}/{total} problems, {now - begin:.0f} s"
-            self._log(line, show=done == total or not self.console.is_terminal)
         if done == total:
             self.close()
-            self.caching = None
+            self._log(f"teacher cache  {done}/{total} problems")
 
     def on_step_end(self, args, state, control, **kwargs):
         self._update_bar(completed=state.global_step)
