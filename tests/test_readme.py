@@ -54,7 +54,6 @@ SMALLER = {
     "publish": [],
     "export": [],
     "pseudo-label": ["--num_beams", "2"],
-    "shapes": ["--target_ms", "1000"],
     "examples/results/family.py": ["--problems", "4"],
     "heads": ["--num_batches", "1", "--batch_size", "4"],
     "examples/distill_encoder.py": [

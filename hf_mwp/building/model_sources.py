@@ -176,7 +176,7 @@ def check_same_tokens(
     different += () if part else theirs.keys() - ours
     if different:
         raise UsageError(
-            f"The tokenizer of {source} has {len(different)} different tokens, for example {different[0]!r}. {remedy}"
+            f"The tokenizer of {source} has {len(different)} tokens that differ, such as {different[0]!r}. {remedy}"
         )
 
 

@@ -7,7 +7,7 @@ import json
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from itertools import product
@@ -16,10 +16,9 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from ..options import option
-from ..options.checks import check_at_least_one, check_given, refuse
+from ..options.checks import refuse
 from ..store.files import write_whole
 from ..usage_error import UsageError
-from .model_sources import load_config, load_tokenizer, resolve_encoder
 
 
 if TYPE_CHECKING:
@@ -75,24 +74,6 @@ class ShapeTargets:
         """Given targets by field name of [`StudentShape`]."""
         given = {"milliseconds": self.target_ms, "megabytes": self.target_mb}
         return {name: value for name, value in given.items() if value is not None}
-
-
-@dataclass
-class ShapeArguments(ShapeTargets):
-    """Options of `hf-mwp shapes`."""
-
-    encoder: str | None = option(
-        None, "Hub id or folder of the teacher, or of the encoder to project (must be given)."
-    )
-    tokenizer: str | None = option(None, "Hub id or folder of the tokenizer; the encoder's if not given.")
-    language: str = option("zh", "Language of the problems that are timed.", choices=("zh", "en"))
-    num_beams: int = option(1, "Number of beams of the timed search; targets elsewhere are for greedy search.")
-
-    def __post_init__(self):
-        super().__post_init__()
-        check_given(self, "encoder")
-        check_at_least_one(self, "num_beams")
-        self.encoder = resolve_encoder(self.encoder)
 
 
 @dataclass(frozen=True)
@@ -197,7 +178,6 @@ def choose_student_shape(
     target_mb: float | None = None,
     encoder: PreTrainedConfig | None = None,
     num_beams: int = 1,
-    progress: Callable[[Iterable], Iterable] = iter,
 ) -> tuple[StudentShape, list[StudentShape]]:
     """
     Choose the sizes of a student for a latency, a size on disk, or both. Nothing is trained: solvers of random weights
@@ -212,7 +192,6 @@ def choose_student_shape(
         target_mb (`float`, *optional*): Maximum size of the folder in int8, in millions of bytes.
         encoder (`PreTrainedConfig`, *optional*): Encoder to project; the student's sizes do not exceed its sizes.
         num_beams (`int`, *optional*, defaults to 1): Number of beams in the timed search.
-        progress (`Callable`, *optional*): Wraps the iterable of candidates, like `tqdm.tqdm`.
 
     Returns:
         `tuple[StudentShape, list[StudentShape]]`: The chosen shape and all measured shapes.
@@ -229,7 +208,7 @@ def choose_student_shape(
     ```
     """
     targets = ShapeTargets(target_ms, target_mb).targets
-    shapes = [measure_shape(processor, sizes, num_beams) for sizes in progress(candidate_sizes(encoder))]
+    shapes = [measure_shape(processor, sizes, num_beams) for sizes in candidate_sizes(encoder)]
     fitting = [each for each in shapes if all(getattr(each, name) <= most for name, most in targets.items())]
     if not fitting:
         smallest = min(shapes, key=lambda each: (each.megabytes, each.milliseconds))
@@ -237,22 +216,6 @@ def choose_student_shape(
         wanted = " and ".join(f"{most:g} {units[name]}" for name, most in targets.items())
         raise UsageError(f"No student meets the target of {wanted}. The smallest is {smallest}.")
     return max(fitting, key=lambda each: (each.layer_weights, each.num_hidden_layers)), shapes
-
-
-def measure_shapes(
-    args: ShapeArguments, progress: Callable[[Iterable], Iterable] = iter
-) -> tuple[StudentShape | None, list[StudentShape]]:
-    """
-    Measure the possible students of a teacher or encoder (`hf-mwp shapes`). Returns the result of
-    [`choose_student_shape`], with `None` as the chosen shape if there is no target.
-    """
-    from ..data.batches.mwp_processor import MwpProcessor
-
-    config, tokenizer = load_config(args.encoder), load_tokenizer(args.tokenizer or args.encoder)
-    processor = MwpProcessor(tokenizer, language=args.language)
-    encoder = getattr(config, "encoder_config", config)
-    chosen, shapes = choose_student_shape(processor, args.target_ms, args.target_mb, encoder, args.num_beams, progress)
-    return chosen if args.targets else None, shapes
 
 
 def settle_shape(

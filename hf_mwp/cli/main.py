@@ -24,7 +24,6 @@ COMMANDS = {
     "heads": "score a model's attention heads and draw the scores",
     "prune": "prune a solver's attention heads in rounds, and distil after each",
     "stark": "find the sparsity of the teacher at which its student is best",
-    "shapes": "measure time and size of possible students of a teacher, and choose a student for a target",
     "mix": "interpolate a distilled solver's encoder with its pretrained encoder, or average solvers",
     "rerank": "fit a re-ranker that puts plausible answers of a solver first",
     "evaluate": "evaluate a solver on a dataset, and write each prediction with the reason for its failure",

@@ -144,7 +144,7 @@ def test_a_student_with_other_tokens_is_refused(translator, pairs, tmp_path, cap
     capsys.readouterr()
     given = ["--teacher", translator, "--student", tmp_path / "other", *QUICK]
     assert run("distill", tmp_path / "student", *given, data=pairs) == 1
-    assert "different tokens" in (error := capsys.readouterr().err) and "pseudo-label" in error
+    assert "tokens that differ" in (error := capsys.readouterr().err) and "pseudo-label" in error
 
 
 def test_its_card(translator, pairs, tmp_path):
