@@ -9,18 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from ...models.architecture import layer_parts
-from ...store.files import write_json
 from ...usage_error import UsageError
 
 
-EXPRESSIVENESS, FRIENDLINESS = "expressiveness.safetensors", "friendliness.safetensors"
-RECORD = "scores.json"
+FILE_NAME = "scores.safetensors"
 # Added to norms in the authors' implementation; the paper has no such term.
 EPSILON = 1e-7
 
@@ -65,14 +63,6 @@ class UnitScores:
                     f"There are scores for {scored} {name} per layer, but the model has {counts}. Measure scores of "
                     "this model."
                 )
-
-    def save(self, path: str | Path) -> None:
-        """Write a safetensors file atomically."""
-        path = Path(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_name(path.name + ".part")
-        save_file({"heads": self.heads.contiguous(), "neurons": self.neurons.contiguous()}, unfinished)
-        unfinished.replace(path)
 
 
 def count_units(model: nn.Module) -> tuple[list[int], list[int]]:
@@ -135,20 +125,22 @@ class KnowledgeableScores:
         return UnitScores(heads, neurons)
 
     def save(self, folder: str | Path) -> None:
-        """Write measured scores to `expressiveness.safetensors`, `friendliness.safetensors` and `scores.json`."""
-        for name, scores in ((EXPRESSIVENESS, self.expressiveness), (FRIENDLINESS, self.friendliness)):
-            if scores is not None:
-                scores.save(Path(folder) / name)
-        write_json(Path(folder) / RECORD, dict(self.about))
+        """Write measured scores to `scores.safetensors`, with `about` as metadata."""
+        kinds = {"expressiveness": self.expressiveness, "friendliness": self.friendliness}
+        measured = {name: vars(scores) for name, scores in kinds.items() if scores is not None}
+        tensors = {f"{name}.{unit}": each.contiguous() for name, of in measured.items() for unit, each in of.items()}
+        save_file(tensors, Path(folder) / FILE_NAME, {"about": json.dumps(dict(self.about))})
 
     @classmethod
     def load(cls, folder: str | Path) -> KnowledgeableScores:
         """Load scores from a folder written by [`save`]. Raises `UsageError` if they are missing or damaged."""
-        path, found = Path(folder) / RECORD, []
+        path, found = Path(folder) / FILE_NAME, {}
         try:
-            about = json.loads(path.read_text(encoding="utf-8"))
-            for path in (Path(folder) / EXPRESSIVENESS, Path(folder) / FRIENDLINESS):
-                found.append(UnitScores(**load_file(path)) if path.is_file() else None)
+            with safe_open(path, "pt") as file:
+                for name in file.keys():
+                    kind, unit = name.split(".")
+                    found.setdefault(kind, {})[unit] = file.get_tensor(name)
+                about = json.loads(file.metadata()["about"])
+            return cls(**{kind: UnitScores(**tensors) for kind, tensors in found.items()}, about=about)
         except (OSError, ValueError, SafetensorError, TypeError) as error:
             raise UsageError(f"{path} is missing or damaged ({error}). Measure the scores again.") from error
-        return cls(*found, about)

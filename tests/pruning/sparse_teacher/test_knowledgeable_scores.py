@@ -55,18 +55,17 @@ def test_they_are_kept_apart_in_a_finished_folder(tmp_path):
     uneven = UnitScores(table([[3.0, math.nan]]), P.neurons)
     assert folder.fill(lambda: KnowledgeableScores(uneven, Q, {"split": "held out"}).save(folder.path))
     names = {path.name for path in folder.path.iterdir() if not path.name.startswith("stage.")}
-    assert names == {"expressiveness.safetensors", "friendliness.safetensors", "scores.json"}
+    assert names == {"scores.safetensors"}
     found = KnowledgeableScores.load(folder.path)
     assert torch.equal(found.friendliness.heads, Q.heads) and found.about == {"split": "held out"}
     assert torch.equal(found.expressiveness.heads.isnan(), uneven.heads.isnan())
     assert torch.equal(found.expressiveness.neurons, P.neurons)
-    (folder.path / "friendliness.safetensors").unlink()
-    assert KnowledgeableScores.load(folder.path).friendliness is None
-    (folder.path / "expressiveness.safetensors").write_bytes(b"damaged")
-    with pytest.raises(UsageError, match="expressiveness.safetensors"):
-        KnowledgeableScores.load(folder.path)
-    with pytest.raises(UsageError, match="scores.json"):
-        KnowledgeableScores.load(tmp_path / "nowhere")
+    KnowledgeableScores(uneven).save(tmp_path)
+    assert KnowledgeableScores.load(tmp_path).friendliness is None
+    (folder.path / "scores.safetensors").write_bytes(b"damaged")
+    for place in (folder.path, tmp_path / "nowhere"):
+        with pytest.raises(UsageError, match="scores.safetensors"):
+            KnowledgeableScores.load(place)
 
 
 def test_scores_by_chance_are_those_of_their_seed():
