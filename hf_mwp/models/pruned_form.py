@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 
 from torch import nn
 from transformers import PreTrainedModel
@@ -16,6 +16,7 @@ from .mwp_solver.bottlenecks import detach_bottlenecks
 from .mwp_student import MwpStudentForMaskedLM, MwpStudentForSequenceClassification, MwpStudentModel
 from .mwp_student.conversion_mwp_student import SOURCES
 from .mwp_student.layers_mwp_student import MwpStudentBias
+from .slicing import share_bias
 
 
 # Students by the Auto class that loads the Transformers model which they replace.
@@ -52,10 +53,9 @@ def pruned_class(model: nn.Module) -> type[PreTrainedModel]:
 
 
 def to_saved_form(model: nn.Module) -> nn.Module:
-    """Convert a model with sliced linear layers to its [`pruned_class`], in place if possible."""
+    """Convert a model after [`note_pruned`] to its [`pruned_class`], which may be the model's own."""
     encoder, kind = find_encoder(model), pruned_class(model)
     if has_counts(encoder):
-        note_counts(encoder)
         return model
     if isinstance(model, MwpSolver):
         return convert_encoder(model, to_saved_form)
@@ -92,23 +92,36 @@ def has_counts(encoder: PreTrainedModel) -> bool:
     return encoder.config.model_type == "mwp_student" or encoder.config.model_type.startswith(CUT_PREFIX)
 
 
-def note_counts(encoder: PreTrainedModel) -> None:
-    """Write the numbers of heads and neurons to the config of an encoder whose config has them."""
-    config, found = encoder.config, layer_parts(encoder)
+def note_pruned(model: nn.Module, cut: Mapping[int, Iterable[int]]) -> None:
+    """
+    Write the removed heads, and the numbers of heads and neurons if it has these fields, to the encoder's config.
+
+    Args:
+        model (`nn.Module`): The model, from which heads and neurons were already removed.
+        cut (`Mapping[int, Iterable[int]]`): Removed heads of each layer, by their indices before the removal.
+    """
+    encoder, noted, found = find_encoder(model), cut_heads(model), layer_parts(model)
+    config = encoder.config
+    for layer, parts in enumerate(found):
+        gone = list(cut.get(layer, ()))
+        total = parts.num_heads + len(gone) + len(noted[layer])
+        # Original indices of the heads that were left before this removal.
+        labels = [head for head in range(total) if head not in noted[layer]]
+        noted[layer] = sorted([*noted[layer], *(labels[head] for head in gone)])
+    config.cut_heads = noted if any(noted) else None
+    share_bias(model)
     heads, neurons = [parts.num_heads for parts in found], [parts.num_neurons for parts in found]
     if config.model_type.startswith(CUT_PREFIX):
         config.neurons_per_layer = neurons
-        return
-    if not has_counts(encoder):
-        return
-    for layer, parts in zip(encoder.encoder.layer, found, strict=True):
-        if parts.query is not None and not parts.num_heads:
-            layer.attention.self = None
-            layer.attention.output.dense = MwpStudentBias(config.hidden_size)
-            layer.attention.output.dense.bias = parts.attention_output.bias
-        if parts.intermediate is not None and not parts.num_neurons:
-            layer.intermediate = None
-            layer.output.dense = MwpStudentBias(config.hidden_size)
-            layer.output.dense.bias = parts.output.bias
-    config.num_attention_heads = heads[0] if len(set(heads)) == 1 else heads
-    config.intermediate_size = neurons[0] if len(set(neurons)) == 1 else neurons
+    elif has_counts(encoder):
+        for layer, parts in zip(encoder.encoder.layer, found, strict=True):
+            if parts.query is not None and not parts.num_heads:
+                layer.attention.self = None
+                layer.attention.output.dense = MwpStudentBias(config.hidden_size)
+                layer.attention.output.dense.bias = parts.attention_output.bias
+            if parts.intermediate is not None and not parts.num_neurons:
+                layer.intermediate = None
+                layer.output.dense = MwpStudentBias(config.hidden_size)
+                layer.output.dense.bias = parts.output.bias
+        config.num_attention_heads = heads[0] if len(set(heads)) == 1 else heads
+        config.intermediate_size = neurons[0] if len(set(neurons)) == 1 else neurons

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .architecture import LayerParts, cut_heads, find_encoder, layer_parts
+from .architecture import LayerParts, cut_heads, layer_parts
 
 
 class NoHeads(nn.Module):
@@ -50,25 +50,6 @@ def count_heads(parts: LayerParts) -> None:
     attention = parts.layer.get_submodule(path)
     attention.num_attention_heads = parts.num_heads
     attention.all_head_size = parts.num_heads * parts.head_dim
-
-
-def note_cut_heads(model: nn.Module, cut: Mapping[int, Iterable[int]]) -> None:
-    """
-    Add newly pruned heads to the encoder's config.
-
-    Args:
-        model (`nn.Module`): The model, from which these heads were already removed.
-        cut (`Mapping[int, Iterable[int]]`): Removed heads of each layer, by their indices before the removal.
-    """
-    noted = cut_heads(model)
-    for layer, parts in enumerate(layer_parts(model)):
-        gone = list(cut.get(layer, ()))
-        total = parts.num_heads + len(gone) + len(noted[layer])
-        # Original indices of the heads that were left before this removal.
-        labels = [head for head in range(total) if head not in noted[layer]]
-        noted[layer] = sorted([*noted[layer], *(labels[head] for head in gone)])
-    find_encoder(model).config.cut_heads = noted if any(noted) else None
-    share_bias(model)
 
 
 def share_bias(model: nn.Module) -> None:

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from torch import nn
 
 from ..models.architecture import layer_parts
-from ..models.pruned_form import to_saved_form
-from ..models.slicing import fit_heads, note_cut_heads, slice_heads, slice_neurons
+from ..models.pruned_form import note_pruned, to_saved_form
+from ..models.slicing import fit_heads, slice_heads, slice_neurons
 from .gates import HeadGates, NeuronGates, check_indices
 
 
@@ -70,7 +70,7 @@ def prune(
             slice_heads(each, [head for head in range(each.num_heads) if head not in gone_heads])
         if gone_neurons:
             slice_neurons(each, [neuron for neuron in range(each.num_neurons) if neuron not in gone_neurons])
-    note_cut_heads(smaller, dict(enumerate(gone[0])))
+    note_pruned(smaller, dict(enumerate(gone[0])))
     return to_saved_form(smaller)
 
 

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from transformers import TrainingArguments
 
 from ..models.architecture import cut_heads, find_encoder, layer_parts
-from ..models.pruned_form import note_counts
-from ..models.slicing import fit_heads, note_cut_heads, slice_heads
+from ..models.pruned_form import note_pruned
+from ..models.slicing import fit_heads, slice_heads
 from ..options.checks import refuse
 from .gates import HeadGates
 
@@ -104,7 +104,7 @@ class CutClosing(GateClosing):
     def restore(self, closed: Mapping[int, Sequence[int]]) -> None:
         # `fit_heads` has resized the layers to the shapes of the checkpoint.
         find_encoder(self.model).config.cut_heads = self._cut_before
-        self._note(closed)
+        note_pruned(self.model, closed)
 
     def close(self, closed: Mapping[int, Sequence[int]], optimizer: Any) -> None:
         cut = {}
@@ -113,7 +113,7 @@ class CutClosing(GateClosing):
             if len(kept) < len(left):
                 slice_heads(parts, kept, optimizer)
                 cut[layer] = [place for place in range(len(left)) if place not in kept]
-        self._note(cut)
+        note_pruned(self.model, cut)
 
     def all_heads(self, scores: Tensor) -> Tensor:
         found = self._heads()
@@ -131,10 +131,6 @@ class CutClosing(GateClosing):
             left, gone = ([n for n, head in enumerate(labels) if (head in now) is cut] for cut in (False, True))
             found.append((left, gone))
         return found
-
-    def _note(self, cut: Mapping[int, Sequence[int]]) -> None:
-        note_cut_heads(self.model, cut)
-        note_counts(find_encoder(self.model))
 
 
 def cuts_while_training(model: nn.Module) -> bool:
