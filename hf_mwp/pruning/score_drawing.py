@@ -56,41 +56,31 @@ def draw_importance(scores: Tensor, path: str | Path, title: str = "Importance o
     return _saved(figure, path)
 
 
-def draw_densities(
-    densities: Mapping[str, ScoreDensity],
-    path: str | Path,
-    cumulative: bool = False,
-    title: str = "Density of scores",
-) -> Any:
+def draw_densities(densities: Mapping[str, ScoreDensity], path: str | Path, title: str = "Density of scores") -> Any:
     """
-    Draw densities of scores in one figure, like figures 4 and 6 of Yang et al., "Sparse Teachers Can Be Dense with
-    Knowledge" (EMNLP 2022), or with `cumulative=True` like figures 5, 7 and 8.
+    Draw densities of scores in one figure, with the cumulative densities (dashed) and the sparsities at the first
+    peaks, like figures 4 to 8 of Yang et al., "Sparse Teachers Can Be Dense with Knowledge" (EMNLP 2022).
 
     Args:
         densities (`Mapping[str, ScoreDensity]`): Densities by their names in the legend.
         path, title: See [`draw_importance`].
-        cumulative (`bool`, *optional*, defaults to `False`):
-            Whether to draw the cumulative density and the sparsity at the first peak too.
 
     Returns:
         The figure (`matplotlib.figure.Figure`).
     """
     figure, panel = _figure(5.6, 3.6, title)
-    shares = panel.twinx() if cumulative else None
+    shares = panel.twinx()
     for number, (name, each) in enumerate(densities.items()):
-        points = each.points.numpy()
-        panel.plot(points, each.density.numpy(), color=f"C{number}", label=name)
-        panel.fill_between(points, each.density.numpy(), color=f"C{number}", alpha=0.15)
-        if shares is not None:
-            shares.plot(points, each.cumulative.numpy(), color=f"C{number}", linestyle="--")
-            shares.axvline(points[each.peak], color=f"C{number}", linewidth=0.8, linestyle=":")
-            shares.annotate(
-                f"{each.sparsity:.0%}", (points[each.peak], each.sparsity), (4, -10), textcoords="offset points"
-            )
+        points, color = each.points.numpy(), f"C{number}"
+        panel.plot(points, each.density.numpy(), color=color, label=name)
+        panel.fill_between(points, each.density.numpy(), color=color, alpha=0.15)
+        shares.plot(points, each.cumulative.numpy(), color=color, linestyle="--")
+        shares.axvline(points[each.peak], color=color, linewidth=0.8, linestyle=":")
+        peak = points[each.peak], each.sparsity
+        shares.annotate(f"{each.sparsity:.0%}", peak, (4, -10), textcoords="offset points")
     panel.set(xlabel="score", ylabel="density")
     panel.set_ylim(bottom=0)
-    if shares is not None:
-        shares.set(ylabel="cumulative density (dashed)", ylim=(0, 1.02))
+    shares.set(ylabel="cumulative density (dashed)", ylim=(0, 1.02))
     panel.legend(fontsize="small")
     return _saved(figure, path)
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from ..trainers import DistillationTrainer, StarkConfig, StarkTrainer
 
-SPARSITIES, DENSITIES, CUMULATIVE = PICTURES = "sparsities.png", "densities.png", "cumulative_densities.png"
+SPARSITIES, DENSITIES = PICTURES = "sparsities.png", "densities.png"
 
 
 @dataclass
@@ -135,7 +135,6 @@ def find_sparse_teacher(
                 scores = {"heads": trainer.scores.heads, "neurons": trainer.scores.neurons}
                 densities = {name: ScoreDensity.of(each) for name, each in scores.items()}
                 draw_densities(densities, folder.path / DENSITIES, title=f"Scores, {title}")
-                draw_densities(densities, folder.path / CUMULATIVE, cumulative=True, title=f"Scores, {title}")
             folder.finish(metrics)
     return RunResult(folder.path, metrics, task)
 

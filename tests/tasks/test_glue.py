@@ -172,7 +172,7 @@ def test_a_sparse_teacher_is_found(glue, trained, tmp_path, capsys):
     # Of four heads and 48 neurons the student has three tenths.
     student = AutoModelForSequenceClassification.from_pretrained(tmp_path)
     assert sum(student.config.heads_per_layer) == 1 and student.config.id2label == dict(enumerate(CLASSES))
-    for picture in ("sparsities.png", "densities.png", "cumulative_densities.png"):
+    for picture in ("sparsities.png", "densities.png"):
         assert (tmp_path / picture).read_bytes().startswith(b"\x89PNG")
     assert "student, chosen" in capsys.readouterr().out
     assert run("evaluate", glue, tmp_path / "run", "--model", tmp_path, "--json") == 0
