@@ -119,15 +119,14 @@ def build_model_card(
         `ModelCard`: The card, to be saved as `README.md`.
     """
     task = {**MATH_WORD_PROBLEMS, **next((stage.task for stage in reversed(stages) if stage.task), {})}
-    kind = "mwp_solver" if kind_of(model).is_solver else model.config.model_type
-    is_encoder = isinstance(model, MwpStudentModel)
-    reads_problems = is_encoder or kind_of(model).is_solver
+    is_encoder, is_solver = isinstance(model, MwpStudentModel), kind_of(model).is_solver
+    reads_problems = is_encoder or is_solver
     language = language or task.get("language") or ("zh" if reads_problems else None)
     tag = "feature-extraction" if is_encoder else task.get("pipeline_tag")
     # Classifiers and sequence-to-sequence models follow the paper only if they were distilled.
     is_papers = reads_problems or any(stage.command in DISTILLATIONS for stage in stages)
     paper, citation = PAPER, HiddenMSELoss.citation
-    if model.config.is_encoder_decoder:
+    if kind_of(model).has_decoder:
         paper, citation = SEQ2SEQ_PAPER, CKALoss.citation
     shown = _most_telling(figures)
     results = [] if is_encoder else [_eval_result(each, task) for each in shown if each.model == "this model"]
@@ -136,7 +135,7 @@ def build_model_card(
         license=license,
         library_name="transformers",
         pipeline_tag=tag,
-        tags=[*task["tags"], "knowledge-distillation", kind],
+        tags=[*task["tags"], "knowledge-distillation", "mwp_solver" if is_solver else model.config.model_type],
         model_name=model_id.rstrip("/").rpartition("/")[2],
         eval_results=results or None,
         datasets=_data_sets(stages) or None,
@@ -146,7 +145,7 @@ def build_model_card(
         summary,
         f"Architecture: {_architecture(model)}." + (f" Method: {paper}." if is_papers else ""),
         usage_section(
-            TASK if kind_of(model).is_solver else tag,
+            TASK if is_solver else tag,
             model_id,
             language,
             indexed_numbers,
@@ -182,9 +181,10 @@ def model_record(
 
 
 def _architecture(model: PreTrainedModel) -> str:
-    encoder = kind_of(model).encoder(model).config
+    kind = kind_of(model)
+    encoder = kind.encoder(model).config
     told, layers = "{} transformer layers of width {}", ["num_hidden_layers"]
-    if model.config.is_encoder_decoder:
+    if kind.has_decoder:
         told = "{} encoder and {} decoder layers of width {}"
         layers.append(_named(encoder, "decoder_layers", "num_decoder_layers"))
     # Alternative names are used by DistilBERT and encoder-decoder models.
@@ -196,7 +196,7 @@ def _architecture(model: PreTrainedModel) -> str:
     }
     found = {told: [getattr(encoder, name, None) for name in names] for told, names in sizes.items()}
     text = ", ".join(told.format(*values) for told, values in found.items() if None not in values)
-    if kind_of(model).is_solver:
+    if kind.is_solver:
         text += f", {model.decoder_title}"
     text += f"; {count_parameters(model):,} parameters"
     if isinstance(model, MwpStudentModel) and has_identity_pooling(model):
