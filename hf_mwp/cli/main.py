@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 
 from ..options.parsing import parse
-from ..options.stages import STAGES, commands_with, trains, types_of
+from ..options.stages import STAGES, trains, types_of
 from ..problems.control_characters import show_controls
 from ..store.runs.main_process import end_process_group
 
@@ -34,7 +34,6 @@ COMMANDS = {
     "card": "write a model folder for the Hub: weights, processor, and a model card made from run records",
     "publish": "upload the model folder to the Hugging Face Hub",
 }
-ALIASES = {"distil": "distill"}
 LISTING = "\n".join(f"  {name:12} {text}" for name, text in COMMANDS.items())
 HELP = f"""usage: hf-mwp <command> [options]
 
@@ -60,7 +59,7 @@ def main(argv: list[str] | None = None) -> int:
 
         print(f"hf-mwp {__version__}")
         return 0
-    name = ALIASES.get(argv[0], argv[0])
+    name = argv[0]
     if name not in COMMANDS:
         close = difflib.get_close_matches(name, COMMANDS, n=1)
         hint = f" Did you mean `hf-mwp {close[0]}`?" if close else " See `hf-mwp --help` for all commands."
@@ -104,7 +103,7 @@ def run_command(name: str, argv: list[str]) -> int:
     needs_torch = getattr(module, "NEEDS_TORCH", True)
     common = types_of(name, trainer=False) if trains(name) else None
     types = getattr(module, "TYPES", partial(types_of, name))
-    options = parse(name, module.__doc__, types, argv, common, commands_with)
+    options = parse(name, module.__doc__, types, argv, common)
     from .terminal.console import make_console, quiet_libraries
 
     if needs_torch:

@@ -23,7 +23,6 @@ REST = (
     "All fields of the trainer's config are options, too, such as --output_dir, --num_train_epochs, --learning_rate, "
     "--per_device_train_batch_size, --eval_strategy and --seed. `hf-mwp {} --help all` lists every option."
 )
-Owners = Callable[[str], Sequence[str]]
 
 
 def parse(
@@ -32,7 +31,6 @@ def parse(
     dataclass_types: Sequence[type] | Callable[[], Sequence[type]],
     argv: Sequence[str],
     common: Sequence[type] | None = None,
-    owners: Owners = lambda name: (),
 ) -> list[Any]:
     """
     Read the options of a command from a YAML file and flags, and return an instance of each dataclass.
@@ -45,8 +43,6 @@ def parse(
             its arguments.
         dataclass_types (`Sequence[type]` or `Callable`): Dataclasses of the options, or a function that imports them.
         common (`Sequence[type]`, *optional*): Dataclasses of the short `--help`; see [`option`].
-        owners (`Callable`, *optional*): Function from an option to the commands that have it, for the error message on
-            an unknown option.
 
     Raises:
         UsageError: a key or flag is unknown, or a value has the wrong type.
@@ -54,7 +50,7 @@ def parse(
     place = next((index for index, word in enumerate(argv) if word in ("-h", "--help")), None)
     is_short = place is not None and common is not None and "all" not in argv[place + 1 : place + 2]
     kinds = common if is_short else dataclass_types() if callable(dataclass_types) else dataclass_types
-    parser = OptionParser(command, description, kinds, is_short, REST.format(command) if is_short else None, owners)
+    parser = OptionParser(command, description, kinds, is_short, REST.format(command) if is_short else None)
     parser.add_argument("--config", metavar="FILE", help="YAML file with any of these options; flags override it")
     if place is not None:
         parser.print_help()
@@ -70,11 +66,9 @@ def parse(
     return parser.instances(namespace)
 
 
-def read_options(
-    name: str, dataclass_types: Sequence[type], given: Mapping[str, Any], owners: Owners = lambda name: ()
-) -> list[Any]:
+def read_options(name: str, dataclass_types: Sequence[type], given: Mapping[str, Any]) -> list[Any]:
     """Parse the options in a mapping, see [`parse`]; error messages begin with `name`."""
-    parser = OptionParser(name, "", dataclass_types, owners=owners)
+    parser = OptionParser(name, "", dataclass_types)
     parser.set_given(given, name)
     return parser.instances(parser.parse_args([]))
 
@@ -99,12 +93,11 @@ class OptionParser(argparse.ArgumentParser):
         dataclass_types: Sequence[type],
         common: bool = False,
         epilog: str | None = None,
-        owners: Owners = lambda name: (),
     ) -> None:
         usage = f"hf-mwp {command} [--config FILE] [--option VALUE ...]"
         texts = {"prog": f"hf-mwp {command}", "usage": usage, "description": description, "epilog": epilog}
         super().__init__(**texts, allow_abbrev=False, add_help=False)
-        self.command, self.dataclass_types, self.owners = command, list(dataclass_types), owners
+        self.command, self.dataclass_types = command, list(dataclass_types)
         for each in self.dataclass_types:
             title = getattr(each, "_argument_group_name", None)
             group = self if title is None else self.add_argument_group(title)
@@ -174,14 +167,11 @@ class OptionParser(argparse.ArgumentParser):
         return words
 
     def hint(self, name: str, prefix: str = "") -> str:
-        """Return a sentence, preceded by a space, that suggests a similar option or the commands with this option."""
+        """Return a sentence, preceded by a space, that suggests a similar option."""
         flags = [option.removeprefix("--") for option in self._option_string_actions]
         known = flags if prefix else [action.dest for action in self._actions]
         name = name.removeprefix("--").replace("-", "_")
         close = difflib.get_close_matches(name, known, n=1, cutoff=0.7)
-        surely = difflib.get_close_matches(name, close, n=1, cutoff=0.8)
-        if others := () if surely else self.owners(name):
-            return f" It is an option of {' and '.join(f'`hf-mwp {other}`' for other in others)}."
         return f" Did you mean {prefix + close[0]!r}?" if close else " `--help all` lists all options."
 
 

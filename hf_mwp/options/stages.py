@@ -66,11 +66,6 @@ def options_of(command: str) -> dict[str, Field]:
     return options_in(*types_of(command))
 
 
-def commands_with(option: str) -> list[str]:
-    """Return the commands that have the option."""
-    return [command for command in STAGES if option in options_of(command)]
-
-
 def trains(command: str) -> bool:
     """Return whether the command trains a model, and can run in several processes."""
     return any(name.startswith("trainers.") for name in STAGES.get(command, ()))

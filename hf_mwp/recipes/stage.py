@@ -16,7 +16,7 @@ from ..data.datasets.sources import LOADERS, data_set_name
 from ..options import affects_result, default_of, option_values
 from ..options.checks import as_list
 from ..options.parsing import read_options
-from ..options.stages import STAGES, commands_with, options_of, trains, types_of
+from ..options.stages import STAGES, options_of, trains, types_of
 from ..store.files import content_digest, write_whole
 from ..store.finished_folder import FinishedFolder, digest_of
 from ..usage_error import UsageError
@@ -103,7 +103,7 @@ def check_stage(name: str, command: str, options: Mapping[str, Any], made: Itera
     """
     if command not in STAGES:
         raise UsageError(f"Stage {name!r}: {command!r} cannot be a stage. Choose one of: {', '.join(STAGES)}.")
-    values = option_values(*read_options(f"stage {name}", types_of(command), options, commands_with))
+    values = option_values(*read_options(f"stage {name}", types_of(command), options))
     inputs = _Inputs(command, values, made)
     for option, value in values.items():
         try:

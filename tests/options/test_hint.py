@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 import pytest
 
 from hf_mwp.options.parsing import OptionParser
-from hf_mwp.options.stages import commands_with
 
 
 @dataclass
@@ -15,7 +14,7 @@ class ToyArguments:
     sampled: bool | None = field(default=None)
 
 
-PARSER = OptionParser("toy", "", [ToyArguments], owners=commands_with)
+PARSER = OptionParser("toy", "", [ToyArguments])
 
 
 @pytest.mark.parametrize(
@@ -23,9 +22,6 @@ PARSER = OptionParser("toy", "", [ToyArguments], owners=commands_with)
     [
         ("--num_baems", "'--num_beams'"),
         ("--num-beam", "'--num_beams'"),
-        # It is spelled like another one here, but it is another command's.
-        ("--encoder_config", "`hf-mwp pretrain`.*`hf-mwp train`"),
-        ("--pretrained_weight", "`hf-mwp mix`"),
         ("--fsdp_cnf", "'--fsdp_config'"),
         ("--frobnicate", "`--help all`"),
     ],
@@ -42,8 +38,3 @@ def test_hint_for_a_key():
 
 def test_help_shows_that_a_switch_needs_no_value():
     assert "--sampled [SAMPLED]" in PARSER.format_help()
-
-
-def test_commands_with():
-    assert commands_with("temperature") == ["distill", "prune", "stark"]
-    assert commands_with("no_such_option") == []
