@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -35,7 +35,7 @@ def read_figures(folder: str | Path, model: str, split: str | None = None) -> Mo
     section = metrics[part]
     return ModelFigures(
         model,
-        without_place(metrics["dataset"]),
+        without_folder(metrics["dataset"]),
         f"{part} ({section['scheme']}{', re-ranked' if section.get('reranked') else ''})",
         section.get("num_beams"),
         section.get("answer_match", ""),
@@ -66,7 +66,7 @@ def read_stage(folder: str | Path) -> TrainingStage:
         given = {key: value for key, value in given.items() if key not in defaults or value != defaults[key]}
     options = [each for command in STAGES for each in options_of(command).values()]
     hidden = WITHOUT_EFFECT | PLACES | {each.name for each in options if not affects_result(each)}
-    shown = {key: without_place(value) for key, value in given.items() if key not in hidden}
+    shown = {key: without_folder(value) for key, value in given.items() if key not in hidden}
     if "task" not in shown and {"dataset", "num_train_epochs"} <= defaults.keys():
         # Show the training data even if it is the default.
         shown.setdefault("dataset", defaults["dataset"])
@@ -75,18 +75,6 @@ def read_stage(folder: str | Path) -> TrainingStage:
         record = {**record, "wall_seconds": stage["seconds"]}
     task = _read_mapping(path / "data.json", missing={}).get("card") or {}
     return TrainingStage(stage.get("stage") or path.name, command, shown, record, task)
-
-
-def without_place(value: Any) -> Any:
-    """Apply [`without_folder`] also to paths that no longer exist. A Hub id has at most one slash."""
-    if isinstance(value, list):
-        return [without_place(item) for item in value]
-    if not isinstance(value, str):
-        return without_folder(value)
-    tagger = "ltp:" if value.startswith("ltp:") else ""
-    place = value.removeprefix(tagger)
-    is_path = place.startswith(("/", "~", "./", "../")) or place.count("/") > 1
-    return tagger + (PurePath(place).name if is_path else without_folder(place))
 
 
 def _read_mapping(path: Path, missing: Mapping | None = None) -> Mapping[str, Any]:

@@ -75,10 +75,15 @@ def _file_digest(path: Path, size: int, time: int) -> bytes:
 
 
 def without_folder(value: Any) -> Any:
-    """Shorten existing local paths to their last component, also in lists and mappings."""
+    """Shorten local paths to their last component, also in lists and mappings. A Hub id has at most one slash."""
     if isinstance(value, (list, tuple)):
         return [without_folder(item) for item in value]
     if isinstance(value, dict):
         return {key: without_folder(item) for key, item in value.items()}
+    if not isinstance(value, str):
+        return value
+    tagger = "ltp:" if value.startswith("ltp:") else ""
+    place = value.removeprefix(tagger)
     # Unlike `Path.exists`, `os.path.exists` does not fail for a text that is too long for a path.
-    return Path(value).name if isinstance(value, str) and "/" in value and os.path.exists(value) else value
+    is_path = place.startswith(("/", "~", "./", "../")) or place.count("/") > 1 or os.path.exists(place)
+    return tagger + Path(place).name if "/" in place and is_path else value

@@ -100,7 +100,7 @@ def measure(trainer: DistillationTrainer, plan: Any) -> Estimate:
         torch.cuda.reset_peak_memory_stats()
     cache_seconds = cache_bytes = 0.0
     source = trainer.teacher_source
-    if hasattr(source, "cache"):
+    if args.cache_teacher_outputs:
         started = time.perf_counter()
         source.prepare(trainer.train_dataset, trainer.data_collator)
         cache_seconds = (time.perf_counter() - started) / len(trainer.train_dataset)

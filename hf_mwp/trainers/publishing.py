@@ -11,9 +11,10 @@ from transformers import Trainer
 from ..data.data_error import DataError
 from ..data.reading.load_report import dataset_report
 from ..hub.model_card import MATH_WORD_PROBLEMS, ModelFigures, TrainingStage
-from ..hub.run_records import PLACES, without_place
+from ..hub.run_records import PLACES
 from ..models.model_kind import kind_of
 from ..options import affects_result, default_of
+from ..store.files import without_folder
 from ..store.runs.environment import describe_environment
 from ..store.runs.run_folder import plain
 
@@ -25,7 +26,7 @@ def training_stage(trainer: Trainer) -> TrainingStage:
     """Return options that differ from the defaults (without local paths), seed and environment of a trainer."""
     args = trainer.args
     options = {
-        each.name: without_place(plain(getattr(args, each.name)))
+        each.name: without_folder(plain(getattr(args, each.name)))
         for each in fields(args)
         if affects_result(each) and each.name not in PLACES and getattr(args, each.name) != default_of(each)
     }
