@@ -108,8 +108,9 @@ class Task(ABC):
     ) -> list[Mapping[str, Any]]:
         """Return batches of rows with labels."""
         encoded, collate = self.encode(rows, processor), self.collator(model, processor)
-        starts = range(0, len(encoded), batch_size)
-        return [collate([encoded[row] for row in range(len(encoded))[start:][:batch_size]]) for start in starts]
+        places = range(len(encoded))
+        batches = (places[start : start + batch_size] for start in places[::batch_size])
+        return [collate([encoded[place] for place in batch]) for batch in batches]
 
     def trainer_arguments(self, model: PreTrainedModel, processor: Any) -> dict[str, Any]:
         """Return the arguments of a trainer except its config."""
