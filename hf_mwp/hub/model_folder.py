@@ -20,7 +20,7 @@ from ..models.model_kind import kind_of
 from ..models.mwp_student import MwpStudentModel, save_student_code
 from ..models.mwp_student.layers_mwp_student import MwpStudentPooler
 from ..pipelines.math_word_problem_pipeline import MathWordProblemPipeline
-from ..plausibility import PlausibilityError, PlausibilityReranker
+from ..plausibility import PlausibilityReranker
 from ..runtime.default_search import DefaultSearch
 from ..runtime.output_vocabulary import OutputVocabulary
 from ..store.runs.run_folder import RunFolder, check_output_folder
@@ -107,11 +107,8 @@ def _reranker_of(args: CardArguments, processor: Any) -> PlausibilityReranker | 
         return None
     if not ranks:
         raise UsageError("Only solvers re-rank answers. Remove `reranker` for an encoder or a classifier.")
-    try:
-        found = PlausibilityReranker.from_pretrained(args.reranker or args.model)
-        found.check(processor.language)
-    except PlausibilityError as error:
-        raise UsageError(f"reranker: {error}.") from error
+    found = PlausibilityReranker.from_pretrained(args.reranker or args.model)
+    found.check(processor.language)
     return found
 
 

@@ -15,6 +15,7 @@ from ..expressions import Expression
 from ..expressions.evaluation import Number
 from ..problems import MathWordProblem
 from ..store.files import write_whole
+from ..usage_error import UsageError
 from .candidate_answer import CandidateAnswer, candidate_answers
 from .features import FEATURE_LIST, FEATURES, feature_row
 from .question import Question
@@ -26,7 +27,7 @@ GENERAL = {language: Path(__file__).parent / "general" / language for language i
 MOST_VIOLATIONS, LEAST_SHARE = 2, 0.2
 
 
-class PlausibilityError(ValueError):
+class PlausibilityError(UsageError):
     """Error raised if a re-ranker cannot be loaded, fitted or applied."""
 
 

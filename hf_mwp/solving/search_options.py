@@ -60,10 +60,10 @@ class RankedSearchOptions(SearchOptions):
         [`DefaultSearch`] of the model folder is used.
 
         Raises:
-            UsageError: If the re-ranker cannot be loaded, or does not support the language of the processor or the
-                number of beams.
+            PlausibilityError: If the re-ranker cannot be loaded, or does not support the language of the processor or
+                the number of beams.
         """
-        from ..plausibility import PlausibilityError, PlausibilityReranker
+        from ..plausibility import PlausibilityReranker
         from ..runtime.default_search import DefaultSearch
 
         rerank, num_beams = self.rerank if self.reranker is None else self.reranker, self.num_beams
@@ -72,11 +72,8 @@ class RankedSearchOptions(SearchOptions):
             rerank, num_beams = search.rerank, search.num_beams
         if not rerank:
             return None, num_beams or 1
-        try:
-            found = PlausibilityReranker.from_pretrained(self.model if rerank is True else rerank)
-            return found, found.check(processor.language, num_beams)
-        except PlausibilityError as error:
-            raise UsageError(f"--rerank: {error}.") from error
+        found = PlausibilityReranker.from_pretrained(self.model if rerank is True else rerank)
+        return found, found.check(processor.language, num_beams)
 
 
 @dataclass
