@@ -398,5 +398,6 @@ def test_generated_equations_are_the_data_of_a_student_with_other_tokens(problem
     ],
 )
 def test_options_of_labels_that_do_not_fit(options, message, pairs, tmp_path, capsys):
-    assert main(["pseudo-label", "--problems", str(pairs), "--output_dir", str(tmp_path / "run"), *options]) == 1
+    argv = ["pseudo-label", "--model=a", "--problems", str(pairs), "--output_dir", str(tmp_path / "run")]
+    assert main([*argv, *options]) == 1
     assert message in " ".join(capsys.readouterr().err.split())

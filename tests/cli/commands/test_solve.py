@@ -179,13 +179,13 @@ def test_a_pipe_without_line_ends_is_not_kept_in_memory():
 
 
 def test_a_folder_is_no_file_of_problems(tmp_path, capsys):
-    status, shown, error = run(capsys, "--file", tmp_path)
+    status, shown, error = run(capsys, "--model=a", "--file", tmp_path)
     assert (status, shown) == (1, "") and re.fullmatch(f"hf-mwp: --file: {tmp_path} .*folder.*\n", error)
 
 
 @pytest.mark.parametrize("option", ["num_beams", "top_k", "batch_size"])
 def test_counts_are_at_least_one(option, capsys):
-    status, shown, error = run(capsys, f"--{option}=0", TEXT)
+    status, shown, error = run(capsys, "--model=a", f"--{option}=0", TEXT)
     assert (status, shown) == (1, "") and re.fullmatch(f"hf-mwp: solve: `{option}`.* 0.*\n", error)
 
 
