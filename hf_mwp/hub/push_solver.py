@@ -58,8 +58,9 @@ def push_solver_to_hub(
     overwrite: bool = False,
 ) -> Publication:
     """
-    Publish a folder created by `hf-mwp card` or `hf-mwp export`: the card, configuration, weights as one file in half
-    precision, processor, re-ranker and record. No other files are uploaded.
+    Publish a folder created by `hf-mwp card` or `hf-mwp export`: the card, configuration, weights, processor,
+    re-ranker and record. No other files are uploaded. Weights are uploaded as one file in half precision; the weights
+    of an export (in half precision, int8 or as an ONNX graph) are uploaded unchanged.
 
     All files are uploaded in one commit, so that a repository never contains an incomplete model. To resume an
     interrupted upload, call the function again: files that the Hub already has are not sent again, and without changes

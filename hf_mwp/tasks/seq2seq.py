@@ -9,6 +9,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from ..building.seq2seq import build_seq2seq, load_seq2seq_model, make_student_seq2seq
+from ..usage_error import UsageError
 from .math_word_problems import MathWordProblems
 from .task import Task, limited
 
@@ -116,8 +117,13 @@ class Seq2SeqTask(Task):
         return rows.map(encode, remove_columns=rows.column_names, keep_in_memory=True)
 
     def encode(self, rows, processor: PreTrainedTokenizerBase):
-        pairs = map(self.pair, rows)
-        return [dict(processor(source, text_target=target or "", truncation=True)) for source, target in pairs]
+        """Return the inputs and labels of rows. Without a target, the loss ignores the row's only label."""
+
+        def read(source: str, target: str | None) -> dict[str, Any]:
+            inputs = dict(processor(source, text_target=target or "", truncation=True))
+            return inputs if target else inputs | {"labels": [-100]}
+
+        return [read(*self.pair(row)) for row in rows]
 
     def trainer(self, processor, distils):
         """Return a trainer class that generates texts in evaluations."""
@@ -207,11 +213,12 @@ class MathSeq2Seq(Seq2SeqTask, MathWordProblems):
         problem = self.problem(row)
         return problem.masked.text(indexed=True), write_equation(problem)
 
-    def trainer_arguments(self, model, processor):
-        """Return the arguments of a trainer, without training problems whose equation cannot be parsed."""
-        arguments = super().trainer_arguments(model, processor)
-        learned = [index for index, row in enumerate(self.rows("train")) if self.pair(row)[1]]
-        return arguments | {"train_dataset": arguments["train_dataset"].select(learned)}
+    def learnable(self, rows):
+        """Return the problems whose equation can be parsed. Raises `UsageError` if there are none."""
+        found = [index for index, row in enumerate(rows) if self.pair(row)[1]]
+        if not found:
+            raise UsageError(f"None of the {len(rows)} problems has an equation. Choose a different split or dataset.")
+        return rows.select(found)
 
     def _text_metrics(self, processor):
         from ..solving.generate_texts import decode_texts

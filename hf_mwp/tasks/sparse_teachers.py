@@ -103,7 +103,7 @@ def find_sparse_teacher(
         trainer = StarkTrainer(
             teacher_model=teacher,
             args=config,
-            score_dataset=task.prepare(task.rows("validation"), processor),
+            score_dataset=task.prepare(task.learnable(task.rows("validation")), processor),
             scores=config.make_sparsifier().random(teacher, config.seed) if args.scores == "random" else None,
             **task.trainer_arguments(student, processor),
         )
