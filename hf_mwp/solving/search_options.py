@@ -82,7 +82,7 @@ class LabelArguments(RankedSearchOptions):
 
     problems: list[str] = option(
         [],
-        "Files, datasets, or datasets and splits. With task: a single file, folder or dataset. (must be given).",
+        "Files, datasets, or datasets and splits. With task: a single file, folder or dataset (must be given).",
         common=True,
         locate=locate_source,
     )
