@@ -189,7 +189,7 @@ def test_distill_needs_a_teacher(problems, capsys):
         ("--student_heads=0", "`student_heads`.* 0"),
         ("--student_dropout=1", r"`student_dropout`.* 1\.0"),
         ("--student_layers=0", "`student_layers`.*'0'"),
-        ("--encoder_config={}", "`hf-mwp pretrain`.*`hf-mwp train`"),
+        ("--encoder_config={}", "unknown argument '--encoder_config'"),
     ],
 )
 def test_wrong_options_of_distill_are_named(option, message, capsys):
@@ -236,10 +236,7 @@ def test_random_weights(problems, encoder, tmp_path, capsys):
         (["--encoder=a", "--per_device_train_batch_size=0"], "`per_device_train_batch_size`.* 0"),
         (["--encoder=a", "--num_train_epochs=0"], r"`num_train_epochs`.* 0\.0"),
         (["--encoder=a", "--learning_rate=nan"], "`learning_rate`.*nan"),
-        (
-            ["--encoder=a", "--student_layers=2"],
-            "--student_layers.*`hf-mwp distill`.*`hf-mwp stark`",
-        ),
+        (["--encoder=a", "--student_layers=2"], "unknown argument '--student_layers'"),
         (["--encoder=a", "--output_dir=setup.cfg"], r"hf-mwp: setup\.cfg .*another output folder"),
         (["--solver=a", "--encoder_layers=2"], "`encoder_layers`.*`solver`"),
         (["--solver=a", "--tokenizer=b"], "`tokenizer`.*`solver`"),
