@@ -2,49 +2,40 @@
 
 import ast
 import re
-from functools import cache
 from pathlib import Path
 
-from griffe import Attribute, Docstring, ExprCall, Extension, Object
+from griffe import Docstring, Extension
 
 
-PAGES = Path(__file__).parent / "pages" / "api"
+PAGES = sorted((Path(__file__).parent / "pages" / "api").glob("*.md"))
+DOCUMENTED = [path for page in PAGES for path in re.findall(r"^::: (\S+)", page.read_text("utf-8"), re.MULTILINE)]
 FIELD = r"\*{0,2}\w+(?: \((?:[^()]|\([^()]*\))*\))?"
 
 
 class TransformersDocstrings(Extension):
-    """Converts the fields of docstrings and links documented names."""
+    """Converts the fields of docstrings, links documented names and shows the help of options."""
 
-    def on_attribute_instance(self, *, attr: Attribute, **_) -> None:
-        # A config's field `setting(default, "help")`: its help is its docstring.
-        if isinstance(attr.value, ExprCall) and str(attr.value.function) in ("option", "setting"):
-            attr.value, *others = attr.value.arguments
+    def on_attribute_instance(self, *, attr, **_) -> None:
+        if str(getattr(attr.value, "function", "")) in ("option", "setting"):
+            attr.value, *others = attr.value.arguments  # `option(default, "help")`
             texts = [str(each) for each in others if str(each)[:1] in "'\""]
             if texts and attr.docstring is None:
                 attr.docstring = Docstring(ast.literal_eval(texts[0]).replace("%%", "%"), parent=attr)
 
-    def on_object(self, *, obj: Object, **_) -> None:
-        if obj.docstring is not None:
-            text = re.sub(rf"^( +)({FIELD}(?:,\s+{FIELD})*):", _fields, obj.docstring.value, flags=re.MULTILINE)
-            obj.docstring.value = re.sub(r"\[`~?([\w.]+)`\](?![(\[])", _link, text)
+    def on_object(self, *, obj, **_) -> None:
+        if obj.docstring:
+            text = re.sub(rf"(?m)^( +)({FIELD}(?:,\s+{FIELD})*):", _fields, obj.docstring.value)
+            obj.docstring.value = re.sub(r"\[`~?([\w.]+)`\](?![(\[])", lambda found: _link(found[1], obj.path), text)
 
 
 def _fields(found: re.Match) -> str:
     """Write "name (`type`, *optional*), other (`type`):" as a line each; the signature has the defaults."""
-    text = re.sub(r"\[`~?([\w.]+)`\]|`", r"\1", found[2])
-    fields = (
-        re.sub(r", (\*optional\*|defaults to).*", ")", each, flags=re.DOTALL) for each in re.findall(FIELD, text)
-    )
-    return "\n".join(f"{found[1]}{each}:" for each in fields)
+    fields = re.findall(FIELD, re.sub(r"\[`~?([\w.]+)`\]|`", r"\1", found[2]))
+    return "\n".join(found[1] + re.sub(r"(?s), (\*optional\*|defaults to).*", ")", each) + ":" for each in fields)
 
 
-def _link(found: re.Match) -> str:
-    documented = _documented(PAGES)
-    known = [documented[part] for part in reversed(found[1].split(".")) if part in documented]
-    return f"[`{found[1]}`][{known[0]}]" if known else f"`{found[1]}`"
-
-
-@cache
-def _documented(pages: Path) -> dict[str, str]:
-    text = "".join(page.read_text("utf-8") for page in sorted(pages.glob("*.md")))
-    return {path.rpartition(".")[2]: path for path in re.findall(r"^::: (\S+)", text, re.MULTILINE)}
+def _link(name: str, place: str) -> str:
+    """Link a name to the documented object of that name which is nearest to the docstring's object."""
+    near = {*name.split("."), *place.split(".")}
+    known = [path for path in DOCUMENTED if path.rpartition(".")[2] in name.split(".")]
+    return f"[`{name}`][{max(known, key=lambda path: len(near & {*path.split('.')}))}]" if known else f"`{name}`"
