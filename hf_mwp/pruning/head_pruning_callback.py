@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from accelerate.utils import broadcast_object_list, parse_flag_from_env, send_to_device
+from accelerate.utils import broadcast_object_list, send_to_device
 from torch import Tensor, nn
 from transformers import TrainerCallback, TrainerState, TrainingArguments
-from transformers.integrations import is_deepspeed_zero3_enabled
 from transformers.trainer_callback import ExportableState
 from transformers.utils import logging
 
 from ..models.pruned_form import pruned_class
 from ..options.checks import check_numbers, check_whole_numbers, refuse
+from ..store.runs.main_process import splits_weights
 from .cutting import prune
 from .head_choice import choose_heads, whole_heads
 from .head_closing import CLOSINGS
@@ -170,12 +170,10 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
             self._closing.expect(model)
 
     def on_train_begin(self, args, state, control, model=None, **kwargs):
-        # `accelerate launch` sets FSDP only in the environment. A single process does not split weights.
-        has_fsdp = args.world_size > 1 and parse_flag_from_env("ACCELERATE_USE_FSDP")
         refuse(
             {
                 "Heads cannot be pruned if FSDP or DeepSpeed's ZeRO-3 splits weights over processes. Use DDP.": (
-                    getattr(args, "fsdp", None) or has_fsdp or is_deepspeed_zero3_enabled()
+                    splits_weights(args)
                 ),
                 "`restore_callback_states_from_checkpoint` creates a callback with other arguments. Unset it.": (
                     getattr(args, "restore_callback_states_from_checkpoint", False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from ..options import option_values, options_in
 from ..options.checks import check_used
 from ..solving.search_options import EvaluateArguments, find_device
 from ..store.files import remove_folder, write_json_lines
-from ..store.runs.main_process import check_one_process, is_main_process, wait_for_all
+from ..store.runs.main_process import is_main_process, share_rows, wait_for_all
 from ..store.runs.run_folder import RunFolder
 from .data_options import MeasuredTaskArguments
 from .make_task import data_record, make_task, tell_data
@@ -104,7 +104,7 @@ def evaluate(
     Evaluate a model on a split of a task, and write each prediction with the reason for its failure to a file: `hf-mwp
     evaluate`. For the arguments see [`train`].
 
-    A killed run on math word problems resumes, and `accelerate launch` divides the problems among processes.
+    Processes under `accelerate launch` share the rows. A killed run on math word problems resumes.
 
     Returns:
         `tuple[Evaluation, dict, Path]`: the evaluation; its [`Evaluation.figures`] with [`~Task.details`] and, if
@@ -122,8 +122,6 @@ def evaluate(
     ```
     """
     device = find_device(args.device)
-    if data_args.task is not None:
-        check_one_process("evaluate", launches=False)
     with RunFolder(_output_folder(args, data_args), "evaluate", option_values(args, data_args), begin=False) as folder:
         folder.check_record()
         if args.split == "test":
@@ -149,7 +147,7 @@ def evaluate(
         path, unfinished = folder.path / PREDICTIONS, folder.path / "unfinished"
         if task.shares_work:
             options["unfinished"] = unfinished
-        evaluation = evaluate_split(task, model.to(device), processor, args.split, **options)
+        evaluation = evaluate_split(task, model.to(device), processor, args.split, share=True, **options)
         figures = evaluation.figures | {"calibration": None} | task.details(evaluation.predictions)
         if options.get("reranker") is not None:
             without = evaluation.reports_of([each.without_reranking() for each in evaluation.predictions])
@@ -176,12 +174,18 @@ def _output_folder(args: EvaluateArguments, data_args: MeasuredTaskArguments) ->
     return Path("runs") / "_".join(["evaluate", Path(args.model).resolve().name, data, *fold, args.split])
 
 
-def evaluate_split(task: Task, model: PreTrainedModel, processor: Any, split: str, **options) -> Evaluation:
-    """Evaluate a model on a split with options of [`~Task.predict`]. Raises `UsageError` if the split has no rows."""
+def evaluate_split(
+    task: Task, model: PreTrainedModel, processor: Any, split: str, share: bool = False, **options
+) -> Evaluation:
+    """
+    Evaluate a model on a split with options of [`~Task.predict`]. With `share`, which all processes must set, each
+    process predicts a part of the rows. Raises `UsageError` if the split has no rows.
+    """
     from ..metrics import TrainingOverlap
 
     rows = list(task.rows(split))
-    predictions = task.predict(model, processor, rows, **options)
+    predict = partial(task.predict, model, processor, **options)
+    predictions = share_rows(predict, rows) if share and not task.shares_work else predict(rows)
     # If the model has no record of its training texts, texts are compared with the training split.
     train = None if split == "train" else task.rows("train", needed=False)
     overlap = TrainingOverlap.of(model, None if train is None else train["text"])

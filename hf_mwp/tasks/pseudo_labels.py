@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from ..building.solver import load_solver
 from ..options import option_values
 from ..solving.search_options import LabelArguments, find_device
 from ..store.files import remove_folder, write_json_lines
-from ..store.runs.main_process import check_one_process, is_main_process, wait_for_all
+from ..store.runs.main_process import is_main_process, share_rows, wait_for_all
 from ..store.runs.run_folder import RunFolder
 from ..usage_error import UsageError
 from .data_options import SEQ2SEQ, TaskArguments
@@ -36,8 +37,8 @@ LABEL_OPTIONS = ("pseudo_label_fraction", "data_dir", "batch_size")
 def pseudo_label(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Path, Mapping[str, int]]:
     """
     Label the problems of files and datasets ([`label_problems`]), and write `labelled.jsonl`: `hf-mwp pseudo-label`.
-    An interrupted run resumes, and `accelerate launch` divides the problems among processes. If `args.task` is set,
-    see [`label_texts`].
+    Processes under `accelerate launch` share the problems, and an interrupted run resumes. If `args.task` is set, see
+    [`label_texts`].
 
     Returns:
         `tuple[Path, Mapping]`: the file, and the number of problems by result ([`~solving.label_problems.FATES`]).
@@ -46,7 +47,6 @@ def pseudo_label(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Pat
         UsageError: the folder already contains labels, or solver and problems do not match.
     """
     if args.task is not None:
-        check_one_process("pseudo-label", launches=False)
         return label_texts(args, reporter)
     device = find_device(args.device)
     from ..data.datasets.sources import read_part
@@ -87,7 +87,8 @@ def pseudo_label(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Pat
 def label_texts(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Path, Mapping[str, int]]:
     """
     Generate targets for the training texts of a dataset ([`load_seq2seq`]), or equations for training problems, and
-    write them to `train.jsonl`, with the unchanged other splits: a dataset for students with any tokenizer.
+    write them to `train.jsonl`, with the unchanged other splits: a dataset for students with any tokenizer. Processes
+    under `accelerate launch` share the texts.
 
     Returns:
         `tuple[Path, Mapping]`: the file, and the number of source texts by result (`TEXT_FATES`). Rows of the file
@@ -112,16 +113,17 @@ def label_texts(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Path
         rows, source_of, label, other_splits = (_read_pairs if args.task == SEQ2SEQ else _read_problems)(args)
         rows = rows.select(range(min(len(rows), args.max_train_samples or len(rows))))
         folder.begin()
-        found = generate_texts(
+        generate = partial(
+            generate_texts,
             model.to(device),
             tokenizer,
-            list(map(source_of, rows)),
             num_beams=args.num_beams,
             num_return_sequences=args.num_return_sequences,
             max_length=args.max_decode_length,
             batch_size=args.batch_size,
             progress=reporter.progress(),
         )
+        found = share_rows(generate, list(map(source_of, rows)))
         records: list[list[dict[str, Any]]] = []
         for row, texts in zip(rows, found, strict=True):
             made = ((label(row, each.text), each, rank) for rank, each in enumerate(texts) if each.text)
@@ -140,11 +142,12 @@ def label_texts(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Path
             )
         likeliest = sorted(usable, key=lambda index: records[index][0]["score"], reverse=True)
         likeliest = likeliest[: round(args.keep_fraction * len(usable))]
-        write_json_lines(path, [record for index in sorted(likeliest) for record in records[index]])
-        for split, others in other_splits().items():
-            write_json_lines(folder.path / f"{split}.jsonl", others)
-        # Models trained on the labels inherit the record of the teacher's training texts.
-        ancestry_of(model).save(folder.path)
+        if is_main_process():
+            write_json_lines(path, [record for index in sorted(likeliest) for record in records[index]])
+            for split, others in other_splits().items():
+                write_json_lines(folder.path / f"{split}.jsonl", others)
+            # Models trained on the labels inherit the record of the teacher's training texts.
+            ancestry_of(model).save(folder.path)
         fates = {"labelled": len(likeliest), "unsure": len(usable) - len(likeliest), "empty": len(rows) - len(usable)}
         folder.finish({"problems": args.problems, "fates": fates})
     return path, fates

@@ -12,7 +12,7 @@ from ..building.solver import SolverArguments
 from ..building.student import StudentArguments, TeacherArguments
 from ..building.student_shape import settle_shape
 from ..options import option_values
-from ..store.runs.main_process import is_main_process
+from ..store.runs.main_process import is_main_process, splits_weights
 from ..store.runs.run_folder import RunFolder
 from .data_options import TaskArguments
 from .evaluation import Evaluation, evaluate_splits, split_records
@@ -191,8 +191,12 @@ def train_on_task(
         # The model is published below, with its metrics.
         trainer.save_model(_internal_call=True)
         trainer.save_state()
-        # The metrics describe the saved model, with adapters merged.
-        parameters = count_parameters(merge_lora(trainer.model))
+        # The metrics describe the saved model, with adapters merged. If its weights are split over processes, the
+        # main process cannot evaluate it alone and loads it again.
+        model = trainer.model
+        if task is not None and splits_weights(config) and is_main_process():
+            model = task.load_model(config.output_dir)[0].to(config.device)
+        parameters = count_parameters(merge_lora(model))
         metrics = {"parameters": parameters, "trained_parameters": trained, "train": dict(result.metrics)}
         if task is None:
             panels, title = {"masked words, loss": "eval_mlm_loss", "tagging, F1": "eval_pos_f1"}, "Pretraining"
@@ -202,7 +206,7 @@ def train_on_task(
         else:
             metric, title = task.metric, f"{name} on {task.name}"
             panels = {"training loss": "loss", metric.replace("_", " "): f"eval_{metric}"}
-            evaluations |= evaluate_splits(task, trainer.model, trainer.processing_class, config, args, reporter)
+            evaluations |= evaluate_splits(task, model, trainer.processing_class, config, args, reporter)
             metrics["best_model_checkpoint"] = trainer.state.best_model_checkpoint
             metrics |= split_records(evaluations)
         if is_main_process():

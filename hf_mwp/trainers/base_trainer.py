@@ -22,6 +22,7 @@ from ..hub import ModelFigures, Publication, TrainingStage, push_trained_model
 from ..hub.push_solver import open_repository
 from ..models.lora import has_lora, load_adapters, merged_weights, save_adapters
 from ..store.checkpoints import forget_state, last_complete_checkpoint
+from ..store.runs.main_process import splits_weights
 from .base_config import BaseConfig
 from .early_stopping import ResumableEarlyStopping
 from .length_grouped_sampler import LengthGroupedSampler
@@ -108,6 +109,8 @@ class BaseTrainer(Trainer):
             resume_from_checkpoint = last_complete_checkpoint(self.args.output_dir)
             if resume_from_checkpoint is None:
                 raise ValueError(f"There is no complete checkpoint in {self.args.output_dir} to resume from.")
+        if has_lora(self._own_model) and splits_weights(self.args):
+            raise ValueError("LoRA adapters cannot be trained with FSDP or DeepSpeed's ZeRO-3. Use DDP.")
         self._non_finite = NonFiniteLosses()
         try:
             return super().train(resume_from_checkpoint, trial, ignore_keys_for_eval)

@@ -12,7 +12,7 @@ from hf_mwp.cli.main import main
 from hf_mwp.solving import kept_records
 from hf_mwp.store.runs.main_process import wait_for_all
 from tests.tiny import tiny_rows
-from tests.trainers.processes import launch
+from tests.trainers.processes import close, launch
 
 
 COUNT = 9
@@ -62,15 +62,6 @@ def argv(command, solver_folder, problems, folder):
 def result(command, folder):
     names = {"pseudo-label": "run/labelled.jsonl", "evaluate": "run/predictions.jsonl", "solve": "found.jsonl"}
     return [json.loads(line) for line in (folder / names[command]).read_text("utf-8").splitlines()]
-
-
-def close(found, expected):
-    """Equal records; probabilities of other batches may differ in their last digits."""
-    assert len(found) == len(expected)
-    for one, other in zip(found, expected, strict=True):
-        assert one.keys() == other.keys()
-        for name, value in one.items():
-            assert (pytest.approx(value, rel=1e-4) if isinstance(value, float) else value) == other[name], name
 
 
 @pytest.mark.parametrize("command", ["solve", "evaluate", "pseudo-label"])

@@ -19,6 +19,7 @@ from hf_mwp.tasks.glue import GluePrediction, GlueTask
 from hf_mwp.trainers import DistillationConfig, SolverTrainingConfig
 from hf_mwp.usage_error import UsageError
 from tests.tiny import TEMPLATES, tiny_classifier, tiny_tokenizer
+from tests.trainers.processes import close, launch, run_command
 
 
 CLASSES = ("entailment", "not_entailment")
@@ -93,6 +94,20 @@ def test_a_student_of_its_first_layers(student, trained):
     history = json.loads((student / "trainer_state.json").read_text())["log_history"]
     assert any({"loss_soft", "loss_hard", "loss_hidden_1", "loss_embedding"} <= set(entry) for entry in history)
     assert json.loads((student / "metrics.json").read_text())["test"]["reports"]["all problems"]["num_examples"] == 12
+
+
+def test_two_processes_evaluate_as_one(student, glue, tmp_path, capsys):
+    argv = ["evaluate", "--task", "rte", "--data_dir", str(glue), "--model", str(student), "--max_eval_samples", "11"]
+    assert main([*argv, "--output_dir", str(tmp_path / "one")]) == 0
+    started = {"argv": [*argv, "--output_dir", str(tmp_path / "two")], "output_dir": str(tmp_path / "x")}
+    ended = launch(run_command, [started], 2)
+    assert ended.returncode == 0, ended.stderr[-3000:]
+    paths = [tmp_path / name / "predictions_rte_test.jsonl" for name in ("one", "two")]
+    one, two = ([json.loads(line) for line in path.read_text("utf-8").splitlines()] for path in paths)
+    assert len(one) == 11
+    close(two, one)
+    one, two = (json.loads((path.parent / "metrics.json").read_text())["test"]["reports"] for path in paths)
+    assert one == two
 
 
 def test_it_is_evaluated_and_published(student, glue, tmp_path, capsys):

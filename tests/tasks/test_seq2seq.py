@@ -32,6 +32,7 @@ from hf_mwp.trainers import (
 )
 from hf_mwp.usage_error import UsageError
 from tests.tiny import tiny_rows
+from tests.trainers.processes import close, launch, run_command
 
 
 QUICK = ["--use_cpu", "--per_device_train_batch_size=8", "--logging_steps=1", "--max_decode_length=10"]
@@ -120,6 +121,27 @@ def test_it_is_evaluated(translator, pairs, tmp_path, capsys):
     assert report["nll"] == pytest.approx(losses / tokens, rel=1e-5)
     assert run("evaluate", tmp_path / "search", *options, "--rerank", data=pairs) == 1
     assert "`rerank` applies only to math word problems" in capsys.readouterr().err
+
+
+def test_two_processes_evaluate_and_label_as_one(translator, pairs, tmp_path, capsys):
+    model = ["--model", str(translator), "--num_beams=2", "--max_decode_length=8"]
+    texts = ["--task=seq2seq", "--source=en", "--target=fr"]
+    # One process has no row of the test split.
+    evaluate = ["evaluate", *texts, "--dataset", str(pairs), "--max_eval_samples=1"]
+    label = ["pseudo-label", *texts, "--problems", str(pairs)]
+    runs = {
+        folder: [[*argv, *model, "--output_dir", str(tmp_path / folder / argv[0])] for argv in (evaluate, label)]
+        for folder in ("one", "two")
+    }
+    assert [main(argv) for argv in runs["one"]] == [0, 0]
+    for argv in runs["two"]:
+        ended = launch(run_command, [{"argv": argv, "output_dir": str(tmp_path / "x")}], 2)
+        assert ended.returncode == 0, ended.stderr[-3000:]
+    for name, count in ((f"evaluate/predictions_{pairs.stem}_test", 1), ("pseudo-label/train", 18)):
+        paths = [tmp_path / folder / f"{name}.jsonl" for folder in runs]
+        one, two = ([json.loads(line) for line in path.read_text("utf-8").splitlines()] for path in paths)
+        assert len(one) == count
+        close(two, one)
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,11 @@ import tempfile
 import time
 from pathlib import Path
 
+import pytest
 import torch
 from transformers import TrainerCallback
 
+from hf_mwp.cli.main import main
 from hf_mwp.store.runs.main_process import end_process_group
 
 
@@ -86,6 +88,20 @@ def train_and_write(trainer, run, **extra):
     if trainer.is_world_process_zero():
         Path(run["result"]).write_text(json.dumps(result), "utf-8")
     return result
+
+
+def close(found, expected):
+    """Equal records; probabilities of other batches may differ in their last digits."""
+    assert len(found) == len(expected)
+    for one, other in zip(found, expected, strict=True):
+        assert one.keys() == other.keys()
+        for name, value in one.items():
+            assert (pytest.approx(value, rel=1e-4) if isinstance(value, float) else value) == other[name], name
+
+
+def run_command(run):
+    """Runs `hf-mwp` with the arguments `argv`."""
+    assert main(run["argv"]) == 0
 
 
 def gloo_threads():

@@ -2,6 +2,8 @@
 
 import gc
 import os
+from collections.abc import Callable
+from typing import Any
 
 from ...usage_error import UsageError
 
@@ -35,12 +37,37 @@ def wait_for_all() -> None:
         state.wait_for_everyone()
 
 
+def share_rows(make: Callable[[list], list], rows: list) -> list:
+    """
+    Return `make(rows)`, a list with a result for each row, of which each process computes a part. All processes must
+    call this function, and receive all results in the order of the rows.
+    """
+    if process_place()[1] == 1:
+        return make(rows)
+    from accelerate import PartialState
+    from accelerate.utils import gather_object
+
+    wait_for_all()
+    with PartialState().split_between_processes(rows) as mine:
+        return gather_object(make(mine) if mine else [])
+
+
 def check_one_process(command: str, launches: bool = True) -> None:
     """Raise `UsageError` if there are several processes. With `launches`, the message recommends `--launch`."""
     processes = process_place()[1]
     if processes > 1:
         more = f" To train in several, add --launch 'torchrun --nproc_per_node {processes}'." if launches else ""
         raise UsageError(f"Start `hf-mwp {command}` in one process, not in {processes}.{more}")
+
+
+def splits_weights(args: Any) -> bool:
+    """Return whether a training with these `TrainingArguments` splits weights over processes (FSDP, ZeRO-3)."""
+    from accelerate.utils import parse_flag_from_env
+    from transformers.integrations import is_deepspeed_zero3_enabled
+
+    # `accelerate launch` sets FSDP only in the environment. A single process does not split weights.
+    has_fsdp = args.world_size > 1 and parse_flag_from_env("ACCELERATE_USE_FSDP")
+    return bool(getattr(args, "fsdp", None) or has_fsdp or is_deepspeed_zero3_enabled())
 
 
 def end_process_group() -> None:

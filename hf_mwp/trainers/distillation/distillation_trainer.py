@@ -18,6 +18,7 @@ from ...distillation.objectives import Objective
 from ...distillation.teachers import CachedTeacher, LiveTeacher, TeacherRequest
 from ...distillation.teachers.cache.checks import random_state_kept
 from ...distillation.teachers.ensemble_teacher import members_of
+from ...store.runs.main_process import splits_weights
 from ..solver.solver_trainer import SolverTrainer
 from .default_objectives import default_objectives
 from .distillation_config import DistillationConfig
@@ -243,12 +244,13 @@ class DistillationTrainer(SolverTrainer):
             self.projections.detach()
 
     def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
-        if self.args.should_save:
+        # Weights that are split over processes are saved by Accelerate or DeepSpeed, with the student.
+        if self.args.should_save and not splits_weights(self.args):
             self.projections.save(output_dir)
         super()._save_optimizer_and_scheduler(output_dir)
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
-        if checkpoint is not None:
+        if checkpoint is not None and not splits_weights(self.args):
             self.projections.load(checkpoint)
         super()._load_optimizer_and_scheduler(checkpoint)
 

@@ -11,6 +11,7 @@ from transformers.utils import logging
 from ...distillation.parameter_mixing import check_mixing, mix_parameters
 from ...options.checks import check_numbers
 from ...pruning.head_closing import cuts_while_training
+from ...store.runs.main_process import splits_weights
 
 
 logger = logging.get_logger(__name__)
@@ -31,7 +32,8 @@ class ParameterMixingCallback(TrainerCallback):
 
     Raises:
         OSError: The folder or Hub id does not exist, or its weights are in a pickle file.
-        ValueError: When training begins, names or shapes of weights differ, or heads will be cut during training.
+        ValueError: When training begins, names or shapes of weights differ, heads will be cut during training, or
+            weights are split over processes.
 
     References:
         A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), parameter mixing.
@@ -50,6 +52,8 @@ class ParameterMixingCallback(TrainerCallback):
 
     def on_train_begin(self, args, state, control, model=None, **kwargs):
         """Check before training that the weights can be mixed."""
+        if splits_weights(args):
+            raise ValueError("Weights that FSDP or DeepSpeed's ZeRO-3 splits over processes cannot be mixed. Use DDP.")
         if cuts_while_training(model):
             raise ValueError(
                 '`HeadPruningCallback(mode="slice")` cuts heads during training, and weights of different shapes '

@@ -17,6 +17,7 @@ from ...options.checks import refuse
 from ...solving.beams import solve_batch
 from ...solving.solver_prediction import figure_names, read_predictions
 from ...store.files import write_json_lines
+from ...store.runs.main_process import splits_weights
 from ..base_trainer import BaseTrainer
 from .solver_config import SolverTrainingConfig
 from .solver_dataset import (
@@ -185,9 +186,15 @@ class SolverTrainer(BaseTrainer):
             return loss, None, None
         row_losses = loss.new_full(rows.shape, float("nan"))
         row_losses[slice(None) if labelled is None else labelled] = loss
+        own = self.accelerator.unwrap_model(model)
+        if splits_weights(self.args) and "solve" not in vars(own):
+            from torch.distributed.fsdp import register_fsdp_forward_method
+
+            # FSDP gathers the weights only for `forward` and registered methods. Other models are not changed.
+            register_fsdp_forward_method(own, "solve")
         with self.accelerator.autocast():
             solved = solve_batch(
-                self.accelerator.unwrap_model(model),
+                own,
                 inputs,
                 num_beams=self.args.num_beams,
                 max_decode_length=self.args.max_decode_length,

@@ -154,23 +154,6 @@ def test_what_is_wrong_is_named(solver_folder, tmp_path, capsys):
     assert not (tmp_path / "labelled.jsonl").exists()
 
 
-def test_one_process_generates_texts(solver_folder, tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    argv = [
-        "pseudo-label",
-        "--model",
-        str(solver_folder),
-        "--problems",
-        "a.jsonl",
-        "--output_dir",
-        str(tmp_path / "run"),
-        *("--task", "seq2seq", "--source", "en", "--target", "fr"),
-    ]
-    assert main(argv) == 1
-    assert re.search("hf-mwp pseudo-label.*one process.* 2", capsys.readouterr().err)
-    assert not (tmp_path / "run").exists()
-
-
 def test_labelled_problems_are_not_written_over(solver_folder, tmp_path, found, capsys):
     write(tmp_path / "answers.jsonl", [{"text": TEXTS[0], "answer": str(found[0][0])}])
     before = label(solver_folder, tmp_path)
