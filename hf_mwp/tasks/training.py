@@ -161,6 +161,7 @@ def train_on_task(
         reporter ([`Reporter`], *optional*): Receives messages and progress.
     """
     from transformers import set_seed
+    from transformers.integrations import unset_hf_deepspeed_config
 
     from ..metrics import count_parameters
     from ..models.lora import merge_lora
@@ -180,6 +181,8 @@ def train_on_task(
             )
             config.eval_strategy, config.load_best_model_at_end = "no", False
             config.early_stopping_patience = None
+        # DeepSpeed's ZeRO-3 splits the weights when training begins, not while models are built from each other.
+        unset_hf_deepspeed_config()
         trainer, record = make() if task is None else (make(), data_record(task))
         begin_record(folder, checkpoint, changes)
         folder.write_json("data.json", record)
@@ -195,6 +198,7 @@ def train_on_task(
         # main process cannot evaluate it alone and loads it again.
         model = trainer.model
         if task is not None and splits_weights(config) and is_main_process():
+            unset_hf_deepspeed_config()
             model = task.load_model(config.output_dir)[0].to(config.device)
         parameters = count_parameters(merge_lora(model))
         metrics = {"parameters": parameters, "trained_parameters": trained, "train": dict(result.metrics)}

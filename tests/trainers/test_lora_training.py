@@ -76,6 +76,12 @@ def test_the_best_model_is_loaded(trainer_of, tmp_path):
     assert same(load_file(f"{best}/model.safetensors"), merged_weights(trainer.model))
 
 
+def test_split_weights_get_no_adapters(trainer_of, monkeypatch):
+    monkeypatch.setattr("hf_mwp.trainers.base_trainer.splits_weights", lambda args: True)
+    with pytest.raises(ValueError, match="LoRA.*FSDP.*DDP"):
+        trainer_of().train()
+
+
 def test_options_of_a_solver(solver_folder):
     solver, processor = build_solver(tiny_rows(), solver=str(solver_folder), lora_rank=3, lora_targets=["key"])
     ranks = {name: tuple(value.shape) for name, value in solver.named_parameters() if ".lora_A." in name}

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
+from transformers.integrations import is_deepspeed_zero3_enabled
 from transformers.trainer_utils import EvalLoopOutput
 
 from ...data.batches.mwp_processor import MwpProcessor
@@ -55,8 +56,8 @@ class SolverTrainer(BaseTrainer):
     Raises:
         TypeError: The model is not a solver, `processing_class` is not an [`MwpProcessor`], or a dataset has the wrong
             type.
-        ValueError: Model and processor have different symbols, the encoder has no embedding for some tokens, or no
-            training problem is in the processor's language.
+        ValueError: Model and processor have different symbols, the encoder has no embedding for some tokens, no
+            training problem is in the processor's language, or ZeRO-3 splits the weights of a solver to be decoded.
 
     Example:
         >>> data = load_mwp_dataset("asdiv_a", fold=0)
@@ -121,6 +122,11 @@ class SolverTrainer(BaseTrainer):
                 args.metric_for_best_model = "answer_accuracy"
         super().__init__(model, args, data_collator, train_dataset, eval_dataset, processing_class, **kwargs)
         if self.kind.is_solver:
+            if args.eval_strategy != "no" and self._decodes and is_deepspeed_zero3_enabled():
+                raise ValueError(
+                    "Solvers are not decoded during a training with DeepSpeed's ZeRO-3. Set `prediction_loss_only` or "
+                    '`eval_strategy="no"`, or use ZeRO-2, FSDP or DDP.'
+                )
             processing_class.check_model(self.model)
             if data_collator is None:
                 self.data_collator = self.model.make_collator(processing_class)

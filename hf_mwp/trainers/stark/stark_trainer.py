@@ -26,6 +26,7 @@ from ...pruning.sparse_teacher.removed_units import check_no_gates
 from ...pruning.sparse_teacher.score_density import ScoreDensity
 from ...store.files import remove_folder
 from ...store.finished_folder import FinishedFolder, digest_of
+from ...store.runs.main_process import splits_weights
 from ...usage_error import UsageError
 from ..distillation.default_objectives import default_objectives
 from ..distillation.distillation_config import DistillationConfig
@@ -150,7 +151,12 @@ class StarkTrainer:
 
         Returns:
             [`StarkStudent`]: The student with the best metric; if several are equal, the one with the lowest sparsity.
+
+        Raises:
+            ValueError: FSDP or DeepSpeed's ZeRO-3 splits the weights.
         """
+        if splits_weights(self.args):
+            raise ValueError("Models whose weights FSDP or DeepSpeed's ZeRO-3 splits cannot be scored. Use DDP.")
         self.trial = self._teach(self.teacher_model, 0.0)
         if self.scores is None:
             self.knowledgeable = self._score(self.trial)

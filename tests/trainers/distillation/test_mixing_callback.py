@@ -92,6 +92,13 @@ def test_what_does_not_fit_is_named_before_training(solvers, processor):
         ParameterMixingCallback(tiny_solver(processor), pretrained_weight=-1)
 
 
+def test_split_weights_are_not_mixed(solvers, processor, monkeypatch):
+    monkeypatch.setattr("hf_mwp.trainers.distillation.mixing_callback.splits_weights", lambda args: True)
+    trainer = solvers(keywords={"callbacks": [ParameterMixingCallback(tiny_solver(processor))]})
+    with pytest.raises(ValueError, match="FSDP.*DDP"):
+        trainer.train()
+
+
 @pytest.mark.parametrize("order", [1, -1])
 def test_heads_are_not_cut_while_it_waits(order, solvers, processor):
     student = tiny_solver(processor)

@@ -253,6 +253,15 @@ def test_a_solver(make, tmp_path):
     assert same(MwpSolver.from_pretrained(tmp_path), student.load())
 
 
+def test_split_weights_are_not_scored(tmp_path, monkeypatch):
+    monkeypatch.setattr("hf_mwp.trainers.stark.stark_trainer.splits_weights", lambda args: True)
+    processor, rows = tiny_processor(), tiny_rows(10)
+    teacher = tiny_solver(processor, layers=2)
+    trainer = StarkTrainer(cut_student(teacher, 1), teacher, arguments(tmp_path), None, rows[:8], rows[8:], processor)
+    with pytest.raises(ValueError, match="FSDP.*DDP"):
+        trainer.train()
+
+
 def test_two_processes_score_as_one(tmp_path):
     run = {"output_dir": str(tmp_path), "args": {"ddp_backend": "gloo", "sparsities": [0.5]}}
     run["args"]["per_device_train_batch_size"] = 2
