@@ -57,7 +57,7 @@ class SolverTrainer(BaseTrainer):
         TypeError: The model is not a solver, `processing_class` is not an [`MwpProcessor`], or a dataset has the wrong
             type.
         ValueError: Model and processor have different symbols, the encoder has no embedding for some tokens, no
-            training problem is in the processor's language, or ZeRO-3 splits the weights of a solver to be decoded.
+            training problem is in the processor's language, or DeepSpeed's ZeRO-3 splits the weights.
 
     Example:
         >>> data = load_mwp_dataset("asdiv_a", fold=0)
@@ -122,11 +122,10 @@ class SolverTrainer(BaseTrainer):
                 args.metric_for_best_model = "answer_accuracy"
         super().__init__(model, args, data_collator, train_dataset, eval_dataset, processing_class, **kwargs)
         if self.kind.is_solver:
-            if args.eval_strategy != "no" and self._decodes and is_deepspeed_zero3_enabled():
-                raise ValueError(
-                    "Solvers are not decoded during a training with DeepSpeed's ZeRO-3. Set `prediction_loss_only` or "
-                    '`eval_strategy="no"`, or use ZeRO-2, FSDP or DDP.'
-                )
+            if is_deepspeed_zero3_enabled():
+                # It gathers the weights of a module at each call, and decoders run a different number of steps in each
+                # process.
+                raise ValueError("DeepSpeed's ZeRO-3 cannot split the weights of a solver. Use ZeRO-2, FSDP or DDP.")
             processing_class.check_model(self.model)
             if data_collator is None:
                 self.data_collator = self.model.make_collator(processing_class)

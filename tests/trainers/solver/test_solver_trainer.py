@@ -353,6 +353,13 @@ def test_wrong_use_is_named(trainer_of, processor, tmp_path):
         trainer_of(eval_rows=processor.prepare_dataset(tiny_dataset()).remove_columns(["text"]))
 
 
+def test_zero_3_is_refused(trainer_of, monkeypatch):
+    # What this function answers after DeepSpeed's configuration was read.
+    monkeypatch.setattr("hf_mwp.trainers.solver.solver_trainer.is_deepspeed_zero3_enabled", lambda: True)
+    with pytest.raises(ValueError, match="ZeRO-3.*ZeRO-2, FSDP or DDP"):
+        trainer_of()
+
+
 def test_a_distillation_config_is_fine_too(trainer_of, processor, tmp_path):
     args = DistillationConfig(output_dir=str(tmp_path), use_cpu=True, report_to="none")
     trainer = SolverTrainer(model=tiny_solver(processor), args=args, processing_class=processor)
