@@ -102,7 +102,7 @@ def test_two_processes_evaluate_as_one(student, glue, tmp_path, capsys):
     started = {"argv": [*argv, "--output_dir", str(tmp_path / "two")], "output_dir": str(tmp_path / "x")}
     ended = launch(run_command, [started], 2)
     assert ended.returncode == 0, ended.stderr[-3000:]
-    paths = [tmp_path / name / "predictions_rte_test.jsonl" for name in ("one", "two")]
+    paths = [tmp_path / name / "predictions.jsonl" for name in ("one", "two")]
     one, two = ([json.loads(line) for line in path.read_text("utf-8").splitlines()] for path in paths)
     assert len(one) == 11
     close(two, one)

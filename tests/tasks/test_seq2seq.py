@@ -137,7 +137,7 @@ def test_two_processes_evaluate_and_label_as_one(translator, pairs, tmp_path, ca
     for argv in runs["two"]:
         ended = launch(run_command, [{"argv": argv, "output_dir": str(tmp_path / "x")}], 2)
         assert ended.returncode == 0, ended.stderr[-3000:]
-    for name, count in ((f"evaluate/predictions_{pairs.stem}_test", 1), ("pseudo-label/train", 18)):
+    for name, count in (("evaluate/predictions", 1), ("pseudo-label/train", 18)):
         paths = [tmp_path / folder / f"{name}.jsonl" for folder in runs]
         one, two = ([json.loads(line) for line in path.read_text("utf-8").splitlines()] for path in paths)
         assert len(one) == count
