@@ -60,7 +60,7 @@ def test_two_processes_distil_and_solve(solver_folder, problems, tmp_path):
 
 
 @pytest.mark.slow
-def test_split_weights_become_those_of_whole_ones(solver_folder, problems, tmp_path):
+def test_split_weights_become_those_of_whole_ones(solver_folder, problems, tmp_path, monkeypatch):
     # The student's states are projected to the teacher's width, and its decoder has a rate of its own.
     sizes = ["--student_layers", "1", "--student_init", "random", "--student_hidden_size", "8"]
     sizes += ["--student_intermediate_size", "16", "--student_heads", "2", "--student_dropout", "0"]
@@ -69,8 +69,10 @@ def test_split_weights_become_those_of_whole_ones(solver_folder, problems, tmp_p
     steps += ["--save_steps", "2", "--eval_strategy", "steps", "--eval_steps", "2"]
     given = ["distill", "--teacher", solver_folder, "--dataset", problems, *sizes, *steps, "--output_dir"]
     whole, split = tmp_path / "whole", tmp_path / "split"
-    launch("ddp", *given, whole, "--use_cpu", flags=["--cpu"])
+    # Without a device's number DDP takes a model on the CPU.
+    monkeypatch.setenv("ACCELERATE_BYPASS_DEVICE_MAP", "true")
     on_cpu = {"module": [Path(__file__).with_name("split_on_cpu.py")]}
+    launch("ddp", *given, whole, **on_cpu)
     on_cpu["flags"] = ["--fsdp_transformer_layer_cls_to_wrap", "MwpStudentLayer"]
     launch("fsdp", *given, split, **on_cpu)
     expected = load_file(whole / "model.safetensors")
