@@ -95,6 +95,19 @@ def test_labels_are_not_needed_for_soft_labels(others):
         others(rows=rows, max_steps=2).train()
 
 
+def test_encoders_without_predictions_learn_layers(others):
+    rows = [{name: value for name, value in row.items() if name != "labels"} for row in tiny_classifier_rows()]
+    student, teacher = tiny_classifier(seed=0).base_model, tiny_classifier(seed=1, num_hidden_layers=4).base_model
+    with pytest.raises(ValueError, match="logits.*`prediction_weight=0`"):
+        others(student, teacher, rows, rows, max_steps=1).train()
+    with pytest.raises(ValueError, match="labels.*`prediction_weight=0`"):
+        others(student, teacher, rows, rows, max_steps=1, soft_label_weight=0.0).train()
+    trainer = others(student, teacher, rows, rows, max_steps=1, prediction_weight=0.0)
+    trainer.train()
+    losses = {name for name in training_logs(trainer)[0] if name.startswith("loss_")}
+    assert losses == {"loss_hidden_1", "loss_hidden_2", "loss_embedding"}
+
+
 def test_masked_language_models_compare_where_labels_are(others):
     rows = tiny_classifier_rows()
     for row in rows:

@@ -31,7 +31,8 @@ class HardLabels(PredictionObjective):
         loss, positions = student.get("loss"), self.positions(inputs)
         if loss is None:
             raise ValueError(
-                "The student computed no loss, so the batch has no labels. Pass labels, or set `soft_label_weight=1`."
+                "The student computed no loss, so the batch has no labels. Pass labels, or set `soft_label_weight=1` "
+                "to learn only from the teacher, or `prediction_weight=0` to distil only layers."
             )
         loss = loss.mean()
         # A mean over no labels is NaN.

@@ -50,7 +50,10 @@ class SoftLabels(PredictionObjective):
         prediction = kind_of(student.model, student.get("logits")).prediction
         for who, features in (("student", student), ("teacher", teacher)):
             if any(features.get(name) is None for name in prediction.outputs):
-                raise ValueError(f"The {who} returns no {' or '.join(prediction.outputs)}. Set `soft_label_weight=0`.")
+                raise ValueError(
+                    f"The {who} returns no {' or '.join(prediction.outputs)}. Set `prediction_weight=0` to distil "
+                    "only layers, or `soft_label_weight=0` to learn from labels."
+                )
         for name in prediction.outputs:
             ours, theirs = (prediction.classes(name, each[name]).shape for each in (student, teacher))
             if ours != theirs:
