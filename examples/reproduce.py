@@ -62,7 +62,7 @@ def main(argv: list[str] | None = None) -> int:
     table = Table.from_file(args.table_file or TABLES[args.table], args.base)
     folder = Path(args.output_dir or Path("runs") / table.recipe_name)
     check_output_folder(folder)
-    changes, environment = read_changes(PROGRAM, rest), describe_environment()
+    changes, environment = read_changes(rest), describe_environment()
     reproduction = Reproduction(table, folder, args.budget, args.seeds, args.arms, changes, environment, args.launch)
     reproduction.check()
     console.print(plan_table(reproduction))
