@@ -65,6 +65,9 @@ class BaseTrainer(Trainer):
             stopping = ResumableEarlyStopping(args.early_stopping_patience, args.early_stopping_threshold)
             callbacks = [*(callbacks or []), stopping]
         super().__init__(model, args, *inputs, callbacks=callbacks, **kwargs)
+        # `Trainer` would take `**kwargs` in `forward` as a sign that the loss is divided by `num_items_in_batch`, but
+        # losses are means over a batch (also those of Transformers' classifiers).
+        self.model_accepts_loss_kwargs = False
         if args.eval_strategy != "no":
             self.check_metric()
         # Read now: a run may overwrite the folder from which its model was loaded.

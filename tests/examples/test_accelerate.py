@@ -53,9 +53,10 @@ def test_two_processes_distil_and_solve(solver_folder, problems, tmp_path):
     student = tmp_path / "student"
     data = ["--teacher", solver_folder, "--dataset", problems, "--student_layers", "1", "--output_dir", student]
     steps = ["--max_steps", "2", "--per_device_train_batch_size", "4", "--use_cpu"]
-    launch("ddp", "distill", *data, *steps, flags=["--cpu"])
+    launch("ddp", "distill", *data, *steps)
+    assert json.loads((student / "run.json").read_text("utf-8"))["machine"]["world_size"] == 2
     answers = ["--file", problems / "test.jsonl", "--output", tmp_path / "answers.jsonl"]
-    launch("ddp", "solve", "--model", student, *answers, flags=["--cpu"])
+    launch("ddp", "solve", "--model", student, *answers)
     assert len((tmp_path / "answers.jsonl").read_text("utf-8").splitlines()) == 9
 
 

@@ -106,8 +106,6 @@ class DistillationTrainer(SolverTrainer):
         if model is not None:
             teacher.check_student(model)
         super().__init__(model, args, data_collator, train_dataset, eval_dataset, processing_class, **kwargs)
-        # The loss is a batch mean; `num_items_in_batch` is not passed to the student's `forward`.
-        self.model_accepts_loss_kwargs = False
         self.teacher_source: LiveTeacher | CachedTeacher = teacher
         self.projections = FeatureProjections({})
         if self._notes_texts:

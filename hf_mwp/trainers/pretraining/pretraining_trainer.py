@@ -121,8 +121,6 @@ class PreTrainingTrainer(BaseTrainer):
         if self._tags:
             model.config.pos_loss_weight = args.pos_loss_weight
         super().__init__(model, args, data_collator, train_dataset, eval_dataset, processing_class, **kwargs)
-        # The loss is a mean over the tokens of a step; `num_items_in_batch` is not passed to `forward`.
-        self.model_accepts_loss_kwargs = False
 
     @staticmethod
     def _numbered(dataset):

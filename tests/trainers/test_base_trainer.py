@@ -1,0 +1,20 @@
+"""What all trainers share: here with a classifier of Transformers, whose loss is a mean over its batch."""
+
+import pytest
+from transformers import default_data_collator
+
+from hf_mwp.trainers.base_config import BaseConfig
+from hf_mwp.trainers.base_trainer import BaseTrainer
+from tests.tiny import tiny_classifier
+
+
+def test_accumulated_batches_have_the_gradient_of_one(tmp_path):
+    rows = [{"input_ids": [2, 5, 6, index, 3], "attention_mask": [1] * 5, "labels": index % 3} for index in range(8)]
+    logs = []
+    for batches in (1, 4):
+        fields = {"per_device_train_batch_size": 8 // batches, "gradient_accumulation_steps": batches, "max_steps": 1}
+        args = BaseConfig(output_dir=str(tmp_path), use_cpu=True, report_to="none", logging_steps=1, **fields)
+        trainer = BaseTrainer(tiny_classifier(), args, default_data_collator, rows)
+        trainer.train()
+        logs.append({name: trainer.state.log_history[0][name] for name in ("loss", "grad_norm")})
+    assert logs[1] == pytest.approx(logs[0], rel=1e-4)
