@@ -189,6 +189,8 @@ def train_on_task(
         trained, there = (count_parameters(trainer.model, trainable_only=only) for only in (True, False))
         if trained < there:
             reporter.print(f"{trained:,} of {there:,} parameters are trainable.")
+        if checkpoint:
+            reporter.print(f"Training resumes from {checkpoint}.")
         with reporter.follow(trainer, name):
             result = trainer.train(resume_from_checkpoint=checkpoint)
         # The model is published below, with its metrics.

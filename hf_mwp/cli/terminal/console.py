@@ -82,6 +82,8 @@ def accuracy_table(title: str, reports: Mapping[str, Mapping[str, float]], remar
     cells = {name: report_cells(report) for name, report in reports.items()}
     headings = list(dict.fromkeys(heading for line in cells.values() for heading in line))
     rows = ((name, *(line.get(heading, "-") for heading in headings)) for name, line in cells.items())
+    if "low" in headings:
+        title += "\n(low, medium, high: complexity of the target equation)"
     return make_table(f"{title}\n{remark}" if remark else title, ["", *headings], rows, right=headings)
 
 
