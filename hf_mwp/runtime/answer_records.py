@@ -98,6 +98,6 @@ def _if_sure(problem: MathWordProblem, records: list[dict[str, Any]], threshold:
     if certainty >= threshold:
         return records
     kind = "answer has the plausibility" if "plausibility" in best else "equation has the probability"
-    unsure = _no_answer(problem, f"Unsure: the best {kind} {certainty:.6g}, below {threshold:g}.")
+    unsure = _no_answer(problem, f"Unsure: the best {kind} {certainty:.4g}, below {threshold:g}.")
     candidates = [{name: record[name] for name in names if name in record} for record in records]
     return [unsure | {"score": best["score"], "status": "unsure", "candidates": candidates}]
