@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from .accuracy import LEVELS
+
 
 # GLUE metrics that are shares, to be shown in percent. For MNLI, a suffix follows the name.
 SHARES = ("accuracy", "f1", "matthews", "spearman")
@@ -39,7 +41,7 @@ def report_cells(report: Mapping[str, float]) -> dict[str, str]:
         "answer %": percent(report.get("answer_accuracy")),
         "equation %": percent(report.get("equation_accuracy")) + of_equations(report),
     }
-    for level in ("low", "medium", "high"):
+    for level in LEVELS:
         if count := report.get(f"num_problems_{level}"):
             cells[level] = f"{percent(report.get(f'answer_accuracy_{level}'))} of {int(count)}"
     if count := report.get("num_contexts"):

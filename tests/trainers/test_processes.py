@@ -1,6 +1,7 @@
 """What needs processes of its own: a killed training that is resumed, and two processes that train together."""
 
 import json
+import re
 import signal
 from pathlib import Path
 
@@ -163,4 +164,4 @@ def test_what_is_wrong_with_a_shared_cache_is_told(tmp_path):
     run["args"] |= {"ddp_backend": "gloo", "teacher_cache_dir": str(tmp_path / "cache")}
     done = launch(train, [run], processes=2)
     assert done.returncode == 1
-    assert f"NotADirectoryError: [Errno 20] Not a directory: '{tmp_path}/cache" in done.stderr
+    assert re.search(f"{tmp_path}/cache.*`teacher_cache_dir`", done.stderr)

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.segment import Segment
 from rich.table import Table
 
+from ...metrics.accuracy import LEVELS
 from ...metrics.accuracy_cells import of_equations as of_equations
 from ...metrics.accuracy_cells import percent as percent
 from ...metrics.accuracy_cells import report_cells
@@ -82,8 +83,8 @@ def accuracy_table(title: str, reports: Mapping[str, Mapping[str, float]], remar
     cells = {name: report_cells(report) for name, report in reports.items()}
     headings = list(dict.fromkeys(heading for line in cells.values() for heading in line))
     rows = ((name, *(line.get(heading, "-") for heading in headings)) for name, line in cells.items())
-    if "low" in headings:
-        title += "\n(low, medium, high: complexity of the target equation)"
+    if levels := [heading for heading in headings if heading in LEVELS]:
+        title += f"\n({', '.join(levels)}: complexity of the target equation)"
     return make_table(f"{title}\n{remark}" if remark else title, ["", *headings], rows, right=headings)
 
 

@@ -100,7 +100,7 @@ class CachedTeacher:
             made_from = self._made_from(model, collator)
             digest = digest_of(made_from)
             is_first = PartialState().is_local_main_process
-            self.cache = TeacherCache(self.folder / digest, digest, verify=is_first)
+            self.cache = TeacherCache(self._make_folder(digest), digest, verify=is_first)
             keys, order = self._scan(dataset)
             if len(self.cache.missing(keys)):
                 # The main process shows the progress, so let it take the lock first.
@@ -142,6 +142,15 @@ class CachedTeacher:
             "format": FORMAT,
             "label_offset": request.offset,
         }
+
+    def _make_folder(self, digest: str) -> Path:
+        folder = self.folder / digest
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            reason = f"the teacher cache {folder} ({error.strerror}). Choose a different `teacher_cache_dir`"
+            raise OSError(error.errno, f"Cannot create {reason}") from error
+        return folder
 
     def _read(self, dataset: Any, rows: Sequence[int]) -> list[Any]:
         """Return rows in the collator's format."""
