@@ -47,13 +47,14 @@ def encode_corpus(
             total number.
 
     Returns:
-        `datasets.Dataset`: the columns that [`~PreTrainingEncoder.encode`] returns.
+        `datasets.Dataset`: the columns that [`~PreTrainingEncoder.encode`] returns. [`read_labelling`] returns the
+        tagger and the labels of this dataset.
 
     Raises:
         DataError: The corpus is empty, or a tag is unknown to the encoder.
         OSError: The files cannot be written.
     """
-    from datasets import Dataset, concatenate_datasets
+    from datasets import Dataset, DatasetInfo, concatenate_datasets
 
     count, fingerprint = _fingerprint(corpus, encoder)
     if not count:
@@ -64,7 +65,18 @@ def encode_corpus(
         if len(store) < count:
             store.clear()
             _write(store, corpus, count, encoder, batch_size, progress)
-    return concatenate_datasets([Dataset.from_file(str(path)) for path in store.paths])
+    labelling = {"tagger": encoder.tagger, "pos_labels": encoder.pos_labels}
+    info = DatasetInfo(description=json.dumps(labelling, ensure_ascii=False))
+    return concatenate_datasets([Dataset.from_file(str(path), info=info) for path in store.paths])
+
+
+def read_labelling(dataset: Dataset) -> tuple[str | None, list[str] | None]:
+    """Return the tagger and labels of a dataset made by [`encode_corpus`], or `(None, None)` for any other dataset."""
+    try:
+        labelling = json.loads(dataset.info.description)
+        return labelling["tagger"], labelling["pos_labels"]
+    except (ValueError, KeyError, TypeError):
+        return None, None
 
 
 def _write(store, corpus, count, encoder, batch_size, progress) -> None:

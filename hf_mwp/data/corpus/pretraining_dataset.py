@@ -10,8 +10,11 @@ import numpy as np
 from ..batches.mwp_processor import MwpProcessor
 from ..data_error import DataError
 from ..training_texts import TrainingTexts
-from .encoded_corpus import EMPTY, encode_corpus
+from .encoded_corpus import EMPTY, encode_corpus, read_labelling
 from .pretraining_encoder import PreTrainingEncoder, pos_label_list
+
+
+ENCODED_COLUMNS = ("input_ids", "mask_class", "mask_unit", "text_key")
 
 
 def prepare_texts(
@@ -27,7 +30,7 @@ def prepare_texts(
 
     Args:
         texts ([`TaggedCorpus`], `Sequence` or `datasets.Dataset`): A tagged corpus, a sequence of texts, a sequence of
-            pairs of text and tagged words, or the result of [`encode_corpus`] for this processor and these tags.
+            pairs of text and tagged words, or the result of [`encode_corpus`].
         config (`PreTrainedConfig`): Config of the model, with the labels and the tagger of its tagging head.
         processor ([`MwpProcessor`]): Processor that masks numbers and tokenizes.
         cache_dir (`str` or `Path`): See [`encode_corpus`].
@@ -41,6 +44,14 @@ def prepare_texts(
     if not len(texts):
         raise DataError(EMPTY)
     if hasattr(texts, "column_names"):
+        needed = (*ENCODED_COLUMNS, "pos_labels") if with_tags else ENCODED_COLUMNS
+        if missing := [name for name in needed if name not in texts.column_names]:
+            raise DataError(
+                f"the dataset has no column {missing[0]!r} (columns: {', '.join(texts.column_names)}). Pass a corpus, "
+                "a list of texts, or the result of `encode_corpus`. With `pos_loss_weight`, texts must be tagged"
+            )
+        if with_tags:
+            _check_encoded_labels(config, texts)
         return texts.with_format("numpy")
     tagger, corpus, tags = getattr(texts, "tagger", None), _text_pairs(texts), None
     if with_tags:
@@ -94,6 +105,19 @@ def _check_labels(config: Any, labels: list[str], tagger: str | None) -> None:
             f"The tagging head lacks labels of the corpus ({', '.join(unknown[:4]) or 'or has a different order'}). "
             f"It was made for {config.pos_tagger or 'a different tagger'} and different texts. Set `new_pos_head`."
         )
+
+
+def _check_encoded_labels(config: Any, dataset: Any) -> None:
+    """Raise `ValueError` if the labels of encoded texts differ from the labels of the tagging head."""
+    if config.pos_labels is None:
+        raise DataError(
+            "the config of the model has no `pos_labels` for its tagging head. Set `config.pos_labels` to the "
+            "`pos_labels` of the `PreTrainingEncoder`"
+        )
+    tagger, labels = read_labelling(dataset)
+    check_tagger(config, tagger)
+    if labels is not None:
+        _check_labels(config, labels, tagger)
 
 
 def texts_of_corpus(corpus: Any, encoded: Any, learned: Any, sources: Sequence[str]) -> TrainingTexts:

@@ -1,9 +1,11 @@
+import dataclasses
 import json
 import math
 
 import numpy as np
 import pytest
 import torch
+from datasets import Dataset
 from transformers import AutoModel, AutoModelForMaskedLM, AutoModelForPreTraining
 
 from hf_mwp.data import DataError, MwpProcessor, PreTrainingEncoder, encode_corpus, pos_label_list
@@ -294,6 +296,10 @@ def test_encoded_texts_are_taken(make, processor, tmp_path):
     trainer = make(texts=dataset)
     trainer.train()
     assert not (tmp_path / "encoded").exists()
+    with pytest.raises(DataError, match="'pos_labels'.*input_ids.*`encode_corpus`"):
+        make(texts=dataset.remove_columns("pos_labels"))
+    with pytest.raises(DataError, match="`pos_labels`.*config"):
+        make(tiny_student(processor, pos_labels=None, num_pos_tags=10), texts=dataset)
 
 
 def test_a_model_without_a_list_of_labels_takes_over_the_corpus(make, processor):
@@ -323,6 +329,20 @@ def test_labels_of_another_tagger_are_refused(make):
     new.tags = [*TAGS, "zz"]
     with pytest.raises(ValueError, match="B-zz, I-zz.*`new_pos_head`"):
         make(texts=new)
+
+
+def test_labels_of_encoded_texts_are_those_of_the_model(make, processor, tmp_path):
+    def encoded(tags, tagger):
+        words = dict(zip(TAGS, tags, strict=True))
+        pairs = [(text, [dataclasses.replace(w, tag=words[w.tag]) for w in own]) for text, own in tiny_pairs(20)]
+        return encode_corpus(pairs, PreTrainingEncoder(processor, sorted(tags), tagger), tmp_path)
+
+    make(texts=encoded(TAGS, "jieba"))
+    with pytest.raises(ValueError, match="jieba.* ltp.*`new_pos_head`"):
+        make(texts=encoded("abcde", "ltp"))
+    with pytest.raises(ValueError, match="B-a, I-a.*`new_pos_head`"):
+        make(texts=encoded("abcde", "jieba").select(range(15)))
+    make(texts=Dataset.from_dict(encoded(TAGS, "jieba").to_dict()))
 
 
 def test_errors_before_the_work(make, processor):
