@@ -83,7 +83,7 @@ class TrainingTexts:
         return exact != "" and _has(self.exact, digest(exact)), masked != "" and _has(self.masked, digest(masked))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the sizes, sources and unknown ancestors as a dictionary for the record of a run."""
+        """Return the sizes, the sources and the ancestors with unknown training texts, for the record of a run."""
         return {
             "rule": VERSION,
             "texts": len(self.exact),

@@ -247,8 +247,8 @@ class Expression:
 
         Sums (`+` and `-`) and products (`*` and `/`) are flattened and their terms are sorted, subtracted terms and
         divisors last: `a+b = b+a`, `(a+b)+c = c+(a+b)`, `a-b-c = a-(b+c)`, `a-(b-c) = c+a-b`, `a/(b/c) = c*a/b`.
-        Nothing is computed or expanded; `10.0` is written `10`. The value is unchanged, except that `a/(b/c)` has no
-        value for `c = 0`.
+        Nothing is computed or expanded; `10.0` is written `10`. The value is the same, except for `c = 0` in
+        `a/(b/c)`: only the canonical form has a value.
         """
         return Expression.from_prefix(canonical_prefix(self.to_postfix()), max_depth=None, max_length=None)
 

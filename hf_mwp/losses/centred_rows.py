@@ -1,4 +1,4 @@
-"""Functions on hidden states as matrices of centred rows."""
+"""Functions on matrices of hidden states, one token per row, with the mean over tokens subtracted."""
 
 from __future__ import annotations
 

@@ -95,5 +95,5 @@ def _add_upper(total: Tensor, rows: Tensor, block: int = 128) -> None:
 
 
 def _rows(states: Tensor, mask: Tensor, texts: slice, mean: Tensor | float = 0.0) -> Tensor:
-    """Return the centred rows of a group of texts in fp32 (fp64 stays fp64), with zeros at padding."""
+    """Return the states of a group of texts minus their mean, in fp32 (fp64 stays fp64), with zeros at padding."""
     return masked(states[texts] - mean, mask[texts]).flatten(0, 1)

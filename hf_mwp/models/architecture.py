@@ -200,7 +200,7 @@ class LayerParts:
 
     @property
     def num_neurons(self) -> int:
-        """Number of remaining neurons."""
+        """Number of neurons left in the feed-forward layer."""
         return 0 if self.output is None else self.output.in_features
 
     @property

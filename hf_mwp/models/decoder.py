@@ -47,7 +47,7 @@ class DecoderPreTrainedModel(PreTrainedModel):
                     init.zeros_(parameter)
 
     def with_rows(self, old: nn.Parameter, count: int) -> nn.Parameter:
-        """Return constant embeddings `(n, H)` with `count` new rows around their mean (normal rows if `n` is 0)."""
+        """Add `count` embeddings of constants to `old` `(n, H)`, drawn near their mean (around 0 if `n` is 0)."""
         rows = torch.randn(len(old) + count, old.shape[1], generator=torch.Generator().manual_seed(0)).to(old)
         if len(old):
             rows = old.mean(0) + (old.std() / 2 if old.numel() > 1 else 1.0) * rows

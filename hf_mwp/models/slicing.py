@@ -12,7 +12,7 @@ from .architecture import LayerParts, cut_heads, layer_parts
 
 
 class NoHeads(nn.Module):
-    """Attention layer without heads, which returns contexts of width 0, for models whose own layer fails."""
+    """Attention layer without heads, which returns contexts of width 0. It replaces layers that fail without heads."""
 
     def forward(self, hidden_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
         batch, length, _ = hidden_states.shape

@@ -155,7 +155,7 @@ def is_whole(number: Number) -> bool:
 
 
 def decimals(number: Number) -> int:
-    """Return the number of decimals of an exact number, or `MOST_DECIMALS + 1` if it is rounded or has more."""
+    """Return how many decimals write a number exactly, or `MOST_DECIMALS + 1` if `MOST_DECIMALS` are too few."""
     exact = range(MOST_DECIMALS + 1) if isinstance(number, Fraction) else ()
     return next((count for count in exact if not 10**count % number.denominator), MOST_DECIMALS + 1)
 

@@ -176,7 +176,7 @@ def _fill(tree: Expression, leaves: list[Expression]) -> Expression:
 
 
 def _put_together(readings: list[list[Reading]], steps: list[str]) -> Expression:
-    """Insert the earlier steps into the last step. Raises `StepError` unless exactly one result uses all steps."""
+    """Insert the earlier steps into the last one. Raises `StepError` unless one expression contains all steps."""
     needed = frozenset(range(len(steps) - 1))
     usable = frozenset().union(*(used for step in readings for _, used in step))
     if unused := needed - usable:

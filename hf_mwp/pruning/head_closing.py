@@ -52,7 +52,7 @@ class GateClosing:
         gates.close(closed)
 
     def close(self, closed: Mapping[int, Sequence[int]], optimizer: Any) -> None:
-        """Close more heads; `closed` also contains the heads that are already closed."""
+        """Mask the heads in `closed`, which also contains all heads masked before."""
         HeadGates.found_on(self.model).close(closed)
 
     def all_heads(self, scores: Tensor) -> Tensor:

@@ -61,8 +61,8 @@ class HeadImportance:
             is_open = torch.tensor([head not in closed for head in range(len(row))], dtype=torch.bool)
             if not row[is_open].isfinite().all():
                 raise ValueError(
-                    f"{type(self).__name__} has no finite scores for heads of layer {layer}. Check the weights and "
-                    "outputs of the model."
+                    f"{type(self).__name__} returns NaN or infinite scores for heads of layer {layer}. Check the "
+                    "weights and outputs of the model."
                 )
             found.append(row.where(is_open, torch.nan))
         return found

@@ -333,5 +333,5 @@ def start_command(launcher: Sequence[str], command: str, argv: Sequence[str]) ->
 
 
 def caution(budget: str | None) -> str:
-    """Return a warning to print below the metrics of a budget, or an empty string."""
+    """Return a warning to print below metrics from the recipe budget `quick`, or an empty string."""
     return "budget quick: only to see it run, these figures say nothing" if budget == "quick" else ""

@@ -123,7 +123,9 @@ class LabelArguments(RankedSearchOptions):
         _check_task(self)
         check_share(self, "pseudo_label_fraction")
         if (self.rerank or self.reranker is not None) and not self.pseudo_label_fraction:
-            raise ValueError("`rerank` applies to problems without an answer. Set `pseudo_label_fraction` as well.")
+            raise ValueError(
+                "`rerank` needs `pseudo_label_fraction`, which accepts labels of problems without an answer."
+            )
 
 
 # Options of pseudo-labels for problems, pairs of texts, and all sequence-to-sequence tasks.

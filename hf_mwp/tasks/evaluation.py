@@ -64,9 +64,9 @@ class Evaluation:
     @property
     def record(self) -> dict[str, Any]:
         """
-        Metrics with data to compare models row by row: `outcomes`, a string with "1" for each correct and "0" for each
-        wrong row, and `examples`, with `predictions` and `labels` as strings of numbers with six digits. Both are
-        empty for tasks without them.
+        Return the metrics, with data to compare two models row by row. `outcomes` is a string with "1" for each
+        correct and "0" for each wrong row. `examples` has the numbers in `predictions` and `labels`, written with six
+        digits. A task without these has an empty `outcomes` or `examples`.
         """
         right = [getattr(prediction, "is_right", None) for prediction in self.predictions]
         numbers = [getattr(prediction, "numbers", None) for prediction in self.predictions]

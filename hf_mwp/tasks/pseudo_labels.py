@@ -155,8 +155,9 @@ def label_texts(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Path
 
 def _read_pairs(args: LabelArguments) -> tuple[Dataset, Callable, Callable, Callable]:
     """
-    Return the rows to label and three functions, which return the source text of a row, the output row for a row and
-    its generated text (`None` if the text is not usable), and the output rows of the other splits.
+    Return the rows to label and three functions: the first returns the source text of a row; the second takes a row
+    and its generated text and returns an output row (`None` if the text is not usable); the third returns the output
+    rows of the other splits.
     """
     from ..data.seq2seq.load_seq2seq import load_seq2seq
 

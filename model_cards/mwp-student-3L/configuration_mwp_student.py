@@ -200,7 +200,7 @@ class MwpStudentConfig(PreTrainedConfig):
         counts = [value] * self.num_hidden_layers if isinstance(value, int) else list(value)
         if len(counts) != self.num_hidden_layers or min(counts, default=0) < 0:
             raise ValueError(
-                f"`{name}` must be a count from 0 on for all layers, or one per layer, got {value}: {len(counts)} of "
-                f"them for num_hidden_layers={self.num_hidden_layers}."
+                f"`{name}` must be one integer >= 0 for all layers or a list with one per layer, got {value}, "
+                f"which are {len(counts)} values for num_hidden_layers={self.num_hidden_layers}."
             )
         return counts

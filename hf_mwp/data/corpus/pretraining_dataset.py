@@ -91,7 +91,10 @@ def check_tagger(config: Any, tagger: str | None) -> None:
 
 
 def _check_labels(config: Any, labels: list[str], tagger: str | None) -> None:
-    """Raise `ValueError` if the labels of the tagging head differ. Set the labels in the config if it has none."""
+    """
+    Raise `ValueError` if the labels of the corpus are not those of the tagging head. Set the labels in the config if
+    it has none.
+    """
     if config.pos_labels is None:
         if config.num_pos_tags != len(labels):
             raise ValueError(

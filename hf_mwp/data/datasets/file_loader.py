@@ -64,7 +64,7 @@ class FileLoader(MwpLoader):
         return splits
 
     def row(self, record: Record, fold: str | None = None) -> dict[str, Any]:
-        """Create the row of a record. An unknown language is `""` until all rows are read."""
+        """Create the row of a record. An unknown language is `""`, and is detected when all rows are read."""
         names = {column: record.first_of(aliases) for column, aliases in ALIASES.items()}
         text = " ".join(map(record.scalar, text_fields(record)))
         written = {column: record.joined(names[column]) if names[column] else "" for column in ("equation", "answer")}

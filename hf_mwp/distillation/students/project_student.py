@@ -217,7 +217,7 @@ class _Projection:
             self.wide = [after(each) for each in self.wide]
 
     def _fit_norm(self, norm: nn.LayerNorm, summed: list[Tensor], wide: list[Tensor]) -> None:
-        """Fit gain and bias of a layer norm to the projected states."""
+        """Fit the weight and the bias of a layer norm, so that its output is close to the projected states."""
         target = self._flat(wide) @ self.projection
         unit = nn.functional.layer_norm(self._flat(summed), norm.normalized_shape, eps=norm.eps)
         centred = unit - unit.mean(0)

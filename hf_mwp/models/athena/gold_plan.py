@@ -114,7 +114,10 @@ class PlanMaker:
     def _expand(
         self, table: ThoughtTable, initial: Sequence[int], target: Target, subsets: bool
     ) -> list[tuple[int, int, int, int, int, int]] | None:
-        """Return rows of round, operation, left, right, pool index and thought, or `None` for too many subsets."""
+        """
+        Return the plan's rows `(round, operation, left, right, pool index, thought)`, or `None` if an operation has
+        too many subsets of operands.
+        """
         expansion = Expansion(table, initial, self.config.transforms)
         rows: list[tuple[int, int, int, int, int, int]] = []
         while (candidates := expansion.next_round()) is not None:

@@ -174,7 +174,7 @@ class TreeSearch:
         return self.arena[0][places]
 
     def _drop_finished(self) -> None:
-        """Write the results of finished problems and remove these problems from the batch."""
+        """Store the results of finished problems in the output, and remove these problems from the batch."""
         settled = self.complete[:, 0] if self.num_return == 1 else self.complete.all(1)
         if not settled.any():
             return

@@ -79,7 +79,7 @@ class MwpSolverConfig(PreTrainedConfig):
         super().__post_init__(**kwargs)
 
     def validate_parts(self):
-        """Validate, for `strict`, that decoder and bottleneck networks fit the encoder."""
+        """Check that the decoder and the bottleneck networks fit the encoder. `@strict` calls this method."""
         written, read = self.encoder_config.hidden_size, self.decoder_config.encoder_hidden_size
         layers, count, size = self.bottleneck_layers, self.encoder_config.num_hidden_layers, self.bottleneck_size
         refuse(

@@ -307,9 +307,9 @@ class MwpStudentForSequenceClassification(MwpStudentPreTrainedModel):
         """
         Args:
             input_ids, attention_mask, token_type_ids, kwargs: See [`MwpStudentModel`].
-            labels (`torch.Tensor` of shape `(batch,)` or `(batch, num_labels)`, *optional*): Mean squared error with
-                `num_labels=1`, cross entropy with integer labels, binary cross entropy with float ones, unless
-                `config.problem_type` says otherwise.
+            labels (`torch.Tensor` of shape `(batch,)` or `(batch, num_labels)`, *optional*): Classes or values to
+                predict. The loss is the mean squared error with `num_labels=1`, otherwise cross entropy for integer
+                labels and binary cross entropy for float labels, unless `config.problem_type` is set.
         """
         kwargs["return_dict"] = True
         outputs = self.mwp_student(input_ids, attention_mask, token_type_ids, **kwargs)

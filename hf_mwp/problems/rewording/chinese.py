@@ -16,7 +16,7 @@ _AFTER = tuple("、:：-~～—至到月日号")
 
 
 def answer_in_chinese(value: Fraction, answer: str, text: str) -> str | None:
-    """Return the answer as a literal for the text, as a percentage if `answer` or the question is a percentage."""
+    """Write the answer as a number in the text, as a percentage if `answer` is one or the question asks for one."""
     if "%" not in answer and "百分之几" not in text:
         return literal_of(value)
     percent = literal_of(100 * value)

@@ -1,4 +1,4 @@
-"""Part-of-speech tagger based on LTP, which the first paper uses."""
+"""Part-of-speech tagger of LTP, which Ming et al. (AAAI 2025) use."""
 
 import contextlib
 import io

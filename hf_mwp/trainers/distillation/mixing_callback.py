@@ -53,7 +53,9 @@ class ParameterMixingCallback(TrainerCallback):
     def on_train_begin(self, args, state, control, model=None, **kwargs):
         """Check before training that the weights can be mixed."""
         if splits_weights(args):
-            raise ValueError("Weights that FSDP or DeepSpeed's ZeRO-3 splits over processes cannot be mixed. Use DDP.")
+            raise ValueError(
+                "FSDP and DeepSpeed's ZeRO-3 split weights over processes, so that they cannot be mixed. Use DDP."
+            )
         if cuts_while_training(model):
             raise ValueError(
                 '`HeadPruningCallback(mode="slice")` cuts heads during training, and weights of different shapes '

@@ -156,7 +156,7 @@ class StarkTrainer:
             ValueError: FSDP or DeepSpeed's ZeRO-3 splits the weights.
         """
         if splits_weights(self.args):
-            raise ValueError("Models whose weights FSDP or DeepSpeed's ZeRO-3 splits cannot be scored. Use DDP.")
+            raise ValueError("FSDP and DeepSpeed's ZeRO-3 split parameters, so that they cannot be scored. Use DDP.")
         self.trial = self._teach(self.teacher_model, 0.0)
         if self.scores is None:
             self.knowledgeable = self._score(self.trial)

@@ -58,8 +58,8 @@ class AttentionRelations(HeadObjective):
             if len(layers) != len(states) - 1:
                 raise ValueError(
                     f"The {who}, a `{type(features.model).__name__}`, has {len(states) - 1} layers, but queries, "
-                    f"keys and values were found in {len(layers)}. Relations need a separate module for each of them "
-                    "in every layer."
+                    f"keys and values were found in {len(layers)}. This objective needs separate "
+                    "layers for all of them. Use another objective, such as `HiddenStates`."
                 )
             # A layer without heads has no such vectors.
             there = tuple(name for name in names if layers[int(name.rpartition("_")[2]) - 1])

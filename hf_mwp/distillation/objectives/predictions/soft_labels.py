@@ -14,9 +14,9 @@ from .prediction_objective import PredictionObjective
 class SoftLabels(PredictionObjective):
     """
     Knowledge distillation (KD): trains the student's probabilities to match the teacher's (Distilling the Knowledge in
-    a Neural Network, https://huggingface.co/papers/1503.02531). The model's kind of prediction determines the
-    probabilities: of classes, or of symbols at the positions of an expression. A solver that scores candidates has two
-    parts: the acceptance of each candidate, and the answer among the pool of candidates.
+    a Neural Network, https://huggingface.co/papers/1503.02531). For a classifier, these are the probabilities of the
+    classes; for a tree decoder, those of the symbols at each position of the expression. For a solver that scores
+    candidates, the loss has two parts: whether each candidate is accepted, and which candidate is the answer.
 
     Args:
         temperature (`float`, *optional*, defaults to 4.0), scale_by_square (`bool`, *optional*, defaults to `True`):

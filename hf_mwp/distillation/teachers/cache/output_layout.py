@@ -26,10 +26,10 @@ class OutputLayout:
     """
     Names and widths of the cached outputs of a teacher.
 
-    Hidden states are stored only for valid tokens (by the attention mask; for all tokens without a mask). Decoder
-    states and logits are stored only for positions with a label (or items of the decoder's own list), so nothing
-    depends on the batch of a row. A solver's logits are stored for its operators, its constants and the numbers of the
-    row. A solver that scores candidates has all its scores stored, in the order of the candidates.
+    Hidden states are stored only for tokens that are not padding; decoder states and logits only for positions with a
+    label. So the stored outputs of a row do not depend on the other rows of its batch. The logits of a tree decoder
+    are stored for its operators, its constants and the numbers of the row. A solver that scores candidates has all its
+    scores stored, in the order of the candidates.
 
     With `top_k`, each position stores the scores of the `k` most likely classes, and one score for all other classes,
     which share the remaining probability evenly. At `temperature`, the probabilities of the `k` classes and the sum of
