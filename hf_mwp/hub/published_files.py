@@ -17,19 +17,20 @@ from ..models.mwp_student import save_student_code
 from ..models.mwp_student.remote_code import FILES
 from ..plausibility import PlausibilityReranker
 from ..runtime.default_search import DefaultSearch
+from ..runtime.encoder import GRAPH
+from ..runtime.solver import EXPORT_RECORD
 from ..store.files import read_json
 from ..usage_error import UsageError
 from .model_card import RECORD
 
 
 CARD, CONFIG, WEIGHTS, INDEX = "README.md", "config.json", "model.safetensors", "model.safetensors.index.json"
-EXPORT = "export.json"
 TOKENIZER = (
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json"),
     *("vocab.txt", "merges.txt", "chat_template.jinja", "*.spm", "spiece.model", "sentencepiece.bpe.model"),
 )
 PUBLISHED = (
-    *(CARD, CONFIG, WEIGHTS, RECORD, "NOTICE*", "LICENSE*", EXPORT, "encoder.onnx", *TOKENIZER, *FILES),
+    *(CARD, CONFIG, WEIGHTS, RECORD, "NOTICE*", "LICENSE*", EXPORT_RECORD, GRAPH, *TOKENIZER, *FILES),
     *("use_hf_mwp.py", "cut_model.py", "architecture.py", "slicing.py"),
     *(MwpProcessor.file_name, PlausibilityReranker.file_name, DefaultSearch.file_name, TrainingTexts.file_name),
 )
@@ -46,7 +47,7 @@ def collect_files(folder: Path, target: Path) -> None:
         folder (`Path`), target (`Path`): Folder of the model, and an empty folder.
 
     Raises:
-        UsageError: The configuration or weights are missing or damaged.
+        UsageError: The configuration or weights are missing or damaged, or an export is incomplete.
     """
     for path in folder.iterdir():
         if path.is_file() and any(fnmatch(path.name, each) for each in PUBLISHED):
@@ -54,7 +55,12 @@ def collect_files(folder: Path, target: Path) -> None:
     config = read_json(target / CONFIG)
     if config is None:
         raise UsageError(f"{folder / CONFIG} is missing or damaged. Save the model again.")
-    if not (folder / EXPORT).exists():
+    if (folder / EXPORT_RECORD).exists():
+        export = read_json(folder / EXPORT_RECORD) or {}
+        needed = [WEIGHTS, GRAPH] if export.get("format") == "onnx" else [WEIGHTS]
+        if missing := [name for name in needed if not (target / name).exists()]:
+            raise UsageError(f"{folder} is an export without {' and '.join(missing)}. Export the solver again.")
+    else:
         save_file(_half_weights(folder), target / WEIGHTS, {"format": "pt"})
         if config.get("model_type") == "mwp_student":
             save_student_code(target)

@@ -137,6 +137,12 @@ def test_weights_of_an_export_go_up_as_they_are(hub, folder):
     assert files["model.safetensors"] == (folder / "model.safetensors").read_bytes() and "export.json" in files
 
 
+def test_an_incomplete_export_is_refused(hub, folder):
+    (folder / "export.json").write_text('{"version": 1, "format": "onnx"}')
+    with pytest.raises(UsageError, match="encoder.onnx"):
+        hf_mwp.push_solver_to_hub(folder, NAME)
+
+
 def test_an_encoder_gets_its_code(hub, folder):
     hf_mwp.MwpSolver.from_pretrained(folder).encoder.save_pretrained(folder)
     hf_mwp.push_solver_to_hub(folder, NAME)
