@@ -27,10 +27,15 @@ def check_frozen_teacher(student: nn.Module, teacher: nn.Module) -> None:
 
 def check_embeddings(student: nn.Module, teacher: nn.Module) -> None:
     """Raise `ValueError` if two models embed different numbers of tokens, since they cannot read the same ids."""
-    ours, theirs = map(_num_embeddings, (student, teacher))
-    if ours is not None and theirs is not None and ours != theirs:
+    counts = []
+    for model in (student, teacher):
+        try:
+            counts.append(model.get_input_embeddings().num_embeddings)
+        except (AttributeError, NotImplementedError):
+            return  # not a text model
+    if counts[0] != counts[1]:
         raise ValueError(
-            f"The student embeds {ours} tokens, the teacher {theirs}. Create the student with the teacher's "
+            f"The student embeds {counts[0]} tokens, the teacher {counts[1]}. Create the student with the teacher's "
             "tokenizer or processor. If one model only has spare rows, or has its own tokenizer and only predictions "
             "are compared, also pass the teacher's (`teacher_processing_class`). A sequence-to-sequence student with "
             "any tokenizer can learn from texts that the teacher generates (`hf-mwp pseudo-label`)."
@@ -39,25 +44,14 @@ def check_embeddings(student: nn.Module, teacher: nn.Module) -> None:
 
 def check_decoding(student: nn.Module, teacher: nn.Module) -> None:
     """Raise `ValueError` if the teacher has no decoder, or the two decoders would read the same labels differently."""
-    if not kind_of(teacher).has_decoder:
-        raise ValueError(
-            f"The student is a sequence-to-sequence model, but the teacher, a `{type(teacher).__name__}`, is not. "
-            "Pass a teacher of the same kind."
-        )
+    _check_kind("a sequence-to-sequence model", kind_of(teacher).has_decoder, teacher)
     for name in ("decoder_start_token_id", "pad_token_id"):
-        ours, theirs = (getattr(model.config, name, None) for model in (student, teacher))
-        if ours != theirs:
-            raise ValueError(
-                f"The student's config has {name}={ours}, the teacher's {theirs}, so their decoders would read the "
-                "same labels differently. Create the student with `make_student`, or set the teacher's value."
-            )
-
-
-def _num_embeddings(model: nn.Module) -> int | None:
-    try:
-        return model.get_input_embeddings().num_embeddings
-    except (AttributeError, NotImplementedError):
-        return None  # not a text model
+        values = (getattr(model.config, name, None) for model in (student, teacher))
+        _check_equal(
+            name,
+            *values,
+            "Decoders must read labels alike: create the student with `make_student`, or set it.",
+        )
 
 
 def check_solvers(student: nn.Module, teacher: nn.Module, teacher_processing: MwpProcessor | None = None) -> None:
@@ -65,36 +59,37 @@ def check_solvers(student: nn.Module, teacher: nn.Module, teacher_processing: Mw
     Raise `ValueError` unless two solvers have the same symbols, the same kind of decoder and the same number of
     embedded tokens. A teacher with its own processor must embed the tokens of that processor.
     """
-    if not kind_of(teacher).is_solver:
-        raise ValueError(
-            f"The student is a solver, but the teacher, a `{type(teacher).__name__}`, is not. Pass a solver as the "
-            "teacher."
-        )
-    ours, theirs = student.vocabulary, teacher.vocabulary
+    _check_kind("a solver", kind_of(teacher).is_solver, teacher)
     for name in ("operators", "constants"):
-        if list(getattr(ours, name)) != list(getattr(theirs, name)):
-            raise ValueError(
-                f"The student's {name} are {list(getattr(ours, name))}, the teacher's {list(getattr(theirs, name))}. "
-                "Probabilities can only be compared over the same symbols in the same order. Create the student with "
-                "the teacher's processor."
-            )
+        symbols = (list(getattr(model.vocabulary, name)) for model in (student, teacher))
+        remedy = "Probabilities are compared symbol by symbol: create the student with the teacher's processor."
+        _check_equal(name, *symbols, remedy)
     if student.prediction is not teacher.prediction:
         raise ValueError(
             f"The student predicts {student.prediction.name}, the teacher {teacher.prediction.name}. Only decoders "
             "of the same kind can be compared: train a teacher with the student's decoder (`--decoder`)."
         )
-    rules, others = student.prediction_rules, teacher.prediction_rules
-    different = [name for name in rules if rules[name] != others.get(name)]
-    if different:
-        name = different[0]
-        raise ValueError(
-            f"The student's decoder has {name}={rules[name]}, the teacher's {others.get(name)}, so they would score "
-            "different candidates. Create the student from the teacher, or pass the same `decoder_config`."
-        )
+    for name, rule in student.prediction_rules.items():
+        remedy = "They would score different candidates: create the student from the teacher, or pass the same "
+        _check_equal(name, rule, teacher.prediction_rules.get(name), f"{remedy}`decoder_config`.")
     if teacher_processing is not None:
         teacher_processing.check_model(teacher)
     else:
         check_embeddings(student, teacher)
+
+
+def _check_kind(kind: str, is_kind: bool, teacher: nn.Module) -> None:
+    if not is_kind:
+        raise ValueError(
+            f"The student is {kind}, but the teacher, a `{type(teacher).__name__}`, is not. Pass a teacher of "
+            "the same kind."
+        )
+
+
+def _check_equal(name: str, ours: Any, theirs: Any, remedy: str) -> None:
+    """Raise `ValueError` if a setting of student and teacher differs."""
+    if ours != theirs:
+        raise ValueError(f"The student has {name}={ours}, the teacher has {name}={theirs}. {remedy}")
 
 
 def reads_other_tokens(processing: Any, teacher_processing: Any) -> bool:
@@ -111,23 +106,16 @@ def check_reading(processing: Any, teacher_processing: Any) -> None:
     Raise `ValueError` unless two processors or tokenizers turn a text into the same ids. Processors of math word
     problems may have different tokens if their numbers and symbols are the same.
     """
-    tokenizers = [getattr(each, "tokenizer", each) for each in (processing, teacher_processing)]
-    if not reads_other_tokens(processing, teacher_processing) and (
-        tokenizers[0].get_vocab() != tokenizers[1].get_vocab()
-    ):
+    ours, theirs = (getattr(each, "tokenizer", each) for each in (processing, teacher_processing))
+    if not reads_other_tokens(processing, teacher_processing) and ours.get_vocab() != theirs.get_vocab():
         raise ValueError(
-            f"Student and teacher have different tokenizers (with {len(tokenizers[0])} and {len(tokenizers[1])} "
-            "tokens), so the same ids mean different words. Create the student with the teacher's tokenizer. A "
-            "sequence-to-sequence student can also learn from texts that the teacher generates (`hf-mwp "
-            "pseudo-label`)."
+            f"Student and teacher have different tokenizers (with {len(ours)} and {len(theirs)} tokens), so the same "
+            "ids mean different words. Create the student with the teacher's tokenizer. A sequence-to-sequence "
+            "student can also learn from texts that the teacher generates (`hf-mwp pseudo-label`)."
         )
     for name in ("vocabulary", "parse_number_words", "language"):
-        ours, theirs = getattr(processing, name, None), getattr(teacher_processing, name, None)
-        if ours != theirs:
-            raise ValueError(
-                f"The student's processor has {name}={ours}, the teacher's {theirs}, but both must read problems in "
-                "the same way. Use the teacher's processor."
-            )
+        values = (getattr(each, name, None) for each in (processing, teacher_processing))
+        _check_equal(name, *values, "Both processors must read problems in the same way: use the teacher's processor.")
 
 
 def check_only_predictions(objectives: Sequence[Objective], processing: Any, teacher_processing: Any) -> None:
@@ -168,8 +156,8 @@ def check_losses(losses: Mapping[str, Tensor], student: Features, teacher: Featu
 
 def _broken(features: Features) -> list[str]:
     """Return the names of the outputs that are NaN or infinite, in the order of the layers."""
-    stacks = (("", "encoder"), ("decoder_", "decoder"))
-    outputs = {f"{prefix}hidden_{n}": each for prefix, stack in stacks for n, each in enumerate(features.stack(stack))}
+    kinds = ("hidden", "decoder_hidden")
+    outputs = {f"{kind}_{n}": each for kind in kinds for n, each in enumerate(features.layers(kind))}
     outputs |= {} if features.get("logits") is None else {"logits": features["logits"]}
     # Forbidden classes have the logit `-inf`.
     return [name for name, each in outputs.items() if each.isnan().any() or each.isposinf().any()]

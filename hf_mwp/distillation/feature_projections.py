@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 from transformers.utils import ModelOutput
 
-from .features import Features, hidden_states
+from .features import Features
 
 
 PROJECTED = "projected_states"
@@ -137,7 +137,7 @@ class FeatureProjections:
         return {} if projected is None else dict(zip(self.reads, projected, strict=True))
 
     def _add_projected(self, student: nn.Module, args: tuple, output: Any) -> Any:
-        if hidden_states(output) is None or not student.training:
+        if not student.training or not hasattr(output, "get") or not Features(output).layers("hidden"):
             return output
         projected = tuple(self.project(output).values())
         if not isinstance(output, ModelOutput):

@@ -1,7 +1,8 @@
 """Outputs of a model for a batch, indexed by name."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache, partial
 from typing import Any
 
 from accelerate.utils import extract_model_from_parallel
@@ -25,35 +26,14 @@ NAMES = (
 CROSS = ("cross", "encoder_attn", "EncDec")
 
 
-def hidden_states(output: Any) -> tuple[Tensor, ...] | None:
-    """
-    Return the hidden states of a model's output, embedding output first, or `None` if it has none. For an
-    encoder-decoder model these are the encoder's.
-    """
-    return _of_encoder(output, "hidden_states") if hasattr(output, "get") else None
-
-
-def attention_maps(output: Any) -> tuple[Tensor, ...] | None:
-    """
-    Return the attention matrices of a model's output, one per layer, or `None` if it has none. For an encoder-decoder
-    model these are the encoder's.
-    """
-    return _of_encoder(output, "attentions")
-
-
-def _of_encoder(output: Any, name: str) -> tuple[Tensor, ...] | None:
-    found = output.get(name)
-    return output.get(f"encoder_{name}") if found is None else found
-
-
-# Layers are counted from 1. Index 0 is the embedding output, which has no attention.
-LISTS = {
-    "hidden": hidden_states,
-    "decoder_hidden": lambda output: output["decoder_hidden_states"],
-    "bottleneck": lambda output: output["bottleneck_states"],
-    "attention": lambda output: (None, *attention_maps(output)),
-    "decoder_attention": lambda output: (None, *output["decoder_attentions"]),
-    "cross_attention": lambda output: (None, *output["cross_attentions"]),
+# Fields with a tensor for each layer: hidden states begin with the embedding output (0), attention with layer 1.
+FIELDS = {
+    "hidden": "hidden_states",
+    "decoder_hidden": "decoder_hidden_states",
+    "bottleneck": "bottleneck_states",
+    "attention": "attentions",
+    "decoder_attention": "decoder_attentions",
+    "cross_attention": "cross_attentions",
 }
 
 
@@ -81,28 +61,10 @@ class Features:
         self.output, self.model = output, model
         self.recorded, self.projected = recorded or {}, {}
 
-    @property
-    def states(self) -> tuple[Tensor, ...]:
-        """Return the hidden states, embedding output first, or an empty tuple."""
-        return hidden_states(self.output) or ()
-
-    def stack(self, name: str) -> tuple[Tensor, ...]:
-        """
-        Return the hidden states of a stack (`"encoder"` or `"decoder"`), embedding output first, or an empty tuple.
-        """
-        return self.states if name == "encoder" else self.output.get("decoder_hidden_states") or ()
-
-    def maps(self, stack: str) -> tuple[Tensor, ...]:
-        """
-        Return the attention matrices of a stack, one per layer; `"cross"` is the decoder's attention to the encoder.
-        """
-        names = {"decoder": "decoder_attentions", "cross": "cross_attentions"}
-        return (self.output.get(names[stack]) if stack in names else self.attentions) or ()
-
-    @property
-    def attentions(self) -> tuple[Tensor, ...]:
-        """Return the attention matrices, one per layer, or an empty tuple."""
-        return attention_maps(self.output) or ()
+    def layers(self, kind: str) -> Sequence[Tensor]:
+        """Return the outputs of all layers (`"hidden"`, `"decoder_attention"`, ...), or an empty tuple."""
+        found = self.get(FIELDS[kind])
+        return (self.get(f"encoder_{FIELDS[kind]}") if found is None else found) or ()
 
     def get(self, name: str) -> Tensor | None:
         """Return a field of the output such as `"loss"`, or `None` if it is missing."""
@@ -112,7 +74,7 @@ class Features:
         if name in self.recorded:
             return self.recorded[name]
         kind, _, index = name.rpartition("_")
-        return LISTS[kind](self.output)[int(index)] if kind in LISTS else self.output[name]
+        return self.layers(kind)[int(index) - kind.endswith("attention")] if kind in FIELDS else self.output[name]
 
 
 def attention_inputs(model: nn.Module, stack: str = "encoder") -> list[dict[str, nn.Module]]:
@@ -129,14 +91,11 @@ def attention_inputs(model: nn.Module, stack: str = "encoder") -> list[dict[str,
         children = [[getattr(module, name, None) for name in names] for names in NAMES]
         complete = [each for each in children if all(isinstance(child, nn.Module) for child in each)]
         if complete:
-            found.append(dict(zip(KINDS, complete[0], strict=True)) if _has_outputs(complete[0][0]) else {})
+            has_heads = getattr(complete[0][0], "out_features", 1) > 0
+            found.append(dict(zip(KINDS, complete[0], strict=True)) if has_heads else {})
         elif getattr(module, "self", module) is None or isinstance(module, NoHeads):
             found.append({})
     return found
-
-
-def _has_outputs(module: nn.Module) -> bool:
-    return getattr(module, "out_features", 1) > 0
 
 
 @contextmanager
@@ -145,17 +104,13 @@ def recorded_inputs(model: nn.Module, names: Iterable[str]) -> Iterator[dict[str
     Record queries, keys and values inside the context: each forward pass of the model writes the requested `names`
     (such as `"query_1"`) to the yielded dictionary. At the end, also after an error, the model is restored.
     """
-    wanted = [
-        (name, kind.removeprefix("decoder_"), layer, "decoder" if kind.startswith("decoder_") else "encoder")
-        for name, kind, layer in ((name, *name.rpartition("_")[::2]) for name in names)
-        if kind.removeprefix("decoder_") in KINDS
-    ]
-    layers = {stack: attention_inputs(model, stack) for stack in {stack for *_, stack in wanted}}
-    found: dict[str, Tensor] = {}
-    handles = [model.register_forward_pre_hook(lambda *args: found.clear())] if wanted else []
+    modules_of, found, handles = cache(partial(attention_inputs, model)), {}, []
     try:
-        for name, kind, layer, stack in wanted:
-            modules = layers[stack][int(layer) - 1]
+        for name in names:
+            kind, _, layer = name.removeprefix("decoder_").rpartition("_")
+            if kind not in KINDS:
+                continue
+            modules = modules_of("decoder" if name.startswith("decoder_") else "encoder")[int(layer) - 1]
             third = KINDS.index(kind) if modules["query"] is modules["value"] else None
 
             def keep(
@@ -165,6 +120,8 @@ def recorded_inputs(model: nn.Module, names: Iterable[str]) -> Iterator[dict[str
                 found.setdefault(name, output if third is None else output.chunk(3, -1)[third])
 
             handles.append(modules[kind].register_forward_hook(keep))
+        if handles:
+            handles.append(model.register_forward_pre_hook(lambda *args: found.clear()))
         yield found
     finally:
         for handle in handles:

@@ -42,13 +42,15 @@ def surviving_heads(model: nn.Module | None) -> list[SurvivingHeads] | None:
 
 
 def counterparts(
-    student: SurvivingHeads, teacher: SurvivingHeads | None
-) -> tuple[SurvivingHeads, SurvivingHeads | None]:
+    student: SurvivingHeads | None, teacher: SurvivingHeads | None
+) -> tuple[SurvivingHeads | None, SurvivingHeads | None]:
     """
     Return the heads of two layers that are compared. If both layers had the same number of heads, these are the heads
     that survive in both, in the same order. Otherwise they are all surviving heads of each layer, which do not
-    correspond one to one.
+    correspond one to one; all heads if those of the student are not known (`None`).
     """
+    if student is None:
+        return None, None
     if teacher is None or teacher.total != student.total:
         return student, teacher
     common = student.places.keys() & teacher.places.keys()
@@ -58,17 +60,8 @@ def counterparts(
     )
 
 
-def keep_maps(maps: Tensor, heads: SurvivingHeads | None) -> Tensor:
-    """Select heads of attention matrices `(batch, heads, queries, keys)`."""
-    return maps if heads is None else _keep(maps, heads, 1, 1)
-
-
-def keep_vectors(vectors: Tensor, heads: SurvivingHeads | None) -> Tensor:
-    """Select heads of the concatenated vectors `(batch, tokens, width)` of all heads."""
-    return vectors if heads is None else _keep(vectors, heads, heads.head_dim, -1)
-
-
-def _keep(values: Tensor, heads: SurvivingHeads, width: int, dim: int) -> Tensor:
+def select_heads(values: Tensor, heads: SurvivingHeads, width: int, dim: int) -> Tensor:
+    """Select heads of a tensor in which each head takes up `width` entries of the dimension `dim`."""
     places = [*heads.places.values()]
     if places == [*range(values.shape[dim] // width)]:
         return values

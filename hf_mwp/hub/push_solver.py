@@ -143,13 +143,10 @@ def push_trained_model(
     the arguments.
 
     Args:
-        folder (`str` or `Path`): Folder to which the trainer saved the model.
-        model (`PreTrainedModel`): The saved model.
-        repo_id (`str`): Name of the repository.
+        folder (`str` or `Path`), model (`PreTrainedModel`): Folder to which the trainer saved the model; the model.
         processor (`Any`, *optional*): The model's processor or tokenizer. The card states the processor's language.
-        figures (`Sequence[ModelFigures]`, *optional*): Measurements of the model.
-        stages (`Sequence[TrainingStage]`, *optional*): Training stages of the model.
-        private, revision, commit_message, token: See [`push_solver_to_hub`].
+        figures, stages: See [`build_model_card`].
+        repo_id, private, revision, commit_message, token: See [`push_solver_to_hub`].
         blocking (`bool`, *optional*, defaults to `True`): Whether to wait for the end of the upload. The files are
             always collected before the function returns.
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from .centred_rows import MIN_ROWS, centred_rows, safe_sqrt
 from .product_loss import ProductLoss
-from .state_loss import without_autocast
+from .state_loss import masked, without_autocast
 
 
 EPSILON = 1e-8  # as in the authors' implementation
@@ -98,7 +98,8 @@ class CKALoss(ProductLoss):
         """
         if self.unbiased:
             raise ValueError("Unbiased CKA cannot be computed over several batches. Set `unbiased=False`.")
-        [ours], [theirs], mask = self.prepare(student_hidden, teacher_hidden, mask)
+        [ours], [theirs], mask = self.check(student_hidden, teacher_hidden, mask)
+        ours, theirs = masked(ours, mask), masked(theirs, mask)
         sums = [states.flatten(0, 1).double().sum(0) for states in (ours, theirs)]
         with without_autocast(mask):
             ours, theirs, number = centred_rows(ours, theirs, mask)

@@ -54,13 +54,6 @@ class StateLoss(nn.Module):
     def compare(self, ours: Tensor | list[Tensor], theirs: Tensor | list[Tensor], mask: Tensor) -> Tensor:
         raise NotImplementedError
 
-    def prepare(
-        self, student: Tensor | Sequence[Tensor], teacher: Tensor | Sequence[Tensor], mask: Tensor | None
-    ) -> tuple[list[Tensor], list[Tensor], Tensor]:
-        """Check the arguments of `forward` and return the arguments for `compare`, with lists of states."""
-        ours, theirs, mask = self.check(student, teacher, mask)
-        return [masked(state, mask) for state in ours], [masked(state, mask) for state in theirs], mask
-
     def check(
         self, student: Tensor | Sequence[Tensor], teacher: Tensor | Sequence[Tensor], mask: Tensor | None
     ) -> tuple[list[Tensor], list[Tensor], Tensor]:

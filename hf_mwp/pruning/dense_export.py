@@ -12,7 +12,6 @@ from ..models.architecture import find_encoder
 from ..models.cut_model import stock_models
 from ..models.mwp_student.conversion_mwp_student import CLASSIFIER_ACTIVATIONS, COPIED, RENAMED
 from ..models.pruned_form import STUDENTS, convert_encoder
-from ..options.checks import refuse
 from .cutting import prune
 
 
@@ -111,7 +110,9 @@ def _check(kind: str, config: Any, family: str, auto_class: str | None, activati
             config.hidden_size % config.head_dim or config.hidden_size < config.head_dim * max(heads)
         ),
     }
-    refuse({f"Transformers has no model for this student: {each}.": fault for each, fault in faults.items()})
+    for fault, is_there in faults.items():
+        if is_there:
+            raise ValueError(f"Transformers has no model for this student: {fault}.")
 
 
 def _padded(value: Tensor | None, like: Tensor) -> Tensor:

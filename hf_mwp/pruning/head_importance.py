@@ -155,18 +155,17 @@ class GateGradient(HeadImportance):
     def measure(self, model: nn.Module, batches: list[Mapping[str, Any]]) -> list[Tensor]:
         there = HeadGates.found_on(model)
         with nullcontext(there) if there else HeadGates(model) as gates, torch.enable_grad():
-            before, sums = gates.values, None
-            present = [each.clone().requires_grad_() for each in before if each is not None]
-            factors = iter(present)
-            gates.values = [None if each is None else next(factors) for each in before]
+            before = gates.values
+            factors = [None if each is None else each.clone().requires_grad_() for each in before]
+            present = [each for each in factors if each is not None]
+            gates.values, sums = factors, [0.0] * len(present)
             try:
                 for batch in batches:
                     loss = model(**batch).get("loss")
                     if loss is None:
                         raise ValueError("GateGradient needs the loss of the model. Pass batches with labels.")
-                    gradients = torch.autograd.grad(loss, present)
-                    found = [each.abs().double().cpu() / len(batches) for each in gradients]
-                    sums = found if sums is None else [a + b for a, b in zip(sums, found, strict=True)]
+                    gradients = (each.abs().double().cpu() for each in torch.autograd.grad(loss, present))
+                    sums = [total + each / len(batches) for total, each in zip(sums, gradients, strict=True)]
             finally:
                 gates.values = before
             found = iter(sums)

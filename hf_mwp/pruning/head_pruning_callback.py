@@ -19,12 +19,12 @@ from transformers.trainer_callback import ExportableState
 from transformers.utils import logging
 
 from ..models.pruned_form import pruned_class
-from ..options.checks import check_numbers, check_whole_numbers, refuse
+from ..options.checks import check_numbers, check_whole_numbers
 from ..store.runs.main_process import splits_weights
 from .cutting import prune
 from .head_choice import choose_heads, whole_heads
-from .head_closing import CLOSINGS
 from .head_importance import CombinedImportance, HeadImportance
+from .pruning_modes import MODES
 from .score_drawing import rows_of
 
 
@@ -112,32 +112,33 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
             calibration_batches=calibration_batches,
             min_heads_per_layer=min_heads_per_layer,
         )
-        refuse(
-            {
-                f"`min_ratio` ({min_ratio}) <= `max_ratio` ({max_ratio}) must hold, both at least 0 and below 1.": (
-                    not 0 <= min_ratio <= max_ratio < 1
-                ),
-                f"`power` must be above 0, got {power}.": power <= 0,
-                f"`end_fraction` must be above 0 and at most 1, got {end_fraction}.": not 0 < end_fraction <= 1,
-                "`num_pruning_steps` and `calibration_batches` must be at least 1, `min_heads_per_layer` 0.": (
-                    num_pruning_steps < 1 or calibration_batches < 1 or min_heads_per_layer < 0
-                ),
-                f"`mode` must be one of {', '.join(CLOSINGS)}, not {mode!r}.": mode not in CLOSINGS,
-            }
-        )
+        if not 0 <= min_ratio <= max_ratio < 1:
+            raise ValueError(
+                f"`min_ratio` ({min_ratio}) <= `max_ratio` ({max_ratio}) must hold, both at least 0 and below 1."
+            )
+        if power <= 0:
+            raise ValueError(f"`power` must be above 0, got {power}.")
+        if not 0 < end_fraction <= 1:
+            raise ValueError(f"`end_fraction` must be above 0 and at most 1, got {end_fraction}.")
+        if num_pruning_steps < 1 or calibration_batches < 1 or min_heads_per_layer < 0:
+            raise ValueError(
+                "`num_pruning_steps` and `calibration_batches` must be at least 1, `min_heads_per_layer` 0."
+            )
+        if mode not in MODES:
+            raise ValueError(f"`mode` must be one of {', '.join(MODES)}, not {mode!r}.")
         self.max_ratio, self.min_ratio, self.power, self.end_fraction = max_ratio, min_ratio, power, end_fraction
         self.importance = CombinedImportance(alpha) if importance is None else importance
         self.num_pruning_steps, self.calibration_batches = num_pruning_steps, calibration_batches
         self.min_heads_per_layer = min_heads_per_layer
         self.log: list[dict[str, Any]] = []
         """Events: `step`, `ratio`, `heads` (by layer), `scores` as lists, `None` for heads closed before."""
-        self.mode, self._closing = mode, CLOSINGS[mode]()
+        self.mode, self._mode = mode, MODES[mode]()
         self._total = 0
 
     @property
     def closed(self) -> dict[int, list[int]]:
         """Heads that are pruned so far, by layer."""
-        return self._closing.closed
+        return self._mode.closed
 
     def ratio_at(self, step: int, max_steps: int) -> float:
         """Return the share of heads that are pruned after `step` steps (equation 5)."""
@@ -167,28 +168,28 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
 
     def on_init_end(self, args, state, control, model=None, **kwargs):
         if model is not None:
-            self._closing.expect(model)
+            self._mode.prepare_loading(model)
 
     def on_train_begin(self, args, state, control, model=None, **kwargs):
-        refuse(
-            {
-                "Heads cannot be pruned if FSDP or DeepSpeed's ZeRO-3 splits weights over processes. Use DDP.": (
-                    splits_weights(args)
-                ),
-                "`restore_callback_states_from_checkpoint` creates a callback with other arguments. Unset it.": (
-                    getattr(args, "restore_callback_states_from_checkpoint", False)
-                ),
+        if splits_weights(args):
+            raise ValueError("Heads cannot be pruned if FSDP or DeepSpeed's ZeRO-3 splits weights. Use DDP.")
+        if getattr(args, "restore_callback_states_from_checkpoint", False):
+            raise ValueError(
+                "`restore_callback_states_from_checkpoint` creates a callback with other arguments. Unset it."
+            )
+        if state.max_steps < self.num_pruning_steps:
+            raise ValueError(
                 f"The training has {state.max_steps} steps, too few for {self.num_pruning_steps} pruning steps. Set "
-                "`num_pruning_steps` to at most that.": state.max_steps < self.num_pruning_steps,
-                "The trainer has two callbacks that prune heads. Remove one (`trainer.remove_callback(callback)`).": (
-                    "prunes_heads" in vars(state)
-                ),
-            }
-        )
+                "`num_pruning_steps` to at most that."
+            )
+        if "prunes_heads" in vars(state):
+            raise ValueError(
+                "The trainer has two callbacks that prune heads. Remove one (`trainer.remove_callback(callback)`)."
+            )
         # An attribute that is not a field of the state, so that it is not saved.
         state.prunes_heads = True
         pruned_class(model)
-        self._closing.check(args, self.min_heads_per_layer, kwargs["optimizer"])
+        self._mode.check_training(args, self.min_heads_per_layer, kwargs["optimizer"])
         saved = state.stateful_callbacks.get(type(self).__name__) if state.global_step else None
         if saved:
             before = saved["attributes"].get("options", {})
@@ -202,10 +203,10 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
             closed, self.log = _heads_of(saved), list(saved["attributes"]["log"])
         else:
             # Heads pruned by an earlier training of the same model stay pruned.
-            closed, self.log = self.closed if self._closing.model is model else {}, []
+            closed, self.log = self.closed if self._mode.model is model else {}, []
         # Set by an earlier training. Checkpoints of this training must contain all heads, to be resumed.
         model.__dict__.pop("save_pretrained", None)
-        self._total = self._closing.begin(model, closed)
+        self._total = self._mode.begin(model, closed)
         # Run one choice now, so that errors appear before the training.
         scores = self._scores(args, model, kwargs["train_dataloader"], 1)
         choose_heads(scores, self.max_ratio, self.min_heads_per_layer, self._total, self.closed)
@@ -225,7 +226,7 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         if args.load_best_model_at_end and state.best_model_checkpoint is not None:
             path = Path(state.best_model_checkpoint) / "trainer_state.json"
             saved = json.loads(path.read_text(encoding="utf-8"))["stateful_callbacks"][type(self).__name__]
-            self._closing.restore(_heads_of(saved))
+            self._mode.restore(_heads_of(saved))
             self.log = list(saved["attributes"]["log"])
         if not self._is_pruned():
             logger.warning(
@@ -257,7 +258,7 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         [scores] = broadcast_object_list([scores])
         ratio = self.ratio_at(state.global_step, state.max_steps)
         closed = choose_heads(scores, ratio, self.min_heads_per_layer, self._total, self.closed)
-        self._closing.close(closed, optimizer)
+        self._mode.close(closed, optimizer)
         self.log.append(
             {
                 "step": state.global_step,
@@ -270,7 +271,7 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
     def _scores(self, args: TrainingArguments, model: nn.Module, loader: Any, count: int) -> Tensor:
         """Return the scores of all heads on the first `count` batches of [`_calibration`]."""
         batches = self._calibration(args, model, loader)[:count] if self.importance.needs_batches else []
-        return self._closing.all_heads(self.importance.scores(model, batches))
+        return self._mode.all_heads(self.importance.scores(model, batches))
 
     def _calibration(self, args: TrainingArguments, model: nn.Module, loader: Any) -> list[Mapping[str, Any]]:
         """Return batches of random training examples, the same in each process and at each pruning step."""

@@ -5,7 +5,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -167,18 +167,12 @@ class Recipe:
 
         marks = {name: f"\0{name}\0" for name in self._options}
 
-        def fill(value: Any) -> Any:
-            config = OmegaConf.create({"value": value}, parent=root)
-            return OmegaConf.to_container(config, resolve=True)["value"]
-
-        # Many options are the same variable.
-        fill_text = cache(fill)
-
         def option(place: str, value: Any) -> Any:
+            if "${" not in str(value):
+                return value
             try:
-                if isinstance(value, str):
-                    return fill_text(value) if "${" in value else value
-                return fill(value) if isinstance(value, (Mapping, list, tuple)) else value
+                config = OmegaConf.create({"value": value}, parent=root)
+                return OmegaConf.to_container(config, resolve=True)["value"]
             except OmegaConfBaseException as error:
                 if isinstance(error, InterpolationKeyError):
                     missing = re.search("'(.*)'", error.msg)[1]

@@ -10,7 +10,6 @@ import torch
 from transformers import TrainingArguments
 
 from ..options import default_of, options_in
-from ..options.checks import refuse
 from ..usage_error import UsageError
 
 
@@ -125,16 +124,12 @@ class BaseConfig(TrainingArguments):
             self.metric_for_best_model, self.greater_is_better = None, greater_is_better
         check_values(self)
         hub_strategy = getattr(self.hub_strategy, "value", self.hub_strategy)
-        refuse(
-            {
-                f"`push_to_hub` needs `hub_strategy='end'`, got {hub_strategy!r}: checkpoints contain pickle files.": (
-                    self.push_to_hub and hub_strategy != "end"
-                ),
-                "`early_stopping_patience` needs evaluations during training. Set `eval_strategy`.": (
-                    self.early_stopping_patience is not None and self.eval_strategy == "no"
-                ),
-            }
-        )
+        if self.push_to_hub and hub_strategy != "end":
+            raise ValueError(
+                f"`push_to_hub` needs `hub_strategy='end'`, got {hub_strategy!r}: checkpoints contain pickle files."
+            )
+        if self.early_stopping_patience is not None and self.eval_strategy == "no":
+            raise ValueError("`early_stopping_patience` needs evaluations during training. Set `eval_strategy`.")
 
     def adapt(self, task: Any) -> None:
         """

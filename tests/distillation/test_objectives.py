@@ -160,7 +160,7 @@ def test_patient_states_are_those_of_all_mapped_layers():
     student, teacher = tiny_classifier(), tiny_classifier(1, num_hidden_layers=4)
     inputs, objective = pad(tiny_classifier_rows(4)), PKD(layer_mapping="1:2,2:3")
     ours, theirs = planned(objective, student, teacher, inputs)
-    expected = PKDLoss()(ours.states[1:], theirs.states[2:4], inputs["attention_mask"])
+    expected = PKDLoss()(ours.layers("hidden")[1:], theirs.layers("hidden")[2:4], inputs["attention_mask"])
     assert torch.equal(objective.losses(ours, theirs, inputs)["patient"], expected)
     with pytest.raises(ValueError, match=r"`hidden_weights`.* 2 .* 1 .*\['patient'\]"):
         planned(PKD(layer_weights=[1.0, 1.0]), student, teacher, inputs)
@@ -175,7 +175,7 @@ def test_relations_are_read_where_attention_is_made():
         for model, names in ((student, objective.student_reads), (teacher, objective.teacher_reads))
     )
     values = [
-        model.bert.encoder.layer[layer].attention.self.value(features.states[layer])
+        model.bert.encoder.layer[layer].attention.self.value(features[f"hidden_{layer}"])
         for model, features, layer in ((student, ours, 1), (teacher, theirs, 3))
     ]
     expected = RelationLoss(2)(*values, inputs["attention_mask"])
@@ -215,7 +215,7 @@ def test_relations_of_other_encoders(name):
         for position, kind in enumerate(("query", "key", "value")):
             made = found[f"{kind}_2"]
             assert made.shape == (3, 9, 6 * pruned[1].num_heads)
-            linears, states = pruned[1].state_projections, found.states[1]
+            linears, states = pruned[1].state_projections, found["hidden_1"]
             if name == "modernbert":
                 states = each.layers[1].attn_norm(states)
                 expected = linears[0](states)[..., position * made.shape[-1] : (position + 1) * made.shape[-1]]
@@ -244,12 +244,8 @@ def test_models_that_make_them_in_one_are_refused():
 
 def test_context_relations_need_equal_widths_within_a_model():
     class Narrow(Features):
-        @property
-        def states(self):
-            return tuple(state[..., : 16 - index] for index, state in enumerate(super().states))
-
-        def __getitem__(self, name):
-            return self.states[int(name[-1])]
+        def layers(self, kind):
+            return tuple(state[..., : 16 - index] for index, state in enumerate(super().layers(kind)))
 
     student, teacher = tiny_classifier(), tiny_classifier(1)
     inputs, objective = pad(tiny_classifier_rows(4)), ContextRelations()

@@ -7,6 +7,7 @@ import torch
 
 from hf_mwp.losses import CKALoss, CosineLoss, GramLoss, ProcrustesLoss
 from hf_mwp.losses.cka_loss import CKAStatistics
+from hf_mwp.losses.state_loss import masked
 
 
 LOSSES = [
@@ -135,7 +136,11 @@ def test_groups_of_texts_are_one_batch(loss, widths):
     mask[2] = False
     states[0][~mask], states[1][~mask] = 1e6, float("nan")
     values, gradients = [], []
-    for compute in (loss, lambda *args: loss.compare(*(each[0] for each in loss.prepare(*args)[:2]), args[2])):
+
+    def at_once(student, teacher, mask):
+        return loss.compare(masked(student, mask), masked(teacher, mask), mask)
+
+    for compute in (loss, at_once):
         student = states[0].clone().requires_grad_()
         values.append(compute(student, states[1], mask))
         values[-1].backward()

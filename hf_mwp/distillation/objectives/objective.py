@@ -24,7 +24,6 @@ class Objective:
     Attributes:
         options (`Mapping[str, bool]`): Arguments that make both models return the outputs to compare.
         cacheable (`bool`): Whether a teacher cache can store the outputs to compare.
-        layers (`list[tuple[int, int]]`): Pairs (student layer, teacher layer) that are compared.
         parts (`dict[str, float]`): Names and weights of the parts.
         student_reads (`tuple[str, ...]`), teacher_reads (`tuple[str, ...]`):
             Names of the outputs to compare, see [`~distillation.features.Features`]. A teacher cache stores
@@ -43,7 +42,6 @@ class Objective:
     def __init__(self, name: str, weight: float = 1.0) -> None:
         check_numbers(weight=weight)
         self.name, self.weight = name, weight
-        self.layers: list[tuple[int, int]] = []
         self.parts: dict[str, float] = {}
         self.student_reads: tuple[str, ...] = ()
         self.teacher_reads: tuple[str, ...] = ()

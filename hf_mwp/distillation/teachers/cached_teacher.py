@@ -4,7 +4,6 @@ import errno
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from ...models.model_kind import kind_of
 from ...store.finished_folder import digest_of
 from ...store.row_store import FORMAT
 from ..features import Features
-from .cache.checks import OFF, check_repeatable, check_teacher, random_state_kept
+from .cache.checks import OFF, check_equal, check_repeatable, random_state_kept
 from .cache.output_layout import OutputLayout
 from .cache.teacher_cache import TeacherCache
 from .ensemble_teacher import TEACHER_INPUTS, EnsembleTeacher, members_of
@@ -32,7 +31,6 @@ logger = logging.get_logger(__name__)
 CACHED_OUTPUTS = "cached_teacher_outputs"
 NUM_CHECKED = 8  # rows on which the teacher is checked before the cache is built
 ROWS_AT_ONCE = 1000
-SECONDS_BETWEEN_REPORTS = 30.0
 
 
 class CachedTeacher:
@@ -50,8 +48,7 @@ class CachedTeacher:
         length (`Callable`): Returns the length of a row. The longest rows are computed first, `batch_size` at once.
         processing (processor or tokenizer), mixed_precision (`str`): Part of the cache's fingerprint.
         dtype (`torch.dtype`): Dtype of the returned outputs, which is the student's.
-        progress (`Callable`): Called with the number of finished rows and of all rows. Returns whether the progress
-            was shown; if not, it is logged.
+        progress (`Callable`): Called with the number of finished rows and of all rows.
     """
 
     def __init__(
@@ -67,14 +64,13 @@ class CachedTeacher:
         processing: Any = None,
         mixed_precision: str = "no",
         dtype: torch.dtype = torch.float32,
-        progress: Callable[[int, int], bool] | None = None,
+        progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> None:
         self.live, self.folder, self.request, self.model = live, folder, live.request, live.model
         self.trim, self.to_device, self.context, self.length = trim, to_device, context, length
         self.batch_size, self.dtype, self.progress = batch_size, dtype, progress
         self.processing, self.mixed_precision = processing, mixed_precision
         self.cache: TeacherCache | None = None
-        self._reported = time.monotonic()
 
     def prepare(self, dataset: Any, collator: Callable[[list], Mapping[str, Any]]) -> Callable:
         """
@@ -100,7 +96,13 @@ class CachedTeacher:
             made_from = self._made_from(model, collator)
             digest = digest_of(made_from)
             is_first = PartialState().is_local_main_process
-            self.cache = TeacherCache(self._make_folder(digest), digest, verify=is_first)
+            folder = self.folder / digest
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                reason = f"the teacher cache {folder} ({error.strerror}). Choose a different `teacher_cache_dir`"
+                raise OSError(error.errno, f"Cannot create {reason}") from error
+            self.cache = TeacherCache(folder, digest, verify=is_first)
             keys, order = self._scan(dataset)
             if len(self.cache.missing(keys)):
                 # The main process shows the progress, so let it take the lock first.
@@ -138,19 +140,9 @@ class CachedTeacher:
             "top_k": request.top_k,
             "temperature": request.temperature,
             "mixed_precision": self.mixed_precision,
-            "dtype": "float16",
-            "format": FORMAT,
+            "format": [FORMAT, "safetensors"],
             "label_offset": request.offset,
         }
-
-    def _make_folder(self, digest: str) -> Path:
-        folder = self.folder / digest
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            reason = f"the teacher cache {folder} ({error.strerror}). Choose a different `teacher_cache_dir`"
-            raise OSError(error.errno, f"Cannot create {reason}") from error
-        return folder
 
     def _read(self, dataset: Any, rows: Sequence[int]) -> list[Any]:
         """Return rows in the collator's format."""
@@ -175,9 +167,15 @@ class CachedTeacher:
         checked = [rows[(2 * number + 1) * len(rows) // (2 * count)] for number in range(count)]
         check_repeatable([keys[row] for row in checked], self._read(dataset, checked), collator)
         first = members_of(extract_model_from_parallel(self.model))[0]
-        make_layout = partial(OutputLayout.of, request=self.request, num_symbols=kind_of(first).num_symbols(first))
-        layout, sizes = check_teacher(make_layout, self._ask, collate, checked)
-        needed = sum(sizes) * len(rows) // len(sizes)
+        batch, alone = collate(checked), collate(checked[-1:])
+        output = self._ask(batch)
+        layout = OutputLayout.of(output, self.request, kind_of(first).num_symbols(first))
+        packed = layout.pack(output, batch)
+        again, last = layout.pack(self._ask(batch), batch), layout.pack(self._ask(alone), alone)
+        check_equal(packed, again, packed, "differ between two runs (is dropout active?)")
+        fault = "for a row depend on longer rows in its batch (is there no attention mask for the padding?)"
+        check_equal(packed[-1:], last, packed, fault)
+        needed = sum(array.nbytes for row in packed for array in row.values()) * len(rows) // len(packed)
         free = shutil.disk_usage(self.cache.folder).free
         if needed > free:
             raise OSError(
@@ -196,23 +194,17 @@ class CachedTeacher:
         # Completed files survive a kill. The next run forms the same batches from the remaining rows, so that results
         # are identical to the last bit.
         def batches() -> Iterator[tuple[list[bytes], list[dict[str, np.ndarray]]]]:
-            for start in range(0, len(rows), self.batch_size):
+            for start in logging.tqdm(range(0, len(rows), self.batch_size), desc="Teacher cache"):
                 chosen = rows[start : start + self.batch_size]
                 batch = collate(chosen)
                 yield [keys[row] for row in chosen], layout.pack(self._ask(batch), batch)
-                self._report(start + len(chosen), len(rows))
+                self.progress(start + len(chosen), len(rows))
 
         self.cache.fill(layout, made_from, batches())
 
     def _ask(self, batch: Mapping[str, Any]) -> Features:
         with self.context():
             return self.live.outputs(dict(batch))
-
-    def _report(self, done: int, total: int) -> None:
-        told = self.progress is not None and self.progress(done, total)
-        if not told and (done == total or time.monotonic() - self._reported > SECONDS_BETWEEN_REPORTS):
-            self._reported = time.monotonic()
-            logger.info(f"Teacher cache: {done} of {total} rows")
 
 
 class CachingCollator:

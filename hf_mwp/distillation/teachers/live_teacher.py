@@ -88,14 +88,6 @@ class LiveTeacher:
             return dataset, []
         return add_teacher_inputs(dataset, self.own_processors), [TEACHER_INPUTS]
 
-    @staticmethod
-    def split(batch: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Split a batch into the inputs of both models and the inputs of only the teacher."""
-        sides: tuple[dict, dict] = {}, {}
-        for name, value in batch.items():
-            sides[name == TEACHER_INPUTS][name] = value
-        return sides
-
     def prepare(self, dataset: Any, collator: Callable[[list], Mapping[str, Any]]) -> Callable:
         """Return a collator of batches for [`~LiveTeacher.outputs`] that wraps the given collator."""
         return TeacherInputsCollator(collator, self.own_processors) if self.own_processors else collator

@@ -22,7 +22,6 @@ from ...distillation.objectives import (
 )
 from ...losses import AttentionMSELoss, CKALoss, CosineLoss, GramLoss, NSTLoss, ProcrustesLoss
 from ...losses.logit_distillation_loss import DIRECTIONS
-from ...options.checks import refuse
 from ..base_config import BaseConfig, setting
 
 
@@ -173,25 +172,19 @@ class DistillationConfig(BaseConfig):
             self.hidden_loss = None
         names = [] if self.hidden_loss is None else str(self.hidden_loss).split("+")
         cached = [name for name in ("teacher_cache_dir", "cache_top_k") if getattr(self, name) is not None]
-        refuse(
-            {
-                f"`{cached and cached[0]}` needs a teacher cache. Set `cache_teacher_outputs`, or omit it.": (
-                    cached and self.cache_teacher_outputs is None
-                ),
-                '`kl_direction` applies only to `prediction_loss="kd"`. Omit it.': (
-                    self.kl_direction != "forward" and self.prediction_loss != "kd"
-                ),
-                f"`hidden_loss` must be None or one or several (joined by +) of {list(HIDDEN_LOSSES)}, got "
-                f"{self.hidden_loss!r}.": not {*names} <= {*HIDDEN_LOSSES} or len({*names}) < len(names),
-                '`pool_statistics` applies only to `hidden_loss="cka"`. Omit it.': (
-                    self.pool_statistics and "cka" not in names
-                ),
-                f"`hidden_weights` must be a list of non-negative numbers, got {self.hidden_weights!r}.": (
-                    self.hidden_weights is not None and not _is_list_of_weights(self.hidden_weights)
-                ),
-                "`label_smoothing_factor` is not used in distillation. Set it to 0.": self.label_smoothing_factor,
-            }
-        )
+        if cached and self.cache_teacher_outputs is None:
+            raise ValueError(f"`{cached[0]}` needs a teacher cache. Set `cache_teacher_outputs`, or omit it.")
+        if self.kl_direction != "forward" and self.prediction_loss != "kd":
+            raise ValueError('`kl_direction` applies only to `prediction_loss="kd"`. Omit it.')
+        if not {*names} <= {*HIDDEN_LOSSES} or len({*names}) < len(names):
+            known = f"None or one or several (joined by +) of {list(HIDDEN_LOSSES)}"
+            raise ValueError(f"`hidden_loss` must be {known}, got {self.hidden_loss!r}.")
+        if self.pool_statistics and "cka" not in names:
+            raise ValueError('`pool_statistics` applies only to `hidden_loss="cka"`. Omit it.')
+        if self.hidden_weights is not None and not _is_list_of_weights(self.hidden_weights):
+            raise ValueError(f"`hidden_weights` must be a list of non-negative numbers, got {self.hidden_weights!r}.")
+        if self.label_smoothing_factor:
+            raise ValueError("`label_smoothing_factor` is not used in distillation. Set it to 0.")
         self.cache_teacher_outputs = bool(self.cache_teacher_outputs)
 
 

@@ -17,7 +17,7 @@ from ...distillation.features import Features, read_features
 from ...distillation.objectives import Objective
 from ...distillation.teachers import CachedTeacher, LiveTeacher, TeacherRequest
 from ...distillation.teachers.cache.checks import random_state_kept
-from ...distillation.teachers.ensemble_teacher import members_of
+from ...distillation.teachers.ensemble_teacher import TEACHER_INPUTS, members_of
 from ...store.runs.main_process import splits_weights
 from ..solver.solver_trainer import SolverTrainer
 from .default_objectives import default_objectives
@@ -128,16 +128,6 @@ class DistillationTrainer(SolverTrainer):
 
     # Planning
 
-    @property
-    def layers(self) -> list[tuple[int, int]]:
-        """Pairs (student layer, teacher layer) that are compared."""
-        return [pair for each in self.objectives for pair in each.layers]
-
-    @property
-    def hidden_weights(self) -> list[float]:
-        """Weight of each part of the loss that compares layers."""
-        return [weight for each in self.objectives if each.layers for weight in each.parts.values()]
-
     @torch.no_grad()
     def _plan(self, teacher: LiveTeacher) -> None:
         """Run both models on two examples, and let each objective choose the outputs that it compares."""
@@ -153,8 +143,8 @@ class DistillationTrainer(SolverTrainer):
         self.model.eval()
         with torch.random.fork_rng(devices=[]):
             given = next(self.batches_in_order(2, teacher))
-            inputs, own = teacher.split(given)
-            outputs = [self.model(**inputs, **self._options), self.teacher_model(**inputs, **own, **self._options)]
+            inputs = {name: value for name, value in given.items() if name != TEACHER_INPUTS}
+            outputs = [self.model(**inputs, **self._options), self.teacher_model(**given, **self._options)]
             check_outputs(*outputs)
             if not {*self.label_names} & {*inputs}:
                 # `Trainer` computes a loss for rows without labels only if it expects no labels.
@@ -296,12 +286,11 @@ class DistillationTrainer(SolverTrainer):
         texts = given.get(self.model.main_input_name)
         return given.get(self.args.length_column_name) or (len(texts) if hasattr(texts, "__len__") else 0)
 
-    def _report_teacher_cache(self, done: int, total: int) -> bool:
-        """Call `on_teacher_cache` of all callbacks that define it. Return whether there are any."""
-        watching = [each for each in self.callback_handler.callbacks if hasattr(each, "on_teacher_cache")]
-        for callback in watching:
-            callback.on_teacher_cache(self.args, self.state, self.control, done=done, total=total)
-        return bool(watching)
+    def _report_teacher_cache(self, done: int, total: int) -> None:
+        """Call `on_teacher_cache` of all callbacks that define it."""
+        for callback in self.callback_handler.callbacks:
+            if hasattr(callback, "on_teacher_cache"):
+                callback.on_teacher_cache(self.args, self.state, self.control, done=done, total=total)
 
     def _losses(self, student: Features, teacher: Features, inputs: dict[str, Any]) -> dict[str, torch.Tensor]:
         """Return the unweighted parts of the loss by name."""

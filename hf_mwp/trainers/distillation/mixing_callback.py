@@ -10,7 +10,7 @@ from transformers.utils import logging
 
 from ...distillation.parameter_mixing import check_mixing, mix_parameters
 from ...options.checks import check_numbers
-from ...pruning.head_closing import cuts_while_training
+from ...pruning.pruning_modes import cuts_while_training
 from ...store.runs.main_process import splits_weights
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from ...options.checks import refuse
 from ..base_config import BaseConfig, setting
 
 
@@ -59,14 +58,9 @@ class PreTrainingConfig(BaseConfig):
         super().__post_init__()
         defaults = {each.name: each.default for each in fields(BaseConfig)}
         given = [name for name in SOLVER_FIELDS if getattr(self, name) != defaults[name]]
-        refuse(
-            {
-                f"`{next(iter(given), None)}` applies only to solvers. Omit it.": given,
-                "`mlm_loss_weight` and `pos_loss_weight` are both 0. Set at least one above 0.": (
-                    not self.mlm_loss_weight and not self.pos_loss_weight
-                ),
-                "`dataloader_persistent_workers` would keep the masks of the first epoch. Set it to False.": (
-                    self.dataloader_persistent_workers and self.dataloader_num_workers
-                ),
-            }
-        )
+        if given:
+            raise ValueError(f"`{given[0]}` applies only to solvers. Omit it.")
+        if not self.mlm_loss_weight and not self.pos_loss_weight:
+            raise ValueError("`mlm_loss_weight` and `pos_loss_weight` are both 0. Set at least one above 0.")
+        if self.dataloader_persistent_workers and self.dataloader_num_workers:
+            raise ValueError("`dataloader_persistent_workers` would keep the masks of the first epoch. Set False.")

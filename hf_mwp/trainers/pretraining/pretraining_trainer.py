@@ -25,7 +25,6 @@ from ...metrics.pretraining_statistics import (
     tagging_statistics,
 )
 from ...models.model_kind import kind_of
-from ...options.checks import refuse
 from ...store.files import write_json
 from ..base_trainer import BaseTrainer
 from ..solver.solver_dataset import ROW_INDEX
@@ -33,6 +32,12 @@ from .pretraining_config import PreTrainingConfig
 
 
 COLUMNS = ("input_ids", "pos_labels", "mask_class", "mask_unit", "text_key", ROW_INDEX)
+# For each part of the loss: the labels, and the metrics that evaluations report.
+LABELS = {"mlm_loss": "labels", "pos_loss": "pos_labels"}
+METRICS = {
+    "mlm_loss": ("mlm_loss", "mlm_accuracy", "mlm_loss_keywords", "mlm_loss_numbers"),
+    "pos_loss": ("pos_loss", "pos_accuracy", "pos_f1", "pos_precision", "pos_recall"),
+}
 
 
 class PreTrainingTrainer(BaseTrainer):
@@ -95,7 +100,9 @@ class PreTrainingTrainer(BaseTrainer):
     ) -> None:
         args = self._checked(args, PreTrainingConfig)
         _check_model(model, args, processing_class)
-        self._masks, self._tags = args.mlm_loss_weight > 0, args.pos_loss_weight > 0
+        weights = {"mlm_loss": args.mlm_loss_weight, "pos_loss": args.pos_loss_weight}
+        self._weights = {name: weight for name, weight in weights.items() if weight}
+        self._masks, self._tags = (name in self._weights for name in weights)
         self._corpus = train_dataset
         seed = args.seed if args.data_seed is None else args.data_seed
         encoding = (model.config, processing_class, Path(args.output_dir) / "encoded", self._tags, progress)
@@ -166,8 +173,7 @@ class PreTrainingTrainer(BaseTrainer):
             return super().train(resume_from_checkpoint, trial, ignore_keys_for_eval)
 
     def _counts(self, batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        counts = {"mlm_loss": batch["labels"].ne(-100).sum()} if self._masks else {}
-        return counts | ({"pos_loss": batch["pos_labels"].ne(-100).sum()} if self._tags else {})
+        return {name: batch[LABELS[name]].ne(-100).sum() for name in self._weights}
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
         """Return the weighted sum of both losses, each a mean over all labelled tokens of the step."""
@@ -177,17 +183,12 @@ class PreTrainingTrainer(BaseTrainer):
             unused.add("masked_positions")
         inputs = {name: value for name, value in inputs.items() if name not in unused}
         outputs = model(**inputs)
-        parts, weights = {}, {}
-        if self._masks:
-            parts["mlm_loss"] = outputs["mlm_loss"] if "mlm_loss" in outputs else outputs["loss"]
-            weights["mlm_loss"] = self.args.mlm_loss_weight
-        if self._tags:
-            parts["pos_loss"] = outputs["pos_loss"]
-            weights["pos_loss"] = self.args.pos_loss_weight
+        # A masked language model without a tagging head has a single loss.
+        parts = {name: outputs[name] if name in outputs else outputs["loss"] for name in self._weights}
         parts = self._weighed(parts, inputs, num_items_in_batch)
         if model.training:
             self.record_loss_parts(parts)
-        loss = sum(weights[name] * part for name, part in parts.items())
+        loss = self._weighted(parts)
         return (loss, outputs) if return_outputs else loss
 
     # Evaluation
@@ -223,17 +224,12 @@ class PreTrainingTrainer(BaseTrainer):
         loss = torch.tensor(loss, device=rows.device)
         return (loss, None, None) if prediction_loss_only else (loss, (statistics, *predictions), references)
 
-    def _weighted(self, means: dict[str, float]) -> float:
-        weights = {"mlm_loss": self.args.mlm_loss_weight, "pos_loss": self.args.pos_loss_weight}
-        return sum(weight * means[name] for name, weight in weights.items() if name in means)
+    def _weighted(self, losses: dict[str, Any]) -> Any:
+        return sum(weight * losses[name] for name, weight in self._weights.items() if name in losses)
 
     def _metric_names(self, rows: Any) -> set[str]:
-        names = ["loss"]
-        if self._masks and not self.args.prediction_loss_only:
-            names += ["mlm_loss", "mlm_accuracy", "mlm_loss_keywords", "mlm_loss_numbers"]
-        if self._tags and not self.args.prediction_loss_only:
-            names += ["pos_loss", "pos_accuracy", "pos_f1", "pos_precision", "pos_recall"]
-        return {*names}
+        parts = () if self.args.prediction_loss_only else self._weights
+        return {"loss", *(name for part in parts for name in METRICS[part])}
 
     def evaluation_loop(
         self, dataloader, description, prediction_loss_only=None, ignore_keys=None, metric_key_prefix="eval"
@@ -245,8 +241,9 @@ class PreTrainingTrainer(BaseTrainer):
             output = super().evaluation_loop(dataloader, description, loss_only, ignore_keys, metric_key_prefix)
         if output.predictions is None:
             return output
-        references = output.label_ids if isinstance(output.label_ids, tuple) else (output.label_ids,)
-        predictions = output.predictions if isinstance(output.predictions, tuple) else (output.predictions,)
+        # `Trainer` unpacks tuples of one array.
+        both = (output.label_ids, output.predictions)
+        references, predictions = (each if isinstance(each, tuple) else (each,) for each in both)
         # Rows that several processes evaluated twice to fill their last batch count once.
         _, first = np.unique(references[0], return_index=True)
         metrics = summarise_statistics(predictions[0][first])
@@ -264,24 +261,15 @@ class PreTrainingTrainer(BaseTrainer):
 def _check_model(model: nn.Module | None, args: PreTrainingConfig, processor: Any) -> None:
     """Raise `TypeError` or `ValueError` if the model cannot be pretrained with these arguments."""
     kind, given = type(model).__name__, type(processor).__name__
-    refuse(
-        {
-            f"`processing_class` must be an `MwpProcessor`, got `{given}`. Pass `MwpProcessor(tokenizer)`.": (
-                not isinstance(processor, MwpProcessor)
-            ),
-            f"`model` must be a model to pretrain, such as `MwpStudentForPreTraining`, got {kind}.": (
-                model is None or kind_of(model).is_solver
-            ),
-        },
-        TypeError,
-    )
+    if not isinstance(processor, MwpProcessor):
+        raise TypeError(f"`processing_class` must be an `MwpProcessor`, got `{given}`. Use `MwpProcessor(tokenizer)`.")
+    if model is None or kind_of(model).is_solver:
+        raise TypeError(f"`model` must be a model to pretrain, such as `MwpStudentForPreTraining`, got {kind}.")
+    if args.pos_loss_weight and not getattr(model.config, "num_pos_tags", 0):
+        raise ValueError(f"`{kind}` has no tagging head. Use `MwpStudentForPreTraining`, or set `pos_loss_weight=0`.")
     entries, embedded = len(processor.tokenizer), model.get_input_embeddings().num_embeddings
-    refuse(
-        {
-            f"`{kind}` has no tagging head. Use `MwpStudentForPreTraining`, or set `pos_loss_weight=0`.": (
-                args.pos_loss_weight and not getattr(model.config, "num_pos_tags", 0)
-            ),
+    if entries > embedded:
+        raise ValueError(
             f"The tokenizer has {entries} tokens, but the model has only {embedded} embeddings. Call "
-            "`processor.resize_embeddings(model)`, or use the model's own tokenizer.": entries > embedded,
-        }
-    )
+            "`processor.resize_embeddings(model)`, or use the model's own tokenizer."
+        )

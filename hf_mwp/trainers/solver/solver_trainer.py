@@ -14,7 +14,6 @@ from transformers.trainer_utils import EvalLoopOutput
 from ...data.batches.mwp_processor import MwpProcessor
 from ...metrics import accuracy_report
 from ...models.model_kind import CLASSIFIER, SOLVER, ModelKind, kind_of
-from ...options.checks import refuse
 from ...solving.beams import solve_batch
 from ...solving.solver_prediction import figure_names, read_predictions
 from ...store.files import write_json_lines
@@ -89,19 +88,16 @@ class SolverTrainer(BaseTrainer):
         check_not_empty(train_dataset, eval_dataset)
         by_processor = SOLVER if isinstance(processing_class, MwpProcessor) else CLASSIFIER
         self.kind: ModelKind = by_processor if model is None else kind_of(model)
-        refuse(
-            {
+        if model is not None and self.solvers_only and not self.kind.is_solver:
+            raise TypeError(
                 f"Expected a `Solver`, got `{type(model).__name__}`. Add a decoder with "
-                "`MwpSolver.from_encoder_decoder_pretrained(encoder, processor)`.": (
-                    model is not None and self.solvers_only and not self.kind.is_solver
-                ),
+                "`MwpSolver.from_encoder_decoder_pretrained(encoder, processor)`."
+            )
+        if self.kind.is_solver and not isinstance(processing_class, MwpProcessor):
+            raise TypeError(
                 f"A solver needs an `MwpProcessor` as `processing_class`, got `{type(processing_class).__name__}`. "
-                "Use `MwpProcessor.from_pretrained(folder)` or `MwpProcessor.build(tokenizer, problems)`.": (
-                    self.kind.is_solver and not isinstance(processing_class, MwpProcessor)
-                ),
-            },
-            TypeError,
-        )
+                "Use `MwpProcessor.from_pretrained(folder)` or `MwpProcessor.build(tokenizer, problems)`."
+            )
         self._numbers_rows, self._evaluated = self.kind.is_solver, None
         if self.kind.is_solver:
             if args.batch_eval_metrics or not args.eval_do_concat_batches:

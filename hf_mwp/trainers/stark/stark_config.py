@@ -7,7 +7,6 @@ from itertools import pairwise
 
 from transformers.trainer_utils import IntervalStrategy, SaveStrategy
 
-from ...options.checks import refuse
 from ...pruning.sparse_teacher.removed_units import check_sparsity
 from ...pruning.sparse_teacher.sparsifier import UnitSparsifier, WeightSparsifier
 from ...usage_error import UsageError
@@ -78,23 +77,14 @@ class StarkConfig(DistillationConfig):
         for sparsity in self.sparsities:
             check_sparsity(sparsity)
         of_units = [name for name in ("auto_sparsity", "per_example", "mask", "round_to") if getattr(self, name)]
-        refuse(
-            {
-                f"`sparsities` must be a non-empty list in ascending order, got {self.sparsities}.": (
-                    not self.sparsities or any(first >= second for first, second in pairwise(self.sparsities))
-                ),
-                "`push_to_hub` would push all students. After training, push `trainer.model`, the chosen student.": (
-                    self.push_to_hub
-                ),
-                f"`{next(iter(of_units), None)}` applies only to heads and neurons. Omit it or `unstructured`.": (
-                    self.unstructured and of_units
-                ),
-                "`keep_caches` needs teacher caches. Set `cache_teacher_outputs`, or omit it.": (
-                    self.keep_caches and not self.cache_teacher_outputs
-                ),
-            },
-            UsageError,
-        )
+        if not self.sparsities or any(first >= second for first, second in pairwise(self.sparsities)):
+            raise UsageError(f"`sparsities` must be a non-empty list in ascending order, got {self.sparsities}.")
+        if self.push_to_hub:
+            raise UsageError("`push_to_hub` would push all students. After training, push the best, `trainer.model`.")
+        if self.unstructured and of_units:
+            raise UsageError(f"`{of_units[0]}` applies only to heads and neurons. Omit it or `unstructured`.")
+        if self.keep_caches and not self.cache_teacher_outputs:
+            raise UsageError("`keep_caches` needs teacher caches. Set `cache_teacher_outputs`, or omit it.")
 
     def make_sparsifier(self) -> UnitSparsifier | WeightSparsifier:
         """Return the object that prunes the teacher at the chosen granularity (heads and neurons, or weights)."""

@@ -305,8 +305,9 @@ def test_impossible_arguments(solvers, fields, message):
 
 def test_the_papers_weights_are_for_three_layers(solvers, processor):
     trainer = solvers(tiny_solver(processor, layers=3), tiny_solver(processor, layers=6, seed=1))
-    assert trainer.layers == [(1, 2), (2, 4), (3, 6)] and trainer.hidden_weights == [1.0, 0.9, 1.0]
-    assert solvers().hidden_weights == [1.0, 1.0]
+    hidden = next(each for each in trainer.objectives if each.name == "hidden")
+    assert hidden.layers == [(1, 2), (2, 4), (3, 6)] and [*hidden.parts.values()] == [1.0, 0.9, 1.0]
+    assert [*next(each for each in solvers().objectives if each.name == "hidden").parts.values()] == [1.0, 1.0]
 
 
 def test_other_models_that_do_not_fit(others):

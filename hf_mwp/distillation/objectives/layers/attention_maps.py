@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from ....losses import AttentionMSELoss
 from ...features import Features
 from ...masks import token_mask
-from ...surviving_heads import keep_maps
+from ...surviving_heads import SurvivingHeads, select_heads
 from .head_objective import HeadObjective
 
 
@@ -28,7 +28,6 @@ class AttentionMaps(HeadObjective):
     stacks = ("encoder", "decoder", "cross")
     cacheable = False
     kinds = ("attention",)
-    _keep = staticmethod(keep_maps)
 
     def __init__(self, loss: nn.Module | None = None, name: str = "attention", **kwargs) -> None:
         super().__init__(AttentionMSELoss() if loss is None else loss, name=name, **kwargs)
@@ -36,13 +35,16 @@ class AttentionMaps(HeadObjective):
     def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
         super().setup(student, teacher, inputs)
         for who, features in (("student", student), ("teacher", teacher)):
-            if not features.maps(self.stack):
+            if not features.layers(f"{self.prefix}attention"):
                 raise ValueError(
                     f"The {who} returns no attention matrices, which need eager attention. Load it with "
                     '`attn_implementation="eager"`, or call `set_attn_implementation("eager")`.'
                 )
         # Raises an error if the numbers of heads differ.
         self.losses(student, teacher, inputs)
+
+    def _select(self, values: Tensor, heads: SurvivingHeads) -> Tensor:
+        return select_heads(values, heads, 1, 1)
 
     def mask(self, inputs: Mapping[str, Any]) -> Tensor | None:
         """Return the mask of [`LayerObjective.mask`], or `(batch, queries, keys)` for cross-attention."""

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ....losses import RelationLoss
 from ...features import KINDS, Features, attention_inputs, read_features
-from ...surviving_heads import keep_vectors
+from ...surviving_heads import SurvivingHeads, select_heads
 from .head_objective import HeadObjective
 
 
@@ -35,8 +35,6 @@ class AttentionRelations(HeadObjective):
         ValueError: if `kinds` is empty or has an unknown name.
     """
 
-    _keep = staticmethod(keep_vectors)
-
     def __init__(
         self, heads: int | None = None, kinds: Sequence[str] = KINDS, name: str = "relations", **kwargs
     ) -> None:
@@ -54,7 +52,7 @@ class AttentionRelations(HeadObjective):
             ("student", student, self.student_reads),
             ("teacher", teacher, self.teacher_reads),
         ):
-            layers, states = attention_inputs(features.model, self.stack), features.stack(self.stack)
+            layers, states = attention_inputs(features.model, self.stack), features.layers(self.hidden)
             if len(layers) != len(states) - 1:
                 raise ValueError(
                     f"The {who}, a `{type(features.model).__name__}`, has {len(states) - 1} layers, but queries, "
@@ -82,6 +80,9 @@ class AttentionRelations(HeadObjective):
                 'Map different layers, or set `gradient_checkpointing_kwargs={"use_reentrant": False}`.'
             )
         return vectors
+
+    def _select(self, values: Tensor, heads: SurvivingHeads) -> Tensor:
+        return select_heads(values, heads, heads.head_dim, -1)
 
     def _compare(self, ours: list[Tensor], theirs: list[Tensor], mask: Tensor | None) -> Tensor:
         return sum(self.loss(o, t, mask) for o, t in zip(ours, theirs, strict=True))

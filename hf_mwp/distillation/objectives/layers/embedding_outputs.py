@@ -1,9 +1,5 @@
 """Objective on embedding outputs."""
 
-from collections.abc import Mapping
-from typing import Any
-
-from ...features import Features
 from .hidden_states import HiddenStates
 
 
@@ -18,10 +14,6 @@ class EmbeddingOutputs(HiddenStates):
 
     def __init__(self, name: str = "embedding", **kwargs) -> None:
         super().__init__(name=name, layer_mapping=[(0, 0)], **kwargs)
-
-    def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
-        super().setup(student, teacher, inputs)
-        self.layers = []  # the embedding output is not a layer
 
     def _group(self, layers: list[tuple[int, int]]) -> dict[str, list[tuple[int, int]]]:
         return {self.name: layers}

@@ -59,22 +59,23 @@ class LayerObjective(Objective):
                 raise ValueError(f"`{option}` of `{type(self).__name__}` must be one of {[*known]}, got {value!r}.")
         self.stack, self.decoder_mask = stack, decoder_mask
         self.prefix = "" if stack == "encoder" else f"{stack}_"
+        self.hidden = "hidden" if stack == "encoder" else "decoder_hidden"
         self.cacheable = self.cacheable and decoder_mask == "labels"
         self.loss, self.layer_mapping, self.layer_weights = loss, layer_mapping, layer_weights
 
     def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
         for who, features in (("student", student), ("teacher", teacher)):
-            if not features.states:
+            if not features.layers("hidden"):
                 raise ValueError(
                     f"The {who} returns no hidden states. Set `hidden_loss=None` and `embedding_weight=0`."
                 )
-            if not features.stack(self.stack):
+            if not features.layers(self.hidden):
                 raise ValueError(
                     f"The {who}, a `{type(features.model).__name__}`, returns no decoder hidden states, which "
                     f"`{self.name}` needs. Map only layers of the encoder."
                 )
         self.mask(inputs)
-        states = student.stack(self.stack), teacher.stack(self.stack)
+        states = student.layers(self.hidden), teacher.layers(self.hidden)
         ours, theirs = (each[0].shape for each in states)
         if ours[:2] != theirs[:2]:
             raise ValueError(

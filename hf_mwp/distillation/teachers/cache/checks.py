@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ....models.fingerprints import row_key
-from .output_layout import INDICES, OutputLayout
+from .output_layout import INDICES
 
 
 Row = Mapping[str, np.ndarray]
@@ -46,28 +46,7 @@ def check_repeatable(
             )
 
 
-def check_teacher(
-    make_layout: Callable[[Any], OutputLayout],
-    ask: Callable[[Mapping[str, Any]], Any],
-    collate: Callable[[Sequence[int]], Mapping[str, Any]],
-    rows: Sequence[int],
-) -> tuple[OutputLayout, list[int]]:
-    """
-    Raise `ValueError` if the teacher's outputs differ between runs or between batches. The teacher runs twice on some
-    rows, longest first, and once on only the last of them. Return the layout that `make_layout` creates for the
-    output, and the bytes that each row needs.
-    """
-    batch, alone = collate(rows), collate(rows[-1:])
-    output = ask(batch)
-    layout = make_layout(output)
-    packed = layout.pack(output, batch)
-    _compare(packed, layout.pack(ask(batch), batch), packed, "differ between two runs (is dropout active?)")
-    fault = "for a row depend on longer rows in its batch (is there no attention mask for the padding?)"
-    _compare(packed[-1:], layout.pack(ask(alone), alone), packed, fault)
-    return layout, [sum(array.nbytes for array in row.values()) for row in packed]
-
-
-def _compare(expected: list[Row], got: list[Row], usual: list[Row], fault: str) -> None:
+def check_equal(expected: Sequence[Row], got: Sequence[Row], usual: Sequence[Row], fault: str) -> None:
     """Raise `ValueError` with the given `fault` unless packed rows agree, relative to the size of the `usual` rows."""
     for name in sorted(expected[0].keys() - {INDICES}):
         ours, theirs, others = (

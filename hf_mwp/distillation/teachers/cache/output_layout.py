@@ -24,7 +24,7 @@ INDICES = "indices"  # indices of the most likely classes
 @dataclass(frozen=True)
 class OutputLayout:
     """
-    Names and widths of the cached outputs of a teacher.
+    Names and widths of the cached outputs of a teacher, and their conversion to rows and back.
 
     Hidden states are stored only for tokens that are not padding; decoder states and logits only for positions with a
     label. So the stored outputs of a row do not depend on the other rows of its batch. The logits of a tree decoder
@@ -73,17 +73,6 @@ class OutputLayout:
             return layout
         return replace(layout, top_k=request.top_k, temperature=request.temperature or 1.0)
 
-    @property
-    def names(self) -> list[str]:
-        """Return the names of a row's arrays, in order: states, logits, indices of the stored logits, and lists."""
-        classes = [*(["logits"] if self.logits else []), *([INDICES] if self.top_k else [])]
-        return [*self.states, *classes, *self.listed]
-
-    @property
-    def widths(self) -> dict[str, int | None]:
-        """Return the widths of the arrays by name, with `None` for logits, whose width depends on the row."""
-        return {**self.states, "logits": None, INDICES: self.top_k, **dict.fromkeys(self.listed, 1)}
-
     # From an output to rows
 
     def pack(self, output: Features, inputs: Mapping[str, Any]) -> list[dict[str, np.ndarray]]:
@@ -114,8 +103,10 @@ class OutputLayout:
             parts[name] = _split(name, output[name][exists].unsqueeze(-1), exists.sum(1).tolist())
         rows = [_narrow(dict(zip(parts, row, strict=True))) for row in zip(*parts.values(), strict=True)]
         if self.logits == NODES:
-            for row, numbers in zip(rows, _last_numbers(inputs.get("number_positions"), len(rows)), strict=True):
-                row["logits"] = row["logits"][:, : self.columns + numbers]
+            for row in rows:
+                # All columns after the last number of the row are forbidden.
+                allowed = np.isfinite(row["logits"]).any(0).nonzero()[0]
+                row["logits"] = row["logits"][:, : allowed.max(initial=-1) + 1]
         for row, chosen in zip(rows, indices, strict=False):
             row[INDICES] = chosen
         return rows
@@ -180,14 +171,6 @@ class OutputLayout:
             lowest = torch.finfo(values[name].dtype).min
             values[name] = values[name].masked_fill(values[name].isneginf(), lowest)
         return Features({}, values)
-
-
-def _last_numbers(positions: Tensor | None, count: int) -> list[int]:
-    """Return the number of each row's last number token."""
-    if positions is None or not positions.shape[1]:
-        return [0] * count
-    order = torch.arange(1, positions.shape[1] + 1, device=positions.device)
-    return ((positions >= 0) * order).amax(1).tolist()
 
 
 def _places(mask: np.ndarray, counts: Sequence[int], what: str) -> list[np.ndarray | slice]:

@@ -5,10 +5,11 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
+from safetensors.numpy import load, save
 from torch import Tensor
 
 from ....store.row_store import RowStore, StoreError
-from .output_layout import INDICES, OutputLayout
+from .output_layout import OutputLayout
 
 
 CacheError = StoreError
@@ -19,9 +20,10 @@ class TeacherCache(RowStore):
     """
     Cache of a frozen teacher's outputs for the rows of a dataset, which are computed once instead of in every epoch.
 
-    Rows are found by their keys (see `row_key` in `fingerprints.py`). Values are stored without padding in fp16, or in
-    fp32 for rows with a value too large for fp16. Arguments are as in [`~store.RowStore`]. Raises `CacheError` if the
-    folder belongs to a different cache, or its manifest cannot be read.
+    Rows are found by their keys (see `row_key` in `fingerprints.py`). The values of a row are stored without padding,
+    in the safetensors format: in fp16, or in fp32 for rows with a value too large for fp16. Arguments are as in
+    [`~store.RowStore`]. Raises `CacheError` if the folder belongs to a different cache, or its manifest cannot be
+    read.
     """
 
     made_by = "a different teacher, dataset or collator"
@@ -44,8 +46,7 @@ class TeacherCache(RowStore):
                 "start of training. Rows that change (augmentation, random cropping) cannot be cached: set "
                 "`cache_teacher_outputs=False`.",
             )
-        layout = self.layout
-        return [_numbers_of(layout, row) for row in self.rows(numbers, ["wide", "columns", *layout.names])]
+        return [load(row["outputs"].tobytes()) for row in self.rows(numbers, ["outputs"])]
 
     def assemble(self, keys: Sequence[bytes], inputs: Mapping[str, Any]) -> dict[str, Tensor]:
         """Return the rows of the keys as padded tensors for the batch `inputs`, see [`OutputLayout.assemble`]."""
@@ -63,22 +64,9 @@ class TeacherCache(RowStore):
         """
         import pyarrow
 
-        fixed = {"key": pyarrow.binary(16), "wide": pyarrow.bool_(), "columns": pyarrow.int32()}
-        schema = pyarrow.schema(fixed | dict.fromkeys(layout.names, pyarrow.binary()))
+        schema = pyarrow.schema({"key": pyarrow.binary(16), "outputs": pyarrow.binary()})
         with self.writing(schema, {"made_from": made_from, "layout": asdict(layout)}):
             for keys, rows in batches:
-                columns = {
-                    "key": keys,
-                    "wide": [any(array.dtype == np.float32 for array in row.values()) for row in rows],
-                    "columns": [row["logits"].shape[1] if "logits" in row else 0 for row in rows],
-                }
-                self.append(columns | {name: [row[name].tobytes() for row in rows] for name in layout.names})
-
-
-def _numbers_of(layout: OutputLayout, row: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    dtype = np.float32 if row["wide"] else np.float16
-    widths = layout.widths
-    return {
-        name: row[name].view(np.int32 if name == INDICES else dtype).reshape(-1, widths[name] or row["columns"])
-        for name in layout.names
-    }
+                # `save` reads the memory of an array as if it were contiguous.
+                rows = [{name: np.ascontiguousarray(array) for name, array in row.items()} for row in rows]
+                self.append({"key": keys, "outputs": list(map(save, rows))})

@@ -29,7 +29,7 @@ def test_states_come_back_where_tokens_are():
     output = MaskedLMOutput(hidden_states=(states, states + 100, states + 200))
     mask = torch.tensor([[1, 1, 0], [1, 1, 1]])
     layout = OutputLayout.of(Features(output), TeacherRequest(("hidden_0", "hidden_2")))
-    assert layout.states == {"hidden_0": 4, "hidden_2": 4} and layout.names == ["hidden_0", "hidden_2"]
+    assert layout.states == {"hidden_0": 4, "hidden_2": 4}
     back = through(layout, output, {"attention_mask": mask})
     assert back.keys() == {"hidden_0", "hidden_2"}
     assert torch.equal(back["hidden_2"], (states + 200) * mask.unsqueeze(-1))

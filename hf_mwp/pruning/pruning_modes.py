@@ -12,55 +12,52 @@ from transformers import TrainingArguments
 from ..models.architecture import cut_heads, find_encoder, layer_parts
 from ..models.pruned_form import note_pruned
 from ..models.slicing import fit_heads, slice_heads
-from ..options.checks import refuse
 from .gates import HeadGates
 
 
-class GateClosing:
+class MaskMode:
     """
     Pruning mode `"mask"`: gates close the pruned heads, which are removed when the training ends. The gates of the
-    model store which heads are closed. Here and in [`CutClosing`], heads have the indices of the training's beginning.
+    model store which heads are closed. Here and in [`SliceMode`], heads have the indices of the training's beginning.
     """
 
     def __init__(self) -> None:
         self.model: nn.Module | None = None
         """Model of the last training."""
 
-    def expect(self, model: nn.Module) -> None:
+    def prepare_loading(self, model: nn.Module) -> None:
         """Prepare a model for loading the weights of a checkpoint, before the training begins."""
 
-    def check(self, args: TrainingArguments, min_heads_per_layer: int, optimizer: Any) -> None:
+    def check_training(self, args: TrainingArguments, min_heads_per_layer: int, optimizer: Any) -> None:
         """Raise `ValueError` if this mode does not support the training."""
 
     def begin(self, model: nn.Module, closed: Mapping[int, Sequence[int]]) -> int:
         """Close the heads of a checkpoint or of the last training, and return the total number of heads."""
         if self.model is not model:
-            self.model = model
-            HeadGates(model)
+            self.model, self._gates = model, HeadGates(model)
         self.restore(closed)
         return sum(parts.num_heads for parts in layer_parts(model))
 
     @property
     def closed(self) -> dict[int, list[int]]:
         """Closed heads by layer; layers without closed heads are left out."""
-        return {} if self.model is None else HeadGates.found_on(self.model).closed
+        return {} if self.model is None else self._gates.closed
 
     def restore(self, closed: Mapping[int, Sequence[int]]) -> None:
         """Close these heads and open all others, to match the weights of a checkpoint."""
-        gates = HeadGates.found_on(self.model)
-        gates.open()
-        gates.close(closed)
+        self._gates.open()
+        self._gates.close(closed)
 
     def close(self, closed: Mapping[int, Sequence[int]], optimizer: Any) -> None:
         """Mask the heads in `closed`, which also contains all heads masked before."""
-        HeadGates.found_on(self.model).close(closed)
+        self._gates.close(closed)
 
     def all_heads(self, scores: Tensor) -> Tensor:
         """Return the scores with a column for each head that the model had when the training began."""
         return scores
 
 
-class CutClosing(GateClosing):
+class SliceMode(MaskMode):
     """
     Pruning mode `"slice"`: pruned heads are removed from the linear layers and the optimiser state at once, so that
     steps become faster. Closed heads are the difference between the encoder's config now and when the training began.
@@ -70,24 +67,21 @@ class CutClosing(GateClosing):
         super().__init__()
         self._cut_before: list[list[int]] | None = None
 
-    def expect(self, model: nn.Module) -> None:
+    def prepare_loading(self, model: nn.Module) -> None:
         self._cut_before = cut_heads(model)
         # `Trainer` loads checkpoints before it calls any callback.
         model.register_load_state_dict_pre_hook(fit_heads)
 
-    def check(self, args: TrainingArguments, min_heads_per_layer: int, optimizer: Any) -> None:
-        optimizer = getattr(optimizer, "optimizer", optimizer)
-        kind = type(optimizer).__name__
-        faults = {
-            "supports only one process. Train without DDP and DeepSpeed": (
-                args.world_size > 1 or getattr(args, "deepspeed", None)
-            ),
-            "needs `min_heads_per_layer` of at least 1": not min_heads_per_layer,
-            f"supports AdamW, Adam and SGD, not {kind}. Set a different `optim`": (
-                not isinstance(optimizer, torch.optim.Adam | torch.optim.AdamW | torch.optim.SGD)
-            ),
-        }
-        refuse({f'`mode="slice"` {each}, or train with `mode="mask"`.': fault for each, fault in faults.items()})
+    def check_training(self, args: TrainingArguments, min_heads_per_layer: int, optimizer: Any) -> None:
+        optimizer, fault = getattr(optimizer, "optimizer", optimizer), None
+        if args.world_size > 1 or getattr(args, "deepspeed", None):
+            fault = "supports only one process. Train without DDP and DeepSpeed"
+        elif not min_heads_per_layer:
+            fault = "needs `min_heads_per_layer` of at least 1"
+        elif not isinstance(optimizer, torch.optim.Adam | torch.optim.AdamW | torch.optim.SGD):
+            fault = f"supports AdamW, Adam and SGD, not {type(optimizer).__name__}. Set a different `optim`"
+        if fault is not None:
+            raise ValueError(f'`mode="slice"` {fault}, or train with `mode="mask"`.')
 
     def begin(self, model: nn.Module, closed: Mapping[int, Sequence[int]]) -> int:
         if not closed or self._cut_before is None:
@@ -134,9 +128,9 @@ class CutClosing(GateClosing):
 
 
 def cuts_while_training(model: nn.Module) -> bool:
-    """Return whether a callback of the model's trainer uses [`CutClosing`], whatever the order of callbacks."""
+    """Return whether a callback of the model's trainer uses [`SliceMode`], whatever the order of callbacks."""
     return any(hook.hook is fit_heads for hook in model._load_state_dict_pre_hooks.values())
 
 
-CLOSINGS = {"mask": GateClosing, "slice": CutClosing}
+MODES = {"mask": MaskMode, "slice": SliceMode}
 """Values of `mode` in [`HeadPruningCallback`]."""
