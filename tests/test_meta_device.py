@@ -230,7 +230,7 @@ def test_a_step_of_all_objectives(kind, tmp_path):
     teacher.to(META)
     trainer.current_gradient_accumulation_steps = 2
     with OnMeta():
-        totals = 2 * trainer._count(batch)
+        totals = 2 * trainer._stack_num_items(batch)
     take_step(student, lambda: trainer.compute_loss(student, batch, num_items_in_batch=totals))
 
 
@@ -247,5 +247,5 @@ def test_a_step_of_both_stacks(kind, tmp_path):
     teacher.to(META)
     trainer.current_gradient_accumulation_steps = 2
     with OnMeta():
-        totals = 2 * trainer._count(batch)
+        totals = 2 * trainer._stack_num_items(batch)
     take_step(student, lambda: trainer.compute_loss(student, batch, num_items_in_batch=totals))

@@ -25,10 +25,6 @@ def _mixture(student: Tensor, teacher: Tensor, alpha: float) -> Tensor:
     return torch.logaddexp(teacher + math.log(alpha), student + math.log1p(-alpha))
 
 
-def _skew(student: Tensor, teacher: Tensor, alpha: float) -> Tensor:
-    return _kl(teacher, _mixture(student, teacher, alpha) if alpha else student)
-
-
 def _jsd(student: Tensor, teacher: Tensor, alpha: float) -> Tensor:
     mean = _mixture(student, teacher, 0.5)
     return (_kl(teacher, mean) + _kl(student, mean)) / 2
@@ -38,7 +34,7 @@ DIRECTIONS = {
     "forward": lambda student, teacher, alpha: _kl(teacher, student),
     "reverse": lambda student, teacher, alpha: _kl(student, teacher),
     "jsd": _jsd,
-    "skew": _skew,
+    "skew": lambda student, teacher, alpha: _kl(teacher, _mixture(student, teacher, alpha) if alpha else student),
 }
 
 

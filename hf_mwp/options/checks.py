@@ -60,6 +60,11 @@ def check_not_negative(options: Any, *names: str) -> None:
     _check_range(options, names, 0, math.inf, "finite and not negative")
 
 
+def check_positive(options: Any, *names: str) -> None:
+    """Raise `ValueError` if an option is not above 0 and finite, `TypeError` if not a number; `None` is accepted."""
+    _check_range(options, names, math.ulp(0.0), math.inf, "greater than 0 and finite")
+
+
 def check_share(options: Any, *names: str) -> None:
     """Raise `ValueError` if an option is outside [0, 1), `TypeError` if not a number; `None` is accepted."""
     _check_range(options, names, 0, 1, "at least 0 and below 1")

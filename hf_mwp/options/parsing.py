@@ -56,7 +56,9 @@ def parse(
         parser.print_help()
         sys.exit(0)
     argv = parser.spelled_out(argv)
-    config = config_path(argv)
+    early = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    early.add_argument("--config")
+    config = early.parse_known_args(argv)[0].config
     if config is not None:
         parser.set_given(read_yaml(config), config)
     namespace, unknown = parser.parse_known_args(argv)
@@ -71,13 +73,6 @@ def read_options(name: str, dataclass_types: Sequence[type], given: Mapping[str,
     parser = OptionParser(name, "", dataclass_types)
     parser.set_given(given, name)
     return parser.instances(parser.parse_args([]))
-
-
-def config_path(argv: Sequence[str]) -> str | None:
-    """Return the value of `--config` in the arguments, or `None`."""
-    early = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    early.add_argument("--config")
-    return early.parse_known_args(list(argv))[0].config
 
 
 class OptionParser(argparse.ArgumentParser):

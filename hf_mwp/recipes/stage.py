@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -96,7 +96,7 @@ class Stage:
         return StageResult(self, folder.record["seconds"], skipped, folder.metrics)
 
 
-def check_stage(name: str, command: str, options: Mapping[str, Any], made: Iterable[str]) -> None:
+def check_stage(name: str, command: str, options: Mapping[str, Any], made: Collection[str]) -> None:
     """
     Validate the options of a stage, and check that the models, datasets and files in them exist, except in the output
     folders of other stages (`made`). Raises `UsageError` with the option.
@@ -104,11 +104,11 @@ def check_stage(name: str, command: str, options: Mapping[str, Any], made: Itera
     if command not in STAGES:
         raise UsageError(f"Stage {name!r}: {command!r} cannot be a stage. Choose one of: {', '.join(STAGES)}.")
     values = option_values(*read_options(f"stage {name}", types_of(command), options))
-    inputs = _Inputs(command, values, made)
+    locate = _locator(command, values, made)
     for option, value in values.items():
         try:
             for item in as_list(value):
-                inputs.locate(option, item)
+                locate(option, item)
         except ValueError as error:
             raise UsageError(f"stage {name}: key {option!r}: {str(error).removesuffix('.')}.") from None
 
@@ -124,7 +124,7 @@ def fingerprint(command: str, options: Mapping[str, Any], made: Mapping[str, str
     defaults = {name: default_of(each) for name, each in known.items() if each.metadata.get("locate") is not None}
     values = {name: value for name, value in defaults.items() if isinstance(value, str) and value in LOADERS}
     values |= options
-    inputs = _Inputs(command, values, made)
+    locate, data_dir, in_data_dir = _locator(command, values, made), values.get("data_dir"), []
 
     def described(name: str, value: Any) -> Any:
         if isinstance(value, Mapping):
@@ -135,8 +135,10 @@ def fingerprint(command: str, options: Mapping[str, Any], made: Mapping[str, str
             return _number(value)
         place = None
         with suppress(ValueError):
-            place = inputs.locate(name, value)
+            place = locate(name, value)
         if place is not None:
+            if data_dir is not None and place.resolve().is_relative_to(Path(data_dir).resolve()):
+                in_data_dir.append(place)
             kind = value if data_set_name(value) else place.suffix if place.is_file() else ""
             return {"source": kind, "content": content_digest(place)}
         for folder, digest in made.items():
@@ -149,34 +151,30 @@ def fingerprint(command: str, options: Mapping[str, Any], made: Mapping[str, str
 
     counted = [name for name in values if name not in known or affects_result(known[name])]
     content = {name: described(name, values[name]) for name in counted if name != "data_dir"}
-    if "data_dir" in values and not inputs.found_in_data_dir:
-        content["data_dir"] = described("data_dir", values["data_dir"])
+    if "data_dir" in values and not in_data_dir:
+        content["data_dir"] = described("data_dir", data_dir)
     parts = {"command": command, "options": content, "version": [__version__, VERSION]}
     return digest_of(parts | ({"launch": launch} if launch is not None and trains(command) else {}))
 
 
-class _Inputs:
-    """Files and folders in the options of a stage that are not created by other stages."""
+def _locator(command: str, values: Mapping[str, Any], made: Collection[str]) -> Callable[[str, Any], Path | None]:
+    """
+    Return a function that returns the path of the file or folder that the value of an option refers to, or `None`.
+    Values in the folders of other stages (`made`) are not looked up.
+    """
+    options = options_of(command)
 
-    def __init__(self, command: str, values: Mapping[str, Any], made: Iterable[str]) -> None:
-        self.made = list(made)
-        self.options = options_of(command)
-        self.values = {name: None if self._is_made(value) else value for name, value in values.items()}
-        self.data_dir_is_made = self._is_made(values.get("data_dir"))
-        self.found_in_data_dir = False
+    def is_made(value: Any) -> bool:
+        return any(folder in str(value) for folder in made)
 
-    def locate(self, name: str, value: Any) -> Path | None:
-        """Return the path of the file or folder that the value of an option refers to, or `None`."""
-        locate = self.options[name].metadata.get("locate") if name in self.options else None
-        if locate is None or not isinstance(value, str) or self._is_made(value) or self.data_dir_is_made:
-            return None
-        place, data_dir = locate(value, self.values), self.values.get("data_dir")
-        if place is not None and data_dir is not None:
-            self.found_in_data_dir |= place.resolve().is_relative_to(Path(data_dir).resolve())
-        return place
+    known = {name: None if is_made(value) else value for name, value in values.items()}
 
-    def _is_made(self, value: Any) -> bool:
-        return any(folder in str(value) for folder in self.made)
+    def locate(name: str, value: Any) -> Path | None:
+        find = options[name].metadata.get("locate") if name in options else None
+        is_own = isinstance(value, str) and not is_made(value) and not is_made(values.get("data_dir"))
+        return find(value, known) if find is not None and is_own else None
+
+    return locate
 
 
 def _number(value: Any) -> Any:

@@ -198,12 +198,12 @@ class RowStore:
         return absent[np.sort(first)]
 
     def rows(self, numbers: Sequence[int], names: Sequence[str]) -> list[dict[str, Any]]:
-        """Return the named columns of rows, with bytes as arrays."""
+        """Return the named columns of rows."""
         found = []
         for number in numbers:
             file = bisect_right(self._ends, number)
             table, place = self._open(file), number - (self._ends[file - 1] if file else 0)
-            found.append({name: _value_of(table[name][place]) for name in names})
+            found.append({name: table[name][place].as_py() for name in names})
         return found
 
     @contextmanager
@@ -273,7 +273,3 @@ def _checksum(path: Path) -> int:
         while block := file.read(1 << 20):
             checksum = zlib.crc32(block, checksum)
     return checksum
-
-
-def _value_of(scalar: pyarrow.Scalar) -> Any:
-    return np.frombuffer(scalar.as_buffer(), np.uint8) if scalar.type == "binary" else scalar.as_py()

@@ -10,45 +10,11 @@ import torch
 from transformers import TrainingArguments
 
 from ..options import default_of, options_in
+from ..options.checks import check_at_least_one, check_not_negative, check_positive, check_share
 from ..usage_error import UsageError
 
 
 ANSWER_MATCHES = ("annotated", "equation_value")
-# Allowed ranges of arguments (also of `TrainingArguments`): description, test and names of the arguments.
-RANGES = (
-    (
-        "at least 1",
-        lambda value: value >= 1,
-        (
-            *("per_device_train_batch_size", "per_device_eval_batch_size", "gradient_accumulation_steps"),
-            *("save_total_limit", "eval_accumulation_steps", "num_beams", "max_decode_length"),
-            *("early_stopping_patience", "cache_top_k", "max_parameters", "score_batch_size", "round_to"),
-        ),
-    ),
-    (
-        "finite and not negative",
-        lambda value: 0 <= value < math.inf,
-        (
-            *("learning_rate", "weight_decay", "max_grad_norm", "neftune_noise_alpha", "adam_epsilon", "data_seed"),
-            *("dataloader_num_workers", "eval_delay", "decoder_learning_rate", "decoder_weight_decay", "seed"),
-            *("early_stopping_threshold", "warmup_steps", "projection_learning_rate", "prediction_weight"),
-            *("embedding_weight", "mlm_loss_weight", "pos_loss_weight"),
-        ),
-    ),
-    (
-        "greater than 0",
-        lambda value: value > 0,
-        ("temperature", "keyword_weight", "number_weight", "logging_steps", "eval_steps", "save_steps"),
-    ),
-    ("from 0 to 1", lambda value: 0 <= value <= 1, ("soft_label_weight", "expressiveness_weight")),
-    (
-        "at least 0 and below 1",
-        lambda value: 0 <= value < 1,
-        ("skew_alpha", "adam_beta1", "adam_beta2", "label_smoothing_factor", "validation_fraction"),
-    ),
-    ("above 0 and below 1", lambda value: 0 < value < 1, ("mlm_probability",)),
-    ("at least 1, or -1 for the steps of all epochs", lambda value: value >= 1 or value == -1, ("max_steps",)),
-)
 
 
 def setting(default: Any, help: str, **metadata: Any) -> Any:
@@ -122,7 +88,30 @@ class BaseConfig(TrainingArguments):
             # `TrainingArguments` would set the loss. The available metrics depend on the model, so the trainer
             # chooses.
             self.metric_for_best_model, self.greater_is_better = None, greater_is_better
-        check_values(self)
+        check_at_least_one(
+            self,
+            *("per_device_train_batch_size", "per_device_eval_batch_size", "gradient_accumulation_steps"),
+            *("save_total_limit", "eval_accumulation_steps", "num_beams", "max_decode_length"),
+            "early_stopping_patience",
+        )
+        check_not_negative(
+            self,
+            *("learning_rate", "weight_decay", "max_grad_norm", "neftune_noise_alpha", "adam_epsilon", "warmup_steps"),
+            *("decoder_learning_rate", "decoder_weight_decay", "early_stopping_threshold", "seed", "data_seed"),
+            *("dataloader_num_workers", "eval_delay"),
+        )
+        check_positive(self, "logging_steps", "eval_steps", "save_steps")
+        check_share(self, "adam_beta1", "adam_beta2", "label_smoothing_factor")
+        for each in fields(self):
+            value, choices = getattr(self, each.name), each.metadata.get("choices")
+            if choices is not None and value is not None and value not in choices:
+                raise ValueError(f"`{each.name}` must be one of {', '.join(map(str, choices))}, got {value!r}.")
+        if self.max_steps < 1 and self.max_steps != -1:
+            raise ValueError(
+                f"`max_steps` must be at least 1, or -1 for the steps of all epochs, got {self.max_steps}."
+            )
+        if self.max_steps < 1 and not 0 < self.num_train_epochs < math.inf:
+            raise ValueError(f"`num_train_epochs` must be greater than 0, got {self.num_train_epochs}.")
         hub_strategy = getattr(self.hub_strategy, "value", self.hub_strategy)
         if self.push_to_hub and hub_strategy != "end":
             raise ValueError(
@@ -151,17 +140,3 @@ class BaseConfig(TrainingArguments):
         """Return the config itself if it is an instance of `kind`, otherwise a `kind` with the same values."""
         own = {name: getattr(self, name) for name in options_in(type(self))}
         return self if isinstance(self, kind) else kind(**own)
-
-
-def check_values(args: TrainingArguments) -> None:
-    """Raise `ValueError` if a value is out of range or not among the choices of its field."""
-    for told, holds, names in RANGES:
-        for name in names:
-            if (value := getattr(args, name, None)) is not None and not holds(value):
-                raise ValueError(f"`{name}` must be {told}, got {value}.")
-    for each in fields(args):
-        value, choices = getattr(args, each.name), each.metadata.get("choices")
-        if choices is not None and value is not None and value not in choices:
-            raise ValueError(f"`{each.name}` must be one of {', '.join(map(str, choices))}, got {value!r}.")
-    if args.max_steps < 1 and not 0 < args.num_train_epochs < math.inf:
-        raise ValueError(f"`num_train_epochs` must be greater than 0, got {args.num_train_epochs}.")

@@ -325,37 +325,39 @@ class BaseTrainer(Trainer):
 
     # Parts of the loss
 
-    def _counts(self, batch: dict[str, Any]) -> dict[str, torch.Tensor | int | None]:
+    def _num_items(self, batch: dict[str, Any]) -> dict[str, torch.Tensor | int | None]:
         """Return, for each part of the loss, the number of items it averages in a batch, or `None` if unknown."""
         return {}
 
-    def _count(self, batch: dict[str, Any]) -> torch.Tensor:
+    def _stack_num_items(self, batch: dict[str, Any]) -> torch.Tensor:
         """Return the counts as one tensor (1 for an unknown count), without synchronising the device."""
         device = next(value.device for value in batch.values() if isinstance(value, torch.Tensor))
         return torch.stack(
             [
                 count.float() if isinstance(count, torch.Tensor) else torch.full((), count or 1.0, device=device)
-                for count in self._counts(batch).values()
+                for count in self._num_items(batch).values()
             ]
         )
 
     def get_batch_samples(self, epoch_iterator, num_batches, device):
         """Return the batches of a step and, per part of the loss, the number of items in all batches and processes."""
         batches, num_items = super().get_batch_samples(epoch_iterator, num_batches, device)
-        if not batches or not self._counts(batches[0]):
+        if not batches or not self._num_items(batches[0]):
             return batches, num_items
         if len(batches) == 1 and self.accelerator.num_processes == 1:
             return batches, None
-        counts = torch.stack([self._count(batch) for batch in batches]).sum(0).to(device)
+        counts = torch.stack([self._stack_num_items(batch) for batch in batches]).sum(0).to(device)
         return batches, self.accelerator.reduce(counts, reduction="sum")
 
-    def _weighed(self, parts: dict[str, torch.Tensor], batch: dict[str, Any], totals: torch.Tensor | None) -> dict:
+    def _weight_by_items(
+        self, parts: dict[str, torch.Tensor], batch: dict[str, Any], totals: torch.Tensor | None
+    ) -> dict:
         """Scale batch means by the batch's share of the step's items, so that they add up to the mean of the step."""
         if totals is None:
             return parts
         # `Trainer` averages over batches and processes.
         mean = totals / (self.current_gradient_accumulation_steps * self.accelerator.num_processes)
-        shares = dict(zip(self._counts(batch), self._count(batch) / mean.clamp(min=1e-9), strict=True))
+        shares = dict(zip(self._num_items(batch), self._stack_num_items(batch) / mean.clamp(min=1e-9), strict=True))
         return {name: part * shares[name] for name, part in parts.items()}
 
     def record_loss_parts(self, parts: dict[str, torch.Tensor]) -> None:

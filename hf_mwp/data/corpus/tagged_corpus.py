@@ -61,7 +61,8 @@ class TaggedCorpus(Sequence[TaggedText]):
     def _read(self, numbers: Sequence[int]) -> list[TaggedText]:
         texts = []
         for row in self._store.rows(numbers, ["text", "tags", "words"]):
-            text, tags, words = row["text"], json.loads(row["tags"]), row["words"].view(np.int32).reshape(-1, 3)
+            text, tags = row["text"], json.loads(row["tags"])
+            words = np.frombuffer(row["words"], np.int32).reshape(-1, 3)
             texts.append((text, [TaggedWord(text[i:j], tags[tag], i, j) for tag, i, j in words.tolist()]))
         return texts
 

@@ -69,7 +69,9 @@ class EnsembleTeacher(nn.Module):
             positions = inputs.get("number_positions")
         scores = {}
         for name in prediction.outputs:
-            logits = [_scores_of(output, name, number) for number, output in enumerate(outputs, 1)]
+            logits = [output.get(name) if hasattr(output, "get") else None for output in outputs]
+            if missing := [number for number, each in enumerate(logits, 1) if each is None]:
+                raise UsageError(f"Teacher {missing[0]} returns no {name} to average. Remove this teacher.")
             shapes = [tuple(each.shape) for each in logits]
             if len({*shapes}) > 1:
                 raise UsageError(
@@ -78,9 +80,8 @@ class EnsembleTeacher(nn.Module):
                 )
             mean = prediction.logits(name, mean_scores([prediction.classes(name, each) for each in logits]))
             scores[name] = mean if positions is None else prediction.without_missing(name, mean, positions)
-        output = outputs[0]
-        kept = {name: value for name, value in output.items() if name != "loss"}
-        return type(output)(**(kept | scores))
+        kept = {name: value for name, value in outputs[0].items() if name != "loss"}
+        return type(outputs[0])(**(kept | scores))
 
 
 def mean_scores(logits: Sequence[Tensor]) -> Tensor:
@@ -95,10 +96,3 @@ def mean_scores(logits: Sequence[Tensor]) -> Tensor:
 def members_of(teacher: nn.Module) -> list[nn.Module]:
     """Return the members of an ensemble, or the teacher itself if it is not an ensemble."""
     return list(teacher.members) if isinstance(teacher, EnsembleTeacher) else [teacher]
-
-
-def _scores_of(output: Any, name: str, number: int) -> Tensor:
-    scores = output.get(name) if hasattr(output, "get") else None
-    if scores is None:
-        raise UsageError(f"Teacher {number} returns no {name} to average. Remove this teacher.")
-    return scores

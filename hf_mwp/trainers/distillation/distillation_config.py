@@ -22,6 +22,7 @@ from ...distillation.objectives import (
 )
 from ...losses import AttentionMSELoss, CKALoss, CosineLoss, GramLoss, NSTLoss, ProcrustesLoss
 from ...losses.logit_distillation_loss import DIRECTIONS
+from ...options.checks import check_at_least_one, check_not_negative, check_positive, check_share
 from ..base_config import BaseConfig, setting
 
 
@@ -164,6 +165,12 @@ class DistillationConfig(BaseConfig):
 
     def __post_init__(self):
         super().__post_init__()
+        check_positive(self, "temperature")
+        check_not_negative(self, "prediction_weight", "embedding_weight", "projection_learning_rate")
+        check_share(self, "skew_alpha")
+        check_at_least_one(self, "cache_top_k")
+        if not 0 <= self.soft_label_weight <= 1:
+            raise ValueError(f"`soft_label_weight` must be from 0 to 1, got {self.soft_label_weight}.")
         for mapping in self.mappings.values():
             if mapping not in STRATEGIES:
                 # The numbers of layers are not known yet, so only the syntax of the pairs is checked.

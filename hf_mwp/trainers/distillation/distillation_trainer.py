@@ -244,7 +244,7 @@ class DistillationTrainer(SolverTrainer):
 
     # Loss
 
-    def _counts(self, batch: dict[str, Any]) -> dict[str, torch.Tensor | int | None]:
+    def _num_items(self, batch: dict[str, Any]) -> dict[str, torch.Tensor | int | None]:
         return {name: count for each in self.objectives for name, count in each.num_items(batch).items()}
 
     def get_batch_samples(self, epoch_iterator, num_batches, device):
@@ -305,7 +305,7 @@ class DistillationTrainer(SolverTrainer):
         read = self.projections.read if model.training else self.projections.project
         student.projected = read(student.output)
         weights = {name: weight for each in self.objectives for name, weight in each.parts.items()}
-        parts = self._weighed(self._losses(student, teacher, inputs), inputs, num_items_in_batch)
+        parts = self._weight_by_items(self._losses(student, teacher, inputs), inputs, num_items_in_batch)
         if model.training:
             self.record_loss_parts({f"loss_{name}": part for name, part in parts.items()})
         loss = sum(weights[name] * part for name, part in parts.items())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
+from ...options.checks import check_not_negative, check_positive, check_share
 from ..base_config import BaseConfig, setting
 
 
@@ -56,6 +57,11 @@ class PreTrainingConfig(BaseConfig):
 
     def __post_init__(self):
         super().__post_init__()
+        check_positive(self, "keyword_weight", "number_weight")
+        check_not_negative(self, "mlm_loss_weight", "pos_loss_weight")
+        check_share(self, "validation_fraction")
+        if not 0 < self.mlm_probability < 1:
+            raise ValueError(f"`mlm_probability` must be above 0 and below 1, got {self.mlm_probability}.")
         defaults = {each.name: each.default for each in fields(BaseConfig)}
         given = [name for name in SOLVER_FIELDS if getattr(self, name) != defaults[name]]
         if given:

@@ -172,7 +172,7 @@ class PreTrainingTrainer(BaseTrainer):
         with self._sparse():
             return super().train(resume_from_checkpoint, trial, ignore_keys_for_eval)
 
-    def _counts(self, batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    def _num_items(self, batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         return {name: batch[LABELS[name]].ne(-100).sum() for name in self._weights}
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
@@ -185,7 +185,7 @@ class PreTrainingTrainer(BaseTrainer):
         outputs = model(**inputs)
         # A masked language model without a tagging head has a single loss.
         parts = {name: outputs[name] if name in outputs else outputs["loss"] for name in self._weights}
-        parts = self._weighed(parts, inputs, num_items_in_batch)
+        parts = self._weight_by_items(parts, inputs, num_items_in_batch)
         if model.training:
             self.record_loss_parts(parts)
         loss = self._weighted(parts)

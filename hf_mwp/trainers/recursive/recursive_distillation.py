@@ -122,9 +122,14 @@ def recursive_distillation(
     }
     model_class = pruned_class(model)
     args.check_model(model)
-    given = _default_objectives(args) if objectives is None else objectives
+    if objectives is None:
+        objectives = default_objectives(args)
+        layers = (each for each in objectives if isinstance(each, LayerObjective))
+        for each in layers if args.hidden_weights is None else ():
+            if not isinstance(each, EmbeddingOutputs):
+                each.layer_weights = float(args.soft_label_weight)
     options = {"free": OF_THE_LOOP, "methods": [importance], "compute_metrics": compute_metrics}
-    stages = TrainingStages(args.output_dir, args, data, given, **options)
+    stages = TrainingStages(args.output_dir, args, data, objectives, **options)
     total = sum(_heads(model))
     teacher, generations = model, []
     for number, ratio in enumerate(args.ratios, start=1):
@@ -155,11 +160,3 @@ def recursive_distillation(
 
 def _heads(model: nn.Module) -> tuple[int, ...]:
     return tuple(parts.num_heads for parts in layer_parts(model))
-
-
-def _default_objectives(args: RecursiveDistillationConfig) -> list[Objective]:
-    objectives = default_objectives(args)
-    for each in objectives:
-        if args.hidden_weights is None and isinstance(each, LayerObjective) and not isinstance(each, EmbeddingOutputs):
-            each.layer_weights = float(args.soft_label_weight)
-    return objectives

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from transformers import PreTrainedModel
 
-from ...options.checks import check_numbers
+from ...options.checks import check_at_least_one, check_numbers
 from ...pruning import HeadImportance, HeadPruningCallback, RandomImportance, choose_heads
 from ...pruning.head_pruning_callback import CALIBRATION_BATCHES
 from ..base_config import setting
@@ -56,6 +56,7 @@ class RecursiveDistillationConfig(DistillationConfig):
 
     def __post_init__(self):
         super().__post_init__()
+        check_at_least_one(self, "max_parameters")
         if self.push_to_hub:
             raise ValueError("`push_to_hub` would push all generations. Publish the last one with `hf-mwp publish`.")
         ratios = self.ratios

@@ -165,10 +165,14 @@ class StarkTrainer:
         # Check all sparsities before the first sparse teacher is used.
         for sparsity in sparsities:
             self.sparsifier.check(self.teacher_model, self.scores, sparsity)
-        self.students = [
-            self._teach(self._sparse_teacher(sparsity), sparsity) if sparsity else self.trial
-            for sparsity in sparsities
-        ]
+        self.students = []
+        for sparsity in sparsities:
+            student = self.trial
+            if sparsity:
+                teacher = self.sparsifier.sparse(self.teacher_model, self.scores, sparsity)
+                inherit_training_texts(teacher, self.teacher_model)
+                student = self._teach(teacher, sparsity)
+            self.students.append(student)
         self.chosen = max(self.students, key=_merit)
         self.model, self.state = self.chosen.load(), self.chosen.load_state()
         return self.chosen
@@ -276,11 +280,6 @@ class StarkTrainer:
 
         fill_together(folder, measure, args)
         return KnowledgeableScores.load(folder.path)
-
-    def _sparse_teacher(self, sparsity: float) -> PreTrainedModel:
-        sparse = self.sparsifier.sparse(self.teacher_model, self.scores, sparsity)
-        inherit_training_texts(sparse, self.teacher_model)
-        return sparse
 
 
 def _merit(student: StarkStudent) -> float:

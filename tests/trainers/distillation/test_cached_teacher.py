@@ -389,6 +389,8 @@ def test_the_command_line_shows_progress(solvers, terminal, monkeypatch):
     assert "24/24" in out.getvalue()
 
 
-def test_progress_is_shown_without_callbacks(solvers, capsys):
+def test_progress_is_shown_without_callbacks(solvers, capsys, monkeypatch):
+    # The commands turn the bars of the libraries off.
+    monkeypatch.setattr("transformers.utils.logging._tqdm_active", True)
     solvers(cache_teacher_outputs=True, max_steps=1, keywords={"train_dataset": tiny_rows()}).train()
     assert "Teacher cache: 100%" in capsys.readouterr().err

@@ -46,7 +46,7 @@ class TeacherCache(RowStore):
                 "start of training. Rows that change (augmentation, random cropping) cannot be cached: set "
                 "`cache_teacher_outputs=False`.",
             )
-        return [load(row["outputs"].tobytes()) for row in self.rows(numbers, ["outputs"])]
+        return [load(row["outputs"]) for row in self.rows(numbers, ["outputs"])]
 
     def assemble(self, keys: Sequence[bytes], inputs: Mapping[str, Any]) -> dict[str, Tensor]:
         """Return the rows of the keys as padded tensors for the batch `inputs`, see [`OutputLayout.assemble`]."""
