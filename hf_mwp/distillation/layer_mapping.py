@@ -76,21 +76,22 @@ def _parse_pairs(text: str) -> list[list[int]]:
 def _check_pairs(
     pairs: Sequence[Sequence[int]], num_student_layers: int, num_teacher_layers: int
 ) -> list[tuple[int, int]]:
-    checked: list[tuple[int, int]] = []
+    checked: dict[int, int] = {}
     for pair in pairs if isinstance(pairs, Sequence) else [pairs]:
         if not isinstance(pair, Sequence) or len(pair) != 2 or not all(isinstance(layer, int) for layer in pair):
             raise ValueError(f"A layer mapping must consist of pairs [student layer, teacher layer], got {pair!r}.")
-        for layer, count, who in zip(
-            pair, (num_student_layers, num_teacher_layers), ("student", "teacher"), strict=True
+        for layer, count, who in (
+            (pair[0], num_student_layers, "student"),
+            (pair[1], num_teacher_layers, "teacher"),
         ):
             if not 0 <= layer <= count:
                 raise ValueError(
                     f"The layer mapping {list(pair)} contains layer {layer} of the {who}, which has only layers 1 to "
                     f"{count} (0 is the embedding output)."
                 )
-        if pair[0] in (student for student, _ in checked):
+        if pair[0] in checked:
             raise ValueError(f"The layer mapping contains layer {pair[0]} of the student twice.")
-        checked.append((pair[0], pair[1]))
+        checked[pair[0]] = pair[1]
     if not checked:
         raise ValueError("The layer mapping is empty. Set `hidden_loss=None` to train without hidden states.")
-    return checked
+    return list(checked.items())

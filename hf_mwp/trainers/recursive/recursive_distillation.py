@@ -124,9 +124,9 @@ def recursive_distillation(
     args.check_model(model)
     if objectives is None:
         objectives = default_objectives(args)
-        layers = (each for each in objectives if isinstance(each, LayerObjective))
-        for each in layers if args.hidden_weights is None else ():
-            if not isinstance(each, EmbeddingOutputs):
+        for each in objectives:
+            compares_layers = isinstance(each, LayerObjective) and not isinstance(each, EmbeddingOutputs)
+            if compares_layers and args.hidden_weights is None:
                 each.layer_weights = float(args.soft_label_weight)
     options = {"free": OF_THE_LOOP, "methods": [importance], "compute_metrics": compute_metrics}
     stages = TrainingStages(args.output_dir, args, data, objectives, **options)

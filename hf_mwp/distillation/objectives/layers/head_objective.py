@@ -44,8 +44,8 @@ class HeadObjective(LayerObjective):
             names = self._names(pair)
             ours = [self._of_student(student, name) for name in names[0] if name in self.student_reads]
             theirs = [teacher[name] for name in names[1] if name in self.teacher_reads]
-            places = [before + layer - 1 for before, layer in zip(self._before, pair, strict=True)]
-            heads = counterparts(*(each and each[place] for each, place in zip(survivors, places, strict=True)))
+            of_model = zip(survivors, self._before, pair, strict=True)
+            heads = counterparts(*(found and found[before + layer - 1] for found, before, layer in of_model))
             if not (ours and theirs) or any(each is not None and not each.places for each in heads):
                 # A loss of zero with a gradient, since distributed training waits for the gradient of each parameter.
                 parts[part] = sum(each.float().sum() for each in ours or [student.layers(self.hidden)[pair[0]]]) * 0.0
