@@ -20,7 +20,10 @@ PAPER = RESULTS.parent / "reproduce" / "compact_table7.yaml"
 
 # Title: folder of the training run, whose record has the number of parameters, and prefix of the evaluation files.
 MODELS = {
-    "published student without Gemma, 3 x 312": ("reversed_learned", "published"),
+    "`reversed_learned`, initial weights of the published student without Gemma, 3 x 312": (
+        "reversed_learned",
+        "reversed_learned",
+    ),
     "`born_again`, from which it was trained": ("born_again", "born_again"),
     "`gemma_seed_46`, `_48`, averaged: initial weights of the published student from Gemma": (
         "gemma_seed_46",
@@ -121,10 +124,9 @@ def draw(path: Path) -> None:
         axes.scatter(size[name], arm["paper"]["math23k"], s=60, facecolors="none", edgecolors="tab:gray", zorder=2)
         title = arm["title"].partition(",")[0].replace(" (teacher)", "-base")
         axes.annotate(title, (size[name], arm["paper"]["math23k"]), (7, -3), textcoords="offset points", color="gray")
-    student = RECORDS / "evaluations"
     encoder = size["ours"]
     for model, title, marker in (
-        (student / "published-", "hf_mwp", "o"),
+        (RESULTS / "question_reading_mit" / "evaluations" / "math23k_", "hf_mwp", "o"),
         (RESULTS / "question_reading" / "evaluations" / "math23k_", "from Gemma", "D"),
     ):
         for label, search, colour in (("greedy", "greedy", "tab:blue"), ("beam 20, re-ranked", "reranked", "tab:red")):
