@@ -1,7 +1,7 @@
 """Teacher that runs on every batch."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
 from torch import nn
@@ -28,41 +28,36 @@ class LiveTeacher:
     [`~LiveTeacher.prepare`] and [`~LiveTeacher.outputs`].
 
     Args:
+        teachers (`nn.Module` or a list), processing, teacher_processing: `teacher_model`, `processing_class` and
+            `teacher_processing_class` of [`DistillationTrainer`].
+
+    Attributes:
         model (`nn.Module`): The teacher, or an [`EnsembleTeacher`]. May be wrapped for distributed training.
-        processors (`Sequence`, *optional*): Processor of each member, `None` if it reads text as the student does.
-        own_processors (`Mapping[int, MwpProcessor]`, *optional*): Processors of members with different tokens, by
-            number.
+        own_processors (`dict[int, MwpProcessor]`): Processors of members with different tokens, by number.
     """
 
-    def __init__(
-        self, model: nn.Module, processors: Sequence[Any] = (None,), own_processors: Mapping[int, Any] | None = None
-    ) -> None:
-        self.model, self.processors, self.own_processors = model, processors, own_processors or {}
-        self.request = TeacherRequest(())
-
-    @classmethod
-    def of(cls, teachers: Any, processing: Any, teacher_processing: Any = None) -> Self:
-        """Create one teacher from a model or a list of models. Arguments are as in [`DistillationTrainer`]."""
+    def __init__(self, teachers: Any, processing: Any, teacher_processing: Any = None) -> None:
         teachers = list(teachers) if isinstance(teachers, list | tuple) else [teachers]
         odd = [type(each).__name__ for each in teachers if not isinstance(each, nn.Module)]
         if odd or not teachers:
             raise TypeError(f"`teacher_model` must be a model or a list of models, got `{', '.join(odd) or '[]'}`.")
         members = [member for each in teachers for member in members_of(each)]
         several = isinstance(teacher_processing, list | tuple)
-        processors = list(teacher_processing) if several else [teacher_processing] * len(members)
-        if len(processors) != len(members):
+        self.processors = list(teacher_processing) if several else [teacher_processing] * len(members)
+        if len(self.processors) != len(members):
             raise UsageError(
-                f"`teacher_processing_class` has {len(processors)} processors for {len(members)} teachers. Pass one "
-                "for all teachers, or one for each."
+                f"`teacher_processing_class` has {len(self.processors)} processors for {len(members)} teachers. Pass "
+                "one for all teachers, or one for each."
             )
-        own = {}
-        for number, each in enumerate(processors):
+        self.own_processors = {}
+        for number, each in enumerate(self.processors):
             if each is not None:
                 check_reading(processing, each)
                 if reads_other_tokens(processing, each):
-                    own[number] = each
-        is_plain = len(members) == 1 and not own
-        return cls(teachers[0] if is_plain else EnsembleTeacher(members), processors, own)
+                    self.own_processors[number] = each
+        is_plain = len(members) == 1 and not self.own_processors
+        self.model = teachers[0] if is_plain else EnsembleTeacher(members)
+        self.request = TeacherRequest(())
 
     def check_student(self, student: nn.Module) -> None:
         """Raise `ValueError` if student and teacher share weights, or differ in symbols or tokens."""

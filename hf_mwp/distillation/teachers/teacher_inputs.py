@@ -48,12 +48,10 @@ class TeacherInputsCollator:
         rows = [{name: value for name, value in row.items() if name != TEACHER_INPUTS} for row in features]
         batch = dict(self.collator(rows))
         if all(TEACHER_INPUTS in row for row in features):
-            batch[TEACHER_INPUTS] = {
-                str(number): self._read(processor, [row[TEACHER_INPUTS][str(number)] for row in features], rows)
-                for number, processor in self.processors.items()
-            }
+            batch[TEACHER_INPUTS] = {}
+            for number, processor in self.processors.items():
+                own = [row[TEACHER_INPUTS][str(number)] for row in features]
+                columns = {name: [row[name] for row in own] for name in COLUMNS}
+                columns["number_groups"] = [row["number_groups"] for row in rows]
+                batch[TEACHER_INPUTS][str(number)] = dict(processor.pad(columns))
         return batch
-
-    def _read(self, processor: MwpProcessor, own: list[Mapping[str, list]], rows: list[dict]) -> dict[str, Any]:
-        columns = {name: [row[name] for row in own] for name in COLUMNS}
-        return dict(processor.pad(columns | {"number_groups": [row["number_groups"] for row in rows]}))

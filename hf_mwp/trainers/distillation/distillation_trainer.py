@@ -100,7 +100,7 @@ class DistillationTrainer(SolverTrainer):
         self.objectives = default_objectives(args) if objectives is None else list(objectives)
         if not self.objectives:
             raise ValueError("All weights of the loss are 0. Set at least one above 0.")
-        teacher = LiveTeacher.of(teacher_model, processing_class, teacher_processing_class)
+        teacher = LiveTeacher(teacher_model, processing_class, teacher_processing_class)
         if 0 in teacher.own_processors:
             check_only_predictions(self.objectives, processing_class, teacher.own_processors[0])
         if model is not None:
@@ -141,33 +141,31 @@ class DistillationTrainer(SolverTrainer):
         self._options = {name: value for each in self.objectives for name, value in each.options.items()}
         was_training = self.model.training
         self.model.eval()
+        # Run both models, and let each objective choose the outputs that it compares.
         with torch.random.fork_rng(devices=[]):
-            given = next(self.batches_in_order(2, teacher))
-            inputs = {name: value for name, value in given.items() if name != TEACHER_INPUTS}
-            outputs = [self.model(**inputs, **self._options), self.teacher_model(**given, **self._options)]
-            check_outputs(*outputs)
+            batch = next(self.batches_in_order(2, teacher))
+            inputs = {name: value for name, value in batch.items() if name != TEACHER_INPUTS}
+            ours = Features(self.model(**inputs, **self._options), model=self._own_model)
+            first_teacher = members_of(self.accelerator.unwrap_model(self.teacher_model))[0]
+            theirs = Features(self.teacher_model(**batch, **self._options), model=first_teacher)
+            check_outputs(ours.output, theirs.output)
             if not {*self.label_names} & {*inputs}:
                 # `Trainer` computes a loss for rows without labels only if it expects no labels.
                 self.label_names, self.can_return_loss = [], True
-            models = [self.accelerator.unwrap_model(model) for model in (self.model, self.teacher_model)]
-            models[1] = members_of(models[1])[0]
-            ours, theirs = (Features(o, model=model) for o, model in zip(outputs, models, strict=True))
             for objective in self.objectives:
                 objective.setup(ours, theirs, inputs)
         parts = [part for each in self.objectives for part in each.parts]
         if len({*parts}) < len(parts):
             raise ValueError(f"Names of loss parts are not unique: {parts}. Set `name` of each objective.")
-        self.projections = FeatureProjections(
-            {name: widths for each in self.objectives for name, widths in each.projections.items()},
-            args.shared_projection,
-        )
+        maps = {name: widths for each in self.objectives for name, widths in each.projections.items()}
+        self.projections = FeatureProjections(maps, args.shared_projection)
+        self.projections.move_to(self._own_model)
         self._reads = [name for each in self.objectives for name in each.student_reads]
         teacher.request = TeacherRequest.of(self.objectives, args.cache_top_k)
+        # Run again, now with the hooks that read the chosen outputs, to check that the losses are finite.
         with torch.random.fork_rng(devices=[]):
-            # Run again, now with the hooks that read the chosen outputs.
-            theirs = teacher.outputs(given)
+            theirs = teacher.outputs(batch)
             ours = read_features(self.model, inputs, self._options, self._reads)
-            self.projections.move_to(models[0])
             ours.projected = self.projections.project(ours.output)
             check_losses(self._losses(ours, theirs, inputs), ours, theirs)
         self.model.train(was_training)
