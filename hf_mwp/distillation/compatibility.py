@@ -48,9 +48,7 @@ def check_decoding(student: nn.Module, teacher: nn.Module) -> None:
     for name in ("decoder_start_token_id", "pad_token_id"):
         values = (getattr(model.config, name, None) for model in (student, teacher))
         _check_equal(
-            name,
-            *values,
-            "Decoders must read labels alike: create the student with `make_student`, or set it.",
+            name, *values, "Decoders must read labels alike: create the student with `make_student`, or set it."
         )
 
 

@@ -80,10 +80,7 @@ def _check_pairs(
     for pair in pairs if isinstance(pairs, Sequence) else [pairs]:
         if not isinstance(pair, Sequence) or len(pair) != 2 or not all(isinstance(layer, int) for layer in pair):
             raise ValueError(f"A layer mapping must consist of pairs [student layer, teacher layer], got {pair!r}.")
-        for layer, count, who in (
-            (pair[0], num_student_layers, "student"),
-            (pair[1], num_teacher_layers, "teacher"),
-        ):
+        for layer, count, who in ((pair[0], num_student_layers, "student"), (pair[1], num_teacher_layers, "teacher")):
             if not 0 <= layer <= count:
                 raise ValueError(
                     f"The layer mapping {list(pair)} contains layer {layer} of the {who}, which has only layers 1 to "

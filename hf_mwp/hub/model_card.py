@@ -145,13 +145,7 @@ def build_model_card(
         summary,
         f"Architecture: {_architecture(model)}." + (f" Method: {paper}." if is_papers else ""),
         usage_section(
-            TASK if is_solver else tag,
-            model_id,
-            language,
-            indexed_numbers,
-            task.get("example"),
-            output,
-            type(model),
+            TASK if is_solver else tag, model_id, language, indexed_numbers, task.get("example"), output, type(model)
         ),
         _results_section(shown, task),
         notes,

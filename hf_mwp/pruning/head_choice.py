@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 
 from torch import Tensor
 
@@ -64,6 +65,12 @@ def choose_heads(
             f"{wanted} heads must be pruned, but only {len(chosen)} can be if each layer keeps {min_heads_per_layer} "
             "of its heads. Use a lower ratio or `min_heads_per_layer`."
         )
-    return {
-        layer: sorted(head for at, head in chosen if at == layer) for layer in sorted({layer for layer, _ in chosen})
-    }
+    return heads_by_layer(chosen)
+
+
+def heads_by_layer(pairs: Iterable[Sequence[int]]) -> dict[int, list[int]]:
+    """Return pairs of layer and head as ascending lists of heads by layer."""
+    heads: dict[int, list[int]] = {}
+    for layer, head in sorted(pairs):
+        heads.setdefault(layer, []).append(head)
+    return heads

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -22,7 +22,7 @@ from ..models.pruned_form import pruned_class
 from ..options.checks import check_numbers, check_whole_numbers
 from ..store.runs.main_process import splits_weights
 from .cutting import prune
-from .head_choice import choose_heads, whole_heads
+from .head_choice import choose_heads, heads_by_layer, whole_heads
 from .head_importance import CombinedImportance, HeadImportance
 from .pruning_modes import MODES
 from .score_drawing import rows_of
@@ -200,7 +200,7 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
                     f"The checkpoint was pruned with different options ({changes}). Resume with the old options, or "
                     "start a new training."
                 )
-            closed, self.log = _heads_of(saved), list(saved["attributes"]["log"])
+            closed, self.log = heads_by_layer(saved["attributes"]["heads"]), list(saved["attributes"]["log"])
         else:
             # Heads pruned by an earlier training of the same model stay pruned.
             closed, self.log = self.closed if self._mode.model is model else {}, []
@@ -226,7 +226,7 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         if args.load_best_model_at_end and state.best_model_checkpoint is not None:
             path = Path(state.best_model_checkpoint) / "trainer_state.json"
             saved = json.loads(path.read_text(encoding="utf-8"))["stateful_callbacks"][type(self).__name__]
-            self._mode.restore(_heads_of(saved))
+            self._mode.restore(heads_by_layer(saved["attributes"]["heads"]))
             self.log = list(saved["attributes"]["log"])
         if not self._is_pruned():
             logger.warning(
@@ -291,11 +291,3 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
             taken = {each.name for each in parameters}
             batches = [{name: value for name, value in batch.items() if name in taken} for batch in batches]
         return [send_to_device(batch, device) for batch in batches]
-
-
-def _heads_of(saved: Mapping[str, Any]) -> dict[int, Sequence[int]]:
-    """Return the closed heads in the state of a checkpoint."""
-    closed: dict[int, list[int]] = {}
-    for layer, head in saved["attributes"]["heads"]:
-        closed.setdefault(layer, []).append(head)
-    return closed

@@ -65,18 +65,13 @@ def project_student(
         >>> texts = tokenizer(problems, padding=True, truncation=True, return_tensors="pt")
         >>> student = project_student(AutoModel.from_pretrained("bert-base-chinese"), layers=3, sample=[texts])
     """
-    with bottlenecks_apart(encoder.base_model) as bottlenecks:
-        source = MwpStudentModel.from_encoder(
-            encoder,
-            layers=layers if isinstance(layers, int) else list(layers),
-            add_pooling_layer=False,
-            **encoder_fields,
-        )
-    taken = range(layers) if isinstance(layers, int) else layers
-    bottlenecks = [copy.deepcopy(bottlenecks.get(layer + 1)) for layer in taken]
+    layers = layers if isinstance(layers, int) else list(layers)
+    with bottlenecks_apart(encoder.base_model) as found:
+        source = MwpStudentModel.from_encoder(encoder, layers=layers, add_pooling_layer=False, **encoder_fields)
     attention = source.config._attn_implementation
     source = source.float().eval()
-    bottlenecks = [bottleneck and bottleneck.float() for bottleneck in bottlenecks]
+    after = [found.get(layer + 1) for layer in (range(layers) if isinstance(layers, int) else layers)]
+    bottlenecks = [None if each is None else copy.deepcopy(each).float() for each in after]
     sizes = {"hidden_size": hidden_size, "intermediate_size": intermediate_size}
     sizes["num_attention_heads"] = num_attention_heads
     _check_sizes(source.config, sizes)

@@ -195,10 +195,7 @@ class SolverTrainer(BaseTrainer):
             register_fsdp_forward_method(own, "solve")
         with self.accelerator.autocast():
             solved = solve_batch(
-                own,
-                inputs,
-                num_beams=self.args.num_beams,
-                max_decode_length=self.args.max_decode_length,
+                own, inputs, num_beams=self.args.num_beams, max_decode_length=self.args.max_decode_length
             )
         # Copy the tensors, because tensors made in inference mode cannot be gathered in place.
         sequences, scores = solved.sequences[:, 0].clone(), solved.scores[:, 0].float().clone()

@@ -47,11 +47,9 @@ class AttentionRelations(HeadObjective):
 
     def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
         super().setup(student, teacher, inputs)
-        found = []
-        for who, features, names in (
-            ("student", student, self.student_reads),
-            ("teacher", teacher, self.teacher_reads),
-        ):
+        reads, found = [], []
+        both = (("student", student, self.student_reads), ("teacher", teacher, self.teacher_reads))
+        for who, features, names in both:
             layers, states = attention_inputs(features.model, self.stack), features.layers(self.hidden)
             if len(layers) != len(states) - 1:
                 raise ValueError(
@@ -60,14 +58,12 @@ class AttentionRelations(HeadObjective):
                     "layers for all of them. Use another objective, such as `HiddenStates`."
                 )
             # A layer without heads has no such vectors.
-            there = tuple(name for name in names if layers[int(name.rpartition("_")[2]) - 1])
-            setattr(self, f"{who}_reads", there)
-            found.append(read_features(features.model, inputs, {"output_hidden_states": True}, there))
+            reads.append(tuple(name for name in names if layers[int(name.rpartition("_")[2]) - 1]))
+            found.append(read_features(features.model, inputs, {"output_hidden_states": True}, reads[-1]))
+        self.student_reads, self.teacher_reads = reads
         if self.heads is None:
-            reads = zip(found, (self.student_reads, self.teacher_reads), strict=True)
-            self.loss = RelationLoss(
-                math.gcd(MOST_HEADS, *(f[name].shape[-1] for f, names in reads for name in names))
-            )
+            widths = (vectors.shape[-1] for features in found for vectors in features.recorded.values())
+            self.loss = RelationLoss(math.gcd(MOST_HEADS, *widths))
         with torch.no_grad():
             # Raises an error if a width cannot be split.
             self.losses(*found, inputs)

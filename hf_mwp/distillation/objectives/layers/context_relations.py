@@ -33,10 +33,8 @@ class ContextRelations(HiddenStates):
 
     def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
         super().setup(student, teacher, inputs)
-        for who, features, names in (
-            ("student", student, self.student_reads),
-            ("teacher", teacher, self.teacher_reads),
-        ):
+        both = (("student", student, self.student_reads), ("teacher", teacher, self.teacher_reads))
+        for who, features, names in both:
             widths = {name: features[name].shape[-1] for name in names}
             if len({*widths.values()}) > 1:
                 raise ValueError(
@@ -46,10 +44,8 @@ class ContextRelations(HiddenStates):
 
     def losses(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
         mask = self.mask(inputs)
-        ours, theirs = (
-            [features[name] for name in names]
-            for features, names in ((student, self._reads(0)), (teacher, self._reads(1)))
-        )
+        # Each part reads all layers.
+        ours, theirs = next(iter(self._states(student, teacher).values()))
         parts = {}
         for kind, loss in self.words.items():
             layers = [loss(o, t, mask) for o, t in zip(ours, theirs, strict=True)]
@@ -60,9 +56,6 @@ class ContextRelations(HiddenStates):
                 valid = None if mask is None else mask.flatten().unsqueeze(1).expand(-1, len(ours))
                 parts[f"{self.name}_layer_{kind}"] = loss(*tokens, valid)
         return parts
-
-    def _reads(self, side: int) -> list[str]:
-        return [self._names(pair)[side][0] for pair in self.layers]
 
     def num_items(self, inputs: Mapping[str, Any]) -> dict[str, Tensor | int | None]:
         mask = self.mask(inputs)

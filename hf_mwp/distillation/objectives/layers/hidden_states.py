@@ -52,22 +52,14 @@ class HiddenStates(LayerObjective):
         self.narrow: list[int] = []
 
     def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
-        config = getattr(teacher.model, "config", None)
-        self.narrow = (
-            list(getattr(config, "bottleneck_layers", None) or ())
-            if self.use_bottlenecks and self.stack == "encoder"
-            else []
-        )
+        narrow = getattr(getattr(teacher.model, "config", None), "bottleneck_layers", None) or ()
+        self.narrow = list(narrow) if self.use_bottlenecks and self.stack == "encoder" else []
         super().setup(student, teacher, inputs)
         self.projections = {}
         if getattr(self.loss, "needs_equal_width", True):
             for pair in (pair for group in self.groups.values() for pair in group):
                 (ours,), (theirs,) = self._names(pair)
-                self.projections[self._projection(ours)] = (
-                    ours,
-                    student[ours].shape[-1],
-                    teacher[theirs].shape[-1],
-                )
+                self.projections[self._projection(ours)] = ours, student[ours].shape[-1], teacher[theirs].shape[-1]
 
     def _default_weights(self, count: int) -> list[float]:
         # The paper has higher weights for the first and the last of its three layers.
