@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..options import option
-from ..options.checks import check_share, refuse
+from ..options.checks import check_share
 from ..usage_error import UsageError
 from .model_sources import load_config, load_pretrained, locate_encoder, locate_tokenizer, resolve_encoder
 
@@ -72,20 +72,17 @@ class EncoderArguments:
     def __post_init__(self):
         self.encoder_config = parse_mapping("encoder_config", self.encoder_config)
         check_share(self, "dropout")
+        # Two tokens are special.
+        if self.max_length is not None and self.max_length < 3:
+            raise ValueError(f"`max_length` must be at least 3, got {self.max_length}.")
         given = [name for name in self._starts if getattr(self, name) is not None]
-        starts, found = " or ".join(f"`{name}`" for name in self._starts), " and ".join(given) or "none"
-        is_random, tokenizer, layers = self.encoder_config is not None, self.tokenizer, self.encoder_layers
-        length = 3 if self.max_length is None else self.max_length
-        refuse(
-            {
-                # Two tokens are special.
-                f"`max_length` must be at least 3, got {length}.": length < 3,
-                f"exactly one of {starts} must be given, got {found}.": len(given) != 1,
-                "random weights (`encoder_config`) need a `tokenizer`.": is_random and tokenizer is None,
-                "`encoder_layers` applies only to `encoder`; for random weights, set `num_hidden_layers`.": is_random
-                and layers is not None,
-            }
-        )
+        if len(given) != 1:
+            starts = " or ".join(f"`{name}`" for name in self._starts)
+            raise ValueError(f"exactly one of {starts} must be given, got {' and '.join(given) or 'none'}.")
+        if self.encoder_config is not None and self.tokenizer is None:
+            raise ValueError("random weights (`encoder_config`) need a `tokenizer`.")
+        if self.encoder_config is not None and self.encoder_layers is not None:
+            raise ValueError("`encoder_layers` applies only to `encoder`; set `num_hidden_layers` of random weights.")
         parse_layers(self.encoder_layers, "encoder_layers")
         self.encoder, self.tokenizer = resolve_encoder(self.encoder), resolve_encoder(self.tokenizer)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..options import option
-from ..options.checks import check_given, refuse
+from ..options.checks import check_given
 from ..usage_error import UsageError
 from .model_sources import check_folder, loading, locate_encoder, locate_solver, resolve_encoder
 from .solver import load_solver
@@ -42,19 +42,12 @@ class MixArguments:
     def __post_init__(self):
         if self.solvers is None:
             check_given(self, "pretrained", "distilled")
-        averages, weight = self.solvers is not None, self.pretrained_weight
-        mixed = (self.pretrained, self.distilled) != (None, None)
-        changed = weight != type(self).pretrained_weight
-        refuse(
-            {
-                "`solvers` needs two or more solvers to average, without `pretrained` and `distilled`.": averages
-                and (mixed or len(self.solvers) < 2),
-                "`pretrained_weight` has no effect with `solvers`, whose weights are equal. Omit it.": (
-                    averages and changed
-                ),
-                f"`pretrained_weight` must be from 0 to 1, got {weight}.": not 0 <= weight <= 1,
-            }
-        )
+        elif self.pretrained is not None or self.distilled is not None or len(self.solvers) < 2:
+            raise ValueError("`solvers` needs two or more solvers to average, without `pretrained` and `distilled`.")
+        elif self.pretrained_weight != type(self).pretrained_weight:
+            raise ValueError("`pretrained_weight` has no effect with `solvers`, whose weights are equal. Omit it.")
+        if not 0 <= self.pretrained_weight <= 1:
+            raise ValueError(f"`pretrained_weight` must be from 0 to 1, got {self.pretrained_weight}.")
         check_given(self, "output_dir")
         self.pretrained = resolve_encoder(self.pretrained)
 

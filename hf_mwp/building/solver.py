@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..downloads import hub_options
 from ..options import option
-from ..options.checks import check_at_least_one, check_share, refuse
+from ..options.checks import check_at_least_one, check_share
 from ..usage_error import UsageError
 from .encoder import EncoderArguments, keep_layers, parse_layers, parse_mapping, set_dropout
 from .model_sources import check_folder, load_config, load_tokenizer, locate_solver, solver_class
@@ -91,22 +91,19 @@ class SolverArguments(EncoderArguments):
         self.decoder_config = parse_mapping("decoder_config", self.decoder_config)
         check_share(self, "decoder_dropout", "lora_dropout")
         check_at_least_one(self, "min_constant_count", "bottleneck_size", "lora_rank")
-        unused = [name for name in OF_NEW_SOLVERS if self.solver is not None and getattr(self, name) is not None]
+        for name in OF_NEW_SOLVERS if self.solver is not None else ():
+            if getattr(self, name) is not None:
+                raise ValueError(f"`{name}` does nothing with `solver`: leave one of them out.")
+        layers = parse_layers(self.bottleneck_layers, "bottleneck_layers")
+        if (layers is None) != (self.bottleneck_size is None):
+            raise ValueError("`bottleneck_layers` (4,8,12) and `bottleneck_size` need each other.")
+        if self.lora_alpha is not None and self.lora_alpha <= 0:
+            raise ValueError(f"`lora_alpha` must be more than 0, not {self.lora_alpha}.")
         adapters = (self.lora_alpha, self.lora_dropout, self.lora_targets) != (None, 0.0, None)
-        layers, size = parse_layers(self.bottleneck_layers, "bottleneck_layers"), self.bottleneck_size
-        alpha = 1 if self.lora_alpha is None else self.lora_alpha
-        refuse(
-            {
-                f"`{unused and unused[0]}` does nothing with `solver`: leave one of them out.": unused,
-                "`bottleneck_layers` (4,8,12) and `bottleneck_size` need each other.": (layers is None)
-                != (size is None),
-                f"`lora_alpha` must be more than 0, not {alpha}.": alpha <= 0,
-                "other options of adapters (`lora_alpha`) need a `lora_rank`.": adapters and self.lora_rank is None,
-                f"`decoder` is one of {', '.join(DECODERS)}, not {self.decoder!r}.": (
-                    self.decoder is not None and self.decoder not in DECODERS
-                ),
-            }
-        )
+        if adapters and self.lora_rank is None:
+            raise ValueError("other options of adapters (`lora_alpha`) need a `lora_rank`.")
+        if self.decoder not in (None, *DECODERS):
+            raise ValueError(f"`decoder` is one of {', '.join(DECODERS)}, not {self.decoder!r}.")
 
     def add_lora(self, model: PreTrainedModel, tokens: Sequence[int] = ()) -> None:
         """Add LoRA adapters if `lora_rank` is set; see [`~models.lora.add_lora`]."""

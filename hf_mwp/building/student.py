@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ..options import option
-from ..options.checks import check_at_least_one, check_given, check_share, refuse
+from ..options.checks import check_at_least_one, check_given, check_share
 from ..usage_error import UsageError
 from .encoder import SAMPLE_BATCH, SAMPLE_SIZE, load_encoder, parse_layers, project_on_problems
 from .model_sources import check_same_tokens, load_tokenizer, locate_encoder, locate_solver, resolve_encoder
@@ -31,17 +31,14 @@ SIZES = {
 
 # Start of the student -> options that do not apply to such a student.
 TARGETS = ("target_ms", "target_mb")
-OF_NEW_ONES = (*SIZES, *TARGETS, "student_sparsity", "student_layers", "student_layer_choice", "new_decoder")
+LAYERS = ("student_layers", "student_layer_choice", "new_decoder")
 UNUSED = {
-    "student": (*OF_NEW_ONES, "student_dropout"),
-    "student_encoder": OF_NEW_ONES,
+    "student": (*SIZES, *TARGETS, "student_sparsity", *LAYERS, "student_dropout"),
+    "student_encoder": (*SIZES, *TARGETS, "student_sparsity", *LAYERS),
     "student_init=cut": (*SIZES, *TARGETS, "student_sparsity"),
     "student_init=project": ("student_sparsity", "new_decoder"),
     "student_init=random": ("student_sparsity", "student_layer_choice", "new_decoder"),
-    "student_init=prune": (
-        *(*SIZES, *TARGETS),
-        *("student_layers", "student_layer_choice", "new_decoder", "student_dropout"),
-    ),
+    "student_init=prune": (*SIZES, *TARGETS, *LAYERS, "student_dropout"),
 }
 STARTS = ("cut", "project", "random", "prune")
 # Default share of heads and neurons removed from a pruned student (Yang et al., EMNLP 2022).
@@ -122,25 +119,24 @@ class StudentArguments(ShapeTargets):
         check_at_least_one(self, *SIZES)
         check_share(self, "student_dropout", "student_sparsity")
         self.student_encoder = resolve_encoder(self.student_encoder)
-        layers = parse_layers(self.student_layers, "student_layers")
+        for name in (*SIZES, "student_layers") if self.targets else ():
+            if getattr(self, name) is not None:
+                raise ValueError(f"`{name}` is chosen by the target: leave one of them out.")
         given = [name for name in ("student", "student_encoder") if getattr(self, name) is not None]
-        start, choice = self.student_init, self.student_layer_choice
-        source = given[0] if given else f"student_init={start}"
-        # A dropout of 0 counts as given, `False` does not.
-        values = {name: getattr(self, name) for name in UNUSED.get(source, ())}
-        unused = [name for name, value in values.items() if value is not None and value is not False]
-        chosen = [name for name in (*SIZES, "student_layers") if self.targets and getattr(self, name) is not None]
-        refuse(
-            {
-                f"`{chosen and chosen[0]}` is chosen by the target: leave one of them out.": chosen,
-                "`student` is a whole solver, `student_encoder` an encoder: give one of them.": len(given) > 1,
-                f"`student_init` is one of {', '.join(STARTS)}, not {start!r}.": start not in STARTS,
-                f"`student_init` does nothing with `{source}`: leave it out.": given and start != "cut",
-                f"`{unused and unused[0]}` does nothing with `{source}`: leave one of them out.": unused,
-                "`student_layer_choice` does nothing with indices in `student_layers`.": isinstance(layers, list)
-                and choice is not None,
-            }
-        )
+        if len(given) > 1:
+            raise ValueError("`student` is a whole solver, `student_encoder` an encoder: give one of them.")
+        if self.student_init not in STARTS:
+            raise ValueError(f"`student_init` is one of {', '.join(STARTS)}, not {self.student_init!r}.")
+        if given and self.student_init != "cut":
+            raise ValueError(f"`student_init` does nothing with `{given[0]}`: leave it out.")
+        source = given[0] if given else f"student_init={self.student_init}"
+        for name in UNUSED[source]:
+            # A dropout of 0 counts as given, `False` does not.
+            if getattr(self, name) is not None and getattr(self, name) is not False:
+                raise ValueError(f"`{name}` does nothing with `{source}`: leave one of them out.")
+        layers = parse_layers(self.student_layers, "student_layers")
+        if isinstance(layers, list) and self.student_layer_choice is not None:
+            raise ValueError("`student_layer_choice` does nothing with indices in `student_layers`.")
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -178,7 +174,7 @@ class StudentArguments(ShapeTargets):
     ) -> MwpStudentConfig:
         """Return the configuration of a random student with the teacher encoder's number of positions."""
         from ..models import MwpStudentConfig
-        from ..models.positions import count_positions
+        from ..models.architecture import count_positions
 
         layers = parse_layers(self.student_layers or "3")
         return MwpStudentConfig(

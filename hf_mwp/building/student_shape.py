@@ -16,7 +16,6 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from ..options import option
-from ..options.checks import refuse
 from ..store.files import write_whole
 from ..usage_error import UsageError
 
@@ -67,7 +66,9 @@ class ShapeTargets:
         raise NotImplementedError
 
     def __post_init__(self):
-        refuse({f"a target must be more than 0, got {value}.": not value > 0 for value in self.targets.values()})
+        for value in self.targets.values():
+            if not value > 0:
+                raise ValueError(f"a target must be more than 0, got {value}.")
 
     @property
     def targets(self) -> dict[str, float]:

@@ -6,9 +6,9 @@ from dataclasses import dataclass, fields
 
 from ..data.datasets.sources import DEFAULT_DATASET
 from ..data.glue.glue_sources import GLUE_SOURCES
-from ..data.locating import locate_extra, locate_extra_texts, locate_problems
+from ..data.locating import locate_problems, locate_source, locate_texts
 from ..options import given_options, option
-from ..options.checks import check_at_least_one, check_not_negative, check_share, refuse
+from ..options.checks import check_at_least_one, check_not_negative, check_share
 
 
 @dataclass
@@ -47,13 +47,13 @@ class DataArguments:
         "Additional training problems: files, datasets (their training split), or datasets with a split "
         "(ape210k:validation, mawps:all). Problems whose text with masked numbers is in the dataset are left out.",
         common=True,
-        locate=locate_extra,
+        locate=locate_source,
     )
     extra_exclude: list[str] | None = option(
         None,
         "Files, datasets (validation and test split), or datasets with a split; problems with the same text with "
         "masked numbers are left out of extra_train.",
-        locate=locate_extra_texts,
+        locate=locate_texts,
     )
     augment_reverse: bool = option(
         False, "Add reverse-operation problems to the training split: the answer is given, and one number is unknown."
@@ -116,22 +116,16 @@ class TaskArguments(DataArguments):
         super().__post_init__()
         given = given_options(self)
         usual = {each.name for each in fields(DataArguments)} | {"task"}
-        unused = next((name for name in given if name not in USED_BY_TASKS.get(self.task, usual)), None)
-        kind = "other tasks" if unused in (*PAIRS, *GLUE) else "math word problems"
-        refuse(
-            {
-                "`select_on_dev` applies only to GLUE tasks. Set `task` to one of them, or remove `select_on_dev`.": (
-                    self.select_on_dev and self.task not in GLUE_SOURCES
-                ),
-                "`validation_fraction` has no effect with `select_on_dev`. Remove one of the two options.": (
-                    self.select_on_dev and "validation_fraction" in given
-                ),
-                f"`{unused}` applies only to {kind}, not to `task` {self.task}. Remove it.": unused,
-                "the task seq2seq needs `dataset`, `source` and `target`, such as en and fr. Set all three.": (
-                    self.task == SEQ2SEQ and not {"dataset", "source", "target"} <= {*given}
-                ),
-            }
-        )
+        if self.select_on_dev and self.task not in GLUE_SOURCES:
+            raise ValueError("`select_on_dev` applies only to GLUE tasks. Set `task`, or remove `select_on_dev`.")
+        if self.select_on_dev and "validation_fraction" in given:
+            raise ValueError("`validation_fraction` has no effect with `select_on_dev`. Remove one of the two.")
+        for name in given:
+            if name not in USED_BY_TASKS.get(self.task, usual):
+                kind = "other tasks" if name in (*PAIRS, *GLUE) else "math word problems"
+                raise ValueError(f"`{name}` applies only to {kind}, not to `task` {self.task}. Remove it.")
+        if self.task == SEQ2SEQ and not {"dataset", "source", "target"} <= {*given}:
+            raise ValueError("the task seq2seq needs `dataset`, `source` and `target`, such as en and fr. Set all.")
 
 
 @dataclass

@@ -5,7 +5,6 @@ from typing import Literal
 from huggingface_hub.dataclasses import strict
 from transformers import PreTrainedConfig
 
-from ...options.checks import refuse
 from .target_reader import OUTPUT_CONSTANTS
 from .thought_table import TRANSFORMS
 
@@ -118,22 +117,18 @@ class AthenaConfig(PreTrainedConfig):
     def validate_decoder(self):
         """Validate value ranges; called by `strict`."""
         sizes = ("hidden_size", "encoder_hidden_size", "num_attention_heads", "intermediate_size", "max_length")
-        limits = ("max_thoughts", "max_candidates")
-        missing = [each for each in "+-*/" + "^" * ("ROOT" in self.transforms) if each not in self.operators]
-        foreign = [each for each in self.initial_constants if each not in self.constants]
-        refuse(
-            {
-                f"`{'`, `'.join(sizes)}` must be >= 1": min(getattr(self, name) for name in sizes) < 1,
-                f"`{'`, `'.join(limits)}` and `max_depth` must be >= 0": (
-                    min(*(getattr(self, name) for name in limits), self.max_depth or 0) < 0
-                ),
-                f"`hidden_size` ({self.hidden_size}) must be a multiple of `num_attention_heads` "
-                f"({self.num_attention_heads})": self.hidden_size % self.num_attention_heads != 0,
-                f"`dropout` must be in [0, 1), got {self.dropout}": not 0 <= self.dropout < 1,
-                f"`operators` must contain {missing}, which thoughts need": missing,
-                f"`transforms` may contain {list(TRANSFORMS)} once each, got {self.transforms}": (
-                    len({*self.transforms} & {*TRANSFORMS}) != len(self.transforms)
-                ),
-                f"`initial_constants` {foreign} are not among `constants` {self.constants}": foreign,
-            }
-        )
+        if min(getattr(self, name) for name in sizes) < 1:
+            raise ValueError(f"`{'`, `'.join(sizes)}` must be >= 1")
+        if min(self.max_thoughts, self.max_candidates, self.max_depth or 0) < 0:
+            raise ValueError("`max_thoughts`, `max_candidates` and `max_depth` must be >= 0")
+        if self.hidden_size % self.num_attention_heads:
+            heads = f"`num_attention_heads` ({self.num_attention_heads})"
+            raise ValueError(f"`hidden_size` ({self.hidden_size}) must be a multiple of {heads}")
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"`dropout` must be in [0, 1), got {self.dropout}")
+        if missing := [each for each in "+-*/" + "^" * ("ROOT" in self.transforms) if each not in self.operators]:
+            raise ValueError(f"`operators` must contain {missing}, which thoughts need")
+        if len({*self.transforms} & {*TRANSFORMS}) != len(self.transforms):
+            raise ValueError(f"`transforms` may contain {list(TRANSFORMS)} once each, got {self.transforms}")
+        if foreign := [each for each in self.initial_constants if each not in self.constants]:
+            raise ValueError(f"`initial_constants` {foreign} are not among `constants` {self.constants}")

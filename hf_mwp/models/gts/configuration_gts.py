@@ -5,8 +5,6 @@ from typing import Literal
 from huggingface_hub.dataclasses import strict
 from transformers import PreTrainedConfig
 
-from ...options.checks import refuse
-
 
 @strict
 class GTSConfig(PreTrainedConfig):
@@ -56,10 +54,9 @@ class GTSConfig(PreTrainedConfig):
     def validate_decoder(self):
         """Validate value ranges; called by `strict`."""
         sizes = ("hidden_size", "encoder_hidden_size", "operator_embedding_size", "max_length")
-        refuse(
-            {
-                f"`{'`, `'.join(sizes)}` must be >= 1": min(getattr(self, name) for name in sizes) < 1,
-                f"`dropout` must be in [0, 1), got {self.dropout}": not 0 <= self.dropout < 1,
-                "`operators` must contain at least one operator": not self.operators,
-            }
-        )
+        if min(getattr(self, name) for name in sizes) < 1:
+            raise ValueError(f"`{'`, `'.join(sizes)}` must be >= 1")
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"`dropout` must be in [0, 1), got {self.dropout}")
+        if not self.operators:
+            raise ValueError("`operators` must contain at least one operator")

@@ -9,7 +9,6 @@ from typing import Any
 from huggingface_hub.dataclasses import strict
 from transformers import AutoConfig, PreTrainedConfig
 
-from ...options.checks import refuse
 from ..mwp_student.remote_code import name_code
 
 
@@ -81,19 +80,15 @@ class MwpSolverConfig(PreTrainedConfig):
     def validate_parts(self):
         """Check that the decoder and the bottleneck networks fit the encoder. `@strict` calls this method."""
         written, read = self.encoder_config.hidden_size, self.decoder_config.encoder_hidden_size
+        if written != read:
+            raise ValueError(f"the encoder has hidden_size {written}, but the decoder encoder_hidden_size {read}")
         layers, count, size = self.bottleneck_layers, self.encoder_config.num_hidden_layers, self.bottleneck_size
-        refuse(
-            {
-                f"the encoder has hidden_size {written}, but the decoder encoder_hidden_size {read}": written != read,
-                f"`bottleneck_layers` ({layers}) and `bottleneck_size` ({size}) must be set together": (
-                    bool(layers) != (size is not None)
-                ),
-                f"`bottleneck_layers` must be different layers from 1 to {count}, got {layers}": (
-                    len({*layers} & {*range(1, count + 1)}) != len(layers)
-                ),
-                f"`bottleneck_size` must be at least 1, got {size}": size is not None and size < 1,
-            }
-        )
+        if bool(layers) != (size is not None):
+            raise ValueError(f"`bottleneck_layers` ({layers}) and `bottleneck_size` ({size}) must be set together")
+        if len({*layers} & {*range(1, count + 1)}) != len(layers):
+            raise ValueError(f"`bottleneck_layers` must be different layers from 1 to {count}, got {layers}")
+        if size is not None and size < 1:
+            raise ValueError(f"`bottleneck_size` must be at least 1, got {size}")
 
     def save_pretrained(self, save_directory: str | PathLike, **kwargs) -> None:
         """Save the config as `PreTrainedConfig` does, with the file of [`save_solver_code`]."""
