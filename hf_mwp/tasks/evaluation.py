@@ -137,7 +137,9 @@ def evaluate(
             from ..pruning import zero_random_weights
 
             model = zero_random_weights(model, args.random_sparsity, args.seed)
-        options = task.predict_options(args, processor=processor)
+        options = _predict_options(task, args)
+        if "rerank" in used:
+            options["reranker"], options["num_beams"] = args.load_reranker(processor)
         if args.half_precision:
             dtype = model.dtype
             model.half().to(dtype)
@@ -164,6 +166,13 @@ def evaluate(
                 draw_reliability(figures["calibration"], folder.path / "reliability.png", title)
             folder.finish({"model": args.model, "dataset": task.name, args.split: evaluation.record | figures})
     return evaluation, figures, path
+
+
+def _predict_options(task: Task, args: Any, num_beams: int | None = None) -> dict[str, Any]:
+    """Return the options of [`~Task.predict`] from a trainer's config or `EvaluateArguments`."""
+    names = {*task.recorded, "max_decode_length"} - {*task.unused}
+    options = {name: getattr(args, name) for name in names}
+    return options | ({"num_beams": num_beams or args.num_beams or 1} if "num_beams" in names else {})
 
 
 def _output_folder(args: EvaluateArguments, data_args: MeasuredTaskArguments) -> Path:
@@ -203,7 +212,7 @@ def evaluate_splits(
     for split in beams if is_main_process() else ():
         if task.rows(split, needed=False) is not None:
             options = {"batch_size": config.per_device_eval_batch_size, "progress": reporter.progress()}
-            options |= task.predict_options(config, beams[split])
+            options |= _predict_options(task, config, beams[split])
             found[split] = evaluate_split(task, model, processor, split, **options)
     return found
 

@@ -101,13 +101,6 @@ class MathWordProblems(Task):
 
         return prepare_training_rows(rows, processor)
 
-    def predict_options(self, args, num_beams=None, processor: MwpProcessor | None = None):
-        options = {name: getattr(args, name) for name in ("max_decode_length", "answer_match")}
-        if processor is None:
-            return options | {"num_beams": num_beams or args.num_beams}
-        reranker, num_beams = args.load_reranker(processor)
-        return options | {"num_beams": num_beams, "reranker": reranker}
-
     def details(self, predictions: Sequence[SolverPrediction]) -> dict[str, Any]:
         from ..solving.solver_prediction import measure_calibration
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,7 @@ from ..usage_error import UsageError
 from .data_options import SEQ2SEQ, TaskArguments
 from .reporter import SILENT, Reporter
 from .seq2seq import MathSeq2Seq, read_equation
+from .task import limited
 
 
 if TYPE_CHECKING:
@@ -110,30 +110,17 @@ def label_texts(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Path
         path = folder.path / "train.jsonl"
         folder.check_unused(args.overwrite, (path.name,))
         model, tokenizer = load_seq2seq_model(args.model)
-        rows, source_of, label, other_splits = (_read_pairs if args.task == SEQ2SEQ else _read_problems)(args)
-        rows = rows.select(range(min(len(rows), args.max_train_samples or len(rows))))
+        rows, sources, label, other_splits = (_read_pairs if args.task == SEQ2SEQ else _read_problems)(args)
         folder.begin()
-        generate = partial(
-            generate_texts,
-            model.to(device),
-            tokenizer,
-            num_beams=args.num_beams,
-            num_return_sequences=args.num_return_sequences,
-            max_length=args.max_decode_length,
-            batch_size=args.batch_size,
-            progress=reporter.progress(),
-        )
-        found = share_rows(generate, list(map(source_of, rows)))
-        records: list[list[dict[str, Any]]] = []
-        for row, texts in zip(rows, found, strict=True):
-            made = ((label(row, each.text), each, rank) for rank, each in enumerate(texts) if each.text)
-            records.append(
-                [
-                    record | {"score": each.log_probability / max(each.num_tokens, 1), "rank": rank}
-                    for record, each, rank in made
-                    if record is not None
-                ]
-            )
+        search = {name: getattr(args, name) for name in ("num_beams", "num_return_sequences", "batch_size")}
+        search |= {"max_length": args.max_decode_length, "progress": reporter.progress()}
+        found = share_rows(partial(generate_texts, model.to(device), tokenizer, **search), sources)
+        records: list[list[dict[str, Any]]] = [[] for _ in rows]
+        for row, texts, made in zip(rows, found, records, strict=True):
+            for rank, each in enumerate(texts):
+                if each.text and (record := label(row, each.text)) is not None:
+                    score = each.log_probability / max(each.num_tokens, 1)
+                    made.append(record | {"score": score, "rank": rank})
         usable = [index for index, made in enumerate(records) if made]
         if not usable:
             raise UsageError(
@@ -144,7 +131,7 @@ def label_texts(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Path
         likeliest = likeliest[: round(args.keep_fraction * len(usable))]
         if is_main_process():
             write_json_lines(path, [record for index in sorted(likeliest) for record in records[index]])
-            for split, others in other_splits().items():
+            for split, others in other_splits.items():
                 write_json_lines(folder.path / f"{split}.jsonl", others)
             # Models trained on the labels inherit the record of the teacher's training texts.
             ancestry_of(model).save(folder.path)
@@ -153,37 +140,30 @@ def label_texts(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Path
     return path, fates
 
 
-def _read_pairs(args: LabelArguments) -> tuple[Dataset, Callable, Callable, Callable]:
+def _read_pairs(args: LabelArguments) -> tuple[Dataset, list[str], Callable, Mapping[str, Iterable]]:
     """
-    Return the rows to label and three functions: the first returns the source text of a row; the second takes a row
-    and its generated text and returns an output row (`None` if the text is not usable); the third returns the output
-    rows of the other splits.
+    Return the rows to label; their source texts; a function that takes a row and its generated text and returns an
+    output row (`None` if the text is not usable); and the output rows of the other splits.
     """
     from ..data.seq2seq.load_seq2seq import load_seq2seq
-
-    splits = load_seq2seq(args.problems[0], args.source, None, validation_fraction=0)
-    rows = splits.pop("train", None) or splits.pop(next(iter(splits)))
 
     def label(row: Mapping[str, Any], text: str) -> dict[str, Any]:
         return {"id": row["id"], args.source: row["text"], args.target: text}
 
-    def others() -> dict[str, Iterable[dict[str, Any]]]:
-        if not splits:
-            return {}
-        pairs = load_seq2seq(args.problems[0], args.source, args.target, 0)
-        return {split: [label(row, row["target"]) for row in pairs[split]] for split in splits}
+    splits = load_seq2seq(args.problems[0], args.source, None, validation_fraction=0)
+    rows = _pop_train(splits, args)
+    # The training split needs no targets if there is no other split.
+    pairs = load_seq2seq(args.problems[0], args.source, args.target, validation_fraction=0) if splits else {}
+    others = {split: [label(row, row["target"]) for row in pairs[split]] for split in splits}
+    return rows, list(rows["text"]), label, others
 
-    return rows, itemgetter("text"), label, others
 
-
-def _read_problems(args: LabelArguments) -> tuple[Dataset, Callable, Callable, Callable]:
+def _read_problems(args: LabelArguments) -> tuple[Dataset, list[str], Callable, Mapping[str, Iterable]]:
     """Return the same as [`_read_pairs`] for math word problems, whose target texts are equations."""
     from ..expressions import ExpressionError
 
     options = {"task": args.task, "dataset": args.problems[0], "data_dir": args.data_dir, "validation_fraction": 0.0}
     task = MathSeq2Seq(TaskArguments(**options))
-    splits = dict(task.splits)
-    rows = splits.pop("train", None) or splits.pop(next(iter(splits)))
 
     def label(row: Mapping[str, Any], text: str) -> dict[str, Any] | None:
         problem = task.problem(row)
@@ -197,10 +177,15 @@ def _read_problems(args: LabelArguments) -> tuple[Dataset, Callable, Callable, C
         # An annotated answer is kept if the equation evaluates to it.
         return _fields_of(vars(problem) | {"answer": problem.answer if problem.agrees() else None})
 
-    def others() -> dict[str, Iterable[dict[str, Any]]]:
-        return {split: map(_fields_of, rows) for split, rows in splits.items()}
+    splits = dict(task.splits)
+    rows = _pop_train(splits, args)
+    others = {split: map(_fields_of, rows) for split, rows in splits.items()}
+    return rows, [task.pair(row)[0] for row in rows], label, others
 
-    return rows, lambda row: task.pair(row)[0], label, others
+
+def _pop_train(splits: dict[str, Dataset], args: LabelArguments) -> Dataset:
+    """Remove the training split, or the only split, and return its first `max_train_samples` rows."""
+    return limited(splits.pop("train", None) or splits.pop(next(iter(splits))), "train", args)
 
 
 def _fields_of(row: Mapping[str, Any]) -> dict[str, Any]:

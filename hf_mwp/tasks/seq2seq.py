@@ -138,15 +138,12 @@ class Seq2SeqTask(Task):
         given = {"metrics": self.options.text_metrics, "language": self.options.target}
         return {"text_metrics": partial(text_report, **given)}
 
-    def predict_options(self, args, num_beams=None, processor=None):
-        return {"num_beams": num_beams or args.num_beams or 1, "max_decode_length": args.max_decode_length}
-
-    def predict(self, model, processor, rows, num_beams=1, max_decode_length=None, batch_size=64, progress=None):
+    def predict(self, model, processor, rows, max_decode_length=None, batch_size=64, **search):
         from ..solving.generate_texts import generate_texts, score_texts
 
         sources, targets = zip(*map(self.pair, rows), strict=True)
-        search = {"num_beams": num_beams, "max_length": max_decode_length, "progress": progress}
-        found = generate_texts(model, processor, sources, batch_size=batch_size, **search)
+        search |= {"max_length": max_decode_length, "batch_size": batch_size}
+        found = generate_texts(model, processor, sources, **search)
         scores = score_texts(model, processor, sources, targets, batch_size)
         return [
             Seq2SeqPrediction(row, generated.text, *score)
@@ -231,25 +228,13 @@ class MathSeq2Seq(Seq2SeqTask, MathWordProblems):
 
         return {"compute_metrics": measure}
 
-    def predict_options(self, args, num_beams=None, processor=None):
-        return super().predict_options(args, num_beams, processor) | {"answer_match": args.answer_match}
-
     def predict(
-        self,
-        model,
-        processor,
-        rows,
-        num_beams=1,
-        max_decode_length=None,
-        answer_match="annotated",
-        batch_size=64,
-        progress=None,
+        self, model, processor, rows, answer_match="annotated", max_decode_length=None, **search
     ) -> list[SolverPrediction]:
         from ..solving.generate_texts import generate_texts
 
         sources = [self.pair(row)[0] for row in rows]
-        search = {"num_beams": num_beams, "max_length": max_decode_length, "progress": progress}
-        found = generate_texts(model, processor, sources, batch_size=batch_size, **search)
+        found = generate_texts(model, processor, sources, max_length=max_decode_length, **search)
         return [
             self.prediction(row, generated.text, generated.log_probability, answer_match)
             for row, (generated,) in zip(rows, found, strict=True)

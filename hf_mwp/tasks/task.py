@@ -32,7 +32,8 @@ class Task(ABC):
         kind (`str`): Noun for the models in tables and progress bars.
         metric (`str`): Key of the main metric in a report; higher is better.
         figures (`Sequence[str]`): Metrics that can select a checkpoint; any metric if empty.
-        recorded (`Sequence[str]`): Options of `predict` that are recorded with the metrics.
+        recorded (`Sequence[str]`): Options of `predict`, read from the trainer's config or [`EvaluateArguments`], that
+            are recorded with the metrics.
         unused (`Sequence[str]`): Options of `hf-mwp evaluate` that do not apply to the task.
         shares_work (`bool`): Whether `predict` has the argument `unfinished`, see [`solve_problems`].
         load_report ([`LoadReport`], *optional*): Counts of rows read and skipped, and warnings.
@@ -134,20 +135,14 @@ class Task(ABC):
         """Return the fields of a config for which the task has a different default."""
         return {}
 
-    def predict_options(self, args: Any, num_beams: int | None = None, processor: Any = None) -> dict[str, Any]:
-        """
-        Return the options of `predict` from a trainer's config, whose value `num_beams` overrides, or, if `processor`
-        is given, from [`EvaluateArguments`].
-        """
-        return {}
-
     @abstractmethod
     def predict(self, model: PreTrainedModel, processor: Any, rows: Sequence[Mapping[str, Any]], **options) -> list:
         """
         Predict each row.
 
         Args:
-            options: `batch_size`, `progress` (see [`solve_problems`]), and the options from `predict_options`.
+            options: `batch_size`, `progress` (see [`solve_problems`]), the options in `recorded`, and
+                `max_decode_length` and `reranker` if they are not in `unused`.
 
         Returns:
             `list`: objects with a method `to_dict()` and optional attributes: `is_right` (`bool`), `numbers`

@@ -38,7 +38,7 @@ class Totals(Task):
     """Whether a problem asks for a total."""
 
     name, scheme = "totals", "three seeds"
-    recorded = ("threshold",)
+    recorded, unused = ("threshold",), ("max_decode_length", "rerank", "reranker")
 
     @cached_property
     def splits(self):
@@ -60,9 +60,6 @@ class Totals(Task):
 
     def collator(self, model, processor):
         return DataCollatorWithPadding(processor)
-
-    def predict_options(self, args, num_beams=None, processor=None):
-        return {"threshold": 0.5}
 
     def predict(self, model, processor, rows, batch_size=4, progress=None, threshold=0.5):
         batches = [rows[start : start + batch_size] for start in range(0, len(rows), batch_size)]
@@ -95,6 +92,7 @@ def test_it_trains_and_is_measured(tmp_path, console):
     model, tokenizer = task.build_model(None)
     rates = {"learning_rate": 3e-3, "num_train_epochs": 20, "per_device_train_batch_size": 4}
     config = BaseConfig(output_dir=str(tmp_path), disable_tqdm=True, save_strategy="no", eval_strategy="no", **rates)
+    config.threshold = 0.5
 
     def make():
         return BaseTrainer(args=config, **task.trainer_arguments(model, tokenizer))
