@@ -46,10 +46,12 @@ def find_beams(
         return found
     columns = processor.encode([problems[index] for index in asked])
     unknown = unknown_shares(processor, columns["input_ids"])
-    cut = [sum(position < 0 for position in positions) for positions in columns["number_positions"]]
-    for place, index in enumerate(asked):
-        found[index] = Beam((), unknown[place], cut[place], processor.max_length)
-    order = [place for place, positions in enumerate(columns["number_positions"]) if cut[place] < len(positions)]
+    order = []
+    for place, positions in enumerate(columns["number_positions"]):
+        num_cut = sum(position < 0 for position in positions)
+        found[asked[place]] = Beam((), unknown[place], num_cut, processor.max_length)
+        if num_cut < len(positions):
+            order.append(place)
     if batch_size is not None:
         order.sort(key=columns["length"].__getitem__, reverse=True)
     size = batch_size or max(len(order), 1)
@@ -61,12 +63,10 @@ def find_beams(
             inputs.pop("attention_mask")
         solved = solve_batch(model, inputs, num_beams, top_k, max_decode_length)
         capped = [False] * len(batch) if solved.capped is None else solved.capped.tolist()
-        outputs = (solved.sequences.tolist(), solved.scores.tolist(), solved.finished.tolist())
-        for place, is_capped, *columns_of_row in zip(batch, capped, *outputs, strict=True):
-            trees = [(ids, score) for ids, score, finished in zip(*columns_of_row, strict=True) if finished]
-            found[asked[place]] = replace(
-                found[asked[place]], trees=read_trees(trees, processor.decode), capped=is_capped
-            )
+        outputs = zip(batch, solved.sequences.tolist(), solved.scores.tolist(), capped, strict=True)
+        for place, sequences, scores, is_capped in outputs:
+            trees = read_trees(zip(sequences, scores, strict=True), processor.decode)
+            found[asked[place]] = replace(found[asked[place]], trees=trees, capped=is_capped)
     return found
 
 

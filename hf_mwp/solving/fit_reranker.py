@@ -84,26 +84,25 @@ def fit_reranker(
         with _encoder_dropout(model, dropout) if dropout else nullcontext():
             return [each.beam.trees for each in solve_problems(model, processor, problems, **options)]
 
-    reranker, measured = None, {}
-    for part, given in parts.items():
-        problems = [problem for problem in processor.problems(given) if right_answer(problem) is not None]
-        is_first = reranker is None
-        if not problems and not is_first:
-            continue
-        # Solve at least one problem without dropout.
-        num_unsure = min(round(mc_dropout_fraction * len(problems)), len(problems) - 1) if is_first else 0
-        num_sure = len(problems) - max(num_unsure, 0)
-        beams = search(problems[:num_sure])
-        if is_first:
-            unsure = search(problems[num_sure:], dropout=UNSURE_DROPOUT) if num_sure < len(problems) else []
-            about = dict(fitted_on or {}) | ({"mc_dropout_fraction": mc_dropout_fraction} if unsure else {})
-            reranker = fit_plausibility(problems, [*beams, *unsure], num_beams, regularization, about)
-            reranker = replace(reranker, min_beams=min_beams)
-            if unsure:
-                measured[f"{part}, unsure"] = _measure(reranker, problems[num_sure:], unsure)
-        measured[part] = _measure(reranker, problems[:num_sure], beams)
-        if min_beams is not None and not is_first:
-            measured[f"{part}, {min_beams} beams"] = _measure(reranker, problems, search(problems, min_beams))
+    def read(given: Iterable[MathWordProblem | Mapping[str, Any]]) -> list[MathWordProblem]:
+        return [problem for problem in processor.problems(given) if right_answer(problem) is not None]
+
+    (part, given), *others = parts.items()
+    problems = read(given)
+    # Solve at least one problem without dropout.
+    num_sure = max(len(problems) - round(mc_dropout_fraction * len(problems)), 1)
+    sure, unsure = problems[:num_sure], problems[num_sure:]
+    beams, unsure_beams = search(sure), search(unsure, dropout=UNSURE_DROPOUT) if unsure else []
+    about = dict(fitted_on or {}) | ({"mc_dropout_fraction": mc_dropout_fraction} if unsure else {})
+    reranker = fit_plausibility(problems, beams + unsure_beams, num_beams, regularization, about)
+    reranker = replace(reranker, min_beams=min_beams)
+    measured = {f"{part}, unsure": _measure(reranker, unsure, unsure_beams)} if unsure else {}
+    measured[part] = _measure(reranker, sure, beams)
+    for part, given in others:
+        if problems := read(given):
+            measured[part] = _measure(reranker, problems, search(problems))
+            if min_beams is not None:
+                measured[f"{part}, {min_beams} beams"] = _measure(reranker, problems, search(problems, min_beams))
     return replace(reranker, measured=measured)
 
 

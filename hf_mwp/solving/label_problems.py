@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..data.corpus.pretraining_texts import held_out_texts, loose_digest, masked_digest
 from ..data.reading.usability import find_answer_fault
 from ..metrics import score_prediction
-from ..models.fingerprints import hash_model, hash_processing
 from ..options.checks import check_at_least_one, check_share
 from ..problems import MathWordProblem, refusal
 from ..usage_error import UsageError
-from .kept_records import kept_records
 from .solve_problems import check_several, solve_problems
 from .solver_prediction import SolverPrediction
 
@@ -80,10 +78,8 @@ def label_problems(
             answer and computes their confidence.
         exclude (`Iterable[str]`, *optional*), data_dir (`str`, *optional*): Datasets or files whose texts must not be
             labelled, even with different numbers, and folder of the datasets.
-        batch_size (`int`, *optional*, defaults to 64), progress (`Callable`, *optional*): Passed to
-            [`solve_problems`].
-        unfinished (`str`, *optional*): Folder for intermediate results, with which an interrupted call resumes. The
-            caller must delete it.
+        batch_size (`int`, *optional*, defaults to 64), unfinished (`str`, *optional*), progress (`Callable`,
+            *optional*): Passed to [`solve_problems`].
 
     Raises:
         UsageError: If the language of a problem differs from the language of the solver, or there is no problem to
@@ -105,15 +101,9 @@ def label_problems(
     check_share({"pseudo_label_fraction": pseudo_label_fraction}, "pseudo_label_fraction")
     fates = Counter(dict.fromkeys(FATES, 0))
     asked = _problems_to_label(problems, processor, exclude, data_dir, pseudo_label_fraction > 0, fates)
-    solver = {"model": hash_model(model), "processor": hash_processing(processor), "num_beams": num_beams}
-    facts = {**solver, "reranker": reranker and asdict(reranker)}
     options = {"num_beams": num_beams, "top_k": num_beams, "batch_size": batch_size, "progress": progress}
-
-    def label(tried: Sequence[MathWordProblem]) -> Iterator[dict[str, Any] | None]:
-        found = solve_problems(model, processor, tried, reranker=reranker, **options)
-        return map(_label, found)
-
-    rows: list[dict[str, Any]] = list(filter(None, kept_records(unfinished, facts, asked, label)))
+    found = solve_problems(model, processor, asked, reranker=reranker, unfinished=unfinished, **options)
+    rows: list[dict[str, Any]] = list(filter(None, map(_label, found)))
     # Keep the labels with the highest confidence among the problems without an answer.
     without = sum(problem.answer is None for problem in asked)
     own = [place for place, row in enumerate(rows) if row["answer"] is None]

@@ -10,8 +10,7 @@ from hf_mwp import MwpProcessor, MwpSolver, load_mwp_dataset
 from hf_mwp.cli.main import main
 from hf_mwp.metrics import score_prediction
 from hf_mwp.plausibility import FEATURES, PlausibilityReranker
-from hf_mwp.solving import kept_records
-from hf_mwp.solving import label_problems as labelling
+from hf_mwp.solving import beams, kept_records
 from hf_mwp.solving.solve_problems import solve_problems
 
 
@@ -113,13 +112,14 @@ def test_what_was_tried_before_a_kill_is_not_tried_again(solver_folder, tmp_path
     monkeypatch.setattr(kept_records.kept_records, "__defaults__", (1,))
     tried = []
 
-    def killed(model, processor, problems, **options):
+    def killed(model, processor, problems, *options):
         tried.append(problems[0].text)
         if len(tried) == 2:
             raise KeyboardInterrupt
-        return solve_problems(model, processor, problems, **options)
+        return find_beams(model, processor, problems, *options)
 
-    monkeypatch.setattr(labelling, "solve_problems", killed)
+    find_beams = beams.find_beams
+    monkeypatch.setattr(beams, "find_beams", killed)
     with contextlib.suppress(KeyboardInterrupt):
         run(solver_folder, tmp_path, "--overwrite")
     # The file of the finished run is still there, and that of this one is to replace it.
