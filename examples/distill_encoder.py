@@ -22,7 +22,7 @@ from hf_mwp.building.model_sources import resolve_encoder
 from hf_mwp.data import read_texts
 from hf_mwp.distillation import project_student
 from hf_mwp.metrics import describe_compression
-from hf_mwp.models.positions import count_positions
+from hf_mwp.models.architecture import count_positions
 
 
 @dataclass

@@ -159,7 +159,7 @@ def cut_to(
     tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel, length: int | None = None
 ) -> PreTrainedTokenizerBase:
     """Limit the text length of a tokenizer to `length` and to the number of positions of the model."""
-    from ..models.positions import count_positions
+    from ..models.architecture import count_positions
 
     rooms = [tokenizer.model_max_length, length]
     if hasattr(model.config, "max_position_embeddings"):

@@ -80,8 +80,8 @@ class PretrainingBuilder:
         from ..data.batches.mwp_processor import MwpProcessor
         from ..data.corpus.pretraining_dataset import check_tagger
         from ..models import MwpStudentForPreTraining
+        from ..models.architecture import count_positions
         from ..models.mwp_student.conversion_mwp_student import SOURCES
-        from ..models.positions import count_positions
 
         self.args, self.tagger = args, tagger
         if args.encoder is not None:

@@ -21,19 +21,12 @@ def locate_problems(source: str, options: Mapping[str, Any]) -> Path | None:
 
 
 def locate_source(source: str, options: Mapping[str, Any]) -> Path | None:
-    """Return the file or folder of a source of problems or texts: a file, a dataset, or a split of a dataset."""
-    is_pairs = options.get("task") == "seq2seq"
-    return locate_pairs(source) if is_pairs else locate_part(source, options.get("data_dir"))
-
-
-def locate_texts(source: str, options: Mapping[str, Any]) -> Path:
-    """Return the file or folder of a source of texts, and check the file extension."""
-    read_texts(source, data_dir=options.get("data_dir"))  # Checks the source without reading it.
-    return locate_source(source, options)
-
-
-def locate_extra(source: str, options: Mapping[str, Any]) -> Path | None:
-    """Return the file or folder of a source, which may be next to the dataset in `options`."""
+    """
+    Return the file or folder of a source of problems or texts: a file, a dataset, or a split of a dataset. It may be
+    next to the dataset in `options`.
+    """
+    if options.get("task") == "seq2seq":
+        return locate_pairs(source)
     near = options.get("data_dir")
     if options.get("dataset") is not None:
         dataset = locate_dataset(options["dataset"], near)
@@ -41,7 +34,7 @@ def locate_extra(source: str, options: Mapping[str, Any]) -> Path | None:
     return locate_part(source, near)
 
 
-def locate_extra_texts(source: str, options: Mapping[str, Any]) -> Path | None:
-    """Check a source of texts, and return its file or folder, which may be next to the dataset in `options`."""
-    read_texts(source)
-    return locate_extra(source, options)
+def locate_texts(source: str, options: Mapping[str, Any]) -> Path | None:
+    """Return the file or folder of a source of texts, and check the file extension."""
+    read_texts(source)  # Checks the source without reading it.
+    return locate_source(source, options)

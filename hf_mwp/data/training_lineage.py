@@ -1,11 +1,10 @@
 """Functions that record the training texts of a model and of its ancestors (initial model, teacher, labeller)."""
 
 import os
-from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from ..downloads import download_options
 from .data_error import DataError
@@ -13,52 +12,38 @@ from .reading.load_report import dataset_report
 from .training_texts import TrainingTexts, short_name
 
 
-@dataclass(frozen=True)
-class Lineage:
-    """
-    Training texts of a model, stored in its attribute `lineage`.
-
-    Args:
-        trained_on ([`TrainingTexts`], *optional*): Training texts of the model and of all its ancestors.
-        inherited ([`TrainingTexts`], *optional*): Training texts of the ancestors of a model that is not trained yet.
-    """
-
-    trained_on: TrainingTexts | None = None
-    inherited: TrainingTexts | None = None
-
-    @classmethod
-    def of(cls, model: Any) -> Self:
-        """Return the lineage of a model, read from the model or the folder or Hub repository it was loaded from."""
-        noted, name = getattr(model, "lineage", cls()), getattr(model, "name_or_path", None)
-        if noted == cls() and name:
-            return cls(TrainingTexts.load(name, **download_options(model)))
-        return noted
-
-
 def training_texts_of(model: Any) -> TrainingTexts | None:
-    """Return the training texts of a model and its ancestors, or `None` if they are unknown."""
-    return Lineage.of(model).trained_on
+    """
+    Return the training texts of a model and its ancestors, from its attribute `training_texts` or from the folder or
+    Hub repository it was loaded from. Returns `None` if they are unknown, or the model is not trained yet.
+    """
+    noted, name = getattr(model, "training_texts", None), getattr(model, "name_or_path", None)
+    if noted is None and name and not hasattr(model, "inherited_texts"):
+        return TrainingTexts.load(name, **download_options(model))
+    return noted
 
 
 def ancestry_of(model: Any) -> TrainingTexts:
     """Return the training texts that a model passes on. If they are unknown, `unknown` contains the model's name."""
-    lineage, name = Lineage.of(model), getattr(model, "name_or_path", None)
-    for known in (lineage.trained_on, lineage.inherited):
-        if known is not None:
-            return known
-    return TrainingTexts(unknown=(short_name(name),) if name else ())
+    name = getattr(model, "name_or_path", None)
+    texts = training_texts_of(model)
+    texts = getattr(model, "inherited_texts", None) if texts is None else texts
+    return TrainingTexts(unknown=(short_name(name),) if name else ()) if texts is None else texts
 
 
 def note_training_texts(model: Any, texts: TrainingTexts) -> None:
     """Record the training texts of a model and its ancestors."""
-    model.lineage = Lineage(trained_on=texts)
+    model.training_texts = texts
 
 
 def inherit_training_texts(model: Any, *sources: Any) -> None:
-    """Add the training texts of `sources`, from which `model` was made, to the training texts of `model`."""
+    """
+    Add the training texts of `sources`, from which `model` was made, to those of `model`. For a model that is not
+    trained yet, they are kept in its attribute `inherited_texts`.
+    """
+    is_trained = getattr(model, "training_texts", None) is not None
     united = reduce(or_, (ancestry_of(each) for each in (model, *sources)))
-    trained = getattr(model, "lineage", Lineage()).trained_on is not None
-    model.lineage = Lineage(trained_on=united) if trained else Lineage(inherited=united)
+    setattr(model, "training_texts" if is_trained else "inherited_texts", united)
 
 
 def write_training_texts(model: Any, folder: str | os.PathLike) -> None:

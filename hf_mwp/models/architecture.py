@@ -302,3 +302,14 @@ def _linear(layer: nn.Module, name: str, index: int) -> nn.Linear | None:
         f"{name} of layer {index} is a {type(module).__name__}, not a plain linear layer. Merge adapters first "
         "(`hf_mwp.merge_lora(model)`, or `merge_and_unload()` of a peft model), and load it without quantisation."
     )
+
+
+def count_positions(config: PreTrainedConfig) -> int:
+    """Return the maximum number of tokens of an encoder. RoBERTa and MPNet count positions from the padding token."""
+    offset = getattr(config, "position_offset", 0)
+    if "roberta" in config.model_type or config.model_type == "camembert":
+        offset = config.pad_token_id + 1
+    elif "mpnet" in config.model_type:
+        # The padding token of MPNet is always 1, even if the config has a different value.
+        offset = 2
+    return config.max_position_embeddings - offset

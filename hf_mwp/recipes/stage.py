@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from .. import __version__
-from ..data.datasets.sources import LOADERS, data_set_name
+from ..data.datasets.sources import LOADERS, split_name
 from ..options import affects_result, default_of, option_values
 from ..options.checks import as_list
 from ..options.parsing import read_options
@@ -139,7 +139,7 @@ def fingerprint(command: str, options: Mapping[str, Any], made: Mapping[str, str
         if place is not None:
             if data_dir is not None and place.resolve().is_relative_to(Path(data_dir).resolve()):
                 in_data_dir.append(place)
-            kind = value if data_set_name(value) else place.suffix if place.is_file() else ""
+            kind = value if split_name(value)[0] in LOADERS else place.suffix if place.is_file() else ""
             return {"source": kind, "content": content_digest(place)}
         for folder, digest in made.items():
             value = value.replace(folder, digest)

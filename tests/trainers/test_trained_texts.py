@@ -3,7 +3,7 @@
 import pytest
 
 from hf_mwp.data import TrainingTexts
-from hf_mwp.data.training_lineage import Lineage, note_training_texts, training_texts_of
+from hf_mwp.data.training_lineage import inherit_training_texts, note_training_texts, training_texts_of
 from hf_mwp.trainers import (
     ParameterMixingCallback,
     PreTrainingConfig,
@@ -22,7 +22,9 @@ def seen(texts, rows):
 @pytest.mark.parametrize("make_rows", [tiny_rows, tiny_dataset])
 def test_a_solver(processor, tmp_path, make_rows):
     model = tiny_solver(processor)
-    model.lineage = Lineage(inherited=TrainingTexts.from_texts(["求面积"], ["corpus.txt"]))
+    pretrained = tiny_solver(processor)
+    note_training_texts(pretrained, TrainingTexts.from_texts(["求面积"], ["corpus.txt"]))
+    inherit_training_texts(model, pretrained)
     fields = {"use_cpu": True, "report_to": "none", "disable_tqdm": True, "max_steps": 2, "save_steps": 1}
     config = SolverTrainingConfig(output_dir=str(tmp_path), eval_strategy="no", **fields)
     trainer = SolverTrainer(model=model, args=config, train_dataset=make_rows(12), processing_class=processor)

@@ -89,12 +89,6 @@ def split_name(source: str | Path) -> tuple[str, str | None]:
     return name, part or None
 
 
-def data_set_name(source: str | Path) -> str | None:
-    """Return the dataset of a source such as `"ape210k:validation"`, or `None` for a file or folder."""
-    name, _ = split_name(source)
-    return name if name in LOADERS else None
-
-
 def find_loader(name: str | Path, data_dir: str | Path | None, language: str = "en") -> MwpLoader:
     """Return the loader of a dataset name, file or folder. Raises `DataError` if there is no such source."""
     if str(name) in LOADERS:

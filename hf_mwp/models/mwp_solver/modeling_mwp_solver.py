@@ -19,9 +19,9 @@ from ...data.batches.mwp_processor import MwpProcessor
 from ...data.training_lineage import inherit_training_texts, write_training_texts
 from ...downloads import hub_options, note_download
 from ...runtime.output_vocabulary import OutputVocabulary
+from ..architecture import count_positions
 from ..decoder import Decoder
 from ..gts import GTSDecoder
-from ..positions import count_positions
 from ..prediction_kind import PredictionKind
 from ..solver import SolveOutput, Solver
 from .bottlenecks import Bottleneck, Bottlenecks, bottleneck_hooks
