@@ -107,7 +107,7 @@ class EncoderArguments:
             return bool(self.indexed_numbers)
         from ..data.batches.mwp_processor import MwpProcessor
         from ..downloads import find_beside
-        from ..runtime.processor_fields import read_fields
+        from ..runtime.text_reader import read_fields
 
         # Most encoders have no processor file.
         path = find_beside(self.encoder, MwpProcessor.file_name)

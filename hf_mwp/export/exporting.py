@@ -20,9 +20,8 @@ from ..models.mwp_student import MwpStudentModel
 from ..problems import MathWordProblem
 from ..runtime import RuntimeSolver
 from ..runtime.default_search import DefaultSearch
-from ..runtime.quantization import quantize_int8
 from ..runtime.solver import EXPORT_RECORD, EXPORT_VERSION
-from ..runtime.weights import FILE_NAME
+from ..runtime.weights import FILE_NAME, quantize_int8
 from ..solving.solve_problems import solve_problems
 from ..solving.solver_prediction import SolverPrediction
 from ..store.runs.run_folder import RunFolder

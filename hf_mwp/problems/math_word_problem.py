@@ -10,7 +10,7 @@ from ..expressions.numbers import MAX_NUMBER_LENGTH, to_half_width
 from .answer import answer_value
 from .control_characters import without_controls
 from .equation_alignment import align_literals, group_numbers
-from .numbers.masked_text import MaskedText, mask_numbers, unreadable_numbers
+from .numbers.masked_text import MaskedText, mask_numbers
 
 
 MAX_TEXT_LENGTH = 100_000  # characters, far above the maximum length of any model
@@ -78,7 +78,8 @@ class MathWordProblem:
     @cached_property
     def masked(self) -> MaskedText:
         """Return the text with masked numbers. Raises `ProblemError` if the text is too long."""
-        self._check_length()
+        if self.is_too_long:
+            raise ProblemError(f"problem {self.id!r} cannot be parsed: {TOO_LONG}")
         return mask_numbers(self.text, self.language, self.parse_number_words)
 
     @cached_property
@@ -87,11 +88,10 @@ class MathWordProblem:
         brackets (`"(1/2)"`)."""
         return tuple(mention.literal for mention in self.masked.mentions)
 
-    @cached_property
+    @property
     def unreadable_numbers(self) -> tuple[str, ...]:
         """Return the numbers in digits that are not masked because they are too long or too large."""
-        self._check_length()
-        return tuple(unreadable_numbers(self.text, self.language))
+        return self.masked.unreadable
 
     @cached_property
     def values(self) -> tuple[Fraction, ...]:
@@ -130,10 +130,6 @@ class MathWordProblem:
     def answer_value(self) -> Fraction | float | None:
         """Return the value of the annotated answer ([`~hf_mwp.problems.answer_value`]), or `None` without a value."""
         return None if self.answer is None else answer_value(self.answer)
-
-    def _check_length(self) -> None:
-        if self.is_too_long:
-            raise ProblemError(f"problem {self.id!r} cannot be parsed: {TOO_LONG}")
 
     def agrees(self, tolerance: float = 1e-4) -> bool:
         """

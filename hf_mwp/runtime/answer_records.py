@@ -31,12 +31,10 @@ def answer_records(answer: Answer, top_k: int = 1, confidence_threshold: float |
             | {"plausibility": round(ranked.plausibility, 4), "violations": list(ranked.violations)}
             for ranked in answer.ranked[:count]
         ]
-        if instead_of := answer.ranking_to_dict()["instead_of"]:
-            records[0]["instead_of"] = {
-                "equation": instead_of["prediction"],
-                "answer": instead_of["value"],
-                "violations": instead_of["violations"],
-            }
+        if first := answer.displaced:
+            equation = first.expression.bind(problem.numbers).to_infix()
+            violations = list(first.violations)
+            records[0]["instead_of"] = {"equation": equation, "answer": float(first.value), "violations": violations}
     else:
         records = [_described(expression, problem, score) for expression, score in beam.trees[:count]]
     if not records:

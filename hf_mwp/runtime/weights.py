@@ -1,4 +1,4 @@
-"""Reader of safetensors weights as NumPy arrays."""
+"""Safetensors weights as NumPy arrays, in full or half precision or int8."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ from ..usage_error import UsageError
 FILE_NAME = "model.safetensors"
 SCALE = ".scale"
 """Suffix of the name of an int8 tensor's scales, which has one scale per row."""
+
+MIN_SIZE = 4096
+"""Minimum number of elements of a quantized matrix; quantizing smaller matrices saves no space."""
 
 _TYPES = {"F32": np.float32, "F16": np.float16, "BF16": np.uint16, "I8": np.int8}
 
@@ -95,6 +98,30 @@ class Weights:
     def linear(self, prefix: str, bias: bool = True) -> tuple[np.ndarray, np.ndarray | float]:
         """Return matrix `(in, out)` and bias `(out,)` of a linear layer."""
         return np.ascontiguousarray(self[f"{prefix}.weight"].T), self[f"{prefix}.bias"] if bias else 0.0
+
+
+def quantize_int8(tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """
+    Round matrices to int8 and other tensors to float16. Each matrix row has a scale that maps the largest absolute
+    value to 127. [`Weights`] reads both types.
+
+    Args:
+        tensors (`Mapping[str, np.ndarray]`): Weights by name.
+
+    Returns:
+        `dict[str, np.ndarray]`: The rounded tensors, and the scales `(rows,)` of each matrix `name` as `name.scale`.
+    """
+    found: dict[str, np.ndarray] = {}
+    for name, values in tensors.items():
+        if values.ndim != 2 or values.size < MIN_SIZE:
+            found[name] = values.astype(np.float16)
+            continue
+        values = values.astype(np.float32)
+        # Divide by the scale in its stored precision, so that rounding the scale adds no error.
+        scale = np.maximum(np.abs(values).max(1) / 127, 1e-7).astype(np.float16)
+        found[name] = np.clip(np.rint(values / scale.astype(np.float32)[:, None]), -127, 127).astype(np.int8)
+        found[name + SCALE] = scale
+    return found
 
 
 def read_json(path: Path) -> Mapping[str, Any]:

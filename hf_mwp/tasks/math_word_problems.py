@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import cached_property, partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from ..building.solver import SolverArguments, build_solver, load_solver
@@ -67,13 +68,8 @@ class MathWordProblems(Task):
     def load_report(self) -> LoadReport:
         return self._loaded[1]
 
-    @property
-    def name(self) -> str:
-        return self.load_report.dataset
-
-    @property
-    def scheme(self) -> str:
-        return self.load_report.scheme
+    name = property(attrgetter("load_report.dataset"))
+    scheme = property(attrgetter("load_report.scheme"))
 
     def build_model(self, options: SolverArguments) -> tuple[MwpSolver, MwpProcessor]:
         return build_solver(self.rows("train"), options, self.options.parse_number_words)

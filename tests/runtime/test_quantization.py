@@ -1,8 +1,7 @@
 import numpy as np
 from safetensors.numpy import save_file
 
-from hf_mwp.runtime.quantization import quantize_int8
-from hf_mwp.runtime.weights import Weights
+from hf_mwp.runtime.weights import Weights, quantize_int8
 
 
 def test_rows_keep_their_largest_element(tmp_path):

@@ -75,7 +75,7 @@ def run(console: CommandConsole, args: SolveArguments) -> None:
         return ([_NO_ANSWER] if "error" in problem else next(solved) for problem in batch)
 
     if args.output is not None:
-        from ...solving.solve_to_file import solve_to_file
+        from ...solving.kept_records import solve_to_file
 
         problems = list(chain(first, chain.from_iterable(batches)))
         names = ("num_beams", "rerank", "reranker", "top_k", "confidence_threshold")

@@ -13,8 +13,7 @@ from transformers.utils import PushToHubMixin, cached_file
 from ...expressions import Expression, ExpressionError
 from ...problems import MathWordProblem
 from ...runtime.output_vocabulary import OutputVocabulary
-from ...runtime.processor_fields import read_fields
-from ...runtime.text_reader import find_number_positions, find_question_positions
+from ...runtime.text_reader import find_number_positions, find_question_positions, read_fields
 from ...usage_error import UsageError
 from ..reading.schema import problem_from_row
 from .processor_file import load_tokenizer, tokenizer_digest

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
-from ...runtime.processor_fields import PROBE, vocabulary_digest
+from ...runtime.text_reader import PROBE, vocabulary_digest
 from ...usage_error import OWN_CODE, UsageError
 
 
@@ -41,5 +41,5 @@ def _damage(source: str | PathLike, reason: str) -> str:
 
 
 def tokenizer_digest(tokenizer: PreTrainedTokenizerBase) -> str:
-    """Return the [`~runtime.processor_fields.vocabulary_digest`] of a tokenizer."""
+    """Return the [`~runtime.text_reader.vocabulary_digest`] of a tokenizer."""
     return vocabulary_digest(tokenizer.get_vocab(), tokenizer(PROBE)["input_ids"])

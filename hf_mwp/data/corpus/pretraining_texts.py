@@ -12,7 +12,7 @@ from ...problems.math_word_problem import MAX_TEXT_LENGTH, TOO_LONG
 from ...problems.text_keys import TextKeys
 from ..data_error import DataError
 from ..datasets.file_loader import language_of, text_fields
-from ..datasets.sources import LOADERS, SPLITS, part_of, read_splits, split_name
+from ..datasets.sources import LOADERS, read_part, split_name
 from ..reading.file_contents import RECORD_FILES, RECORD_SUFFIXES, read_lines, read_records
 from ..reading.schema import Record
 
@@ -87,10 +87,8 @@ def _open(
     """Check the sources and return iterators over their texts."""
     opened = []
     for source in [sources] if isinstance(sources, str | Path) else sources:
-        name, part = split_name(source)
-        if name in LOADERS:
-            wanted = SPLITS if part == "all" else (part,) if part else parts
-            opened.append(_clean(_texts_of_rows(name, wanted, data_dir)))
+        if split_name(source)[0] in LOADERS:
+            opened.append(_clean(_texts_of_rows(source, parts, data_dir)))
         elif not Path(source).is_file():
             names = ", ".join(LOADERS)
             fault = f"this is not a file. Pass a file, or one of the datasets {names}"
@@ -107,8 +105,8 @@ def _clean(texts: Iterable[str]) -> Iterator[str]:
     return filter(None, (without_controls(text).strip() for text in texts))
 
 
-def _texts_of_rows(name: str, parts: Sequence[str], data_dir: str | Path | None) -> Iterator[str]:
-    yield from (row["text"] for row in part_of(read_splits(name, data_dir)[0], name, parts))
+def _texts_of_rows(source: str | Path, parts: Sequence[str], data_dir: str | Path | None) -> Iterator[str]:
+    yield from (row["text"] for row in read_part(source, data_dir, parts=parts)[0])
 
 
 def _texts_of_file(path: Path) -> Iterator[str]:

@@ -21,21 +21,30 @@ _EXAMPLES_DIR = Path(__file__).parents[3] / "examples" / "data"
 _HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 
 
-def read_splits(
-    name: str | Path, near: str | Path | None = None, on_error: str = "raise", language: str = "en"
-) -> tuple[dict[str, Rows], list[DataError]]:
+def read_part(
+    source: str | Path,
+    near: str | Path | None = None,
+    on_error: str = "raise",
+    language: str = "en",
+    parts: Iterable[str] = ("train",),
+) -> tuple[Rows, list[DataError]]:
     """
-    Read all rows of a file, folder or dataset (default split scheme and first fold) without selecting usable rows.
-    Return the rows by split, and the errors of skipped records. See [`load_mwp_dataset`] for errors and `on_error`,
-    and [`FileLoader`] for `language`.
+    Read all rows of a file, of a split of a dataset (`"ape210k:validation"`), or of the splits `parts` of a dataset
+    (default split scheme and first fold), without selecting usable rows. Return the rows, and the errors of skipped
+    records. See [`load_mwp_dataset`] for errors and `on_error`, and [`FileLoader`] for `language`.
 
     The folder of a dataset is searched for in the folder `near`, in the parent of `near`, and in the default folder of
     all datasets. If it is not found, the files are read from `near` itself.
     """
+    name, part = split_name(source)
     loader = find_loader(name, None, language)
-    scheme, fold = find_scheme(loader, name, None, None)
     reader = RecordReader(_folder_near(loader, near), on_error, loader.origin)
-    return loader.read(reader, scheme, fold), reader.damaged
+    splits = loader.read(reader, *find_scheme(loader, name, None, None))
+    parts = SPLITS if isinstance(loader, FileLoader) or part == "all" else [part] if part else parts
+    there = [each for each in parts if each in splits]
+    if not there:
+        raise DataError(f"{name} has no {' or '.join(parts)} split. Choose from {', '.join(splits)}")
+    return [row for each in there for row in splits[each]], reader.damaged
 
 
 def _folder_near(loader: MwpLoader, near: str | Path | None) -> Path:
@@ -44,18 +53,6 @@ def _folder_near(loader: MwpLoader, near: str | Path | None) -> Path:
     places = [] if near is None else [Path(near), Path(near).parent]
     beside = (place / folder for place in (*places, _default_dir()) for folder in (loader.name, *loader.folders))
     return next((place for place in beside if place.is_dir()), None) or find_folder(loader, near)
-
-
-def read_part(
-    source: str | Path, near: str | Path | None = None, on_error: str = "raise", language: str = "en"
-) -> tuple[Rows, list[DataError]]:
-    """Return rows and errors as [`read_splits`] does: all rows of a file, or one split (default: training) of a
-    dataset."""
-    name, part = split_name(source)
-    splits, damaged = read_splits(name, near, on_error, language)
-    if name not in LOADERS or part == "all":
-        return [row for split in SPLITS for row in splits.get(split, ())], damaged
-    return part_of(splits, name, [part or "train"]), damaged
 
 
 def locate_part(source: str | Path, near: str | Path | None = None) -> Path:
@@ -68,14 +65,6 @@ def locate_dataset(name: str | Path, data_dir: str | Path | None = None) -> Path
     """Return the file or folder that [`load_mwp_dataset`] reads. Raises `DataError` if it does not exist."""
     loader = find_loader(name, data_dir)
     return loader.path if isinstance(loader, FileLoader) else find_folder(loader, data_dir)
-
-
-def part_of(splits: dict[str, Rows], name: str, parts: Iterable[str]) -> Rows:
-    """Return the rows of those splits in `parts` that exist. Raises `DataError` if no split exists."""
-    there = [part for part in parts if part in splits]
-    if not there:
-        raise DataError(f"{name} has no {' or '.join(parts)} split. Choose from {', '.join(splits)}")
-    return [row for part in there for row in splits[part]]
 
 
 def split_name(source: str | Path) -> tuple[str, str | None]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from inspect import signature
+from operator import attrgetter
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,9 @@ from transformers.utils import ModelOutput
 from ...data.batches.mwp_processor import MwpProcessor
 from ...data.training_lineage import inherit_training_texts, write_training_texts
 from ...downloads import hub_options, note_download
-from ...runtime.output_vocabulary import OutputVocabulary
 from ..architecture import count_positions
 from ..decoder import Decoder
 from ..gts import GTSDecoder
-from ..prediction_kind import PredictionKind
 from ..solver import SolveOutput, Solver
 from .bottlenecks import Bottleneck, Bottlenecks, bottleneck_hooks
 from .configuration_mwp_solver import MwpSolverConfig
@@ -191,44 +190,24 @@ class MwpSolver(PreTrainedModel, Solver):
             write_training_texts(self, save_directory)
         super().save_pretrained(save_directory, is_main_process=is_main_process, **kwargs)
 
-    @property
-    def vocabulary(self) -> OutputVocabulary:
-        return self.decoder.vocabulary
-
-    @property
-    def prediction(self) -> PredictionKind:
-        return self.decoder.prediction
+    vocabulary = property(attrgetter("decoder.vocabulary"))
+    prediction = property(attrgetter("decoder.prediction"))
+    extra_columns = property(attrgetter("decoder.extra_columns"))
+    extra_inputs = property(attrgetter("decoder.extra_inputs"))
+    target_error = property(attrgetter("decoder.target_error"))
+    runs_in_numpy = property(attrgetter("decoder.runs_in_numpy"))
+    decoder_title = property(attrgetter("decoder.title"))
 
     @property
     def prediction_rules(self) -> dict[str, Any]:
         return {name: getattr(self.decoder.config, name) for name in self.decoder.prediction_fields}
 
     @property
-    def extra_columns(self) -> tuple[str, ...]:
-        return self.decoder.extra_columns
-
-    @property
-    def extra_inputs(self) -> tuple[str, ...]:
-        return self.decoder.extra_inputs
-
-    @property
-    def runs_in_numpy(self) -> bool:
-        return self.decoder.runs_in_numpy
-
-    @property
     def decoding_modules(self) -> list[nn.Module]:
         return [self.decoder]
 
-    @property
-    def decoder_title(self) -> str:
-        return self.decoder.title
-
     def make_collator(self, processor: MwpProcessor) -> Callable[[list[dict[str, Any]]], dict[str, Any]]:
         return self.decoder.make_collator(processor)
-
-    @property
-    def target_error(self) -> Callable[[Mapping[str, Any]], str | None] | None:
-        return self.decoder.target_error
 
     def get_input_embeddings(self) -> nn.Module:
         return self.encoder.get_input_embeddings()

@@ -57,20 +57,19 @@ def load_whole(load: Callable, source: str | PathLike | None, *args, **kwargs) -
 
 def _damage(folder: Path) -> str | None:
     """Return the fault of the weight files in a local folder, or `None`."""
-    file, has_index = WEIGHTS, (folder / INDEX).exists()
-    if not has_index and not (folder / WEIGHTS).exists():
+    file = next((name for name in (WEIGHTS, INDEX) if (folder / name).exists()), None)
+    if file is None:
         has_others = any(folder.glob("*.safetensors")) or any(folder.glob("*.bin"))
         return None if has_others or not (folder / "config.json").exists() else f"has no weights ({WEIGHTS})"
     try:
-        files = [WEIGHTS]
-        if not (folder / WEIGHTS).exists():
-            file = INDEX
-            files = sorted({*json.loads((folder / INDEX).read_text("utf-8"))["weight_map"].values()})
-        for file in files:
+        files = {file}
+        if file == INDEX:
+            files = {*json.loads((folder / INDEX).read_text("utf-8"))["weight_map"].values()}
+        for file in sorted(files):
             with safe_open(folder / file, "pt"):
                 pass
     except (SafetensorError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        of = f" of {INDEX}" if has_index and file != INDEX else ""
+        of = "" if file in (WEIGHTS, INDEX) else f" of {INDEX}"
         return f"has a damaged or missing file ({file}{of}: {type(error).__name__}: {error})"
     return None
 

@@ -29,8 +29,8 @@ def find_numbers(text: str, language: str = "zh", parse_number_words: bool | Non
       operator in `5-3`, `10-15` and `x-5`.
     - `12:30`, `3:2` and `(1/6)0` are two numbers. In `x2` or `l4小时`, only the digit is a number.
     - Number words are included if `parse_number_words` (see `english_numerals.py` and `chinese_numerals.py`).
-    - Numbers with more than 256 characters (`hf_mwp.expressions.numbers.MAX_NUMBER_LENGTH`) are skipped. Use
-      [`unreadable_numbers`] to list them.
+    - Numbers with more than 256 characters (`hf_mwp.expressions.numbers.MAX_NUMBER_LENGTH`) are skipped;
+      [`mask_numbers`] lists them.
 
     Args:
         text (`str`): The problem text.
@@ -51,22 +51,7 @@ def find_numbers(text: str, language: str = "zh", parse_number_words: bool | Non
     ['Seven', '3,409', '0.2%']
     ```
     """
-    if language not in LANGUAGES:
-        raise ValueError(f"`language` must be one of {', '.join(LANGUAGES)}, not {language!r}.")
-    mentions, _ = find_digit_numbers(text, language)
-    if language == "en" if parse_number_words is None else parse_number_words:
-        mentions += [
-            NumberMention(text[start:end], start, end, value)
-            for start, end, value in _NUMERAL_FINDERS[language](text)
-            if max(value.numerator, value.denominator).bit_length() <= _MAX_NUMERAL_BITS
-        ]
-        mentions.sort(key=lambda mention: mention.start)
-    return mentions
-
-
-def unreadable_numbers(text: str, language: str = "zh") -> list[str]:
-    """Return the numbers in digits that [`find_numbers`] skips because they are too long or too large (`1e999`)."""
-    return find_digit_numbers(text, language)[1]
+    return list(mask_numbers(text, language, parse_number_words).mentions)
 
 
 @dataclass(frozen=True)
@@ -78,6 +63,7 @@ class MaskedText:
 
     segments: tuple[str, ...]  # texts before, between and after the numbers
     mentions: tuple[NumberMention, ...]
+    unreadable: tuple[str, ...] = ()  # numbers in digits that are not masked: too long, or too large (`1e999`)
 
     def placeholders(self, indexed: bool = False, limit: int | None = None) -> list[str]:
         """
@@ -124,8 +110,17 @@ def mask_numbers(text: str, language: str = "zh", parse_number_words: bool | Non
     '小明有4个苹果和2个梨'
     ```
     """
-    mentions = tuple(find_numbers(text, language, parse_number_words))
+    if language not in LANGUAGES:
+        raise ValueError(f"`language` must be one of {', '.join(LANGUAGES)}, not {language!r}.")
+    mentions, unreadable = find_digit_numbers(text, language)
+    if language == "en" if parse_number_words is None else parse_number_words:
+        mentions += [
+            NumberMention(text[start:end], start, end, value)
+            for start, end, value in _NUMERAL_FINDERS[language](text)
+            if max(value.numerator, value.denominator).bit_length() <= _MAX_NUMERAL_BITS
+        ]
+        mentions.sort(key=lambda mention: mention.start)
     starts = [0, *(mention.end for mention in mentions)]
     ends = [*(mention.start for mention in mentions), len(text)]
     segments = tuple(text[start:end] for start, end in zip(starts, ends, strict=True))
-    return MaskedText(segments, mentions)
+    return MaskedText(segments, tuple(mentions), tuple(unreadable))
