@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..options import option
+from ..problems import MathWordProblem
 from ..usage_error import UsageError
 from .encoder import EncoderArguments, keep_layers, parse_layers, parse_mapping, project_on_problems
 from .model_sources import check_same_tokens, has_tokenizer, load_tokenizer
@@ -130,7 +131,6 @@ class PretrainingBuilder:
     def _start_from_encoder(self, model_class: Any, tagging: dict[str, Any], texts: Iterable[str]) -> PreTrainedModel:
         from ..data.training_lineage import inherit_training_texts
         from ..models.masked_words import predict_masked_words
-        from ..problems import MathWordProblem
 
         config, layers, encoder = self.encoder.config, parse_layers(self.args.encoder_layers), self.encoder
         if not self._becomes_student:

@@ -240,41 +240,38 @@ def make_student_and_processor(
     teacher: MwpSolver, processor: MwpProcessor, rows: Iterable[Mapping[str, Any]], options: StudentArguments
 ) -> tuple[MwpSolver, MwpProcessor]:
     """Create a student ([`make_student`]) and return its processor too: the teacher's if the tokens are the same."""
+    from ..distillation import cut_student
     from ..models import MwpSolver, MwpStudentModel
 
     if options.targets:
         options = replace(options)
         settle_shape(options, teacher, processor)
-    dropout = options.student_dropout
     if options.student is not None:
         student, own = load_solver(options.student)
         return student, processor if own.tokenizer.get_vocab() == processor.tokenizer.get_vocab() else own
-    if options.student_encoder is not None:
-        encoder = load_encoder(options.student_encoder, dropout)
-        own, remedy = load_tokenizer(options.student_encoder), "Use a student with the teacher's tokenizer."
-        check_same_tokens(options.student_encoder, own, processor.tokenizer, remedy, part=True)
-    elif options.student_init == "cut":
-        from ..distillation import cut_student
-
-        layers, fields = options.layers_of(teacher), options.dropouts
-        return cut_student(
-            teacher, layers, new_decoder=options.new_decoder, decoder_dropout=dropout, **fields
-        ), processor
-    elif options.student_init == "prune":
-        columns = processor.encode_rows(islice(rows, SAMPLE_SIZE))
+    dropout = options.student_dropout
+    start = options.student_init if options.student_encoder is None else "encoder"
+    # Students that consist of parts of the teacher.
+    if start == "cut":
+        decoder = {"new_decoder": options.new_decoder, "decoder_dropout": dropout}
+        return cut_student(teacher, options.layers_of(teacher), **decoder, **options.dropouts), processor
+    if start == "prune":
+        columns, collate = processor.encode_rows(islice(rows, SAMPLE_SIZE)), teacher.make_collator(processor)
         encoded = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-        labelled, collate = [row for row in encoded if row["labels"]], teacher.make_collator(processor)
-        starts = range(0, len(labelled), SAMPLE_BATCH)
-        batches = (collate(labelled[start : start + SAMPLE_BATCH]) for start in starts)
+        labelled = [row for row in encoded if row["labels"]]
+        batches = (collate(labelled[at : at + SAMPLE_BATCH]) for at in range(0, len(labelled), SAMPLE_BATCH))
         return prune_student(teacher, batches, options.sparsity), processor
-    elif options.student_init == "random":
+    # Students with a new decoder of their encoder's sizes, otherwise configured like the teacher's.
+    if start == "encoder":
+        encoder, own = load_encoder(options.student_encoder, dropout), load_tokenizer(options.student_encoder)
+        remedy = "Use a student with the teacher's tokenizer."
+        check_same_tokens(options.student_encoder, own, processor.tokenizer, remedy, part=True)
+    elif start == "random":
         config = options.random_config(teacher.encoder, processor.tokenizer)
         encoder = MwpStudentModel(config, add_pooling_layer=False)
     else:
-        problems = processor.problems(islice(rows, SAMPLE_SIZE))
-        layers, fields = options.layers_of(teacher), options.sizes | options.dropouts
-        encoder = project_on_problems(teacher.encoder, processor, problems, layers, fields)
-    # A new decoder with the encoder's sizes, otherwise configured like the teacher's.
+        problems, fields = processor.problems(islice(rows, SAMPLE_SIZE)), options.sizes | options.dropouts
+        encoder = project_on_problems(teacher.encoder, processor, problems, options.layers_of(teacher), fields)
     config = teacher.decoder.new_config(encoder.config, dropout)
     return MwpSolver.from_encoder_decoder_pretrained(encoder, processor, decoder=config), processor
 

@@ -19,7 +19,7 @@ _MODULES = {
     "TreeBatch": "batches.tree_batch",
     "dataset_report": "reading.load_report",
     "encode_corpus": "corpus.encoded_corpus",
-    "load_glue": "glue.load_glue",
+    "load_glue": "datasets.glue",
     "load_mwp_dataset": "datasets.loading",
     "pos_label_list": "corpus.pretraining_encoder",
     "problem_from_row": "reading.schema",

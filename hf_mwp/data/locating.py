@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from .corpus.pretraining_texts import read_texts
+from .datasets.glue import GLUE_SOURCES
+from .datasets.seq2seq import locate_pairs
 from .datasets.sources import locate_dataset, locate_part
-from .glue.glue_sources import GLUE_SOURCES
-from .seq2seq.load_seq2seq import locate_pairs
 
 
 def locate_problems(source: str, options: Mapping[str, Any]) -> Path | None:

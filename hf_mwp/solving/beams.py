@@ -63,9 +63,10 @@ def find_beams(
             inputs.pop("attention_mask")
         solved = solve_batch(model, inputs, num_beams, top_k, max_decode_length)
         capped = [False] * len(batch) if solved.capped is None else solved.capped.tolist()
-        outputs = zip(batch, solved.sequences.tolist(), solved.scores.tolist(), capped, strict=True)
-        for place, sequences, scores, is_capped in outputs:
-            trees = read_trees(zip(sequences, scores, strict=True), processor.decode)
+        outputs = [each.tolist() for each in (solved.sequences, solved.scores, solved.finished)]
+        for place, is_capped, *columns_of_row in zip(batch, capped, *outputs, strict=True):
+            complete = [(ids, score) for ids, score, finished in zip(*columns_of_row, strict=True) if finished]
+            trees = read_trees(complete, processor.decode)
             found[asked[place]] = replace(found[asked[place]], trees=trees, capped=is_capped)
     return found
 

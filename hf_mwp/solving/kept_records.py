@@ -53,18 +53,9 @@ def solve_to_file(
     output: str | Path,
 ) -> None:
     """
-    Solve problems and write the answers to a JSON Lines file, in the order of the problems. An interrupted run
-    resumes, and processes under `accelerate launch` share the work.
-
-    Args:
-        problems (`Sequence[Mapping]`): Problems with a `text` field.
-        solve (`Callable`): Function that returns the answers (dictionaries) of each problem in a chunk.
-        model (`str`), options (`Mapping[str, Any]`): Folder or Hub id of the solver, and search options. A run
-            resumes only if both are unchanged.
-        output (`str` or `Path`): Output file.
-
-    Raises:
-        UsageError: If the file exists.
+    Write the answers to problems with a `text` to a JSON Lines file, in the order of the problems. `solve` returns the
+    answers (dictionaries) of each problem in a chunk. An interrupted run resumes if `model` and `options` are
+    unchanged, and processes under `accelerate launch` share the work. Raises `UsageError` if the file exists.
     """
     output = Path(output)
     if output.exists():

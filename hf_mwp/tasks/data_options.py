@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
+from ..data.datasets.glue import GLUE_SOURCES
 from ..data.datasets.sources import DEFAULT_DATASET
-from ..data.glue.glue_sources import GLUE_SOURCES
 from ..data.locating import locate_problems, locate_source, locate_texts
 from ..options import given_options, option
 from ..options.checks import check_at_least_one, check_not_negative, check_share

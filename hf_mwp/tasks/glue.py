@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..building.classifier import build_classifier, load_classifier, make_student_classifier
 from ..building.encoder import SAMPLE_BATCH, SAMPLE_SIZE
-from ..data.glue.glue_sources import GLUE_SOURCES, HUB_ID
+from ..data.datasets.glue import GLUE_SOURCES, HUB_ID, load_glue
 from .task import Task, limited
 
 
@@ -93,8 +93,6 @@ class GlueTask(Task):
 
     @cached_property
     def splits(self) -> Mapping[str, Dataset]:
-        from ..data import load_glue
-
         options = self.options
         splits = load_glue(self.name, options.data_dir, 0.0 if options.select_on_dev else options.validation_fraction)
         if options.select_on_dev:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..data.glue.glue_sources import GLUE_SOURCES
+from ..data.datasets.glue import GLUE_SOURCES
 from .data_options import MATH_SEQ2SEQ, SEQ2SEQ, TaskArguments
 from .glue import GlueTask
 from .math_word_problems import MathWordProblems, once

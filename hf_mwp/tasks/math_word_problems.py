@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
-from functools import cached_property, partial
+from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from ..building.solver import SolverArguments, build_solver, load_solver
 from ..building.student import StudentArguments, make_student_and_processor
+from ..data.datasets.loading import load_mwp_dataset
+from ..metrics.accuracy import accuracy_report, context_report
 from .data_options import DataArguments
 from .task import Task, limited
 
@@ -43,8 +45,6 @@ class MathWordProblems(Task):
 
     @cached_property
     def _loaded(self) -> tuple[Mapping[str, Dataset], LoadReport]:
-        from ..data import load_mwp_dataset
-
         own = ("dataset", "max_train_samples", "max_eval_samples")
         options = {
             each.name: getattr(self.options, each.name) for each in fields(DataArguments) if each.name not in own
@@ -84,10 +84,10 @@ class MathWordProblems(Task):
     ) -> tuple[MwpSolver, MwpProcessor]:
         return make_student_and_processor(teacher, processor, self.rows("train"), options)
 
-    def trainer(self, processor, distils):
+    def trainer_class(self, distils):
         from ..trainers import DistillationTrainer, SolverTrainer
 
-        return partial(DistillationTrainer if distils else SolverTrainer)
+        return DistillationTrainer if distils else SolverTrainer
 
     def collator(self, model: MwpSolver, processor: MwpProcessor):
         return model.make_collator(processor)
@@ -108,8 +108,6 @@ class MathWordProblems(Task):
         return solve_problems(model, processor, rows, **options)
 
     def report(self, predictions: Sequence[SolverPrediction]) -> dict[str, float]:
-        from ..metrics import accuracy_report, context_report
-
         scores = [prediction.score for prediction in predictions]
         return accuracy_report(scores) | context_report([each.problem.context for each in predictions], scores)
 

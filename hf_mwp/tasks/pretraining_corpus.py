@@ -13,15 +13,16 @@ from ..building.encoder import SAMPLE_SIZE
 from ..building.model_sources import is_path
 from ..building.pretraining import PretrainingArguments, PretrainingBuilder
 from ..building.student_shape import settle_shape
+from ..data.corpus.pretraining_texts import read_texts
 from ..data.locating import locate_texts
 from ..options import option
 from ..options.checks import check_at_least_one
+from ..problems.tagging.pos_tagger import PosTagger, load_tagger, split_tagger
 from ..usage_error import UsageError
 from .reporter import SILENT, Reporter
 
 
 if TYPE_CHECKING:
-    from ..problems.tagging.pos_tagger import PosTagger
     from ..trainers import PreTrainingConfig, PreTrainingTrainer
 
 NO_TAGGER = "none"
@@ -29,8 +30,6 @@ NO_TAGGER = "none"
 
 def locate_tagger(tagger: str, options: Mapping[str, Any]) -> Path | None:
     """Return the folder of a part-of-speech tagger; the `locate` function of its [`~options.option`]."""
-    from ..problems.tagging.pos_tagger import split_tagger
-
     folder = "" if tagger == NO_TAGGER else split_tagger(tagger)[1]
     if is_path(folder) and not Path(folder).exists():
         raise UsageError(f"The folder {folder} does not exist. Check the tagger.")
@@ -91,7 +90,6 @@ def make_pretraining_trainer(
     from transformers import set_seed
 
     from ..data.training_texts import short_name
-    from ..problems.tagging.pos_tagger import load_tagger
     from ..trainers import PreTrainingTrainer
 
     learns_tags = bool(config.pos_loss_weight)
@@ -129,8 +127,6 @@ def read_corpus(
     args: CorpusArguments, language: str, tagger: PosTagger | None, folder: Path, reporter: Reporter = SILENT
 ) -> tuple[Sequence[Any], Counter]:
     """Return the texts (with a tagger, a [`~data.TaggedCorpus`]) and the counts of [`~data.read_texts`]."""
-    from ..data import read_texts, tag_corpus
-
     counts: Counter = Counter()
     texts = read_texts(args.corpus, args.exclude or (), language, args.data_dir, counts)
     first = next(texts, None)
@@ -141,6 +137,8 @@ def read_corpus(
     texts = islice(chain([first], texts), args.max_texts)
     if tagger is None:
         return list(texts), counts
+    from ..data import tag_corpus
+
     with reporter.counter(f"tagging with {tagger.name}") as progress:
         return tag_corpus(texts, tagger, args.tag_cache or folder / "tags", progress=progress), counts
 

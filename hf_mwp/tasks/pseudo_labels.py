@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..building.seq2seq import load_seq2seq_model
 from ..building.solver import load_solver
+from ..data.datasets.seq2seq import load_seq2seq
+from ..data.datasets.sources import read_part
+from ..expressions import ExpressionError
 from ..options import option_values
 from ..solving.search_options import LabelArguments, find_device
 from ..store.files import remove_folder, write_json_lines
@@ -49,7 +52,6 @@ def pseudo_label(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Pat
     if args.task is not None:
         return label_texts(args, reporter)
     device = find_device(args.device)
-    from ..data.datasets.sources import read_part
     from ..data.training_lineage import ancestry_of
     from ..solving.label_problems import label_problems
 
@@ -145,7 +147,6 @@ def _read_pairs(args: LabelArguments) -> tuple[Dataset, list[str], Callable, Map
     Return the rows to label; their source texts; a function that takes a row and its generated text and returns an
     output row (`None` if the text is not usable); and the output rows of the other splits.
     """
-    from ..data.seq2seq.load_seq2seq import load_seq2seq
 
     def label(row: Mapping[str, Any], text: str) -> dict[str, Any]:
         return {"id": row["id"], args.source: row["text"], args.target: text}
@@ -160,8 +161,6 @@ def _read_pairs(args: LabelArguments) -> tuple[Dataset, list[str], Callable, Map
 
 def _read_problems(args: LabelArguments) -> tuple[Dataset, list[str], Callable, Mapping[str, Iterable]]:
     """Return the same as [`_read_pairs`] for math word problems, whose target texts are equations."""
-    from ..expressions import ExpressionError
-
     options = {"task": args.task, "dataset": args.problems[0], "data_dir": args.data_dir, "validation_fraction": 0.0}
     task = MathSeq2Seq(TaskArguments(**options))
 

@@ -9,6 +9,11 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from ..building.seq2seq import build_seq2seq, load_seq2seq_model, make_student_seq2seq
+from ..data.datasets.seq2seq import load_seq2seq
+from ..data.reading.schema import problem_from_row
+from ..expressions import Expression, ExpressionError
+from ..metrics.text_generation import text_figures, text_report
+from ..problems import MathWordProblem, ProblemError
 from ..usage_error import UsageError
 from .math_word_problems import MathWordProblems
 from .task import Task, limited
@@ -18,7 +23,6 @@ if TYPE_CHECKING:
     from datasets import Dataset
     from transformers import PreTrainedTokenizerBase
 
-    from ..problems import MathWordProblem
     from ..solving.solver_prediction import SolverPrediction
     from ..trainers.base_config import BaseConfig
     from .data_options import TaskArguments
@@ -68,8 +72,6 @@ class Seq2SeqTask(Task):
     placeholders: Sequence[str] = ()
 
     def __init__(self, options: TaskArguments) -> None:
-        from ..metrics import text_figures
-
         self.options, self.name, self.scheme = options, options.dataset, "as its files have it"
         self.figures = text_figures(options.text_metrics)
         self.metric = "rougeL" if options.text_metrics[0] == "rouge" else self.figures[0]
@@ -83,8 +85,6 @@ class Seq2SeqTask(Task):
 
     @cached_property
     def splits(self) -> Mapping[str, Dataset]:
-        from ..data.seq2seq.load_seq2seq import load_seq2seq
-
         options = self.options
         splits = load_seq2seq(options.dataset, options.source, options.target, options.validation_fraction)
         return {split: limited(rows, split, options) for split, rows in splits.items()}
@@ -125,16 +125,12 @@ class Seq2SeqTask(Task):
 
         return [read(*self.pair(row)) for row in rows]
 
-    def trainer(self, processor, distils):
-        """Return a trainer class that generates texts in evaluations."""
+    def trainer_class(self, distils):
         from ..trainers import Seq2SeqDistillationTrainer, Seq2SeqFineTuningTrainer
 
-        kind = Seq2SeqDistillationTrainer if distils else Seq2SeqFineTuningTrainer
-        return partial(kind, **self._text_metrics(processor))
+        return Seq2SeqDistillationTrainer if distils else Seq2SeqFineTuningTrainer
 
-    def _text_metrics(self, processor: PreTrainedTokenizerBase) -> dict[str, Any]:
-        from ..metrics import text_report
-
+    def metric_arguments(self, processor):
         given = {"metrics": self.options.text_metrics, "language": self.options.target}
         return {"text_metrics": partial(text_report, **given)}
 
@@ -152,8 +148,6 @@ class Seq2SeqTask(Task):
 
     def report(self, predictions: Sequence[Seq2SeqPrediction]) -> dict[str, float]:
         """Compute the metrics of the texts, `nll` (negative log-likelihood per target token) and `num_examples`."""
-        from ..metrics import text_report
-
         texts = [each.text for each in predictions], [each.row["target"] for each in predictions]
         report = text_report(*texts, self.options.text_metrics, self.options.target)
         if predictions:
@@ -202,8 +196,6 @@ class MathSeq2Seq(Seq2SeqTask, MathWordProblems):
 
     def problem(self, row: Mapping[str, Any]) -> MathWordProblem:
         """Return the problem of a row."""
-        from ..data import problem_from_row
-
         return problem_from_row(row, self.options.parse_number_words)
 
     def pair(self, row):
@@ -217,7 +209,7 @@ class MathSeq2Seq(Seq2SeqTask, MathWordProblems):
             raise UsageError(f"None of the {len(rows)} problems has an equation. Choose a different split or dataset.")
         return rows.select(found)
 
-    def _text_metrics(self, processor):
+    def metric_arguments(self, processor):
         from ..solving.generate_texts import decode_texts
 
         rows = list(self.rows("validation", needed=False) or ())
@@ -244,7 +236,7 @@ class MathSeq2Seq(Seq2SeqTask, MathWordProblems):
         self, row: Mapping[str, Any], text: str, log_probability: float = 0.0, answer_match: str = "annotated"
     ) -> SolverPrediction:
         """Convert a generated text to a prediction, which has no tree if the text is not a valid equation."""
-        from ..solving.beams import Beam
+        from ..runtime.answer import Beam
         from ..solving.solver_prediction import SolverPrediction
 
         problem = self.problem(row)
@@ -258,9 +250,6 @@ class MathSeq2Seq(Seq2SeqTask, MathWordProblems):
 
 def write_equation(problem: MathWordProblem) -> str | None:
     """Return the prefix notation of a problem's equation, with `[NUM0]` for its first number, or `None`."""
-    from ..expressions import ExpressionError
-    from ..problems import ProblemError
-
     try:
         tokens = problem.expression.to_prefix()
     except (ExpressionError, ProblemError):
@@ -268,10 +257,8 @@ def write_equation(problem: MathWordProblem) -> str | None:
     return " ".join(re.sub(r"^N(\d+)$", r"[NUM\1]", token) for token in tokens)
 
 
-def read_equation(text: str, num_numbers: int) -> Any:
+def read_equation(text: str, num_numbers: int) -> Expression | None:
     """Parse a generated text as an expression over `num_numbers` numbers. Returns `None` for an invalid text."""
-    from ..expressions import Expression, ExpressionError
-
     tokens = [re.sub(r"^\[NUM(\d+)\]$", r"N\1", token) for token in SYMBOL.findall(text)]
     slots = [int(token[1:]) for token in tokens if re.fullmatch(r"N\d+", token)]
     try:

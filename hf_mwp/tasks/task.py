@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..usage_error import UsageError
@@ -108,10 +108,8 @@ class Task(ABC):
         self, model: PreTrainedModel, processor: Any, rows: Iterable[Mapping[str, Any]], batch_size: int
     ) -> list[Mapping[str, Any]]:
         """Return batches of rows with labels."""
-        encoded, collate = self.encode(rows, processor), self.collator(model, processor)
-        places = range(len(encoded))
-        batches = (places[start : start + batch_size] for start in places[::batch_size])
-        return [collate([encoded[place] for place in batch]) for batch in batches]
+        encoded, collate = list(self.encode(rows, processor)), self.collator(model, processor)
+        return [collate(encoded[start : start + batch_size]) for start in range(0, len(encoded), batch_size)]
 
     def trainer_arguments(self, model: PreTrainedModel, processor: Any) -> dict[str, Any]:
         """Return the arguments of a trainer except its config."""
@@ -124,12 +122,16 @@ class Task(ABC):
             "processing_class": processor,
         }
 
-    def trainer(self, processor: Any, distils: bool) -> partial[BaseTrainer]:
-        """Return the trainer class that fine-tunes or distils a model, with the arguments specific to the task."""
+    def trainer_class(self, distils: bool) -> type[BaseTrainer]:
+        """Return the class of trainers that fine-tune or distil a model."""
         from ..trainers import DistillationTrainer
         from ..trainers.base_trainer import BaseTrainer
 
-        return partial(DistillationTrainer if distils else BaseTrainer)
+        return DistillationTrainer if distils else BaseTrainer
+
+    def metric_arguments(self, processor: Any) -> dict[str, Any]:
+        """Return the arguments of [`~Task.trainer_class`] that measure the texts generated in evaluations."""
+        return {}
 
     def defaults_of(self, config: BaseConfig) -> Mapping[str, Any]:
         """Return the fields of a config for which the task has a different default."""

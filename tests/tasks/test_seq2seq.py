@@ -278,7 +278,8 @@ def test_problems_without_an_equation_do_not_count_in_the_loss(problems, tmp_pat
         args = Seq2SeqFineTuningConfig(
             str(tmp_path), use_cpu=True, report_to="none", per_device_eval_batch_size=1, max_decode_length=10
         )
-        metrics = task.trainer(arguments["processing_class"], False)(args=args, **arguments).evaluate()
+        arguments |= task.metric_arguments(arguments["processing_class"])
+        metrics = task.trainer_class(distils=False)(args=args, **arguments).evaluate()
         assert metrics["eval_num_problems"] == count
         losses.append(metrics["eval_loss"])
     assert losses[0] == pytest.approx(losses[1], rel=1e-6)

@@ -137,17 +137,12 @@ class ThoughtSearch:
 
     def _embed(self, rounds: list[tuple[ProblemState, list[Candidate]]]) -> Tensor:
         """Return the embeddings of the candidates, with one call per operation."""
-        columns = [
-            (candidate.operation, state.sources[candidate.left], 0)
-            if candidate.operation < 0
-            else (
-                candidate.operation,
-                state.rows[candidate.left],
-                state.rows[candidate.right] if candidate.right >= 0 else 0,
-            )
-            for state, candidates in rounds
-            for candidate in candidates
-        ]
+        columns = []
+        for state, candidates in rounds:
+            for operation, first, second, _ in candidates:
+                rows = state.sources if operation < 0 else state.rows
+                # The second operand is not read if it is missing (-1).
+                columns.append((operation, rows[first], rows[second]))
         operations, left, right = np.array(columns).T
         embeddings = self.initial.new_empty(len(columns), self.initial.shape[1])
         for operation in np.unique(operations):
@@ -212,12 +207,12 @@ class ThoughtSearch:
         contexts: Tensor,
     ) -> None:
         """Append the rows, reference rows and answering logits of kept thoughts."""
-        owners = [state for state, _ in rounds for _ in range(len(state.nodes) - len(state.rows))]
+        counts = [len(state.nodes) - len(state.rows) for state, _ in rounds]
+        owners = [state for (state, _), count in zip(rounds, counts, strict=True) for _ in range(count)]
         first, first_reference = len(self.thoughts), len(self.reference)
         self.thoughts = torch.cat([self.thoughts, embeddings])
         self.reference = torch.cat([self.reference, self.decoder.reason.project_reference(contexts)])
         # Number the thoughts within each problem; thoughts of a problem are consecutive.
-        counts = [len(state.nodes) - len(state.rows) for state, _ in rounds]
         width = max(counts)
         problems = self._index([state.problem for state in owners])
         within = np.concatenate([np.arange(count) for count in counts])

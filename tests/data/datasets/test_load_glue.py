@@ -6,7 +6,7 @@ import pytest
 
 import hf_mwp
 from hf_mwp import DataError, load_glue
-from hf_mwp.data.glue.glue_sources import GLUE_SOURCES
+from hf_mwp.data.datasets.glue import GLUE_SOURCES
 
 
 FILES = {

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from hf_mwp.data import DataError
-from hf_mwp.data.seq2seq.load_seq2seq import load_seq2seq, locate_pairs
+from hf_mwp.data.datasets.seq2seq import load_seq2seq, locate_pairs
 
 
 PAIRS = [("a dog .", "un chien ."), ("two cats .", "deux chats ."), ("a man .", "un homme .")]

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..data_error import DataError
-from ..datasets.file_loader import SPLIT_FILES, split_of_file
-from ..datasets.mwp_loader import hold_out
 from ..reading.file_contents import read_lines, read_records
 from ..reading.schema import Record
+from .file_loader import SPLIT_FILES, split_of_file
+from .mwp_loader import hold_out
 
 
 if TYPE_CHECKING:

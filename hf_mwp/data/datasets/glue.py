@@ -1,23 +1,87 @@
-"""Loader of GLUE tasks from a folder or the Hub."""
+"""GLUE tasks: their files, columns and classes, and a loader from a folder or the Hub."""
 
 from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...options.checks import check_share
 from ..data_error import DataError
-from .glue_sources import GLUE_SOURCES, HUB_ID, SCORES, GlueSource
+from ..reading.schema import Record
 
 
 if TYPE_CHECKING:
     from datasets import DatasetDict
 
 TRAIN = "train"
+HUB_ID = "nyu-mll/glue"
+SCORES = (0.0, 5.0)  # Range of the scores of STS-B.
+
+
+@dataclass(frozen=True)
+class GlueSource:
+    """
+    Files, columns and classes of a GLUE task.
+
+    Args:
+        hub_columns (`tuple[str, ...]`): Columns of the one or two texts in the dataset on the Hub.
+        classes (`tuple[str, ...]`): Names of the classes in the order of their numbers; empty for a regression.
+        folder (`str`): Name of the task's folder in a GLUE folder.
+        columns (`tuple[str, ...]`): Columns of the texts in the files.
+        label (`str`): Column of the label in the files.
+        written (`tuple[str, ...]`): Names of the classes in the files.
+        header (`tuple[str, ...]`): All columns, for files without a header.
+        dev (`tuple[str, ...]`): Files of the public development splits. On the Hub, `dev` is called `validation`.
+        broken (`float`): Maximum share of damaged lines in the files. Damaged lines are left out.
+    """
+
+    hub_columns: tuple[str, ...]
+    classes: tuple[str, ...]
+    folder: str
+    columns: tuple[str, ...]
+    label: str = "label"
+    written: tuple[str, ...] = ("0", "1")
+    header: tuple[str, ...] = ()
+    dev: tuple[str, ...] = ("dev",)
+    broken: float = 0.0
+
+
+PAIR = ("sentence1", "sentence2")
+QUESTIONS = ("question1", "question2")
+ENTAILMENT = ("entailment", "not_entailment")
+INFERENCE = ("entailment", "neutral", "contradiction")
+
+GLUE_SOURCES: dict[str, GlueSource] = {
+    "rte": GlueSource(PAIR, ENTAILMENT, "RTE", PAIR, written=ENTAILMENT),
+    "mrpc": GlueSource(PAIR, ("not_equivalent", "equivalent"), "MRPC", ("#1 String", "#2 String"), "Quality"),
+    "stsb": GlueSource(PAIR, (), "STS-B", PAIR, "score"),
+    "sst2": GlueSource(("sentence",), ("negative", "positive"), "SST-2", ("sentence",)),
+    "cola": GlueSource(
+        ("sentence",),
+        ("unacceptable", "acceptable"),
+        "CoLA",
+        ("sentence",),
+        header=("source", "label", "mark", "sentence"),
+    ),
+    "wnli": GlueSource(PAIR, ENTAILMENT[::-1], "WNLI", PAIR),
+    # About twenty of the 404,301 lines are damaged by tabs or line ends in the texts.
+    "qqp": GlueSource(QUESTIONS, ("not_duplicate", "duplicate"), "QQP", QUESTIONS, "is_duplicate", broken=1e-3),
+    "qnli": GlueSource(("question", "sentence"), ENTAILMENT, "QNLI", ("question", "sentence"), written=ENTAILMENT),
+    "mnli": GlueSource(
+        ("premise", "hypothesis"),
+        INFERENCE,
+        "MNLI",
+        PAIR,
+        "gold_label",
+        written=INFERENCE,
+        dev=("dev_matched", "dev_mismatched"),
+    ),
+}
 
 
 def load_glue(
@@ -114,8 +178,8 @@ def _read_file(path: Path, source: GlueSource) -> list[dict[str, Any]]:
                 missing = header[len(cells)] if len(cells) < len(header) else None
                 fault = f"the line has {len(cells)} columns instead of {len(header)} ({', '.join(header)})"
                 raise DataError(fault, path, number, missing)
-            row, name = dict(zip(header, cells, strict=True)), f"{path.stem}-{number}"
-            rows.append(_make_row(row, source.columns, source.label, source, name, path, number))
+            record = Record(dict(zip(header, cells, strict=True)), str(path), number)
+            rows.append(_make_row(record, f"{path.stem}-{number}", source, source.columns, source.label))
         except DataError:
             broken += 1
             if broken > source.broken * len(lines):
@@ -124,23 +188,18 @@ def _read_file(path: Path, source: GlueSource) -> list[dict[str, Any]]:
 
 
 def _make_row(
-    row: Mapping[str, Any],
-    columns: Sequence[str],
-    label_column: str,
-    source: GlueSource,
-    name: str,
-    place: str | Path,
-    line: int,
+    record: Record, name: str, source: GlueSource, columns: Sequence[str], label_column: str
 ) -> dict[str, Any]:
     """Create a row with the columns of [`load_glue`]. Raises `DataError` for an empty text or a wrong label."""
+    fields = record.fields
     for column in columns:
-        if not row[column].strip():
-            raise DataError("the text is empty", place, line, column)
-    label = _label_of(row[label_column], source)
+        if not fields[column].strip():
+            record.fail("the text is empty", column)
+    label = _label_of(fields[label_column], source)
     if label is None:
         wanted = " or ".join(source.written) if source.classes else f"a number from {SCORES[0]:g} to {SCORES[1]:g}"
-        raise DataError(f"the label must be {wanted}, not {row[label_column]!r}", place, line, label_column)
-    texts = [*(row[column] for column in columns), None]
+        record.fail(f"the label must be {wanted}, not {fields[label_column]!r}", label_column)
+    texts = [*(fields[column] for column in columns), None]
     return {"id": name, "sentence1": texts[0], "sentence2": texts[1], "label": label}
 
 
@@ -172,7 +231,7 @@ def _read_hub(task: str, source: GlueSource) -> dict[str, list[dict[str, Any]]]:
         if name not in loaded:
             raise DataError(f"the dataset has no split {name}. The splits are {', '.join(loaded)}", place)
         rows[part] = [
-            _make_row(row, source.hub_columns, "label", source, f"{part}-{number}", place, number)
+            _make_row(Record(row, place, number), f"{part}-{number}", source, source.hub_columns, "label")
             for number, row in enumerate(loaded[name])
         ]
     return rows

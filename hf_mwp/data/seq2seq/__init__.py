@@ -1,1 +1,0 @@
-"""Loader of text pairs for sequence-to-sequence models."""
