@@ -75,7 +75,6 @@ class GlueTask(Task):
     """
 
     kind = "classifier"
-    unused = ("num_beams", "max_decode_length", "rerank", "reranker", "answer_match")
 
     def __init__(self, options: TaskArguments) -> None:
         self.options, self.name = options, options.task
@@ -97,8 +96,12 @@ class GlueTask(Task):
         splits = load_glue(self.name, options.data_dir, 0.0 if options.select_on_dev else options.validation_fraction)
         if options.select_on_dev:
             splits["validation"] = splits["test"]
-        found = {split: limited(rows, split, options) for split, rows in splits.items()}
-        return {split: rows.add_column("text", [_text(row) for row in rows]) for split, rows in found.items()}
+        found = {}
+        for split, rows in splits.items():
+            rows = limited(rows, split, options)
+            texts = ("\n".join(filter(None, (row["sentence1"], row["sentence2"]))) for row in rows)
+            found[split] = rows.add_column("text", list(texts))
+        return found
 
     def build_model(self, options: SolverArguments) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
         return build_classifier(self.classes, options)
@@ -195,7 +198,3 @@ class GlueTask(Task):
             "items": "examples",
             "example": dict(zip(("text", "text_pair"), EXAMPLE[: len(source.hub_columns)], strict=False)),
         }
-
-
-def _text(row: Mapping[str, Any]) -> str:
-    return "\n".join(filter(None, (row["sentence1"], row["sentence2"])))

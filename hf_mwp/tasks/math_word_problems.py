@@ -37,7 +37,7 @@ class MathWordProblems(Task):
     """
 
     kind, metric = "solver", "answer_accuracy"
-    recorded = ("num_beams", "answer_match")
+    recorded, unused = ("num_beams", "answer_match"), ()
     shares_work = True
 
     def __init__(self, options: DataArguments) -> None:

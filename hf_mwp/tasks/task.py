@@ -34,7 +34,8 @@ class Task(ABC):
         figures (`Sequence[str]`): Metrics that can select a checkpoint; any metric if empty.
         recorded (`Sequence[str]`): Options of `predict`, read from the trainer's config or [`EvaluateArguments`], that
             are recorded with the metrics.
-        unused (`Sequence[str]`): Options of `hf-mwp evaluate` that do not apply to the task.
+        unused (`Sequence[str]`): Options of `hf-mwp evaluate` that do not apply to the task; by default those of a
+            search.
         shares_work (`bool`): Whether `predict` has the argument `unfinished`, see [`solve_problems`].
         load_report ([`LoadReport`], *optional*): Counts of rows read and skipped, and warnings.
     """
@@ -45,7 +46,7 @@ class Task(ABC):
     metric: str = "accuracy"
     figures: Sequence[str] = ()
     recorded: Sequence[str] = ()
-    unused: Sequence[str] = ()
+    unused: Sequence[str] = ("num_beams", "max_decode_length", "rerank", "reranker", "answer_match")
     load_report: LoadReport | None = None
     shares_work: bool = False
 

@@ -38,7 +38,7 @@ class Totals(Task):
     """Whether a problem asks for a total."""
 
     name, scheme = "totals", "three seeds"
-    recorded, unused = ("threshold",), ("max_decode_length", "rerank", "reranker")
+    recorded = ("threshold",)
 
     @cached_property
     def splits(self):

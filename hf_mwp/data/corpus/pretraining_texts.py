@@ -110,16 +110,12 @@ def _texts_of_rows(source: str | Path, parts: Sequence[str], data_dir: str | Pat
 
 
 def _texts_of_file(path: Path) -> Iterator[str]:
-    records = read_records(path) if path.name.endswith(RECORD_FILES) else _line_records(path)
-    for record in records:
+    lines = (Record({"text": text}, str(path), line) for line, text in enumerate(read_lines(path), 1))
+    for record in read_records(path) if path.name.endswith(RECORD_FILES) else lines:
         text = " ".join(map(record.text, text_fields(record)))
         if len(text) > MAX_TEXT_LENGTH:
             record.fail(TOO_LONG)
         yield text
-
-
-def _line_records(path: Path) -> Iterator[Record]:
-    return (Record({"text": text}, str(path), line) for line, text in enumerate(read_lines(path), 1))
 
 
 def masked_digest(text: str, language: str | None = None) -> bytes:

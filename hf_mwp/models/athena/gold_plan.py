@@ -51,9 +51,7 @@ class PlanMaker:
     def __init__(self, config: AthenaConfig) -> None:
         self.config = config
         self.vocabulary = OutputVocabulary(tuple(config.operators), tuple(config.constants))
-        self.constants = InitialConstants.build(
-            config.constants, config.initial_constants, config.reciprocal_constants
-        )
+        self.constants = InitialConstants(config.constants, config.initial_constants, config.reciprocal_constants)
 
     def initial_slots(self, positions: Sequence[int], groups: Sequence[int] | None) -> list[int]:
         """Return the indices of numbers that are initial thoughts; of merged equal numbers, only the first."""
@@ -74,8 +72,7 @@ class PlanMaker:
         """Return the target thought of an equation; see [`TargetReader`] for arguments and errors."""
         values = None if self.config.strict_exponents else values
         groups = groups if self.config.merge_numbers else None
-        reader = TargetReader(table, self.constants, self.config.constants, groups, values)
-        return reader.read(expression, self.config.transforms)
+        return TargetReader(table, self.constants, groups, values).read(expression, self.config.transforms)
 
     def make(
         self,

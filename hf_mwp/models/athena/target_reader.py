@@ -14,38 +14,31 @@ OUTPUT_CONSTANTS = ("0", "1", "2", "0.5")
 """Constants that expressions of thoughts may need; see [`ThoughtTable.prefix`]."""
 
 
-@dataclass(frozen=True)
 class InitialConstants:
     """
     Constants of the output vocabulary as thoughts.
 
     Args:
-        values (`tuple[Fraction, ...]`): Values of all constants of the vocabulary.
-        initial (`tuple[int, ...]`): Indices of constants that are initial thoughts, in their order; of equal values,
-            only the first.
-        reciprocal (`dict[int, int]`): Index of `c` for each constant that is written as `1 / c` (between 0 and 1, if
-            the reciprocal is an initial constant too).
+        literals (`Sequence[str]`): Constants of the vocabulary.
+        initial (`Sequence[str]`): Those that are initial thoughts.
+        reciprocals (`bool`, *optional*, defaults to `True`): Whether a constant between 0 and 1 is written as `1 / c`
+            if its reciprocal `c` is an initial constant too.
+
+    Attributes:
+        values (`list[Fraction]`): Values of all constants.
+        reciprocal (`dict[int, int]`): Index of `c` for each constant that is written as `1 / c`.
+        initial (`list[int]`): Indices of the other initial constants, in their order; of equal values, only the first.
     """
 
-    values: tuple[Fraction, ...]
-    initial: tuple[int, ...]
-    reciprocal: dict[int, int]
-
-    @classmethod
-    def build(cls, constants: Sequence[str], initial: Sequence[str], reciprocals: bool = True) -> InitialConstants:
-        """Find the `initial` constants among all `constants`; `reciprocals` allows the form `1 / c`."""
-        values = tuple(Fraction(parse_number(constant)) for constant in constants)
+    def __init__(self, literals: Sequence[str], initial: Sequence[str], reciprocals: bool = True) -> None:
+        self.literals, self.values = list(literals), [Fraction(parse_number(literal)) for literal in literals]
         places: dict[Fraction, int] = {}
         for constant in initial:
-            places.setdefault(values[list(constants).index(constant)], list(constants).index(constant))
-        inverted = {value: places.get(1 / value) for value in values if reciprocals and 0 < value < 1}
-        reciprocal = {
-            place: inverted[value]
-            for place, value in enumerate(values)
-            if value in places and inverted.get(value) is not None
-        }
-        kept = tuple(place for place in places.values() if place not in reciprocal)
-        return cls(values, kept, reciprocal)
+            place = self.literals.index(constant)
+            places.setdefault(self.values[place], place)
+        small = [place for place, value in enumerate(self.values) if value in places and 0 < value < 1 and reciprocals]
+        self.reciprocal = {at: places[1 / self.values[at]] for at in small if 1 / self.values[at] in places}
+        self.initial = [place for place in places.values() if place not in self.reciprocal]
 
     def place(self, index: int) -> int:
         """Return the index of an initial constant with the same value, or `index` if there is none."""
@@ -81,7 +74,6 @@ class TargetReader:
     Args:
         table ([`ThoughtTable`]): Table to add thoughts to.
         constants ([`InitialConstants`]): Constants of the vocabulary.
-        vocabulary_constants (`Sequence[str]`): Literals of these constants.
         groups (`Sequence[int]`, *optional*): Index of the number to use, for each number (the first equal number).
         values (`Sequence[Fraction | str]`, *optional*): Exact values of the numbers, for exponents. Without values,
             only constants can be exponents.
@@ -91,12 +83,10 @@ class TargetReader:
         self,
         table: ThoughtTable,
         constants: InitialConstants,
-        vocabulary_constants: Sequence[str],
         groups: Sequence[int] | None = None,
         values: Sequence[Fraction | str] | None = None,
     ) -> None:
-        self.table, self.constants, self.literals = table, constants, list(vocabulary_constants)
-        self.groups, self.values = groups, values
+        self.table, self.constants, self.groups, self.values = table, constants, groups, values
 
     def read(self, expression: Expression, transforms: Sequence[str] = TRANSFORMS) -> Target:
         """
@@ -110,7 +100,7 @@ class TargetReader:
         for thought in target.nodes:
             kind, children = self.table.kinds[thought], self.table.children[thought]
             if kind == "CON" and children[0] not in self.constants.initial:
-                token = self.literals[children[0]]
+                token = self.constants.literals[children[0]]
                 raise ExpressionError(f"the constant {token} is not an initial thought of this model", token=token)
             if kind in TRANSFORMS and kind not in transforms:
                 raise ExpressionError(f"the target needs the transform {kind}, which this model does not have")
@@ -138,9 +128,9 @@ class TargetReader:
         if slot is not None:
             thought = self.table.number(slot if self.groups is None else self.groups[slot])
             return Target(thought, frozenset({thought}))
-        if node.token not in self.literals:
+        if node.token not in self.constants.literals:
             raise ExpressionError(f"this model does not have the constant {node.token}", token=node.token)
-        index = self.literals.index(node.token)
+        index = self.constants.literals.index(node.token)
         if index in self.constants.reciprocal:
             return self._transform("INV", self._constant(self.constants.reciprocal[index]))
         return self._constant(self.constants.place(index))

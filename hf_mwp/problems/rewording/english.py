@@ -101,13 +101,10 @@ def _state(rest: str, is_amount: bool, lead: str, answer: str, text: str) -> str
         while rest[verb + 1 : verb + 2] == ["to"] and rest[verb + 2 : verb + 3] and rest[verb + 2].lower() in BASES:
             verb += 2
         modal = [auxiliary] if auxiliary else []
-        subject = rest[: _first_verb(rest)]
+        verbs = BASES | AUXILIARIES.keys()
+        subject = rest[: next(place for place, word in enumerate(rest) if place and word.lower() in verbs)]
         words = [*subject, *modal, *rest[len(subject) : verb + 1], quantity, *rest[verb + 1 :]]
     return f"{_capital(lead + ' '.join(words))}."
-
-
-def _first_verb(words: list[str]) -> int:
-    return next(place for place, word in enumerate(words) if place and word.lower() in BASES | AUXILIARIES.keys())
 
 
 def _ask(sentence: str, start: int, stop: int) -> tuple[str, str] | None:
