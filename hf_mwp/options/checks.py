@@ -18,13 +18,6 @@ def as_list(value: Any) -> list:
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
-def refuse(faults: Mapping[str, Any], error: type[Exception] = ValueError) -> None:
-    """Raise an error with the first message (key) whose condition (value) is true."""
-    for message, is_there in faults.items():
-        if is_there:
-            raise error(message)
-
-
 def check_used(options: Any, used: Collection[str], remedy: str) -> None:
     """Raise `UsageError` if an option that is not in `used` differs from its default."""
     unused = [name for name in given_options(options) if name not in used]
