@@ -97,7 +97,9 @@ class PretrainingBuilder:
         if not self._becomes_student and (sizes or tagger is not None):
             fault = sizes[0] if sizes else "tagging (take --pos_loss_weight 0)"
             kind = encoder.config.model_type
-            raise UsageError(f"{args.encoder}, of type {kind!r}, can learn masked words alone, not {fault}.")
+            raise UsageError(
+                f"{args.encoder}, of type {kind!r}, supports only masked language modelling, not {fault}."
+            )
         if self._keeps_head:
             check_tagger(encoder.config, tagger)
         self.processor: MwpProcessor = MwpProcessor(

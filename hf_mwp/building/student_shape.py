@@ -47,7 +47,7 @@ PROBLEMS = {
 
 @dataclass
 class ShapeTargets:
-    """Options that choose the sizes of a new student by measurement."""
+    """Targets for a new student: its sizes are the largest whose measured latency or size on disk meets the target."""
 
     target_ms: float | None = option(
         None,

@@ -35,6 +35,6 @@ def locate_source(source: str, options: Mapping[str, Any]) -> Path | None:
 
 
 def locate_texts(source: str, options: Mapping[str, Any]) -> Path | None:
-    """Return the file or folder of a source of texts, and check the file extension."""
+    """Return the file or folder of a source of texts, as [`locate_source`]. Other types of files are refused."""
     read_texts(source)  # Checks the source without reading it.
     return locate_source(source, options)

@@ -53,7 +53,7 @@ def count_heads(parts: LayerParts) -> None:
 
 
 def share_bias(model: nn.Module) -> None:
-    """Select the remaining heads from a relative position bias that all layers share, if the model has one."""
+    """Let each layer use its remaining heads of the relative position bias that all layers share, if there is one."""
     for parts, cut in zip(layer_parts(model), cut_heads(model), strict=True):
         if parts.architecture.biased_attention is None:
             continue

@@ -42,7 +42,8 @@ def parse(
         command (`str`), description (`str`), argv (`Sequence[str]`): Name of the command, its help text, and
             its arguments.
         dataclass_types (`Sequence[type]` or `Callable`): Dataclasses of the options, or a function that imports them.
-        common (`Sequence[type]`, *optional*): Dataclasses of the short `--help`; see [`option`].
+        common (`Sequence[type]`, *optional*): Dataclasses whose options `--help` lists, by default all;
+            `--help all` lists the others, too. See [`option`].
 
     Raises:
         UsageError: a key or flag is unknown, or a value has the wrong type.

@@ -18,7 +18,8 @@ WARN_ABOVE = 0.2
 def answer_records(answer: Answer, top_k: int = 1, confidence_threshold: float | None = None) -> list[dict[str, Any]]:
     """
     Return the best `top_k` results for a problem as dictionaries (fields: see [`MathWordProblemPipeline`]). If the
-    confidence is below `confidence_threshold`, the only result is `"unsure"`; `answer` must then have all beams.
+    confidence is below `confidence_threshold`, the only result is `"unsure"`. With a threshold, `answer` must contain
+    all beams, which become the candidates.
     """
     problem, beam = answer.problem, answer.beam
     if beam.unknown_share is None:

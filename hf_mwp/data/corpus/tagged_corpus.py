@@ -149,6 +149,8 @@ def _tag(tagger: PosTagger, texts: list[str]) -> list[list[TaggedWord]]:
         end = 0
         for word in words:
             if word.start < end or text[word.start : word.end] != word.word or not word.word:
-                raise DataError(f"the tagger {tagger.name} returned a misplaced word: {word} in {text[:80]!r}")
+                raise DataError(
+                    f"the words of the tagger {tagger.name} are not those of the text: {word} in {text[:80]!r}"
+                )
             end = word.end
     return tagged

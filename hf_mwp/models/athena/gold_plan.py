@@ -59,7 +59,7 @@ class PlanMaker:
         return [slot for slot, at in enumerate(positions) if at >= 0 and not (merges and groups[slot] != slot)]
 
     def initial_thoughts(self, table: ThoughtTable, slots: Sequence[int]) -> list[int]:
-        """Return the initial thoughts: numbers, then constants."""
+        """Add the initial thoughts to the table, numbers, then constants, and return their rows."""
         return [*map(table.number, slots), *map(table.constant, self.constants.initial)]
 
     def read_target(

@@ -83,8 +83,9 @@ def sum_gradients(
     per_example: bool = False,
 ) -> tuple[list[list[Tensor]], dict[str, Any]]:
     """
-    Return the settings of the measurement and, for each loss of [`batch_losses`], the scores summed over batches.
-    `inputs` returns the tensors to differentiate by for a number of rows; `score` turns gradients into scores.
+    Return the scores of each loss of [`batch_losses`], summed over batches, and the settings of the measurement.
+    `inputs(rows)` returns the tensors by which the losses of a batch of `rows` rows are differentiated; `score` turns
+    their gradients into scores.
     """
     sums: list[list[Tensor]] = []
     num_batches = num_examples = 0

@@ -118,7 +118,10 @@ class KnowledgeableScores:
             ("student-friendliness", 1 - expressiveness_weight, self.friendliness),
         ):
             if share and scores is None:
-                raise UsageError(f"λ = {expressiveness_weight} needs scores of {name}. Measure them.")
+                raise UsageError(
+                    f"`expressiveness_weight={expressiveness_weight}` needs the scores of {name}. Compute them with "
+                    "`measure_scores`."
+                )
             if share:
                 normal = scores.normalized()
                 heads, neurons = heads + share * normal.heads, neurons + share * normal.neurons

@@ -69,5 +69,5 @@ class HeadObjective(LayerObjective):
         raise NotImplementedError
 
     def _compare_kept(self, ours: list[Tensor], theirs: list[Tensor], mask: Tensor | None) -> Tensor:
-        """Return the loss of features from which pruned heads were removed."""
+        """Return the loss between features that both have only the heads left in the student."""
         return self._compare(ours, theirs, mask)
