@@ -176,20 +176,20 @@ def model_record(
 
 def _architecture(model: PreTrainedModel) -> str:
     kind = kind_of(model)
-    encoder = kind.encoder(model).config
-    told, layers = "{} transformer layers of width {}", ["num_hidden_layers"]
+    config = kind.encoder(model).config
+
+    def size(*names: str) -> int | None:
+        return next((getattr(config, name) for name in names if getattr(config, name, None) is not None), None)
+
+    layers, width, heads, tokens = map(size, ("num_hidden_layers", "hidden_size", "num_attention_heads", "vocab_size"))
+    # The names of BERT, DistilBERT and encoder-decoder models.
+    neurons = size("intermediate_size", "hidden_dim", "encoder_ffn_dim", "d_ff")
+    told = f"{layers} transformer layers of width {width}"
     if kind.has_decoder:
-        told = "{} encoder and {} decoder layers of width {}"
-        layers.append(_named(encoder, "decoder_layers", "num_decoder_layers"))
-    # Alternative names are used by DistilBERT and encoder-decoder models.
-    sizes = {
-        told: (*layers, "hidden_size"),
-        "feed-forward {}": (_named(encoder, "intermediate_size", "hidden_dim", "encoder_ffn_dim", "d_ff"),),
-        "{} heads": ("num_attention_heads",),
-        "{:,} tokens": ("vocab_size",),
-    }
-    found = {told: [getattr(encoder, name, None) for name in names] for told, names in sizes.items()}
-    text = ", ".join(told.format(*values) for told, values in found.items() if None not in values)
+        decoder_layers = size("decoder_layers", "num_decoder_layers")
+        told = f"{layers} encoder and {decoder_layers} decoder layers of width {width}"
+    known = ((layers, told), (neurons, f"feed-forward {neurons}"), (heads, f"{heads} heads"))
+    text = ", ".join(part for value, part in (*known, (tokens, f"{tokens or 0:,} tokens")) if value)
     if kind.is_solver:
         text += f", {model.decoder_title}"
     text += f"; {count_parameters(model):,} parameters"
@@ -204,11 +204,6 @@ def has_identity_pooling(encoder: MwpStudentModel) -> bool:
         return False
     dense = encoder.pooler.dense
     return torch.equal(dense.weight, torch.eye(len(dense.weight)).to(dense.weight)) and not dense.bias.any()
-
-
-def _named(config: Any, *names: str) -> str:
-    """Return the first of the names that is set in a configuration."""
-    return next((name for name in names if getattr(config, name, None) is not None), names[0])
 
 
 def _data_sets(stages: Sequence[TrainingStage]) -> list[str]:
