@@ -119,7 +119,7 @@ class KnowledgeableScores:
         ):
             if share and scores is None:
                 raise UsageError(
-                    f"`expressiveness_weight={expressiveness_weight}` needs the scores of {name}. Compute them with "
+                    f"An `expressiveness_weight` of {expressiveness_weight} needs the scores of {name}. Compute them with "
                     "`measure_scores`."
                 )
             if share:
