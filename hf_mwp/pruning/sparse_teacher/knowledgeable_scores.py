@@ -119,8 +119,8 @@ class KnowledgeableScores:
         ):
             if share and scores is None:
                 raise UsageError(
-                    f"An `expressiveness_weight` of {expressiveness_weight} needs the scores of {name}. Compute them with "
-                    "`measure_scores`."
+                    f"An `expressiveness_weight` of {expressiveness_weight} needs the scores of {name}. Compute them "
+                    "with `measure_scores`."
                 )
             if share:
                 normal = scores.normalized()
