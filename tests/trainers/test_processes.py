@@ -114,7 +114,7 @@ def cached_numbers(folder):
     cache = TeacherCache(manifest.parent, manifest.parent.name)
     keys = [row["key"] for row in cache.rows(range(len(cache)), ["key"])]
     rows = cache.read(keys)
-    return {key: [row[name].tobytes() for name in cache.layout.names] for key, row in zip(keys, rows, strict=True)}
+    return {key: {name: value.tobytes() for name, value in row.items()} for key, row in zip(keys, rows, strict=True)}
 
 
 def test_resuming_after_kill_while_the_cache_is_written_is_bitwise_exact(tmp_path):
