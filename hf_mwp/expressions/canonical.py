@@ -32,6 +32,7 @@ class _Group:
 
 def canonical_prefix(postfix: Sequence[str]) -> Tokens:
     """Return the canonical form ([`Expression.canonical`]) of a tree in postfix order, as prefix tokens."""
+    # Each operand on the stack is a flattened sum, product or single term.
     stack: list[_Group] = []
     for token in postfix:
         if token not in PRECEDENCE:

@@ -56,10 +56,12 @@ class StreamedProducts(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, student, teacher, mask, number):
+        # First pass: means over the valid tokens.
         sums = [sum(_rows(states, mask, texts).sum(0) for texts in _groups(mask)) for states in (student, teacher)]
         means = [each / number.clamp(min=1) for each in sums]
         (m, n), new = (len(mean) for mean in means), means[0].new_zeros
         cross, ours, theirs = new(m, n), new(m, m), new(n, n)
+        # Second pass: products of the centred states. The symmetric ones are summed above their diagonal only.
         for texts in _groups(mask):
             x, y = _rows(student, mask, texts, means[0]), _rows(teacher, mask, texts, means[1])
             cross.addmm_(x.T, y)
@@ -72,6 +74,7 @@ class StreamedProducts(torch.autograd.Function):
     @staticmethod
     def backward(ctx, cross_gradient, ours_gradient, _, size_gradient, __):
         student, teacher, mask, student_mean, teacher_mean, cross, ours = ctx.saved_tensors
+        # |XᵀY|² has the gradient 2 Y(XᵀY)ᵀ for X, |XᵀX|² has 4 X(XᵀX), and |X|² has 2 X.
         of_teacher, of_student = 2 * cross_gradient * cross.T, 4 * ours_gradient * ours
         of_student.diagonal().add_(2 * size_gradient)
         gradient = torch.empty_like(student)

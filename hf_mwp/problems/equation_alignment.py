@@ -25,17 +25,20 @@ def align_literals(expression: Expression, mentions: Sequence[NumberMention]) ->
     If the text contains -5 but not 5, `8+5` becomes `8-(-5)`. If the text contains the bare fraction 1/3 but not 3,
     `12/3` becomes `12*(1/3)`.
     """
+    # Of equal numbers, the first one in the text is the slot.
     by_kind: dict = {}
     by_value: dict = {}
     for index, mention in enumerate(mentions):
         by_kind.setdefault((mention.value, mention.is_percent), index)
         by_value.setdefault(mention.value, index)
+    # Use numbers whose negative or reciprocal is written in the text.
     tokens = expression.to_postfix()
     opposites = _opposites(mentions, by_value)
     if opposites and len(tokens) > 1:
         tokens = _turn_around(expression, opposites)
     if len(tokens) == 1:
         return Expression(_symbol(tokens[0], by_kind, by_value))
+    # Each literal is looked up once, although it may occur several times.
     leaves = {leaf.token for leaf in expression.leaves()}
     symbols = {token: _symbol(token, by_kind, by_value) for token in leaves}
     return Expression.from_postfix([symbols.get(token, token) for token in tokens], max_depth=None, max_length=None)
@@ -69,6 +72,7 @@ def _turn_around(expression: Expression, opposites: dict) -> list[str]:
             stack.append([token])
             continue
         right, left = stack.pop(), stack.pop()
+        # `5+a` has the missing value on the left: the operands change places, as in `a-(-5)`.
         if token in "+*" and (found := opposite(token, left)) and not opposite(token, right):
             left, right, token = right, [found], INVERSE[token]
         elif token != "^" and (found := opposite(token, right)):
@@ -81,6 +85,7 @@ def _symbol(literal: str, by_kind: dict, by_value: dict) -> str:
     if literal[:1] == "N":
         return literal
     value = parse_number(literal)
+    # The same kind first; `0.2` may also stand for 20%, but 5 never for 500%.
     index = by_kind.get((value, literal.endswith("%")))
     if index is None and value.denominator != 1:
         index = by_value.get(value)

@@ -144,6 +144,7 @@ def _step_readings(tree: Expression, results: list[Fraction], numbers: _TextNumb
         if value in numbers.values or not earlier:
             earlier.append((_number(leaf, value, numbers, step), None))
         choices.append(earlier)
+    # Interpretations with the same canonical tree count once.
     readings = {}
     for number, chosen in enumerate(product(*choices)):
         if number == MAX_READINGS:
@@ -181,6 +182,7 @@ def _put_together(readings: list[list[Reading]], steps: list[str]) -> Expression
     usable = frozenset().union(*(used for step in readings for _, used in step))
     if unused := needed - usable:
         raise StepError("unused_step", f"<<{steps[min(unused)]}>>")
+    # Try each combination of interpretations in which every earlier step is used.
     found: dict[Expression, Expression] = {}
     for number, chosen in enumerate(product(*readings)):
         if number == MAX_READINGS:

@@ -149,6 +149,7 @@ class TreeDecoder:
             owed = 1 + (each.path.waiting if each.path else 0)
             if owed + 2 > room:
                 log_probs[row, : self.num_operators] = -np.inf
+        # Rank the symbols of all trees together; a stable sort prefers earlier trees and symbols of equal scores.
         totals = (np.array([each.score for each in going], np.float32)[:, None] + log_probs).ravel()
         best = np.argsort(-totals, kind="stable")[:num_beams]
         longer = []
@@ -166,6 +167,7 @@ class TreeDecoder:
         """Update path and goal of each tree after its last symbol: operators extend the path, leaves shorten it."""
         inner = [tree for tree in trees if tree.symbols[-1] < self.num_operators]
         leaves = [tree for tree in trees if tree.symbols[-1] >= self.num_operators]
+        # An operator opens two subtrees: go on with the left one, and keep the goal of the right one.
         if inner:
             symbols = [tree.symbols[-1] for tree in inner]
             goals, contexts = (np.stack([getattr(tree, name) for tree in inner]) for name in ("goal", "context"))
@@ -179,6 +181,7 @@ class TreeDecoder:
 
     def _close(self, trees: list[Hypothesis], subtrees: list[np.ndarray]) -> None:
         """Merge the subtrees that new leaves complete, and set the goal of the next right child."""
+        # A leaf that is a right child completes its operator, which may itself complete the next one, and so on.
         while True:
             ends = [
                 place
@@ -195,6 +198,7 @@ class TreeDecoder:
             )
             for place, path, merged in zip(ends, paths, _gated(self.merge, np.concatenate(parts, -1)), strict=True):
                 trees[place].path, subtrees[place] = path.rest, merged
+        # A left child sets the goal of its sibling; without an open operator, the tree is complete.
         still = []
         for tree, subtree in zip(trees, subtrees, strict=True):
             if tree.path is None:

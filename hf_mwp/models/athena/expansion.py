@@ -75,6 +75,7 @@ class Expansion:
         if self.round == 0:
             found = [Candidate(-1, place, -1, thought) for place, thought in enumerate(self.initial)]
         else:
+            # Transforms and aggregates take turns, each on thoughts that it has not seen yet.
             kind = "transform" if self.round % 2 else "aggregate"
             start, self._seen[kind] = self._seen[kind], len(self.pool)
             if start == len(self.pool):
@@ -95,6 +96,7 @@ class Expansion:
     def _round(self, sources: list[Iterator[Candidate]]) -> list[Candidate]:
         found: list[Candidate] = []
         known = set(self._members)
+        # The limit is shared equally by the operations of a round.
         limit = max(self.max_candidates // max(len(sources), 1), 1) if self.max_candidates else None
         for source in sources:
             first = len(found)
@@ -115,6 +117,7 @@ class Expansion:
 
     def _aggregated(self, name: str, start: int) -> Iterator[Candidate]:
         operation, end = OPERATIONS.index(name), len(self.pool)
+        # At least one of both thoughts is new: old with new, then new with new.
         pairs = [(left, right) for left in range(start) for right in range(start, end)]
         pairs += [(left, right) for left in range(start, end) for right in range(left, end)]
         for left, right in pairs:

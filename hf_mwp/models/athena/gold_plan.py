@@ -96,8 +96,10 @@ class PlanMaker:
         slots = self.initial_slots(positions, groups)
         initial = self.initial_thoughts(table, slots)
         target = self.read_target(table, self.vocabulary.decode(labels), groups, values)
+        # With too many subsets of operands, only the nodes of the target are positive.
         rows = self._expand(table, initial, target, self.config.gold == "subsets")
         rows = rows or self._expand(table, initial, target, subsets=False)
+        # Numbers by their slots, constants as -1, -2, ...
         constants = [-1 - place for place in range(len(self.constants.initial))]
         kept = np.array([row[4] for row in rows], int)
         return GoldPlan(
@@ -121,15 +123,18 @@ class PlanMaker:
             positives = []
             for candidate in candidates:
                 thought = candidate.thought
+                # A candidate is kept if it is a part of the target; it then gets the next place in the pool.
                 positive = table.contains(target.thought, thought) if subsets else thought in target.nodes
                 place = len(expansion.pool) + len(positives) if positive else -1
                 rows.append((expansion.round - 1, *candidate[:3], place, thought))
                 if positive:
                     positives.append(candidate)
             expansion.keep(positives)
+            # The round that finds the target is the last.
             if any(candidate.thought == target.thought for candidate in positives):
                 return rows
             if subsets and len(positives) > MAX_SUBSETS:
                 return None
+        # No candidate is left: a number of the target is not among the initial thoughts.
         absent = (table.children[node][0] for node in target.nodes - {*initial} if table.kinds[node] == NUMBER)
         raise ExpressionError(f"the target uses number N{next(absent, '?')}, but the text was truncated before it")

@@ -198,8 +198,10 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
             value = reference[:, 0].chunk(2, -1)[1].index_select(0, problems)
             attended = torch.cat([value, judge.query(judge.norm(rows[:0]) if judge.is_pre else rows[:0])])
         else:
+            # Queries are padded by problem, attend to the question, and are packed again.
             rows, queries = judge.prepare(thoughts)
             padded = queries.new_zeros(len(reference) * width, queries.shape[1]).index_copy(0, places, queries)
+            # A problem without a question sees all goals, so that its softmax is finite.
             visible = exists.unsqueeze(1) | ~exists.any(1).view(-1, 1, 1)
             attended = judge.attend(padded.unflatten(0, (len(reference), width)), reference, visible)
             attended = attended.flatten(0, 1).index_select(0, places)
@@ -249,6 +251,7 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
         plans = plans.to(states.device)
         if self.training:
             self.deepest_target.clamp_(min=plans.rounds)
+        # Embed and judge all candidates; then the pool, the candidates that the plans keep, is scored as answers.
         embeddings = self._embed_candidates(self.initial_embeddings(states, number_positions), plans)
         contexts, logits = self._judge_candidates(states[:, 0], embeddings, plans)
         pool, owners = embeddings.index_select(0, plans.kept), plans.problems.index_select(0, plans.kept)
@@ -281,6 +284,7 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
                 if operation is None:
                     parts.append(initial.index_select(0, left))
                 elif operation in self.aggregates and (count or always):
+                    # Project only the thoughts that joined since the operation was last used.
                     known = projected[operation]
                     projected[operation] = torch.cat([known, self.aggregates[operation].project(pool[len(known) :])])
                     parts.append(self.embed(operation, pool, projected[operation], left, right))

@@ -97,6 +97,7 @@ class TargetReader:
             transform that is not in `transforms`.
         """
         target = self._read(expression)
+        # Check that the model can reach each node: its constants are initial, its transforms exist.
         for thought in target.nodes:
             kind, children = self.table.kinds[thought], self.table.children[thought]
             if kind == "CON" and children[0] not in self.constants.initial:
@@ -119,6 +120,7 @@ class TargetReader:
             return self._divide(left, right)
         if node.token == "-":
             right = self._transform("NEG", right)
+            # `0 - a`, where 0 is no initial thought.
             if self._is_spare(left, 0):
                 return right
         return self._aggregate("ADD", left, right)
@@ -155,11 +157,13 @@ class TargetReader:
         return Target(thought, left.nodes | right.nodes | {thought})
 
     def _multiply(self, left: Target, right: Target) -> Target:
+        # A factor of 1 or 2 (or its negative) becomes a sum, and the sign a transform.
         for factor, other in ((left, right), (right, left)):
             value = self._value(factor)
             if value in (1, -1, 2, -2):
                 product = self._aggregate("ADD", other, other) if abs(value) == 2 else other
                 return self._transform("NEG", product) if value < 0 else product
+        # `a * 0.5`, where 0.5 is no initial thought.
         for factor, other in ((left, right), (right, left)):
             if self._is_spare(factor, Fraction(1, 2)):
                 return self._transform("HALF", other)

@@ -105,6 +105,7 @@ class ThoughtSearch:
         """Return the answers of all problems."""
         active = self.problems
         while active:
+            # All active problems go through a round together; a problem without new candidates is finished.
             rounds = [(state, state.expansion.next_round()) for state in active]
             rounds = [(state, candidates) for state, candidates in rounds if candidates is not None]
             if any(candidates for _, candidates in rounds):
@@ -137,6 +138,7 @@ class ThoughtSearch:
 
     def _embed(self, rounds: list[tuple[ProblemState, list[Candidate]]]) -> Tensor:
         """Return the embeddings of the candidates, with one call per operation."""
+        # Columns of all candidates: operation and rows of both operands.
         columns = []
         for state, candidates in rounds:
             for operation, first, second, _ in candidates:
@@ -166,6 +168,7 @@ class ThoughtSearch:
         """Return contexts as a tensor and logits as a list."""
         judge = self.decoder.reason
         rows, queries = judge.prepare(embeddings)
+        # Pad queries by the number of candidates, keys and values by the number of reference rows.
         counts = np.array([len(candidates) for _, candidates in rounds])
         width, longest = counts.max(), max(len(state.reference) for state, _ in rounds)
         places = np.flatnonzero((np.arange(width) < counts[:, None]).ravel())
@@ -192,6 +195,7 @@ class ThoughtSearch:
                 state.capped = True
                 passed = sorted(sorted(passed, key=lambda place: -logits[place])[:room])
         for place in passed:
+            # A thought has the nodes of its operands and itself, whose logits make up its path score.
             candidate, own = candidates[place], len(state.nodes)
             operands = () if candidate.operation < 0 else (candidate.left, candidate.right)
             state.nodes.append(frozenset({own}).union(*(state.nodes[each] for each in operands if each >= 0)))
@@ -238,9 +242,11 @@ class ThoughtSearch:
             return []
         by_path = self.config.ranking == "path"
         scores = np.array([state.path_score(place) if by_path else state.answering[place] for place in places])
+        # Log softmax over the pool.
         shares = scores - np.logaddexp.reduce(scores)
         order = np.argsort(-scores, kind="stable")
         if self.num_beams == 1:
+            # The search of the paper: the thought with the highest answering logit.
             order = [int(np.argmax([state.answering[place] for place in places]))]
         vocabulary = self.maker.vocabulary
         return [(self.table.prefix(pool[places[each]], vocabulary), float(shares[each])) for each in order[:count]]

@@ -169,6 +169,7 @@ def batch_losses(
     if student is not None:
         with torch.no_grad():
             scores = student(**batch)
+        # A solver may have several outputs to compare; the loss of a row is the sum over them.
         parts = []
         for name in kind.prediction.outputs:
             pair = (scores.get(name), outputs.get(name))
