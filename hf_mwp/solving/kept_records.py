@@ -28,7 +28,8 @@ def kept_records(
 ) -> list[Any]:
     """
     Return a record for each problem. `make` computes the JSON records of a chunk of `at_once` problems. If `folder` is
-    given, the records of each chunk are cached there, in a file that is named after `facts` and the problems.
+    given, the records of each chunk are cached there, in a file named after a digest of the problems and `facts`, the
+    settings that the records depend on.
     Processes under `accelerate launch` or `torchrun` share the work: each computes some chunks, and all processes
     return all records.
     """
