@@ -240,6 +240,11 @@ class DistillationTrainer(SolverTrainer):
             self.projections.load(checkpoint)
         super()._load_optimizer_and_scheduler(checkpoint)
 
+    def _load_best_model(self) -> None:
+        super()._load_best_model()
+        if not self.args.save_only_model and not splits_weights(self.args):
+            self.projections.load(self.state.best_model_checkpoint)
+
     # Loss
 
     def _num_items(self, batch: dict[str, Any]) -> dict[str, torch.Tensor | int | None]:
