@@ -1,6 +1,7 @@
 """Output folder of a run, with options, environment, metrics and log."""
 
 import logging
+import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -23,6 +24,8 @@ RECORDS = (CONFIG, RECORD, "data.json", "metrics.json", "run.log", "learning_cur
 TEXTS = "training_texts.safetensors"
 WEIGHTS = ("*.safetensors", "*.safetensors.index.json", "pytorch_model*.bin*")
 MODEL_FILES = ("config.json", *WEIGHTS)
+
+
 _SECRETS = ("hub_token",)
 
 
@@ -78,6 +81,7 @@ class RunFolder:
         """Write the first record. When resuming from a `checkpoint`, it includes earlier starts and `changes`."""
         self.record = {
             "command": self.command,
+            "arguments": _without_secrets(sys.argv[1:]),
             "seed": self.values.get("seed"),
             "data_seed": self.values.get("data_seed"),
             **describe_environment(),
@@ -140,6 +144,18 @@ class RunFolder:
         self._lock.release()
         if self._is_new and not any(self.path.iterdir()):
             self.path.rmdir()
+
+
+def _without_secrets(arguments: list[str]) -> list[str]:
+    """Return a command's arguments without secret options and their values."""
+    kept, is_secret = [], False
+    for word in arguments:
+        flag, given, _ = word.partition("=")
+        hides = flag.lstrip("-").replace("-", "_") in _SECRETS
+        if not hides and not is_secret:
+            kept.append(word)
+        is_secret = hides and not given
+    return kept
 
 
 def check_output_folder(path: str | Path, for_model: bool = False) -> None:
