@@ -25,7 +25,7 @@ def align_literals(expression: Expression, mentions: Sequence[NumberMention]) ->
     If the text contains -5 but not 5, `8+5` becomes `8-(-5)`. If the text contains the bare fraction 1/3 but not 3,
     `12/3` becomes `12*(1/3)`.
     """
-    # Of equal numbers, the first one in the text is the slot.
+    # Equal numbers share the slot of the first of them.
     by_kind: dict = {}
     by_value: dict = {}
     for index, mention in enumerate(mentions):
