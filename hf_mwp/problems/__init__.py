@@ -10,6 +10,7 @@ from .math_word_problem import MathWordProblem, ProblemError, refusal
 from .numbers.masked_text import MaskedText, find_numbers, mask_numbers
 from .numbers.number_mention import NumberMention
 from .reverse_operations import reverse_operations
+from .step_questions import ask_steps
 from .tagging.jieba_tagger import JiebaTagger
 from .tagging.ltp_tagger import LtpTagger
 from .tagging.pos_tagger import PosTagger, load_tagger
@@ -24,10 +25,11 @@ __all__ = [
     "NumberMention",
     "PosTagger",
     "ProblemError",
-    "add_distractors",
     "TaggedWord",
+    "add_distractors",
     "answer_half_unit",
     "answer_value",
+    "ask_steps",
     "find_keywords",
     "find_numbers",
     "load_tagger",

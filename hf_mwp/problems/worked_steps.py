@@ -28,7 +28,7 @@ CONSTANTS = frozenset(
 
 MAX_READINGS = 256  # maximum number of interpretations to try
 
-_STEP = re.compile(r"<<([^<>]*)>>")
+STEP = re.compile(r"<<([^<>]*)>>")
 _CURRENCY = re.compile(r"[$€£\s]")
 _PERCENTAGE = re.compile(r"(?<![\d./^])(?:(\d+(?:\.\d+)?)(?:/100|\*0?\.01)|0?\.01\*(\d+(?:\.\d+)?))(?![\d.%^])")
 _ROUNDING = Fraction(1, 200)  # maximum rounding error of a written result
@@ -43,10 +43,11 @@ class StepError(ProblemError):
     Args:
         reason (`str`): A key of `STEP_FAULTS`.
         detail (`str`, *optional*): The step, or further information.
+        unused (`int`, *optional*): Index of a step whose result is not used.
     """
 
-    def __init__(self, reason: str, detail: str = ""):
-        self.reason = reason
+    def __init__(self, reason: str, detail: str = "", unused: int | None = None):
+        self.reason, self.unused = reason, unused
         super().__init__(f"{STEP_FAULTS[reason]}{detail and f': {detail}'}")
 
 
@@ -76,7 +77,7 @@ def compose_steps(problem: MathWordProblem, worked: str) -> Expression:
     '48+48/2'
     ```
     """
-    steps = _STEP.findall(worked)
+    steps = STEP.findall(worked)
     if not steps:
         raise StepError("no_steps")
     numbers = _TextNumbers(problem)
@@ -181,7 +182,7 @@ def _put_together(readings: list[list[Reading]], steps: list[str]) -> Expression
     needed = frozenset(range(len(steps) - 1))
     usable = frozenset().union(*(used for step in readings for _, used in step))
     if unused := needed - usable:
-        raise StepError("unused_step", f"<<{steps[min(unused)]}>>")
+        raise StepError("unused_step", f"<<{steps[min(unused)]}>>", min(unused))
     # Try each combination of interpretations in which every earlier step is used.
     found: dict[Expression, Expression] = {}
     for number, chosen in enumerate(product(*readings)):

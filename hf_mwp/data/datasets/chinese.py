@@ -1,12 +1,21 @@
 """Chinese datasets."""
 
-from hashlib import blake2b
 from typing import Any
 
 from ..reading.file_contents import RecordReader
 from ..reading.schema import Record
 from ..reading.usability import REASONS
-from .mwp_loader import PARTS, MwpLoader, Rows, split_by_complexity, split_by_fold, split_by_lists, split_by_name
+from .mwp_loader import (
+    PARTS,
+    MwpLoader,
+    Rows,
+    kind_by_operations,
+    split_by_complexity,
+    split_by_fold,
+    split_by_lists,
+    split_by_name,
+    tenth_of,
+)
 
 
 class Ape210kLoader(MwpLoader):
@@ -174,15 +183,13 @@ class UnbiasedMwpLoader(MwpLoader):
 
     def row(self, record: Record, fold: str | None = None) -> dict[str, Any]:
         """Create the row of a record, with its context, and with the number of operations as its `kind`."""
-        count = record.index("operators")
-        kind = f"{count} operation{'s' * (count != 1)}" if count < 3 else "3 or more operations"
+        kind = kind_by_operations(record.index("operators"))
         row = super().row(record) | {"context": record.text("ctx"), "kind": kind}
         return row if row["context"] else row | {"fault": ("no_context", REASONS["no_context"])}
 
     @staticmethod
     def _split_of(context: str) -> str:
-        share = int.from_bytes(blake2b(context.encode(), digest_size=8).digest()) % 10
-        return {0: "validation", 1: "test"}.get(share, "train") if context else "train"
+        return {0: "validation", 1: "test"}.get(tenth_of(context), "train") if context else "train"
 
 
 LOADERS = (

@@ -1,13 +1,24 @@
 """English datasets."""
 
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from ...problems import MathWordProblem
+from ...problems.step_questions import ask_steps
 from ...problems.worked_steps import StepError, compose_steps
 from ..reading.file_contents import RecordReader
-from ..reading.schema import Record, make_row
-from .mwp_loader import MwpLoader, Rows, split_by_complexity, split_by_fold
+from ..reading.schema import Record, make_row, problem_from_row
+from .mwp_loader import (
+    MADE,
+    MwpLoader,
+    Rows,
+    kind_by_operations,
+    split_by_complexity,
+    split_by_fold,
+    split_by_name,
+    tenth_of,
+)
 
 
 _ANSWER_MARK = "####"
@@ -75,10 +86,7 @@ class Gsm8kLoader(MwpLoader):
 
     def row(self, record: Record, fold: str | None = None) -> dict[str, Any]:
         """Create the row of a record, with a `fault` if the steps cannot be composed into an equation."""
-        worked, mark, answer = record.text("answer").rpartition(_ANSWER_MARK)
-        if not mark:
-            record.fail(f"expected a worked answer with the result after {_ANSWER_MARK}", "answer")
-        problem = MathWordProblem(record.text("question").strip(), answer=answer.strip(), language=self.language)
+        problem, worked = self.read_worked(record)
         equation, fault = "", {}
         try:
             equation = f"x={compose_steps(problem, worked).to_infix()}"
@@ -86,6 +94,50 @@ class Gsm8kLoader(MwpLoader):
             fault = {"fault": (error.reason, str(error))}
         columns = {"dataset": self.name, "language": self.language, "text": problem.text, "answer": problem.answer}
         return make_row(record, **columns, equation=equation) | fault
+
+    def read_worked(self, record: Record) -> tuple[MathWordProblem, str]:
+        """Return the problem of a record without its equation, and the worked answer."""
+        worked, mark, answer = record.text("answer").rpartition(_ANSWER_MARK)
+        if not mark:
+            record.fail(f"expected a worked answer with the result after {_ANSWER_MARK}", "answer")
+        text = record.text("question").strip()
+        return MathWordProblem(text, answer=answer.strip(), id=str(record.line), language=self.language), worked
+
+
+class Gsm8kStepsLoader(Gsm8kLoader):
+    """
+    Loader of GSM8K with several questions for each context: the question of the problem, and questions that ask for
+    the results of its steps ([`~problems.ask_steps`]). Problems without such steps are left out.
+
+    Files: those of [`Gsm8kLoader`]. The rows of a problem have the same `context`, and the number of operations as
+    `kind`.
+    """
+
+    name = "gsm8k_steps"
+    split_schemes = {
+        "contexts": "the published training and test files; a tenth of the training contexts, chosen by a hash, is "
+        "the validation split"
+    }
+    folders = ("gsm8k",)
+
+    def read(self, reader: RecordReader, scheme: str, fold: int | None) -> dict[str, Rows]:
+        read = super().read(reader, scheme, fold)
+        splits = {split: [each for row in rows for each in row["questions"]] for split, rows in read.items()}
+        if "train" in splits:
+            rows = splits["train"]
+            names = ("train" if tenth_of(row["context"]) else "validation" for row in rows)
+            splits |= split_by_name(rows, names)
+        return splits
+
+    def row(self, record: Record, fold: str | None = None) -> dict[str, Any]:
+        """Create the row of a record. Its `questions` are the rows of all questions on its context."""
+        row = super().row(record) | {"context": f"{Path(record.file).name.partition('.')[0]}-{record.line}"}
+        usable = {column: value for column, value in row.items() if column != "fault"}
+        made = [usable | {name: getattr(new, name) for name in MADE} for new in ask_steps(*self.read_worked(record))]
+        for each in (row, *made) if made else ():
+            if each["equation"]:
+                each["kind"] = kind_by_operations(problem_from_row(each).expression.num_operators)
+        return row | {"questions": [row, *made] if made else []}
 
 
 class MawpsLoader(MwpLoader):
@@ -154,4 +206,4 @@ class SvampLoader(MwpLoader):
     origin = "SVAMP.json is at https://github.com/arkilpatel/SVAMP."
 
 
-LOADERS = (AsdivALoader, Gsm8kLoader, MawpsLoader, MawpsSingleLoader, SvampLoader)
+LOADERS = (AsdivALoader, Gsm8kLoader, Gsm8kStepsLoader, MawpsLoader, MawpsSingleLoader, SvampLoader)

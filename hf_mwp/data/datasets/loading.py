@@ -16,14 +16,12 @@ from ..reading.load_report import MAX_EXAMPLES, LoadReport
 from ..reading.row_selection import Example, select_extra_rows, select_rows
 from ..reading.schema import COLUMNS
 from .file_loader import FileLoader
-from .mwp_loader import Rows, hold_out
+from .mwp_loader import MADE, Rows, hold_out
 from .sources import SPLITS, find_folder, find_loader, find_scheme, read_part
 
 
 if TYPE_CHECKING:
     from datasets import DatasetDict
-
-MADE = ("id", "text", "equation", "answer")  # Columns in which an augmented problem differs from its original.
 
 
 def load_mwp_dataset(

@@ -15,6 +15,7 @@ from ..reading.schema import Record, make_row, problem_from_row
 Rows = list[dict[str, Any]]
 
 PARTS = {"train": "train", "validation": "valid", "test": "test"}  # Usual file names of the splits.
+MADE = ("id", "text", "equation", "answer")  # Columns in which a problem made from another one differs from it.
 
 
 class MwpLoader:
@@ -103,6 +104,16 @@ def split_by_lists(rows: Rows, keys: Sequence, validation: Iterable, test: Itera
     """Assign rows whose key is in `validation` or `test` to these splits, and all other rows to the training split."""
     names = dict.fromkeys(validation, "validation") | dict.fromkeys(test, "test")
     return split_by_name(rows, (names.get(key, "train") for key in keys))
+
+
+def tenth_of(name: str) -> int:
+    """Return a number from 0 to 9 that depends only on a hash of `name`, to assign names to splits."""
+    return int.from_bytes(blake2b(name.encode(), digest_size=8).digest()) % 10
+
+
+def kind_by_operations(count: int) -> str:
+    """Return the `kind` of a problem whose equation has `count` operators."""
+    return f"{count} operation{'s' * (count != 1)}" if count < 3 else "3 or more operations"
 
 
 def split_by_complexity(rows: Iterable[dict[str, Any]], shares: Mapping[str, int]) -> dict[str, Rows]:

@@ -8,7 +8,7 @@ from .english_verbs import AUXILIARIES, BASES, BE, INFLECTED, MODALS
 
 
 _ASKS = re.compile(r"\bhow (?:many|much)\b", flags=re.IGNORECASE)
-_SENTENCE_END = re.compile(r"(?<=[.?!])\s+")
+SENTENCE_END = re.compile(r"(?<=[.?!])\s+")
 _QUESTION = re.compile(r"(?P<lead>.*?)\bhow (?P<kind>many|much)\b\s*(?P<rest>.*?)\s*\?", flags=re.IGNORECASE)
 _CONDITION = re.compile(r"if\s+(?P<told>.*),\s*", flags=re.IGNORECASE)
 _AUXILIARY = "|".join(sorted(MODALS | BE | {"did", "does", "do"}))
@@ -43,19 +43,19 @@ def turn_english(text: str, mention: NumberMention, answer: str) -> str | None:
     is added. "Al has 4 pens and Bo has 5 pens. How many pens do they have?" becomes, for the 5, "Al has 4 pens and Bo
     has some pens. They have 9 pens. How many pens does Bo have?". Returns `None` if the rules do not apply.
     """
-    *told, last = _SENTENCE_END.split(text.strip())
+    *told, last = SENTENCE_END.split(text.strip())
     question = _QUESTION.fullmatch(last)
     if question is None or len(_ASKS.findall(text)) != 1 or text.count("?") != 1:
         return None
     lead = question["lead"]
     if condition := _CONDITION.fullmatch(lead):
-        told, lead = [*told, f"{_capital(condition['told'])}."], ""
+        told, lead = [*told, f"{capitalized(condition['told'])}."], ""
     statement = _state(question["rest"], question["kind"].lower() == "much", lead, answer, text)
     place = _find(mention, text, told)
     if statement is None or place is None or mention.is_percent:
         return None
     index, start = place
-    asked = _ask(told[index], start, start + len(mention.text))
+    asked = ask_in_english(told[index], start, start + len(mention.text))
     if asked is None:
         return None
     told[index], new_question = asked
@@ -104,11 +104,14 @@ def _state(rest: str, is_amount: bool, lead: str, answer: str, text: str) -> str
         verbs = BASES | AUXILIARIES.keys()
         subject = rest[: next(place for place, word in enumerate(rest) if place and word.lower() in verbs)]
         words = [*subject, *modal, *rest[len(subject) : verb + 1], quantity, *rest[verb + 1 :]]
-    return f"{_capital(lead + ' '.join(words))}."
+    return f"{capitalized(lead + ' '.join(words))}."
 
 
-def _ask(sentence: str, start: int, stop: int) -> tuple[str, str] | None:
-    """Return the sentence with the number replaced by "some", and a question that asks for the number."""
+def ask_in_english(sentence: str, start: int, stop: int) -> tuple[str, str] | None:
+    """
+    Return the sentence with the number at `[start, stop)` replaced by "some", and a question that asks for the number.
+    Returns `None` if the rules do not apply, for example because the verb is not known.
+    """
     # Split the sentence into the clause before the number, a filler ("another"), and the counted things.
     before, after = sentence[:start], sentence[stop:]
     thing = _THING.match(after)
@@ -157,5 +160,6 @@ def _clause_verb(clause: list[str]) -> list[str] | None:
     return [auxiliary.lower(), *subject[begin:], base, *subject[:begin]]
 
 
-def _capital(text: str) -> str:
+def capitalized(text: str) -> str:
+    """Return the text with a capital first letter."""
     return text[:1].upper() + text[1:]

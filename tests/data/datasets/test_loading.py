@@ -19,12 +19,13 @@ FILES = {
     "cmath_distractor": ("cmath_distractor.jsonl",),
     "asdiv_a": ("asdiv_a.jsonl",),
     "gsm8k": ("train.jsonl", "test.jsonl"),
+    "gsm8k_steps": ("train.jsonl", "test.jsonl"),
     "mawps": ("mawps.jsonl",),
     "mawps_single": ("mawps_single.jsonl",),
     "svamp": ("SVAMP.json",),
     "unbiasedmwp": ("unbiasedmwp_train.jsonl",),
 }
-FOLDERS = {"mawps_single": "mawps"}
+FOLDERS = {"gsm8k_steps": "gsm8k", "mawps_single": "mawps"}
 
 
 def folder_of(name: str) -> Path:
@@ -60,7 +61,7 @@ def test_every_row_of_the_fixture_evaluates_to_its_answer(name):
                 assert problem.numbers
                 assert row["dataset"] == name and row["language"] == LOADERS[name].language
         count = max(count, sum(map(len, dataset.values())))
-    held_in_lists = {"ape_clean": 4, "mawps": 4}
+    held_in_lists = {"ape_clean": 4, "gsm8k_steps": 11, "mawps": 4}
     assert count == held_in_lists.get(name, 5)
 
 
@@ -153,6 +154,32 @@ def test_steps_that_make_up_no_equation_are_named(tmp_path):
     write_lines(tmp_path / "gsm8k" / "train.jsonl", [{"question": "3 and 4?", "answer": "7"}])
     with pytest.raises(DataError, match="####"):
         load_mwp_dataset("gsm8k", tmp_path)
+
+
+def test_gsm8k_steps(tmp_path):
+    told, lines = "Al has 5 red and 6 blue pens.", "Al has <<5+6=11>>11 pens.\nHe keeps <<11-4=7>>7 pens.\n"
+    records = [{"question": "3 and 4?", "answer": "<<3+4=7>>7\n#### 7"}]
+    records += [
+        {"question": f"{told} He loses 4. How many are left?", "answer": f"{lines}#### {end}"} for end in (7, 8)
+    ]
+    (tmp_path / "gsm8k").mkdir()
+    for split in ("train", "test"):
+        write_lines(tmp_path / "gsm8k" / f"{split}.jsonl", records)
+    dataset, report = load_mwp_dataset("gsm8k_steps", tmp_path, return_report=True)
+    asked = f"{told} He loses 4. How many pens does Al have?"
+    rows = [(row["id"], row["text"], row["equation"], row["answer"], row["kind"]) for row in dataset["test"]]
+    assert rows == [
+        ("2", records[1]["question"], "x=5+6-4", "7", "2 operations"),
+        ("2-S1", asked, "x=5+6", "11", "1 operation"),
+        ("3", records[2]["question"], "", "8", ""),
+        ("3-S1", asked, "x=5+6", "11", "1 operation"),
+    ]
+    assert dataset["test"]["context"] == ["test-2", "test-2", "test-3", "test-3"]
+    # All questions of a context are in the same split.
+    known = {context: split for split in dataset for context in dataset[split]["context"]}
+    assert {*known} == {"train-2", "train-3", "test-2", "test-3"} and report.splits["train"].dropped == {
+        "open_steps": 1
+    }
 
 
 def test_folds_are_disjoint_and_cover_everything():
