@@ -3,7 +3,7 @@
 import re
 from dataclasses import replace
 
-from .math_word_problem import MathWordProblem
+from .math_word_problem import MathWordProblem, ProblemError
 from .rewording.english import SENTENCE_END, ask_in_english, capitalized
 from .worked_steps import STEP, StepError, compose_steps
 
@@ -40,6 +40,9 @@ def ask_steps(problem: MathWordProblem, worked: str) -> list[MathWordProblem]:
     Returns:
         `list[MathWordProblem]`: New problems with equation and answer, in the order of the steps.
 
+    Raises:
+        ProblemError: If the problem is not in English.
+
     Example:
 
     ```python
@@ -50,6 +53,8 @@ def ask_steps(problem: MathWordProblem, worked: str) -> list[MathWordProblem]:
     ('How many clips did Natalia sell in May?', 'x=48/2', '24')
     ```
     """
+    if problem.language != "en":
+        raise ProblemError(f"`language` {problem.language!r} of problem {problem.id!r} is not supported")
     *context, question = SENTENCE_END.split(problem.text.strip())
     if not context or not question.endswith("?") or _ASKS.search(" ".join(context)):
         return []
