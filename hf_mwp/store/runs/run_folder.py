@@ -24,8 +24,6 @@ RECORDS = (CONFIG, RECORD, "data.json", "metrics.json", "run.log", "learning_cur
 TEXTS = "training_texts.safetensors"
 WEIGHTS = ("*.safetensors", "*.safetensors.index.json", "pytorch_model*.bin*")
 MODEL_FILES = ("config.json", *WEIGHTS)
-
-
 _SECRETS = ("hub_token",)
 
 

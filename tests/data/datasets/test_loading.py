@@ -177,9 +177,8 @@ def test_gsm8k_steps(tmp_path):
     assert dataset["test"]["context"] == ["test-2", "test-2", "test-3", "test-3"]
     # All questions of a context are in the same split.
     known = {context: split for split in dataset for context in dataset[split]["context"]}
-    assert {*known} == {"train-2", "train-3", "test-2", "test-3"} and report.splits["train"].dropped == {
-        "open_steps": 1
-    }
+    assert {*known} == {"train-2", "train-3", "test-2", "test-3"}
+    assert report.splits["train"].dropped == {"open_steps": 1}
 
 
 def test_folds_are_disjoint_and_cover_everything():
