@@ -58,6 +58,8 @@ def generate_texts(
         sequences = model.generate(**inputs, **options)
         labels = sequences[:, 1:].masked_fill(_after_end(sequences[:, 1:], tokenizer.eos_token_id), -100)
         repeated = {name: value.repeat_interleave(num_return_sequences, 0) for name, value in inputs.items()}
+        # mBART would derive different inputs of the decoder from the labels.
+        repeated["decoder_input_ids"] = sequences[:, :-1]
         scores = _log_probabilities(model, repeated, labels)
         decoded = decode_texts(tokenizer, sequences.cpu())
         made = [GeneratedText(text, *score) for text, score in zip(decoded, scores, strict=True)]

@@ -51,7 +51,8 @@ def make_seq2seq_student(
             [`choose_layers`]. The default is every k-th layer, as in the `"alternating"` mapping.
 
     Returns:
-        `PreTrainedModel`: the student, in the teacher's dtype, with its own copies of the weights.
+        `PreTrainedModel`: the student, in the teacher's dtype, with its own copies of the weights and the teacher's
+        generation config.
 
     Raises:
         ValueError: if the teacher's architecture is not supported, the student has more layers or a larger width than
@@ -93,6 +94,7 @@ def make_seq2seq_student(
             ours, theirs = (each.get_input_embeddings().weight for each in (student, teacher))
             ours.copy_(_principal_directions(theirs, width))
     student.tie_weights()
+    student.generation_config = copy.deepcopy(teacher.generation_config)
     logger.info(describe_compression(student, teacher))
     return student
 

@@ -68,6 +68,14 @@ def test_every_other_layer_is_copied(teacher):
             assert torch.equal(ours[name], theirs[name.replace(f".{layer}.", f".{source}.", 1)]), name
 
 
+def test_the_search_is_the_teachers(teacher):
+    teacher.generation_config.update(max_length=33, num_beams=4)
+    student = make_seq2seq_student(teacher, 2, 1)
+    assert (student.generation_config.max_length, student.generation_config.num_beams) == (33, 4)
+    student.generation_config.max_length = 5
+    assert teacher.generation_config.max_length == 33
+
+
 @pytest.mark.parametrize("init", ["slice", "embeddings", "random"])
 def test_narrow_students_train_save_and_generate(teacher, init, tmp_path):
     student = make_seq2seq_student(teacher, 2, 1, hidden_size=8, init=init)

@@ -1,0 +1,23 @@
+import pytest
+import torch
+
+from hf_mwp.solving.generate_texts import generate_texts
+from tests.tiny import tiny_rows, tiny_tokenizer
+from tests.tiny_seq2seq import KINDS, tiny_seq2seq
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_log_probabilities_are_those_of_the_generated_tokens(kind):
+    # The first input of the decoder is neither the start nor the end of a text, as the language code of mBART.
+    model, tokenizer = tiny_seq2seq(kind, decoder_start_token_id=7), tiny_tokenizer()
+    tokenizer.eos_token = tokenizer.sep_token
+    texts = [row["text"] for row in tiny_rows(3)]
+    for text, (found,) in zip(texts, generate_texts(model, tokenizer, texts, max_length=8), strict=True):
+        given = tokenizer(text, return_tensors="pt")
+        inputs = {name: given[name] for name in ("input_ids", "attention_mask")}
+        ids = model.generate(**inputs, max_length=8, do_sample=False)
+        with torch.no_grad():
+            scores = model(**inputs, decoder_input_ids=ids[:, :-1]).logits.log_softmax(-1)
+        expected = scores[0, range(ids.shape[1] - 1), ids[0, 1:]].sum().item()
+        assert found.log_probability == pytest.approx(expected, rel=1e-4)
+        assert found.num_tokens == ids.shape[1] - 1
