@@ -53,8 +53,10 @@ def build_seq2seq(
         return load_seq2seq_model(source, options.dropout, options.tokenizer, length, options.attn_implementation)
     if options.tokenizer.startswith(LEARN):
         size = options.tokenizer.removeprefix(LEARN)
-        if not size.isdecimal() or not int(size):
-            raise UsageError(f"`tokenizer`: {LEARN} needs a number of tokens, such as {LEARN}4000, not {size!r}.")
+        if not size.isdecimal() or int(size) <= len(SPECIAL) + len(placeholders):
+            least = len(SPECIAL) + len(placeholders) + 1
+            fault = f"{LEARN} needs a number of tokens of at least {least}, such as {LEARN}4000, not {size!r}."
+            raise UsageError(f"`tokenizer`: {fault}")
         tokenizer = learn_tokenizer(texts, int(size), placeholders)
     else:
         tokenizer = load_tokenizer(options.tokenizer)

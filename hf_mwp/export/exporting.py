@@ -14,7 +14,9 @@ import torch
 from safetensors.numpy import save_file
 
 from ..building.solver import decoder_classes, load_solver
+from ..data.batches.mwp_processor import MwpProcessor
 from ..data.datasets.loading import load_mwp_dataset
+from ..downloads import find_beside
 from ..models import MwpSolver
 from ..models.mwp_student import MwpStudentModel
 from ..problems import MathWordProblem
@@ -24,7 +26,7 @@ from ..runtime.solver import EXPORT_RECORD, EXPORT_VERSION
 from ..runtime.weights import FILE_NAME, quantize_int8
 from ..solving.solve_problems import solve_problems
 from ..solving.solver_prediction import SolverPrediction
-from ..store.runs.run_folder import RunFolder
+from ..store.runs.run_folder import OF_ONE_MODEL, RunFolder
 from ..usage_error import UsageError
 from .export_arguments import ExportArguments
 from .onnx_export import export_encoder
@@ -73,8 +75,8 @@ def export_solver(args: ExportArguments, progress: Callable[[Sequence], Iterable
         to `export.json` and to the card in the folder.
 
     Raises:
-        UsageError: The solver has no tree decoder, its encoder needs `format="onnx"`, or the output folder contains a
-            model and `overwrite` is not set.
+        UsageError: The solver has no tree decoder, its encoder needs `format="onnx"`, the dataset has no test problems
+            in its language, or the output folder contains a model and `overwrite` is not set.
 
     Example:
 
@@ -95,13 +97,16 @@ def export_solver(args: ExportArguments, progress: Callable[[Sequence], Iterable
         raise UsageError(f"The encoder of {args.model} is a {kind}, not a student. Use --format onnx.")
     model.float()
     folder = Path(args.output_dir)
+    problems = [] if args.dataset is None else _test_problems(args, processor)
     with RunFolder(folder, for_model=True) as run:
         run.check_unused(args.overwrite)
-        (folder / "config.json").unlink(missing_ok=True)
+        is_own = Path(args.model).resolve() == folder.resolve()
+        copied = {} if is_own else {name: find_beside(args.model, name) for name in COPIED}
+        for name in ("config.json", *(() if is_own else (*OF_ONE_MODEL, *COPIED))):
+            (folder / name).unlink(missing_ok=True)
         processor.save_pretrained(folder)
-        for name in COPIED:
-            source = Path(args.model) / name
-            if source.is_file() and source.resolve() != (folder / name).resolve():
+        for name, source in copied.items():
+            if source is not None:
                 shutil.copyfile(source, folder / name)
         (folder / "tokenizer_config.json").unlink(missing_ok=True)
         _write_weights(model, folder, processor.max_length, args)
@@ -110,12 +115,18 @@ def export_solver(args: ExportArguments, progress: Callable[[Sequence], Iterable
         model.config.to_json_file(folder / "config.json", use_diff=False)
     report = ExportReport(_megabytes(folder))
     if args.dataset is not None:
-        rows = load_mwp_dataset(args.dataset, args.data_dir)["test"]
-        problems = processor.problems(rows if args.max_samples is None else rows.select(range(args.max_samples)))
         report = compare_answers(model, processor, folder, problems, progress)
         (folder / EXPORT_RECORD).write_text(json.dumps(record | asdict(report), indent=1) + "\n", "utf-8")
         _note_in_card(folder / "README.md", args, report)
     return report
+
+
+def _test_problems(args: ExportArguments, processor: MwpProcessor) -> list[MathWordProblem]:
+    rows = load_mwp_dataset(args.dataset, args.data_dir).get("test", ())
+    if not len(rows):
+        raise UsageError(f"{args.dataset} has no test problems to compare answers on. Choose another --dataset.")
+    processor.check_language(rows["language"], args.model, args.dataset)
+    return processor.problems(rows)[: args.max_samples]
 
 
 def _write_weights(model: MwpSolver, folder: Path, max_length: int, args: ExportArguments) -> None:

@@ -42,5 +42,3 @@ class CardArguments:
 
     def __post_init__(self):
         check_given(self, "model", "output_dir")
-        if wrong := [name for name in ("summary", "notes") if not isinstance(getattr(self, name), str)]:
-            raise ValueError(f"`{wrong[0]}` must be a text, not {getattr(self, wrong[0])!r}. Put it in quotes.")

@@ -15,6 +15,7 @@ from transformers import PreTrainedModel
 
 from ..building.seq2seq import load_any
 from ..data.batches.mwp_processor import MwpProcessor
+from ..downloads import find_beside
 from ..data.training_lineage import note_training_texts, training_texts_of, write_training_texts
 from ..models.model_kind import kind_of
 from ..models.mwp_student import MwpStudentModel, save_student_code
@@ -61,12 +62,17 @@ def make_model_folder(args: CardArguments) -> None:
         model = _encoder_alone(model, source)
         # As after `hf-mwp pretrain`: the constants are collected when a solver is built on the encoder.
         processor.vocabulary = OutputVocabulary()
-    reads, output = {}, None
+    reads, output, search = {}, None, []
     if isinstance(processor, MwpProcessor):
         reads = {"language": processor.language, "indexed_numbers": processor.indexed_numbers}
     if kind_of(model).is_solver:
         solver = MathWordProblemPipeline(model=model, processor=processor, device="cpu", rerank=reranker)
         output = str(solver(EXAMPLES.get(processor.language, EXAMPLES["en"])))
+        # `hf-mwp rerank` writes the best search settings to the folder of its re-ranker.
+        fitted = Path(args.reranker or source)
+        found = fitted if (fitted / DefaultSearch.file_name).is_file() else source
+        default = DefaultSearch.from_pretrained(found)
+        search = [each for each in (default, reranker) if each not in (None, DefaultSearch())]
     if texts is not None:
         # Also for an encoder extracted from its solver.
         note_training_texts(model, texts)
@@ -88,22 +94,20 @@ def make_model_folder(args: CardArguments) -> None:
     record = json.dumps(model_record(figures, made_by, texts), indent=1, ensure_ascii=False)
     with RunFolder(folder, for_model=True) as run:
         run.check_unused(args.overwrite)
+        run.remove_old_model()
         write_model_folder(model, folder, card, processor)
         (Path(folder) / RECORD).write_text(record + "\n", encoding="utf-8")
         if encoder_only:
             save_student_code(folder)
-        elif reranker is not None:
-            reranker.save_pretrained(folder)
-            # `hf-mwp rerank` writes the best search settings to the folder of its re-ranker.
-            fitted = Path(args.reranker or source)
-            found = fitted if (fitted / DefaultSearch.file_name).is_file() else source
-            DefaultSearch.from_pretrained(found).save_pretrained(folder)
+        else:
+            for part in search:
+                part.save_pretrained(folder)
 
 
 def _reranker_of(args: CardArguments, processor: Any) -> PlausibilityReranker | None:
     """Load the given re-ranker or that of the solver's folder. Raises `UsageError` if it does not fit the solver."""
     ranks = isinstance(processor, MwpProcessor) and args.part == "solver"
-    if args.reranker is None and not (ranks and (Path(args.model) / PlausibilityReranker.file_name).is_file()):
+    if args.reranker is None and not (ranks and find_beside(args.model, PlausibilityReranker.file_name)):
         return None
     if not ranks:
         raise UsageError("Only solvers re-rank answers. Remove `reranker` for an encoder or a classifier.")

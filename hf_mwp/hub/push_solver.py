@@ -12,6 +12,7 @@ from typing import Any
 
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, ModelInfo, constants, get_token
 from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
+from huggingface_hub.utils import validate_repo_id
 from transformers import PreTrainedModel
 
 from ..data.batches.mwp_processor import MwpProcessor
@@ -97,6 +98,7 @@ def push_solver_to_hub(
         raise UsageError(f"There is no folder {folder}.")
     if repo_id.count("/") != 1:
         raise UsageError(f"`repo_id` must have the form user/name, such as me/student, not {repo_id!r}.")
+    validate_repo_id(repo_id)
     for name in (CARD, RECORD):
         if not (folder / name).is_file():
             raise UsageError(

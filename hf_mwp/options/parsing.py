@@ -125,11 +125,13 @@ class OptionParser(argparse.ArgumentParser):
             actions[name].required = False
 
     def _value_of(self, action: argparse.Action, value: Any) -> Any:
-        if value is None:
-            if not action.optional and action.default is not None:
+        if value is None or (value == [] and action.nargs in MANY):
+            if not action.optional and action.default not in (None, []):
                 raise argparse.ArgumentError(action, "must have a value")
-            return None
+            return value
         if action.nargs not in MANY and isinstance(value, list | dict):
+            if action.kinds <= {str}:
+                raise argparse.ArgumentError(action, f"must be a text, not {value!r}. Put it in quotes")
             if action.type is not str:
                 raise argparse.ArgumentError(action, f"must be a single value, not a {type(value).__name__}")
             return value
@@ -195,7 +197,9 @@ def _add_option(group: argparse._ActionsContainer, field: dataclasses.Field, hin
         nargs = "*" if field.metadata.get("positional") else "+"
         options |= {"type": get_args(kind)[0], "nargs": nargs, "default": default}
     name = field.name if field.metadata.get("positional") else f"--{field.name}"
-    group.add_argument(name, **options).optional = type(None) in get_args(hint)
+    action = group.add_argument(name, **options)
+    action.optional = type(None) in get_args(hint)
+    action.kinds = {*(get_args(hint) or (hint,))} - {type(None)}
     if kind is bool and default is True:
         off = {"action": "store_false", "dest": field.name, "default": True}
         group.add_argument(f"--no_{field.name}", **off, help=f"The same as --{field.name} false.")

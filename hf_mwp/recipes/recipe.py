@@ -102,7 +102,8 @@ class Recipe:
         self.search = self._mapping(content.get("search") or {}, "search")
         if self.search:
             known = self.search.keys() == {"variable", "values", "stage"} and isinstance(self.search["values"], list)
-            self._need(known, "search", "must have the keys `variable`, `values` (a list) and `stage`.")
+            fault = "must have the keys `variable`, `values` (a list of at least one) and `stage`."
+            self._need(known and self.search["values"], "search", fault)
             self._check(self.search["variable"], self.variables, "variable", "search")
             self._check(self.search["stage"], self._options, "stage", "search")
         self.stages: dict[str, Stage] = {}
@@ -289,7 +290,7 @@ def run_recipe(
         stage.check()
     if commands is None:
         commands = {name: partial(start_command, [sys.executable], name) for name in STAGES}
-    commands, accuracies = with_launcher(commands, launch), {}
+    commands, accuracies = with_launcher(commands, launch), []
     for recipe in recipes:
         on_plan(recipe, recipe.wanted(targets))
         if dry_run:
@@ -297,13 +298,16 @@ def run_recipe(
         with keep_loaded():
             if search:
                 metrics = recipe.run(commands, [search["stage"]], on_stage)[-1].metrics
-                accuracy = metrics["validation"]["reports"]["all problems"]["answer_accuracy"]
-                accuracies[recipe.variables[search["variable"]]] = accuracy
+                reports = metrics.get("validation", {}).get("reports", {"all problems": {}})
+                accuracy = reports["all problems"].get("answer_accuracy")
+                if accuracy is None:
+                    raise UsageError(f"{path}, search: stage {search['stage']!r} has no validation answer accuracy.")
+                accuracies.append(f"{recipe.variables[search['variable']]} {accuracy:.1%}")
                 if accuracy < min_accuracy:
                     continue
             return recipe.run(commands, targets, on_stage)
     if accuracies:
-        told = ", ".join(f"{value} {accuracy:.1%}" for value, accuracy in accuracies.items())
+        told = ", ".join(accuracies)
         raise UsageError(f"No model reaches --min_accuracy {min_accuracy:.1%} on the validation problems: {told}.")
     return []
 

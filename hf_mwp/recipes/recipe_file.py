@@ -51,4 +51,7 @@ def read_recipe(path: str | Path, base: str | Path | None = None, _above: tuple[
     if not isinstance(below, Mapping) or not below.keys() & set(KEYS):
         raise RecipeError(f"{path}: its `base` {content['base']} is not a valid recipe.")
     own = {key: value for key, value in content.items() if key != "base"}
-    return OmegaConf.to_container(OmegaConf.merge(below, own))
+    try:
+        return OmegaConf.to_container(OmegaConf.merge(below, own))
+    except TypeError as error:
+        raise RecipeError(f"{path}: a list and a mapping cannot be merged ({error}). Compare it with its base.") from error

@@ -119,6 +119,7 @@ def prune(
         model, processor = task.load_model(args.model)
         config.check_model(model)
         tell_data(task, reporter)
+        folder.remove_old_model()
         folder.begin()
         folder.write_json("data.json", data_record(task))
         config.output_dir = str(folder.path / "generations")

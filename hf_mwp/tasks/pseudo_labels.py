@@ -132,6 +132,8 @@ def label_texts(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Path
         likeliest = sorted(usable, key=lambda index: records[index][0]["score"], reverse=True)
         likeliest = likeliest[: round(args.keep_fraction * len(usable))]
         if is_main_process():
+            for old in folder.path.glob("*.jsonl"):
+                old.unlink()
             write_json_lines(path, [record for index in sorted(likeliest) for record in records[index]])
             for split, others in other_splits.items():
                 write_json_lines(folder.path / f"{split}.jsonl", others)
@@ -183,8 +185,8 @@ def _read_problems(args: LabelArguments) -> tuple[Dataset, list[str], Callable, 
 
 
 def _pop_train(splits: dict[str, Dataset], args: LabelArguments) -> Dataset:
-    """Remove the training split, or the only split, and return its first `max_train_samples` rows."""
-    return limited(splits.pop("train", None) or splits.pop(next(iter(splits))), "train", args)
+    """Remove the training split, or the first one if there is none, and return its first `max_train_samples` rows."""
+    return limited(splits.pop("train" if "train" in splits else next(iter(splits))), "train", args)
 
 
 def _fields_of(row: Mapping[str, Any]) -> dict[str, Any]:

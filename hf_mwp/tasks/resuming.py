@@ -102,11 +102,13 @@ def begin_run(
 
 
 def begin_record(folder: RunFolder, checkpoint: str | None, changes: Mapping[str, tuple]) -> None:
-    """Begin the run record with the results of [`begin_run`]; remove checkpoints of runs that are not resumed."""
+    """Begin the run record with the results of [`begin_run`]; remove checkpoints, and files of the model, of runs that are not
+    resumed."""
     from ..store.checkpoints import remove_checkpoints
 
     if folder.writes and (checkpoint is None or Path(checkpoint).parent.resolve() != folder.path.resolve()):
         remove_checkpoints(folder.path)
+        folder.remove_old_model()
     folder.begin(checkpoint, changes)
 
 

@@ -156,12 +156,12 @@ class Seq2SeqTask(Task):
         return report | {"num_examples": len(predictions)}
 
     def card(self) -> dict[str, Any]:
-        language = self.options.target
+        # Source and target are languages, or names of fields such as "summary".
+        is_translation = all(re.fullmatch("[a-z]{2,3}", each) for each in (self.options.source, self.options.target))
         return {
-            "pipeline_tag": "translation",
+            "pipeline_tag": "translation" if is_translation else "text2text-generation",
             "datasets": [self.name],
-            # In files without a header, the target is a column number.
-            "language": language if language.isalpha() else None,
+            "language": self.options.target if is_translation else None,
             "tags": ["hf_mwp", "seq2seq"],
             "metrics": {name: [name, "num_examples"] for name in (*self.figures, "nll")},
             "shares": False,

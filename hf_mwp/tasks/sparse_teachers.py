@@ -107,6 +107,7 @@ def find_sparse_teacher(
             scores=config.make_sparsifier().random(teacher, config.seed) if args.scores == "random" else None,
             **task.trainer_arguments(student, processor),
         )
+        folder.remove_old_model()
         folder.begin()
         folder.write_json("data.json", data_record(task))
 

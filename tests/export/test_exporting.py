@@ -51,6 +51,35 @@ def test_a_folder_with_a_model_is_not_overwritten(solver_folder, tmp_path):
     export_solver(ExportArguments(str(solver_folder), str(out), overwrite=True))
 
 
+def test_nothing_of_an_overwritten_model_stays(solver_folder, tmp_path):
+    out, other = tmp_path / "out", tmp_path / "其他 solver"
+    shutil.copytree(solver_folder, other)
+    files = ("README.md", "record.json", "plausibility.json", "generation_config.json", "NOTICE")
+    for name in files:
+        (other / name).write_text("{}")
+    export_solver(ExportArguments(str(other), str(out)))
+    assert all((out / name).is_file() for name in files)
+    (out / "encoder.onnx").touch()
+    export_solver(ExportArguments(str(solver_folder), str(out), overwrite=True))
+    assert not any((out / name).exists() for name in (*files, "encoder.onnx"))
+    export_solver(ExportArguments(str(other), str(other), overwrite=True))
+    assert all((other / name).is_file() for name in files)
+
+
+def test_problems_to_compare_are_checked_first(solver_folder, problems, tmp_path):
+    def args(folder, **options):
+        return ExportArguments(str(solver_folder), str(folder), dataset=str(problems), **options)
+
+    assert export_solver(args(tmp_path / "all", max_samples=50)).problems == 9
+    asdiv = ExportArguments(str(solver_folder), str(tmp_path / "out"), dataset="asdiv_a")
+    with pytest.raises(UsageError, match="Chinese.*asdiv_a.*English"):
+        export_solver(asdiv)
+    with pytest.raises(UsageError, match="train.jsonl has no test problems"):
+        asdiv.dataset = str(problems / "train.jsonl")
+        export_solver(asdiv)
+    assert not (tmp_path / "out").exists()
+
+
 def test_what_is_half_written_or_cut_short_is_refused(solver_folder, tmp_path):
     out = tmp_path / "out"
     export_solver(ExportArguments(str(solver_folder), str(out), quantize="int8"))

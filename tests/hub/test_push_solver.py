@@ -217,6 +217,8 @@ def test_damaged_files_are_named(hub, folder):
         hf_mwp.push_solver_to_hub(folder / "none", NAME)
     with pytest.raises(UsageError, match="`repo_id`.*'solver'"):
         hf_mwp.push_solver_to_hub(folder, "solver")
+    with pytest.raises(ValueError, match="'me/my solver'"):
+        hf_mwp.push_solver_to_hub(folder, "me/my solver", dry_run=True)
 
 
 def test_without_a_token(hub, folder, monkeypatch):

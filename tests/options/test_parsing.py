@@ -14,6 +14,7 @@ class ToyArguments:
     count: int = field(default=3, metadata={"help": "A number."})
     limit: int | None = field(default=7, metadata={"help": "A limit, or none."})
     weights: list[float] | None = field(default=None, metadata={"help": "Weights."})
+    ratios: list[float] = option([0.2], "Ratios.")
     fields: dict | str | None = field(default=None, metadata={"help": "A mapping."})
     mode: str = field(default="slow", metadata={"help": "A mode.", "choices": ["slow", "fast"]})
     problems: list[str] = option([], "Problems.", positional=True)
@@ -90,6 +91,8 @@ def test_a_switch_does_not_swallow_the_next_argument():
         ("count: 1.5\n", r"'count': .*int.*1\.5"),
         ("count: [1, 2]\n", "'count': .*list"),
         ("count: null\n", "'count': .*value"),
+        ("ratios: []\n", "'ratios': .*value"),
+        ("mode: [slow, fast]\n", "'mode': .*text.*'slow', 'fast'.*quotes"),
         ("mode: quick\n", "'mode': .*'quick'.*slow.*fast"),
         ("weights: [1, x]\n", "'weights': .*float.*'x'"),
         ("- 1\n", "toy.yaml .*mapping.*list"),

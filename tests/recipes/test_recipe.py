@@ -351,6 +351,11 @@ def test_a_file_holds_what_differs_from_its_base(tmp_path):
     (tmp_path / "base.yaml").write_text("base: files/more.yaml")
     with pytest.raises(RecipeError, match="more.yaml: .*`base`.*more.yaml"):
         Recipe.from_file(path, tmp_path)
+    for stages in ("[teacher]", "{teacher: [9]}"):
+        (tmp_path / "wrong.yaml").write_text(f"base: base.yaml\nstages: {stages}")
+        (tmp_path / "base.yaml").write_text(yaml.safe_dump(CONTENT))
+        with pytest.raises(RecipeError, match="wrong.yaml: .*list.*mapping"):
+            Recipe.from_file(tmp_path / "wrong.yaml", tmp_path)
     (tmp_path / "base.yaml").write_text("a text")
     with pytest.raises(RecipeError, match=r"more.yaml: .*`base`.*\.\./base.yaml"):
         Recipe.from_file(path, tmp_path)

@@ -106,10 +106,35 @@ def test_no_more_models_are_trained_than_allowed(search):
     assert [seed for name, seed in ran if name == "distill"] == [1, 2]
 
 
+def test_a_search_needs_answers_of_validation_problems(search):
+    run, ran = search
+    with pytest.raises(UsageError, match="search: stage 'student' has no validation answer accuracy"):
+        run(min_accuracy=0.5, changes={"seeds": {"small": 9, "base": 2, "large": 3}})
+    with pytest.raises(UsageError, match=r"No model .*90\.0%.*: small 60\.0%\."):
+        run(min_accuracy=0.9, max_trainings=1)
+
+
+def test_values_of_a_search_may_be_lists(path):
+    report = {"validation": {"reports": {"all problems": {"answer_accuracy": 0.25}}}}
+    path.write_text(
+        "{variables: {layers: [0]}, stages: {one: {command: distill, teacher: a/b, hidden_weights: '${layers}'}}, "
+        "search: {variable: layers, values: [[0], [0, 1]], stage: one}}",
+        encoding="utf-8",
+    )
+
+    def work(argv):
+        folder = yaml.safe_load(Path(argv[1]).read_text("utf-8"))["output_dir"]
+        (Path(folder) / "metrics.json").write_text(json.dumps(report), "utf-8")
+
+    with pytest.raises(UsageError, match=r"\[0\] 25\.0%, \[0, 1\] 25\.0%"):
+        run_recipe(path, min_accuracy=0.5, commands={"distill": work})
+
+
 @pytest.mark.parametrize(
     ("search", "message"),
     [
         ("{variable: student}", "keys `variable`"),
+        ("{variable: student, values: [], stage: one}", "at least one"),
         ("{variable: pupil, values: [1], stage: one}", "unknown variable 'pupil'"),
         ("{variable: student, values: [1], stage: three}", "unknown stage 'three'"),
     ],

@@ -101,8 +101,11 @@ def test_starting_anew_removes_checkpoints_when_it_begins(begun):
     with pytest.raises(UsageError, match="checkpoint-5.*--resume.*--overwrite"):
         begin(begun, resume=False)
     assert (begun / "checkpoint-5").exists()
+    (begun / "plausibility.json").touch()
+    begin(begun)
+    assert (begun / "plausibility.json").exists()
     assert begin(begun, resume=False, overwrite=True, seed=7)[0] is None
-    assert not (begun / "checkpoint-5").exists()
+    assert not (begun / "checkpoint-5").exists() and not (begun / "plausibility.json").exists()
     assert "earlier_starts" not in json.loads((begun / "run.json").read_text())
 
 

@@ -190,6 +190,17 @@ def test_its_card(translator, pairs, tmp_path):
     torch.testing.assert_close(*losses, rtol=1e-2, atol=1e-2)
 
 
+@pytest.mark.parametrize(
+    ("names", "tag", "language"),
+    [(("en", "fr"), "translation", "fr"), (("text", "summary"), "text2text-generation", None)],
+)
+def test_only_translations_have_a_language(names, tag, language, tmp_path):
+    (tmp_path / "test.jsonl").write_text(json.dumps(dict.fromkeys(names, "a dog")) + "\n")
+    data = {"dataset": str(tmp_path), "source": names[0], "target": names[1]}
+    card = make_task(TaskArguments(task="seq2seq", **data)).card()
+    assert (card["pipeline_tag"], card["language"]) == (tag, language)
+
+
 def test_heads_are_pruned(translator, pairs, tmp_path):
     options = ["--model", translator, "--ratios", 0.25, "--num_pruning_steps=2", "--num_train_epochs=1"]
     assert run("prune", tmp_path, *options, *QUICK, data=pairs) == 0
@@ -343,6 +354,7 @@ def test_options_that_do_not_fit(given, message):
         (["--encoder_config", '{"model_type": "bert"}', "--tokenizer=learn:80"], "'bert'"),
         (["--encoder_config", '{"layers": 3}', "--tokenizer=learn:80"], "'layers'"),
         (["--encoder_config", "{}", "--tokenizer=learn:x"], "such as learn:4000, not 'x'"),
+        (["--encoder_config", "{}", "--tokenizer=learn:4"], "at least 5, such as learn:4000, not '4'"),
         (["--encoder_config", "{}", "--tokenizer=learn:80", "--constants", "1"], "`constants`"),
     ],
 )
@@ -381,9 +393,13 @@ def test_generated_texts_are_the_data_of_a_student_with_other_tokens(translator,
         tmp_path / "student", path.parent, "seq2seq", "bart", "--num_train_epochs=1", "--tokenizer=learn:60"
     )
     assert json.loads((student / "metrics.json").read_text())["test"]["reports"]["all problems"]["num_examples"] == 3
+    # No split of the earlier labels stays.
+    given[2] = str(pairs / "train.tsv")
+    assert main([*given, "--overwrite"]) == 0
+    assert [file.name for file in path.parent.glob("*.jsonl")] == ["train.jsonl"]
 
 
-def test_generated_equations_are_the_data_of_a_student_with_other_tokens(problems, tmp_path, monkeypatch):
+def test_generated_equations_are_the_data_of_a_student_with_other_tokens(problems, tmp_path, monkeypatch, capsys):
     texts = {"+": "+ [NUM0] [NUM1]", "/": "/ [NUM0] - [NUM1] [NUM1]", "no": "+ [NUM0]"}
     kinds = list(texts)
     model = train(tmp_path / "math", problems, "math_seq2seq", "bart", "--num_train_epochs=1")
@@ -407,6 +423,12 @@ def test_generated_equations_are_the_data_of_a_student_with_other_tokens(problem
     assert data.pair(data.splits["train"][0])[1] == texts["+"]
     kinds[:] = ["no"] * 3
     assert main([*given, "--output_dir", str(tmp_path / "none")]) == 1
+    # A training split without usable problems is not replaced by the validation split.
+    row = json.dumps({"text": "no numbers", "equation": "x=1"})
+    (labels / "train.jsonl").write_text(row + "\n")
+    given[2] = str(labels)
+    assert main([*given, "--output_dir", str(tmp_path / "empty")]) == 1
+    assert "any of 0 texts" in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.parametrize(

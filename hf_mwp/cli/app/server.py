@@ -46,7 +46,9 @@ def make_server(folders: Sequence[str | Path], port: int = 0) -> ThreadingHTTPSe
     Load the solvers from one or two folders and return a web server on the loopback interface; call its
     `serve_forever` to run it. With `port=0` the system chooses a free port. Raises `UsageError` if the port is in use.
     """
-    solvers = {Path(folder).resolve().name: RuntimeSolver(folder) for folder in folders}
+    names = [Path(folder).resolve().name for folder in folders]
+    names = names if len({*names}) == len(names) else map(str, folders)
+    solvers = {name: RuntimeSolver(folder) for name, folder in zip(names, folders, strict=True)}
     handler = type("PageHandler", (_Handler,), {"solvers": solvers})
     try:
         server = ThreadingHTTPServer(("127.0.0.1", port), handler)

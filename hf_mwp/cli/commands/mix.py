@@ -12,7 +12,9 @@ def run(console: CommandConsole, args: MixArguments) -> None:
     """Interpolate or average the weights of solvers and save the result."""
     with RunFolder(args.output_dir, for_model=True) as folder:
         folder.check_unused(args.overwrite)
-        for part in mix_solvers(args):
+        mixed = mix_solvers(args)
+        folder.remove_old_model()
+        for part in mixed:
             part.save_pretrained(args.output_dir)
     share = f"{args.pretrained_weight:g} of it pretrained"
     share = share if args.solvers is None else f"the mean of {len(args.solvers)}"

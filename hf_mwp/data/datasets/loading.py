@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -109,8 +109,8 @@ def load_mwp_dataset(
     reader = RecordReader(folder, on_error, loader.origin)
     splits = loader.read(reader, scheme, fold)
     title = Path(name).name if isinstance(loader, FileLoader) else str(name)
-    report = LoadReport(title, str(folder), scheme, fold, drop_overlap=side, damaged=len(reader.damaged))
-    report.damaged_examples = [str(error) for error in reader.damaged[:MAX_EXAMPLES]]
+    report = LoadReport(title, folder.resolve().name, scheme, fold, drop_overlap=side, damaged=len(reader.damaged))
+    report.damaged_examples = _messages(reader.damaged[:MAX_EXAMPLES])
     if validation_fraction and "validation" not in splits and "train" in splits:
         report.validation_fraction = validation_fraction
         splits["train"], splits["validation"] = hold_out(splits["train"], validation_fraction)
@@ -136,6 +136,11 @@ def load_mwp_dataset(
         kept["train"] += added
     datasets = _to_datasets(kept, report)
     return (datasets, report) if return_report else datasets
+
+
+def _messages(errors: Iterable[DataError]) -> list[str]:
+    """Return the messages of errors, with the names of files instead of their paths."""
+    return [str(error).replace(str(error.file), Path(str(error.file)).name) for error in errors]
 
 
 def _examples(rows: Rows, parse_number_words: bool | None) -> list[Example]:
@@ -166,7 +171,7 @@ def _read_extra(
             fault = f"the language of the text is {row['language']}, but the language of the dataset is {language}"
             raise DataError(fault, row["file"], row["line"], "language")
     report.damaged += len(damaged)
-    report.damaged_examples += [str(error) for error in damaged[: MAX_EXAMPLES - len(report.damaged_examples)]]
+    report.damaged_examples += _messages(damaged[: MAX_EXAMPLES - len(report.damaged_examples)])
     return rows
 
 

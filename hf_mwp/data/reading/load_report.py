@@ -49,7 +49,7 @@ class LoadReport:
     """Report of a loaded dataset. `str(report)` returns a table to print."""
 
     dataset: str
-    data_dir: str  # Folder of the files.
+    data_dir: str  # Name of the folder of the files, without its path.
     split_scheme: str
     fold: int | None = None  # Held-out fold.
     validation_fraction: float = 0.0  # Share of the training split that became the validation split.

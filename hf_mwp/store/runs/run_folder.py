@@ -24,6 +24,8 @@ RECORDS = (CONFIG, RECORD, "data.json", "metrics.json", "run.log", "learning_cur
 TEXTS = "training_texts.safetensors"
 WEIGHTS = ("*.safetensors", "*.safetensors.index.json", "pytorch_model*.bin*")
 MODEL_FILES = ("config.json", *WEIGHTS)
+# Files beside the weights that are made for one model, such as its re-ranker and the figures of its card.
+OF_ONE_MODEL = (TEXTS, "record.json", "plausibility.json", "generation_config.json", "export.json", "encoder.onnx")
 _SECRETS = ("hub_token",)
 
 
@@ -105,6 +107,11 @@ class RunFolder:
                 f"{self.path} already contains results of an earlier run ({', '.join(found[:2])}). Pass --overwrite, "
                 "or choose another --output_dir."
             )
+
+    def remove_old_model(self) -> None:
+        """Remove the files beside the weights that belong to an earlier model, before it is overwritten."""
+        for name in OF_ONE_MODEL if self.writes else ():
+            (self.path / name).unlink(missing_ok=True)
 
     def check_record(self) -> None:
         """Raise `UsageError` if the folder contains the record of a different command."""

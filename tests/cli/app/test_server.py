@@ -1,4 +1,5 @@
 import json
+import shutil
 import socket
 import urllib.error
 import urllib.request
@@ -32,6 +33,14 @@ def test_models_and_examples(address, solver_folder):
     with urllib.request.urlopen(address + "/models") as answer:
         found = json.loads(answer.read())
     assert found["models"] == [solver_folder.name] and found["language"] == "zh" and len(found["examples"]) > 2
+
+
+def test_folders_with_the_same_name_are_two_models(solver_folder, tmp_path):
+    folders = [tmp_path / parent / "student" for parent in "ab"]
+    for folder in folders:
+        shutil.copytree(solver_folder, folder)
+    with make_server(folders) as server:
+        assert [*server.RequestHandlerClass.solvers] == [str(folder) for folder in folders]
 
 
 def test_a_problem_is_solved(address):

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ from transformers import AutoModel, BertConfig, BertModel
 import hf_mwp
 from hf_mwp.building.solver import SolverArguments, build_solver
 from hf_mwp.cli.main import main
+from hf_mwp.runtime.default_search import DefaultSearch
 from tests.fresh_python import run_fresh
 from tests.tiny import tiny_processor, tiny_rows, tiny_solver
 
@@ -162,6 +164,20 @@ def test_no_local_path_goes_into_a_card(solver, tmp_path):
         assert hidden not in text, hidden
 
 
+def test_the_folder_has_the_search_of_the_solver_and_nothing_of_an_overwritten_model(solver, tmp_path):
+    shutil.copytree(solver, tmp_path / "searching")
+    DefaultSearch(8, "zh").save_pretrained(tmp_path / "searching")
+    argv = ["card", "--output_dir", str(tmp_path / "card"), "--model"]
+    assert main([*argv, str(tmp_path / "searching")]) == 0
+    assert DefaultSearch.from_pretrained(tmp_path / "card") == DefaultSearch(8, "zh")
+    assert "'plausibility': " in (tmp_path / "card" / "README.md").read_text("utf-8")
+    old = ("plausibility.json", "generation_config.json", "export.json", "training_texts.safetensors")
+    for name in old:
+        (tmp_path / "card" / name).touch()
+    assert main([*argv, str(solver), "--overwrite"]) == 0
+    assert not any((tmp_path / "card" / name).exists() for name in old)
+
+
 def test_notes_are_a_text_or_a_file_that_is_there(solver, tmp_path, capsys):
     argv = ["card", "--model", str(solver), "--output_dir", str(tmp_path / "card"), "--notes"]
     assert main([*argv, str(tmp_path / "missing.md")]) == 1
@@ -177,4 +193,4 @@ def test_notes_are_a_text_or_a_file_that_is_there(solver, tmp_path, capsys):
     # What YAML takes for a mapping.
     (tmp_path / "card.yaml").write_text(f"{{model: '{solver}', output_dir: card, notes: {{Limits: none}}}}")
     assert main(["card", "--config", str(tmp_path / "card.yaml")]) == 1
-    assert re.search("`notes`.*{'Limits': 'none'}.*quotes", capsys.readouterr().err)
+    assert re.search("'notes'.*{'Limits': 'none'}.*quotes", capsys.readouterr().err)

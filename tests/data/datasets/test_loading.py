@@ -239,8 +239,9 @@ def test_damaged_record(math23k, change, field, message):
         load_mwp_dataset("math23k", math23k)
     dataset, report = load_mwp_dataset("math23k", math23k, on_error="skip", return_report=True)
     assert dataset["train"]["id"] == ["1", "3"]
-    assert report.damaged == 1 and "line 2" in report.damaged_examples[0]
-    assert "1 damaged" in str(report)
+    assert report.damaged == 1 and report.damaged_examples[0].startswith("train.jsonl, line 2")
+    assert "1 damaged" in str(report) and report.data_dir == math23k.name
+    assert str(math23k.parent) not in json.dumps(report.to_dict())
 
 
 def write_lines(path: Path, records: list[dict]) -> Path:
