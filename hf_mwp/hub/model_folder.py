@@ -15,8 +15,8 @@ from transformers import PreTrainedModel
 
 from ..building.seq2seq import load_any
 from ..data.batches.mwp_processor import MwpProcessor
-from ..downloads import find_beside
 from ..data.training_lineage import note_training_texts, training_texts_of, write_training_texts
+from ..downloads import find_beside
 from ..models.model_kind import kind_of
 from ..models.mwp_student import MwpStudentModel, save_student_code
 from ..models.mwp_student.layers_mwp_student import MwpStudentPooler

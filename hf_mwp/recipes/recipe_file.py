@@ -54,4 +54,5 @@ def read_recipe(path: str | Path, base: str | Path | None = None, _above: tuple[
     try:
         return OmegaConf.to_container(OmegaConf.merge(below, own))
     except TypeError as error:
-        raise RecipeError(f"{path}: a list and a mapping cannot be merged ({error}). Compare it with its base.") from error
+        fault = f"{path}: a list and a mapping cannot be merged ({error}). Compare the file with its base."
+        raise RecipeError(fault) from error

@@ -102,8 +102,10 @@ def begin_run(
 
 
 def begin_record(folder: RunFolder, checkpoint: str | None, changes: Mapping[str, tuple]) -> None:
-    """Begin the run record with the results of [`begin_run`]; remove checkpoints, and files of the model, of runs that are not
-    resumed."""
+    """
+    Begin the run record with the results of [`begin_run`]; remove checkpoints and model records of runs that are not
+    resumed.
+    """
     from ..store.checkpoints import remove_checkpoints
 
     if folder.writes and (checkpoint is None or Path(checkpoint).parent.resolve() != folder.path.resolve()):
