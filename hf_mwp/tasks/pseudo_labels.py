@@ -132,8 +132,8 @@ def label_texts(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Path
         likeliest = sorted(usable, key=lambda index: records[index][0]["score"], reverse=True)
         likeliest = likeliest[: round(args.keep_fraction * len(usable))]
         if is_main_process():
-            for old in folder.path.glob("*.jsonl"):
-                old.unlink()
+            for split in ("validation", "test"):
+                (folder.path / f"{split}.jsonl").unlink(missing_ok=True)
             write_json_lines(path, [record for index in sorted(likeliest) for record in records[index]])
             for split, others in other_splits.items():
                 write_json_lines(folder.path / f"{split}.jsonl", others)
