@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
-from ..expressions import ExpressionError, parse_number
+from ..expressions import ExpressionError
 from .math_word_problem import MathWordProblem, ProblemError
 
 
 def known_values(problem: MathWordProblem) -> set[Fraction | float | None]:
     """Return the values of the numbers in the text, of the answer, and of the constants in the equation."""
-    constants = {parse_number(leaf.token) for leaf in problem.expression.leaves() if not leaf.is_slot}
-    return {*problem.values, problem.answer_value, *constants}
+    return {*problem.values, problem.answer_value, *problem.constants}
 
 
 def with_added_numbers(problem: MathWordProblem, text: str, added: int, mark: str = "D") -> MathWordProblem | None:

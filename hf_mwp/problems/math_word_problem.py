@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-from ..expressions import Expression, ExpressionError
+from ..expressions import Expression, ExpressionError, parse_number
 from ..expressions.numbers import MAX_NUMBER_LENGTH, to_half_width
 from .answer import answer_value
 from .control_characters import without_controls
@@ -119,6 +119,11 @@ class MathWordProblem:
         bare = (mention.text for mention in self.masked.mentions if mention.is_bare_fraction)
         written = Expression.from_infix(self.equation, (*self.numbers, *bare))
         return align_literals(written, self.masked.mentions)
+
+    @property
+    def constants(self) -> set[Fraction]:
+        """Return the values of the constants in the equation. Raises the errors of [`~MathWordProblem.expression`]."""
+        return {parse_number(leaf.token) for leaf in self.expression.leaves() if not leaf.is_slot}
 
     @cached_property
     def equation_value(self) -> Fraction | float:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
 
-from ..expressions import Expression, ExpressionError, parse_number
+from ..expressions import Expression, ExpressionError
 from .equation_alignment import INVERSE
 from .math_word_problem import MathWordProblem, ProblemError
 from .rewording.chinese import answer_in_chinese, turn_chinese
@@ -56,7 +56,7 @@ def reverse_operations(problem: MathWordProblem) -> list[MathWordProblem]:
     if answer is None:
         return []
     values = Counter(mention.value for mention in problem.masked.mentions)
-    constants = {parse_number(leaf.token) for leaf in problem.expression.leaves() if not leaf.is_slot}
+    constants = problem.constants
     if problem.answer_value in values or problem.answer_value in constants:
         return []
     turned = []

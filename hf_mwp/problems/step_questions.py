@@ -1,6 +1,7 @@
 """Function that makes several questions on one context, from the steps of a worked answer."""
 
 import re
+from collections import Counter
 from dataclasses import replace
 
 from .math_word_problem import MathWordProblem, ProblemError
@@ -31,7 +32,8 @@ def ask_steps(problem: MathWordProblem, worked: str) -> list[MathWordProblem]:
     A line "Natalia sold 48/2 = <<48/2=24>>24 clips in May." becomes the question "How many clips did Natalia sell in
     May?" or, if its verb is not known, "Natalia sold how many clips in May?". The equation is composed of the steps
     that lead to the result. The last line is left out, because it answers the question of the problem, and so are
-    lines with several steps or further numbers.
+    lines with several steps or further numbers, steps with a number that only the question of the problem states, and
+    lines that give the same question.
 
     Args:
         problem ([`MathWordProblem`]): English problem whose last sentence is its only question.
@@ -74,10 +76,12 @@ def ask_steps(problem: MathWordProblem, worked: str) -> list[MathWordProblem]:
             language=problem.language,
             parse_number_words=problem.parse_number_words,
         )
-        equation = _compose(new, steps)
-        if equation is not None:
-            made.append(replace(new, equation=equation))
-    return made
+        new = replace(new, equation=_compose(new, steps))
+        # The numbers in the question of the problem are not in the new text.
+        if new.equation and not new.constants.intersection(problem.values).difference(new.values):
+            made.append(new)
+    asked_for = Counter(each.text for each in (problem, *made))
+    return [each for each in made if asked_for[each.text] == 1]
 
 
 def _ask(line: str) -> str | None:

@@ -75,6 +75,25 @@ def test_lines_without_a_question(line):
     assert questions("There are 3 boxes of 4.", line) == []
 
 
+def test_numbers_that_only_the_question_states():
+    told, line = "A box has 12 pens.", "The boxes have 12*5=<<12*5=60>>60 pens."
+    assert made(f"{told} If Al has 5 boxes, how many pens has he?", line) == []
+    (new,) = made(f"{told} Al has 5 boxes. If he has 5 boxes, how many pens has he?", line)
+    assert new[2] == "x=12*5"
+    # The number 1 is also written as 100%.
+    (new,) = made("All 100% of 12 pens are new. How many pens?", "There are 12-1=<<12-1=11>>11 pens left.")
+    assert new[2] == "x=12-1"
+
+
+def test_the_same_question_with_two_answers():
+    told, lines = (
+        "Al has 2 bags of 3 pens and 4 boxes of 5 pens.",
+        ["Al has <<2*3=6>>6 pens.", "Al has <<4*5=20>>20 pens."],
+    )
+    assert made(f"{told} How many?", *lines) == []
+    assert made(f"{told} How many pens does Al have?", lines[0]) == []
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -4,7 +4,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ...problems import MathWordProblem
 from ...problems.step_questions import ask_steps
 from ...problems.worked_steps import StepError, compose_steps
 from ..reading.file_contents import RecordReader
@@ -86,22 +85,16 @@ class Gsm8kLoader(MwpLoader):
 
     def row(self, record: Record, fold: str | None = None) -> dict[str, Any]:
         """Create the row of a record, with a `fault` if the steps cannot be composed into an equation."""
-        problem, worked = self.read_worked(record)
-        equation, fault = "", {}
-        try:
-            equation = f"x={compose_steps(problem, worked).to_infix()}"
-        except StepError as error:
-            fault = {"fault": (error.reason, str(error))}
-        columns = {"dataset": self.name, "language": self.language, "text": problem.text, "answer": problem.answer}
-        return make_row(record, **columns, equation=equation) | fault
-
-    def read_worked(self, record: Record) -> tuple[MathWordProblem, str]:
-        """Return the problem of a record without its equation, and the worked answer."""
         worked, mark, answer = record.text("answer").rpartition(_ANSWER_MARK)
         if not mark:
             record.fail(f"expected a worked answer with the result after {_ANSWER_MARK}", "answer")
-        text = record.text("question").strip()
-        return MathWordProblem(text, answer=answer.strip(), id=str(record.line), language=self.language), worked
+        columns = {"text": record.text("question").strip(), "answer": answer.strip(), "language": self.language}
+        equation, fault = "", {}
+        try:
+            equation = f"x={compose_steps(problem_from_row(columns), worked).to_infix()}"
+        except StepError as error:
+            fault = {"fault": (error.reason, str(error))}
+        return make_row(record, self.name, **columns, equation=equation) | fault | {"worked": worked}
 
 
 class Gsm8kStepsLoader(Gsm8kLoader):
@@ -124,7 +117,7 @@ class Gsm8kStepsLoader(Gsm8kLoader):
         read = super().read(reader, scheme, fold)
         splits = {split: [each for row in rows for each in row["questions"]] for split, rows in read.items()}
         if "train" in splits:
-            rows = splits["train"]
+            rows = splits.pop("train")
             names = ("train" if tenth_of(row["context"]) else "validation" for row in rows)
             splits |= split_by_name(rows, names)
         return splits
@@ -133,7 +126,8 @@ class Gsm8kStepsLoader(Gsm8kLoader):
         """Create the row of a record. Its `questions` are the rows of all questions on its context."""
         row = super().row(record) | {"context": f"{Path(record.file).name.partition('.')[0]}-{record.line}"}
         usable = {column: value for column, value in row.items() if column != "fault"}
-        made = [usable | {name: getattr(new, name) for name in MADE} for new in ask_steps(*self.read_worked(record))]
+        asked = ask_steps(problem_from_row(row), row["worked"])
+        made = [usable | {name: getattr(new, name) for name in MADE} for new in asked]
         for each in (row, *made) if made else ():
             if each["equation"]:
                 each["kind"] = kind_by_operations(problem_from_row(each).expression.num_operators)

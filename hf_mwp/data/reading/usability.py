@@ -73,7 +73,7 @@ def find_answer_fault(problem: MathWordProblem) -> tuple[str, str] | None:
 def uses_constants(problem: MathWordProblem) -> bool:
     """Return whether the equation uses a number that is not in the text."""
     try:
-        return any(not leaf.is_slot for leaf in problem.expression.leaves())
+        return bool(problem.constants)
     except (ExpressionError, ProblemError):
         return False
 
