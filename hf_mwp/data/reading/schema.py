@@ -116,7 +116,7 @@ def _describe(value: Any) -> str:
 def as_text(value: str | float) -> str:
     """Return a number as written in answers and equations: 0.00001, not 1e-05."""
     plain = isinstance(value, float) and math.isfinite(value)
-    return format(Decimal(repr(value)), "f") if plain else str(value)
+    return format(Decimal(str(value)), "f") if plain else str(value)
 
 
 def make_row(
@@ -160,7 +160,7 @@ def problem_from_row(row: Mapping[str, Any], parse_number_words: bool | None = N
         text=row.get("text"),
         equation=_written(row.get("equation")),
         answer=_written(row.get("answer")),
-        id=str(row.get("id") or ""),
+        id="" if row.get("id") is None else str(row["id"]),
         language=row.get("language") or "zh",
         parse_number_words=parse_number_words,
         context=row.get("context") or "",

@@ -4,9 +4,11 @@ import re
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from hf_mwp.data import FEATURES, LOADERS, DataError, dataset_report, load_mwp_dataset, problem_from_row
+from hf_mwp.data.datasets.mwp_loader import tenth_of
 
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -179,6 +181,20 @@ def test_gsm8k_steps(tmp_path):
     known = {context: split for split in dataset for context in dataset[split]["context"]}
     assert {*known} == {"train-2", "train-3", "test-2", "test-3"}
     assert report.splits["train"].dropped == {"open_steps": 1}
+
+
+def test_gsm8k_steps_without_training_contexts(tmp_path):
+    # The hash of the only context selects the validation split.
+    line = next(line for line in range(1, 100) if tenth_of(f"train-{line}") == 0)
+    record = {
+        "question": "Al has 5 red and 6 blue pens. How many?",
+        "answer": "Al has <<5+6=11>>11 pens.\n<<11*1=11>>11\n#### 11",
+    }
+    write_lines(
+        tmp_path / "train.jsonl", [{"question": "3 and 4?", "answer": "<<3+4=7>>7\n#### 7"}] * (line - 1) + [record]
+    )
+    dataset = load_mwp_dataset("gsm8k_steps", tmp_path)
+    assert {*dataset} == {"validation"} and len(dataset["validation"]) == 2
 
 
 def test_folds_are_disjoint_and_cover_everything():
@@ -612,6 +628,11 @@ def test_own_files(tmp_path):
     assert (row["language"], row["dataset"], row["line"], row["id"]) == ("en", "dev", 2, "2")
     assert problem_from_row(row).expression.to_infix() == "N0+N1"
     assert ids(load_mwp_dataset("dev.csv", data_dir=tmp_path)) == {"validation": ["2"]}
+
+
+def test_rows_with_numbers():
+    problem = problem_from_row({"text": "3和0.5？", "id": 0, "answer": np.float64(3.5), "equation": np.int64(3)})
+    assert (problem.id, problem.answer, problem.equation) == ("0", "3.5", "3")
 
 
 def test_rows_without_words_have_the_language_of_their_source(tmp_path):
