@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -82,7 +83,8 @@ class MathWordProblemPipeline(Pipeline):
     The arguments from `num_beams` to `batch_size` may also be passed to the call. The call returns:
 
     - for a text or [`MathWordProblem`], a list with one dictionary or, with `top_k`, with several dictionaries;
-    - for a list, a list with one dictionary or, with `top_k`, one list of dictionaries per problem;
+    - for a list, tuple or column of a dataset, a list with one dictionary or, with `top_k`, one list of dictionaries
+      per problem;
     - for a generator or dataset, an iterator over the same results as for a list.
 
     Raises:
@@ -166,6 +168,9 @@ class MathWordProblemPipeline(Pipeline):
         return self._rerankers[place]
 
     def get_iterator(self, inputs, num_workers, batch_size, preprocess_params, forward_params, postprocess_params):
+        if not hasattr(inputs, "__iter__"):
+            # Python's own iteration of a map-style dataset ends only at an `IndexError`.
+            inputs = map(inputs.__getitem__, range(len(inputs)))
         # Only one worker can read an iterator.
         problems = PipelineIterator(enumerate(inputs), self._preprocess_numbered, preprocess_params)
         for batch in DataLoader(problems, num_workers=min(num_workers, 1), batch_size=batch_size, collate_fn=list):
@@ -179,8 +184,10 @@ class MathWordProblemPipeline(Pipeline):
 
     def __call__(self, inputs, **kwargs):
         """Solve a text, or the texts in a list, generator or dataset; see the class."""
-        if isinstance(inputs, list) and not inputs:
-            return []
+        if isinstance(inputs, Sequence) and not isinstance(inputs, str | bytes):
+            inputs = list(inputs)  # such as a tuple, or a column of a dataset
+            if not inputs:
+                return []
         return super().__call__(inputs, **kwargs)
 
     def _preprocess_numbered(self, numbered: tuple[int, Any], **parameters) -> MathWordProblem:

@@ -7,6 +7,7 @@ import pytest
 import torch
 from datasets import Dataset
 from transformers import AutoConfig, AutoModel, BertModel, pipeline
+from transformers.pipelines.pt_utils import KeyDataset
 
 import hf_mwp  # noqa: F401 (registers the task)
 from hf_mwp.expressions import Expression
@@ -86,6 +87,19 @@ def test_a_number_of_the_text_is_an_answer(solver, monkeypatch):
     assert (result["answer"], result["equation"], result["prefix"]) == (4.0, "4", ["N0"])
 
 
+class Endless(torch.utils.data.Dataset):
+    """Map-style dataset that has a length and raises no `IndexError`."""
+
+    def __init__(self, texts):
+        self.texts = texts
+
+    def __len__(self):
+        return len(self.texts)
+
+    def __getitem__(self, index):
+        return self.texts[index % len(self)]
+
+
 def test_all_kinds_of_input_agree(solver):
     texts = [row["text"] for row in tiny_rows(7)]
     expected = [solver(text)[0] for text in texts]
@@ -98,10 +112,14 @@ def test_all_kinds_of_input_agree(solver):
     same(solver(texts))
     same(solver(texts, batch_size=3))
     same(solver((text for text in texts), batch_size=2))
-    same(solver(Dataset.from_dict({"text": texts})["text"][:], batch_size=4))
+    rows = Dataset.from_dict({"text": texts})
+    same(solver(rows["text"], batch_size=4))
+    same(solver(tuple(texts)))
+    same(solver(KeyDataset(rows, "text"), batch_size=2))
+    same(solver(Endless(texts), num_workers=1))
     same([solver(MathWordProblem(text=text))[0] for text in texts])
     same(solver(texts, batch_size=2, num_workers=1))
-    assert solver([]) == []
+    assert solver([]) == solver(rows.select([])["text"]) == []
 
 
 def test_beams_and_top_k(solver):
