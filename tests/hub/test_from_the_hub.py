@@ -67,6 +67,16 @@ for load in (lambda name: pipeline("math-word-problem", model=name), hf_mwp.load
         print(type(error).__name__, str(error).replace("\\n", " "))
 """
 
+EXPORT = """
+import sys
+from pathlib import Path
+import hf_mwp
+from hf_mwp.export import ExportArguments, export_solver
+
+export_solver(ExportArguments(*sys.argv[1:]))
+print(sorted(path.name for path in Path(sys.argv[2]).iterdir()))
+"""
+
 
 def write_solver(folder, size):
     processor = tiny_processor(max_length=size)
@@ -120,6 +130,11 @@ def test_all_files_of_a_private_solver_are_of_the_revision(published, tmp_path, 
     assert json.loads(results) == local(TEXTS, rerank=True)
     assert loaded == f"{SIZES[name]} texts of {SIZES[name]}"
     assert "model.safetensors" in files and "plausibility.json" in files
+
+
+def test_an_exported_solver_keeps_reranker_and_card(published, tmp_path):
+    ((files,), _), *_ = run(published, tmp_path, (EXPORT, "user/open-solver", tmp_path / "out"))
+    assert "plausibility.json" in files and "README.md" in files
 
 
 def test_a_private_solver_needs_the_token(published, tmp_path):
