@@ -1,7 +1,9 @@
 """Download options of a model, reused for further files of its repository."""
 
+import os
 from collections.abc import Mapping
 from contextlib import suppress
+from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -46,13 +48,28 @@ def download_options(model: Any, source: str | PathLike | None = None) -> dict[s
     return options if commit is None else options | {"revision": commit}
 
 
+def missing_folder(name: str | PathLike) -> str | None:
+    """
+    Return an error message if a name is a local path that does not exist, or `None` for an existing path or a Hub id.
+    A Hub id has at most one slash, and no local folder has the name before it.
+    """
+    path, parts = Path(name), str(name).split("/")
+    is_local = len(parts) > 2 or path.is_absolute() or parts[0][:1] in (".", "~")
+    beside = os.listdir(path.parent) if len(parts) > 1 and os.path.isdir(path.parent) else None
+    if os.path.exists(path) or not is_local and beside is None:
+        return None
+    similar = [str(path.parent / each) for each in get_close_matches(path.name, beside or ())]
+    hint = f" Did you mean {' or '.join(similar)}?" if similar else ""
+    return f"There is no folder {name}.{hint}"
+
+
 def find_beside(name_or_path: str | PathLike, file_name: str, **kwargs) -> Path | None:
     """
     Return the path of an optional file in a model's folder or repository. Returns `None` if the file or folder does
     not exist. `kwargs` (`revision`, `token`, ...) are passed to the download.
     """
     folder = Path(name_or_path)
-    if folder.is_dir() or folder.is_absolute():
+    if os.path.exists(folder) or missing_folder(folder):
         return folder / file_name if (folder / file_name).is_file() else None
     from transformers.utils import cached_file
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..downloads import missing_folder
 from ..usage_error import OWN_CODE, UsageError
 
 
@@ -42,11 +43,6 @@ def resolve_encoder(name: str | None) -> str | None:
     return str(folder)
 
 
-def is_path(name: str) -> bool:
-    """Return whether a name is written like a local path and not like a Hub id, which has at most one slash."""
-    return name.startswith((".", "/", "~")) or name.count("/") > 1 or bool(Path(name).suffix)
-
-
 def solver_class(model_type: str | None) -> type[Solver] | None:
     """Return the solver class registered with `AutoModel` for a model type, or `None` if there is none."""
     from transformers import AutoModel
@@ -74,17 +70,13 @@ def check_folder(name: str, solver: bool = False) -> Path | None:
     configuration or the safetensors are missing, or `solver` is set and the model is not a [`Solver`].
     """
     path = Path(name)
-    if not path.exists() and not is_path(name):
-        return None
-    if (fault := _fault(path, solver)) is not None:
+    if fault := missing_folder(name) or (_fault(path, solver) if path.exists() else None):
         raise UsageError(fault)
-    return path
+    return path if path.exists() else None
 
 
 def _fault(path: Path, solver: bool) -> str | None:
     config = path / "config.json"
-    if not path.exists():
-        return f"There is no folder {path}."
     if not path.is_dir():
         return f"{path} is a file. Pass the folder of the model."
     if not config.exists():
@@ -127,8 +119,8 @@ def locate_tokenizer(name: str, options: Mapping[str, Any] | None = None) -> Pat
     path = Path(name)
     if path.is_dir() and not has_tokenizer(path):
         raise UsageError(f"{name} has no tokenizer (tokenizer.json or vocab.txt). Set --tokenizer.")
-    if not path.exists() and is_path(name):
-        raise UsageError(f"There is no folder {name}.")
+    if fault := missing_folder(name):
+        raise UsageError(fault)
     return path if path.is_dir() else None
 
 

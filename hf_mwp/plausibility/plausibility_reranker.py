@@ -10,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from ..downloads import find_beside
+from ..downloads import find_beside, missing_folder
 from ..expressions import Expression
 from ..expressions.evaluation import Number
 from ..problems import MathWordProblem
@@ -169,7 +169,7 @@ class PlausibilityReranker:
         name_or_path = GENERAL.get(str(name_or_path), name_or_path)
         path = find_beside(name_or_path, cls.file_name, **kwargs)
         if path is None:
-            raise PlausibilityError(f"{name_or_path} has no {cls.file_name}. {remedy}")
+            raise PlausibilityError(missing_folder(name_or_path) or f"{name_or_path} has no {cls.file_name}. {remedy}")
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
             return cls(**content)

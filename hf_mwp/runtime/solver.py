@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..downloads import missing_folder
 from ..plausibility import PlausibilityReranker
 from ..problems import MathWordProblem, refusal
 from ..usage_error import UsageError
@@ -183,7 +184,9 @@ def load_solver(folder: str | Path) -> RuntimeSolver:
     ```
     """
     name = Path(folder)
-    if not name.exists() and not name.is_absolute() and len(name.parts) == 2:
+    if fault := missing_folder(folder):
+        raise UsageError(fault)
+    if not name.exists() and len(name.parts) == 2:
         raise UsageError(
             f"The folder {name} does not exist, and the runtime does not download models. Download a model from the "
             f"Hub with `hf download {name} --local-dir {name.name}`, then load {name.name}."

