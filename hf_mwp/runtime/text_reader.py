@@ -98,8 +98,10 @@ class TextReader:
 
     @cached_property
     def _unknown(self) -> int | None:
-        token = getattr(self.tokenizer.model, "unk_token", None)
-        return None if token is None else self.tokenizer.token_to_id(token)
+        # A Unigram model does not tell its unknown token.
+        names = getattr(self.tokenizer.model, "unk_token", None), "<unk>", "[UNK]"
+        found = (self.tokenizer.token_to_id(name) for name in names if name)
+        return next((index for index in found if index is not None), None)
 
     @cached_property
     def _aside(self) -> set[int]:

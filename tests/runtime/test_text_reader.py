@@ -1,7 +1,10 @@
 import json
 
 import pytest
+from tokenizers import Tokenizer, models
+from transformers import PreTrainedTokenizerFast
 
+from hf_mwp.data import MwpProcessor
 from hf_mwp.problems import MathWordProblem
 from hf_mwp.runtime.text_reader import TextReader
 from hf_mwp.solving.beams import unknown_shares
@@ -30,6 +33,19 @@ def test_a_text_is_read_as_the_processor_does(tmp_path, fields):
         assert input_ids == encoded["input_ids"][index]
         assert number_positions == encoded["number_positions"][index]
         assert reader.unknown_share(input_ids) == shares[index]
+
+
+def test_unknown_tokens_of_a_unigram_model(tmp_path):
+    pieces = [(token, 0.0) for token in ("<pad>", "<unk>")] + [(token, -1.0) for token in "小明有个苹果"]
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=Tokenizer(models.Unigram(pieces, 1, False)), unk_token="<unk>", pad_token="<pad>"
+    )
+    processor = MwpProcessor(tokenizer)
+    processor.save_pretrained(tmp_path)
+    reader = TextReader(tmp_path)
+    shares = unknown_shares(processor, processor.encode(TEXTS)["input_ids"])
+    found = [reader.unknown_share(reader.read(reader.problem(text))[0]) for text in TEXTS]
+    assert found == shares and min(found) > 0.2
 
 
 def test_language_and_number_words(tmp_path):
