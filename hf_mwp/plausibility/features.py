@@ -55,7 +55,10 @@ def _above_all(answer: CandidateAnswer) -> bool:
 
 def _orders(larger: float, smaller: float) -> float:
     """Return the decimal logarithm of `larger / smaller`, clipped to between 0 and 4; 0 unless both are positive."""
-    return min(math.log10(larger / smaller), 4.0) if larger > smaller > 0 else 0.0
+    if not larger > smaller > 0:
+        return 0.0
+    # A quotient of two numbers with hundreds of digits may be too large for a float.
+    return 4.0 if larger > 10**4 * smaller else math.log10(larger / smaller)
 
 
 def _denominator(number: Number) -> float:

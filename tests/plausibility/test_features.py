@@ -87,6 +87,11 @@ def test_features_by_hand(text, equation, name, value):
     assert features(text, equation)[name] == value
 
 
+@pytest.mark.parametrize(("number", "name"), [("1e-200", "orders_above"), ("1e200", "orders_below")])
+def test_orders_of_numbers_with_hundreds_of_digits(number, name):
+    assert features(f"甲有{number}克，乙有{number}克，一共有多少克？", "1/N0")[name] == 4
+
+
 def test_names_are_different_and_meanings_are_given():
     assert len({feature.name for feature in FEATURES}) == len(FEATURES)
     assert all(feature.meaning for feature in FEATURES)
