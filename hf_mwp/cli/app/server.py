@@ -14,7 +14,7 @@ from typing import Any
 
 from ...expressions import ExpressionError
 from ...problems import MathWordProblem
-from ...runtime import RuntimeSolver
+from ...runtime import RuntimeSolver, load_solver
 from ...runtime.answer_records import answer_records
 from ...usage_error import UsageError
 
@@ -48,7 +48,7 @@ def make_server(folders: Sequence[str | Path], port: int = 0) -> ThreadingHTTPSe
     """
     names = [Path(folder).resolve().name for folder in folders]
     names = names if len({*names}) == len(names) else map(str, folders)
-    solvers = {name: RuntimeSolver(folder) for name, folder in zip(names, folders, strict=True)}
+    solvers = dict(zip(names, map(load_solver, folders), strict=True))
     handler = type("PageHandler", (_Handler,), {"solvers": solvers})
     try:
         server = ThreadingHTTPServer(("127.0.0.1", port), handler)
@@ -96,7 +96,7 @@ class _Handler(BaseHTTPRequestHandler):
         }
 
     def _send_json(self, content: dict[str, Any]) -> None:
-        self._send(json.dumps(content, ensure_ascii=False).encode(), "application/json")
+        self._send(json.dumps(content).encode(), "application/json")
 
     def _send(self, content: bytes, kind: str) -> None:
         self.send_response(200)

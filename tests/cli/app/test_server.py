@@ -62,6 +62,11 @@ def test_what_has_no_answer_says_why(address, text):
     assert "".join(part for part, _ in problem["parts"]) == text
 
 
+def test_half_a_surrogate_pair_is_told(address):
+    (problem,) = solve(address, "4个\ud800和2个")["problems"]
+    assert "U+D800" in problem["results"][0]["error"]
+
+
 def test_of_many_lines_the_first_are_solved(address):
     found = solve(address, "\n".join([TEXT] * 1000))
     assert len(found["problems"]) == MAX_PROBLEMS and found["left_out"] == 1000 - MAX_PROBLEMS
