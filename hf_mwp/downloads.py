@@ -51,14 +51,14 @@ def download_options(model: Any, source: str | PathLike | None = None) -> dict[s
 def missing_folder(name: str | PathLike) -> str | None:
     """
     Return an error message if a name is a local path that does not exist, or `None` for an existing path or a Hub id.
-    A Hub id has at most one slash, and no local folder has the name before it.
+    A name with one slash is taken for a Hub id, unless the local folder before the slash contains a similar name.
     """
     path, parts = Path(name), str(name).split("/")
     is_local = len(parts) > 2 or path.is_absolute() or parts[0][:1] in (".", "~")
-    beside = os.listdir(path.parent) if len(parts) > 1 and os.path.isdir(path.parent) else None
-    if os.path.exists(path) or not is_local and beside is None:
+    beside = os.listdir(path.parent) if len(parts) > 1 and os.path.isdir(path.parent) else ()
+    similar = [str(path.parent / each) for each in get_close_matches(path.name, beside)]
+    if os.path.exists(path) or not (is_local or similar):
         return None
-    similar = [str(path.parent / each) for each in get_close_matches(path.name, beside or ())]
     hint = f" Did you mean {' or '.join(similar)}?" if similar else ""
     return f"There is no folder {name}.{hint}"
 
