@@ -114,6 +114,7 @@ class BaseTrainer(Trainer):
                 raise ValueError(f"There is no complete checkpoint in {self.args.output_dir} to resume from.")
         if has_lora(self._own_model) and splits_weights(self.args):
             raise ValueError("LoRA adapters cannot be trained with FSDP or DeepSpeed's ZeRO-3. Use DDP.")
+        self._loss_parts, self._num_loss_parts = {}, 0
         self._non_finite = NonFiniteLosses()
         try:
             return super().train(resume_from_checkpoint, trial, ignore_keys_for_eval)
@@ -280,8 +281,8 @@ class BaseTrainer(Trainer):
 
     @property
     def _notes_texts(self) -> bool:
-        """Return whether saved folders record the training texts ([`~data.TrainingTexts`])."""
-        return "text" in (getattr(self.train_dataset, "column_names", None) or ())
+        """Return whether saved folders record the training texts ([`~data.TrainingTexts`]). Streams are not read."""
+        return has_length(self.train_dataset) and "text" in (getattr(self.train_dataset, "column_names", None) or ())
 
     @cached_property
     def _own_texts(self) -> TrainingTexts:

@@ -12,7 +12,7 @@ from hf_mwp.trainers import (
     SolverTrainingConfig,
 )
 from tests.pretraining import text_processor, tiny_pairs, tiny_student
-from tests.tiny import tiny_dataset, tiny_rows, tiny_solver
+from tests.tiny import tiny_classifier_rows, tiny_dataset, tiny_rows, tiny_solver
 
 
 def seen(texts, rows):
@@ -55,6 +55,21 @@ def test_models_that_are_no_solvers_note_nothing(others, tmp_path):
     trainer.train()
     trainer.save_model()
     assert TrainingTexts.load(tmp_path) is None
+
+
+def test_streams_are_not_read_to_their_end(others):
+    from datasets import Dataset, IterableDataset
+
+    rows, read = [{**row, "text": str(number)} for number, row in enumerate(tiny_classifier_rows() * 20)], []
+
+    def stream():
+        for row in rows:
+            read.append(row)
+            yield row
+
+    dataset = IterableDataset.from_generator(stream, features=Dataset.from_list(rows).features)
+    others(rows=dataset, max_steps=1).train()
+    assert "text" in dataset.column_names and 8 <= len(read) < len(rows)
 
 
 def test_pretraining_notes_what_it_does_not_hold_out(tmp_path):

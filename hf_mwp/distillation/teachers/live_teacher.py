@@ -1,5 +1,6 @@
 """Teacher that runs on every batch."""
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -76,6 +77,11 @@ class LiveTeacher:
                 if len(members) == 1:
                     raise
                 raise UsageError(f"Teacher {number + 1} of {len(members)}: {error}") from error
+
+    @property
+    def input_names(self) -> set[str]:
+        """Names of the arguments that the teacher, or a member of an ensemble, reads."""
+        return {name for each in members_of(self.model) for name in inspect.signature(each.forward).parameters}
 
     def add_columns(self, dataset: Any) -> tuple[Any, list[str]]:
         """Return the dataset with the inputs of members with different tokens, and the names of the added columns."""

@@ -181,6 +181,8 @@ class DistillationConfig(BaseConfig):
         cached = [name for name in ("teacher_cache_dir", "cache_top_k") if getattr(self, name) is not None]
         if cached and self.cache_teacher_outputs is None:
             raise ValueError(f"`{cached[0]}` needs a teacher cache. Set `cache_teacher_outputs`, or omit it.")
+        if self.cache_teacher_outputs and self.cache_top_k and self.prediction_loss == "mse":
+            raise ValueError('`cache_top_k` keeps probabilities, but `prediction_loss="mse"` needs logits. Omit it.')
         if self.kl_direction != "forward" and self.prediction_loss != "kd":
             raise ValueError('`kl_direction` applies only to `prediction_loss="kd"`. Omit it.')
         if not {*names} <= {*HIDDEN_LOSSES} or len({*names}) < len(names):

@@ -115,10 +115,14 @@ class DistillationTrainer(SolverTrainer):
         # Only the student may count as prepared: `Trainer` checks this when it evaluates before training.
         self.accelerator.free_memory()
         self.teacher_model.requires_grad_(False).eval()
+        # Inputs that the teacher reads and the student does not, such as `token_type_ids` of BERT for a DistilBERT.
+        self._only_teacher: set[str] = set()
         if self.train_dataset is not None:
             self.train_dataset, columns = teacher.add_columns(self.train_dataset)
             self._set_signature_columns_if_needed()
-            self._signature_columns += columns
+            if args.remove_unused_columns and not self.kind.is_solver:
+                self._only_teacher = teacher.input_names - {*self._signature_columns}
+            self._signature_columns += [*columns, *sorted(self._only_teacher)]
             self._plan(teacher)
 
     @property
@@ -144,14 +148,13 @@ class DistillationTrainer(SolverTrainer):
         # Run both models, and let each objective choose the outputs that it compares.
         with torch.random.fork_rng(devices=[]):
             batch = next(self.batches_in_order(2, teacher))
-            inputs = {name: value for name, value in batch.items() if name != TEACHER_INPUTS}
+            inputs = self._student_inputs(batch)
             ours = Features(self.model(**inputs, **self._options), model=self._own_model)
             first_teacher = members_of(self.accelerator.unwrap_model(self.teacher_model))[0]
             theirs = Features(self.teacher_model(**batch, **self._options), model=first_teacher)
             check_outputs(ours.output, theirs.output)
             if not {*self.label_names} & {*inputs}:
-                # `Trainer` computes a loss for rows without labels only if it expects no labels.
-                self.label_names, self.can_return_loss = [], True
+                self.can_return_loss = True
             for objective in self.objectives:
                 objective.setup(ours, theirs, inputs)
         parts = [part for each in self.objectives for part in each.parts]
@@ -185,6 +188,22 @@ class DistillationTrainer(SolverTrainer):
                 progress=self._report_teacher_cache,
             )
 
+    def _student_inputs(self, batch: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the entries of a batch without those that only the teacher reads."""
+        return {name: each for name, each in batch.items() if name not in {TEACHER_INPUTS, *self._only_teacher}}
+
+    def _inner_training_loop(self, *inputs, **kwargs):
+        if self.model_init is not None:
+            # Before the data loader is made, which may contain outputs of the teacher.
+            self.projections.detach()
+            teacher = getattr(self.teacher_source, "live", self.teacher_source)
+            teacher.check_student(self.model)
+            if self._objectives_of_args:
+                # A hyperparameter search may have changed the loss weights in `args`.
+                self.objectives = default_objectives(self.args)
+            self._plan(teacher)
+        return super()._inner_training_loop(*inputs, **kwargs)
+
     def batches_in_order(self, size: int, teacher: LiveTeacher | None = None) -> Iterator[dict[str, Any]]:
         """Yield the model inputs of the training rows in order, on the device, the same in each process."""
         collator = self.data_collator if teacher is None else teacher.prepare(self.train_dataset, self.data_collator)
@@ -194,14 +213,6 @@ class DistillationTrainer(SolverTrainer):
 
     def create_optimizer(self, model=None):
         """Create the optimizer, and attach the projections to the student."""
-        if self.model_init is not None:
-            self.projections.detach()
-            teacher = getattr(self.teacher_source, "live", self.teacher_source)
-            teacher.check_student(self.model)
-            if self._objectives_of_args:
-                # A hyperparameter search may have changed the loss weights in `args`.
-                self.objectives = default_objectives(self.args)
-            self._plan(teacher)
         self.projections.attach(self.accelerator.unwrap_model(self.model))
         optimizer = super().create_optimizer(model)
         # An optimizer passed by the user contains only the student's parameters.
@@ -269,7 +280,7 @@ class DistillationTrainer(SolverTrainer):
                 inputs = self._prepare_inputs(batch)
                 teacher = self.teacher_source.outputs(inputs)
                 with self.compute_loss_context_manager():
-                    student = read_features(self.model, inputs, self._options, self._reads)
+                    student = read_features(self.model, self._student_inputs(inputs), self._options, self._reads)
                 for each, sums in totals.items():
                     for part, new in each.statistics(student, teacher, inputs).items():
                         sums[part] = list(map(torch.add, sums[part], new)) if part in sums else new
@@ -286,7 +297,7 @@ class DistillationTrainer(SolverTrainer):
     def _length(self, row: Any) -> int:
         """Return the length of a row, or 0 if it is unknown. The cache is built from batches of similar length."""
         given = row if isinstance(row, Mapping) else {}
-        texts = given.get(self.model.main_input_name)
+        texts = given.get(getattr(self.model, "main_input_name", "input_ids"))
         return given.get(self.args.length_column_name) or (len(texts) if hasattr(texts, "__len__") else 0)
 
     def _report_teacher_cache(self, done: int, total: int) -> None:
@@ -304,7 +315,7 @@ class DistillationTrainer(SolverTrainer):
         if not model.training and self.label_names:
             return super().compute_loss(model, inputs, return_outputs=return_outputs)
         teacher = self.teacher_source.outputs(inputs)
-        student = read_features(model, inputs, self._options, self._reads)
+        student = read_features(model, self._student_inputs(inputs), self._options, self._reads)
         read = self.projections.read if model.training else self.projections.project
         student.projected = read(student.output)
         weights = {name: weight for each in self.objectives for name, weight in each.parts.items()}
@@ -312,4 +323,19 @@ class DistillationTrainer(SolverTrainer):
         if model.training:
             self.record_loss_parts({f"loss_{name}": part for name, part in parts.items()})
         loss = sum(weights[name] * part for name, part in parts.items())
-        return (loss, student.output) if return_outputs else loss
+        # Without the hidden states and attentions that the objectives read, as in other evaluations.
+        output = {name: each for name, each in student.output.items() if isinstance(each, torch.Tensor)}
+        return (loss, output) if return_outputs else loss
+
+    def prediction_step(self, model, inputs, prediction_loss_only, ignore_keys=None):
+        """For rows without labels, return the training loss if the training rows have no labels either."""
+        names = self.label_names
+        if {*names} & {*inputs} or not self.can_return_loss:
+            return super().prediction_step(model, self._student_inputs(inputs), prediction_loss_only, ignore_keys)
+        # `Trainer` computes a loss for rows without labels only if it expects no labels.
+        self.label_names = []
+        try:
+            loss, logits, _ = super().prediction_step(model, inputs, prediction_loss_only, ignore_keys)
+        finally:
+            self.label_names = names
+        return loss, logits, None

@@ -66,6 +66,8 @@ class PreTrainingConfig(BaseConfig):
         given = [name for name in SOLVER_FIELDS if getattr(self, name) != defaults[name]]
         if given:
             raise ValueError(f"`{given[0]}` applies only to solvers. Omit it.")
+        if self.label_smoothing_factor:
+            raise ValueError("`label_smoothing_factor` is not used in pretraining. Set it to 0.")
         if not self.mlm_loss_weight and not self.pos_loss_weight:
             raise ValueError("`mlm_loss_weight` and `pos_loss_weight` are both 0. Set at least one above 0.")
         if self.dataloader_persistent_workers and self.dataloader_num_workers:

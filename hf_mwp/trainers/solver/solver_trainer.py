@@ -105,6 +105,8 @@ class SolverTrainer(BaseTrainer):
                     "Solvers are evaluated on all problems at once. Leave `batch_eval_metrics` and "
                     "`eval_do_concat_batches` at their defaults."
                 )
+            if args.label_smoothing_factor:
+                raise ValueError("`label_smoothing_factor` does not apply to solvers. Set it to 0.")
             if train_dataset is not None:
                 # With `model_init` the collator leaves out targets that the decoder cannot learn.
                 target_error = None if model is None else getattr(model, "target_error", None)

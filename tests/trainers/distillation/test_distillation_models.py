@@ -7,6 +7,8 @@ from transformers import (
     BatchEncoding,
     BertForSequenceClassification,
     BertModel,
+    DistilBertConfig,
+    DistilBertForSequenceClassification,
     ViTConfig,
     ViTForImageClassification,
     ViTImageProcessorPil,
@@ -59,10 +61,11 @@ def test_rows_may_be_what_a_tokenizer_returns(others):
     assert logs[0] == logs[1]
 
 
-def test_classifiers_with_metrics_and_best_checkpoint(others):
-    def accuracy(prediction):
-        return {"accuracy": float((prediction.predictions.argmax(-1) == prediction.label_ids).mean())}
+def accuracy(prediction):
+    return {"accuracy": float((prediction.predictions.argmax(-1) == prediction.label_ids).mean())}
 
+
+def test_classifiers_with_metrics_and_best_checkpoint(others):
     fields = {
         "eval_strategy": "epoch",
         "save_strategy": "epoch",
@@ -93,6 +96,87 @@ def test_labels_are_not_needed_for_soft_labels(others):
     assert "loss_hard" not in training_logs(trainer)[0]
     with pytest.raises(ValueError, match="labels.*`soft_label_weight=1`"):
         others(rows=rows, max_steps=2).train()
+
+
+def test_training_rows_without_labels_and_evaluation_rows_with_labels(others):
+    rows = [{name: value for name, value in row.items() if name != "labels"} for row in tiny_classifier_rows()]
+    keywords = {"compute_metrics": accuracy}
+    trainer = others(rows=rows, soft_label_weight=1.0, max_steps=1, eval_strategy="steps", keywords=keywords)
+    trainer.train()
+    batch = pad(tiny_classifier_rows(6, seed=1))
+    with torch.no_grad():
+        output = trainer.model.eval()(**batch)
+    metrics = trainer.evaluate()
+    assert metrics["eval_loss"] == pytest.approx(output.loss.item(), rel=1e-5)
+    assert metrics["eval_accuracy"] == (output.logits.argmax(-1) == batch["labels"]).double().mean().item()
+    # Rows without labels are evaluated by the training loss; only logits are gathered.
+    found = trainer.predict(rows[:6])
+    assert found.predictions.shape == (6, 3) and found.label_ids is None and "test_loss" in found.metrics
+
+
+@pytest.mark.parametrize("loss", ["kd", "dkd"])
+def test_rows_with_the_label_minus_100_have_no_hard_label(others, loss):
+    rows, fields = tiny_classifier_rows(8), {"prediction_loss": loss, "max_steps": 1, "logging_steps": 1}
+    for row in rows[:2]:
+        row["labels"] = -100
+    runs = []
+    for given in (rows, rows[2:] if loss == "dkd" else rows):
+        steps = {"per_device_train_batch_size": 1, "gradient_accumulation_steps": 8} if given is rows else {}
+        trainer = others(rows=given, hidden_loss=None, embedding_weight=0.0, **fields, **steps)
+        trainer.train()
+        runs.append(training_logs(trainer)[0])
+    with torch.no_grad():
+        hard = tiny_classifier()(**pad(rows)).loss.item()
+    assert runs[0]["loss_hard"] == pytest.approx(hard, rel=1e-5)
+    assert runs[0]["loss_soft"] == pytest.approx(runs[1]["loss_soft"], rel=1e-4)
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_inputs_that_the_student_does_not_read_reach_the_teacher(others, cached):
+    def pad_types(rows):
+        types = [torch.tensor(row["token_type_ids"]) for row in rows]
+        return pad(rows) | {"token_type_ids": nn.utils.rnn.pad_sequence(types, batch_first=True)}
+
+    rows = [{**row, "token_type_ids": [0, *[1] * (len(row["input_ids"]) - 1)]} for row in tiny_classifier_rows(8)]
+    sizes = {"vocab_size": 40, "dim": 16, "hidden_dim": 24, "n_layers": 2, "n_heads": 2, "num_labels": 3}
+    dropouts = {"dropout": 0.0, "attention_dropout": 0.0, "seq_classif_dropout": 0.0}
+    torch.manual_seed(0)
+    student = DistilBertForSequenceClassification(DistilBertConfig(**sizes, **dropouts))
+    seen = []
+    student.register_forward_pre_hook(lambda module, args, kwargs: seen.extend(kwargs), with_kwargs=True)
+    teacher = tiny_classifier(1, initializer_range=0.5)
+    with torch.no_grad():
+        p = teacher.eval()(**pad_types(rows)).logits.log_softmax(-1)
+        q = student.eval()(**pad(rows)).logits.log_softmax(-1)
+    trainer = others(student, teacher, rows, rows, temperature=1.0, max_steps=1, cache_teacher_outputs=cached)
+    trainer.data_collator = pad_types
+    trainer.train()
+    trainer.evaluate()
+    expected = (p.exp() * (p - q)).sum(-1).mean().item()
+    assert training_logs(trainer)[0]["loss_soft"] == pytest.approx(expected, rel=1e-2 if cached else 1e-4)
+    assert "labels" in seen and "token_type_ids" not in seen
+
+
+class Recurrent(nn.Module):
+    """A student that is not a model of Transformers."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.layer = nn.Embedding(40, 16), nn.GRU(16, 16, batch_first=True)
+        self.classifier = nn.Linear(16, 3)
+
+    def forward(self, input_ids, labels=None):
+        logits = self.classifier(self.layer(self.embedding(input_ids))[0].mean(1))
+        loss = {} if labels is None else {"loss": nn.functional.cross_entropy(logits, labels)}
+        return {**loss, "logits": logits}
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_modules_of_torch(others, cached):
+    fields = {"hidden_loss": None, "embedding_weight": 0.0, "cache_teacher_outputs": cached}
+    trainer = others(Recurrent(), keywords={"compute_metrics": accuracy}, **fields)
+    trainer.train()
+    assert {"loss_soft", "loss_hard"} <= {*training_logs(trainer)[0]} and "eval_accuracy" in trainer.evaluate()
 
 
 def test_encoders_without_predictions_learn_layers(others):
@@ -243,11 +327,12 @@ def test_losses_may_be_given_as_objects(others):
         others(*models, rows)
 
 
-def test_model_init(others):
+@pytest.mark.parametrize("cached", [False, True])
+def test_model_init(others, cached):
     trainer = DistillationTrainer(
         model_init=lambda: tiny_classifier(),
         teacher_model=tiny_classifier(1, hidden_size=24),
-        args=others().args,
+        args=others(cache_teacher_outputs=cached).args,
         data_collator=pad,
         train_dataset=tiny_classifier_rows(),
     )

@@ -83,6 +83,16 @@ def test_projections_join_an_optimizer_that_was_made_without_them(solvers, proce
         trainer.train()
 
 
+def test_logs_of_a_second_training_begin_anew(others):
+    rates = {"learning_rate": 0.0, "projection_learning_rate": 0.0, "train_sampling_strategy": "sequential"}
+    trainer = others(logging_steps=3, max_steps=4, **rates)
+    logs = []
+    for _ in range(2):
+        trainer.train()
+        logs.append(training_logs(trainer))
+    assert logs[0] == logs[1]
+
+
 def test_training_again_goes_on_with_the_same_projections(solvers):
     trainer = solvers(max_steps=1, warmup_steps=0)
     trainer.train()

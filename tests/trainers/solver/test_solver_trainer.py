@@ -345,6 +345,8 @@ def test_wrong_use_is_named(trainer_of, processor, tmp_path):
         trainer_of(rows=DatasetDict({"train": tiny_dataset()}))
     with pytest.raises(ValueError, match="batch_eval_metrics"):
         trainer_of(batch_eval_metrics=True)
+    with pytest.raises(ValueError, match="label_smoothing_factor"):
+        trainer_of(label_smoothing_factor=0.1)
     with pytest.raises(ValueError, match="`eval_dataset`.*empty"):
         trainer_of(eval_rows=[])
     with pytest.raises(ValueError, match="equation.*`train_dataset`"):

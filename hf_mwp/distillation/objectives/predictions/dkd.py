@@ -24,6 +24,8 @@ class DKD(SoftLabels):
             See [`Objective`].
     """
 
+    needs_labels = True
+
     def __init__(
         self,
         temperature: float = 4.0,

@@ -18,6 +18,8 @@ class HardLabels(PredictionObjective):
             See [`Objective`].
     """
 
+    needs_labels = True
+
     def __init__(self, weight: float = 1.0, name: str = "hard") -> None:
         super().__init__(name, weight)
 

@@ -16,7 +16,12 @@ class PredictionObjective(Objective):
     Base class of objectives on a model's predictions. The loss is averaged over problems for solvers of math word
     problems, over labelled positions (all tokens if there are no labels) for models with logits at each position, and
     over rows for other models.
+
+    Attributes:
+        needs_labels (`bool`): Whether rows of a classifier with the label -100 are left out.
     """
+
+    needs_labels = False
 
     def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
         logits = student.get("logits")
@@ -33,15 +38,16 @@ class PredictionObjective(Objective):
         """
         Return the mask `(batch, length)` of the positions with predictions to compare, or `None` if all are compared.
         """
+        labels = inputs.get("labels")
         if self.kind is CLASSIFIER:
-            return None
-        if inputs.get("labels") is None:
+            return labels != -100 if self.needs_labels and labels is not None and labels.dim() == 1 else None
+        if labels is None:
             return inputs.get("attention_mask")
         return label_mask(inputs, (), None, self.offset)
 
     def num_items(self, inputs: Mapping[str, Any]) -> dict[str, Tensor | int | None]:
-        if not self.kind.per_position:
+        positions = None if self.kind.is_solver else self.positions(inputs)
+        if positions is None and not self.kind.per_position:
             rows = next(len(each) for each in inputs.values() if isinstance(each, Tensor))
             return dict.fromkeys(self.parts, rows)
-        positions = self.positions(inputs)
         return dict.fromkeys(self.parts, None if positions is None else positions.sum())
