@@ -68,7 +68,9 @@ def to_saved_form(model: nn.Module) -> nn.Module:
     cut = kind(config, **({"add_pooling_layer": False} if has_no_pooler else {}))
     if model.can_generate():
         cut.generation_config = copy.deepcopy(model.generation_config)
-    cut.load_state_dict(model.state_dict())
+    # Leave out modules that a trainer attaches, such as the projections of a distillation.
+    own = cut.state_dict()
+    cut.load_state_dict({name: value for name, value in model.state_dict().items() if name in own})
     return cut.to(model.device, model.dtype).train(model.training)
 
 

@@ -136,7 +136,9 @@ class GlueTask(Task):
         return super().trainer_arguments(model, processor) | {"compute_metrics": self._figures_of_logits}
 
     def _figures_of_logits(self, output: Any) -> dict[str, float]:
-        values = output.predictions.argmax(-1) if self.classes else output.predictions.reshape(-1)
+        # Encoder-decoder models return further outputs.
+        logits = output.predictions[0] if isinstance(output.predictions, tuple) else output.predictions
+        values = logits.argmax(-1) if self.classes else logits.reshape(-1)
         return self._figures(values.tolist(), output.label_ids.tolist())
 
     def predict(self, model, processor, rows, batch_size=64, progress=None) -> list[GluePrediction]:

@@ -162,6 +162,8 @@ def test_patient_states_are_those_of_all_mapped_layers():
     ours, theirs = planned(objective, student, teacher, inputs)
     expected = PKDLoss()(ours.layers("hidden")[1:], theirs.layers("hidden")[2:4], inputs["attention_mask"])
     assert torch.equal(objective.losses(ours, theirs, inputs)["patient"], expected)
+    planned(whole := HiddenStates(layer_weights=1, layer_mapping="1:2,2:3"), student, teacher, inputs)
+    assert whole.parts == {"hidden_1": 0.5, "hidden_2": 0.5}
     with pytest.raises(ValueError, match=r"`hidden_weights`.* 2 .* 1 .*\['patient'\]"):
         planned(PKD(layer_weights=[1.0, 1.0]), student, teacher, inputs)
 

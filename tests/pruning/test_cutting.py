@@ -72,6 +72,14 @@ def test_what_gates_have_closed_is_cut_and_not_opened_again(name):
         MwpStudentModel.from_encoder(model)
 
 
+def test_modules_that_a_trainer_attaches_are_left_out():
+    model = tiny_encoder("deberta-v2", HEADS[1])
+    expected = first_output(prune(model, GONE_HEADS), tiny_batch(model))
+    model.add_module("distillation_projections", torch.nn.Linear(2, 2))
+    cut = prune(model, GONE_HEADS)
+    assert torch.equal(first_output(cut, tiny_batch(model)), expected) and not hasattr(cut, "distillation_projections")
+
+
 def test_a_pruned_model_is_pruned_further():
     model = tiny_encoder("bert", "ForSequenceClassification")
     batch = tiny_batch(model)

@@ -3,9 +3,15 @@
 import json
 import re
 
+import numpy as np
 import pytest
 import torch
-from transformers import AutoModelForSequenceClassification, AutoTokenizer, BertForSequenceClassification
+from transformers import (
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    BertForSequenceClassification,
+    EvalPrediction,
+)
 
 from hf_mwp.building.classifier import build_classifier, load_classifier, make_student_classifier
 from hf_mwp.building.solver import SolverArguments
@@ -253,6 +259,13 @@ def test_the_figures_of_a_task(glue, name, figures):
     assert [*task.card()["metrics"]] == figures and [*task._figures([1, 0], [1, 0])] == figures
     cells = report_cells(task._figures([1, 0], [1, 0]) | {"num_examples": 2})
     assert [*cells] == ["examples", *(f"{each} %" for each in figures)]
+
+
+def test_figures_of_models_with_further_outputs(glue):
+    logits, labels = np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([1, 1])
+    figures = task_of(glue).trainer_arguments(tiny_classifier(), tiny_tokenizer())["compute_metrics"]
+    # As an encoder-decoder model returns its encoder's states too.
+    assert figures(EvalPrediction((logits, np.zeros((2, 3, 4))), labels)) == {"accuracy": 0.5}
 
 
 def test_matched_and_mismatched_rows_have_figures_of_their_own(glue):

@@ -10,9 +10,9 @@ from safetensors.torch import load_file
 from hf_mwp import Seq2SeqDistillationConfig, Seq2SeqDistillationTrainer
 from hf_mwp.distillation.objectives import HiddenStates
 from hf_mwp.losses import CKALoss, GramLoss
-from tests.tiny import tiny_tokenizer
+from tests.tiny import tiny_classifier_rows, tiny_tokenizer
 from tests.tiny_seq2seq import tiny_pairs, tiny_seq2seq
-from tests.trainers.distilling import training_logs
+from tests.trainers.distilling import pad, training_logs
 from tests.trainers.processes import launch, train_and_write
 
 
@@ -90,6 +90,18 @@ def test_the_first_pass_sees_the_dropout_of_the_second(tmp_path, monkeypatch):
     assert [name for name, _ in first] == [name for name, _ in second] and len(second) == 4
     for (_, ours), (_, theirs) in zip(first, second, strict=True):
         assert torch.equal(ours, theirs)
+
+
+def test_evaluation_rows_without_labels_have_their_own_loss(others):
+    rows = [{name: row[name] for name in ("input_ids", "attention_mask")} for row in tiny_classifier_rows()]
+    fields = {"hidden_loss": "cka", "pool_statistics": True, "prediction_weight": 0.0, "embedding_weight": 0.0}
+    trainer = others(rows=rows, eval_rows=rows[:6], gradient_accumulation_steps=2, layer_mapping="2:4", **fields)
+    trainer.train()
+    models = trainer.model, trainer.teacher_model
+    with torch.no_grad():
+        states = [each.eval()(**pad(rows[:6]), output_hidden_states=True).hidden_states[-1] for each in models]
+    expected = CKALoss()(*states, pad(rows[:6])["attention_mask"]).item()
+    assert trainer.evaluate()["eval_loss"] == pytest.approx(expected, rel=1e-5)
 
 
 def test_losses_that_are_no_sums_are_refused(tmp_path):

@@ -102,7 +102,8 @@ class HiddenStates(LayerObjective):
                 self._pooled[part] = value.detach(), torch.autograd.grad(value, leaves, allow_unused=True)
 
     def losses(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
-        if not self._pooled:
+        # Evaluations, which have no gradient, compute the loss of each batch.
+        if not self._pooled or not torch.is_grad_enabled():
             return super().losses(student, teacher, inputs)
         parts = {}
         for part, sums in self.statistics(student, teacher, inputs).items():

@@ -110,7 +110,7 @@ class LayerObjective(Objective):
         weights, count = self.layer_weights, len(self.groups)
         if weights is None:
             weights = self._default_weights(count)
-        if isinstance(weights, float):
+        if isinstance(weights, int | float):
             weights = [weights / count] * count
         if len(weights) != count:
             what = f"{count} pairs: {self.layers}" if count == len(self.layers) else f"{count} parts: {[*self.groups]}"

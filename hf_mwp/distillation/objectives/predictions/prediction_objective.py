@@ -40,7 +40,8 @@ class PredictionObjective(Objective):
         """
         labels = inputs.get("labels")
         if self.kind is CLASSIFIER:
-            return labels != -100 if self.needs_labels and labels is not None and labels.dim() == 1 else None
+            is_class = self.needs_labels and labels is not None and not labels.is_floating_point()
+            return labels != -100 if is_class else None
         if labels is None:
             return inputs.get("attention_mask")
         return label_mask(inputs, (), None, self.offset)

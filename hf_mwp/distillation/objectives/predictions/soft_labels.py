@@ -63,6 +63,12 @@ class SoftLabels(PredictionObjective):
                     "vocabulary and decoder, or set `soft_label_weight=0`."
                 )
         ours = prediction.classes("logits", student["logits"]).shape
+        names = [getattr(getattr(each.model, "config", None), "id2label", None) or {} for each in (student, teacher)]
+        if names[0] != names[1] and sorted(map(str, names[0].values())) == sorted(map(str, names[1].values())):
+            raise ValueError(
+                f"The student has the classes {[*names[0].values()]}, the teacher {[*names[1].values()]}. Classes are "
+                "compared by their index: create the student with the teacher's `id2label`."
+            )
         if self.uses_probabilities and ours[-1] < 2:
             raise ValueError(
                 "A single class has no probabilities to compare. For regression use `TeacherValues` "
