@@ -13,6 +13,7 @@ from .cache.output_layout import FORBIDDEN
 
 
 TEACHER_INPUTS = "teacher_inputs"
+SEPARATE = ("regression", "multi_label_classification")
 
 
 class EnsembleTeacher(nn.Module):
@@ -21,8 +22,8 @@ class EnsembleTeacher(nn.Module):
     also creates one from a list of teachers. Hidden states and attention are those of the first model.
 
     The logits are the logarithm of the members' mean probabilities, so a temperature softens the mean and not the
-    members. A class is forbidden (has the smallest finite logit) if all members forbid it. Scores of a single class
-    (regression) are averaged directly.
+    members. A class is forbidden (has the smallest finite logit) if all members forbid it. Outputs of a regression and
+    scores of classes that do not exclude each other (`problem_type`) are averaged directly.
 
     Args:
         members (`Sequence[nn.Module]`): One or more models with the same classes in the same order.
@@ -67,6 +68,7 @@ class EnsembleTeacher(nn.Module):
             # A different tokenizer may truncate long texts later. Forbid the numbers that the student does not
             # receive.
             positions = inputs.get("number_positions")
+        separate = getattr(getattr(self.members[0], "config", None), "problem_type", None) in SEPARATE
         scores = {}
         for name in prediction.outputs:
             logits = [output.get(name) if hasattr(output, "get") else None for output in outputs]
@@ -78,16 +80,20 @@ class EnsembleTeacher(nn.Module):
                     f"The teachers' {name} have the shapes {', '.join(map(str, shapes))}. Only predictions of the "
                     "same classes can be averaged."
                 )
-            mean = prediction.logits(name, mean_scores([prediction.classes(name, each) for each in logits]))
+            mean = mean_scores([prediction.classes(name, each) for each in logits], separate)
+            mean = prediction.logits(name, mean)
             scores[name] = mean if positions is None else prediction.without_missing(name, mean, positions)
         kept = {name: value for name, value in outputs[0].items() if name != "loss"}
         return type(outputs[0])(**(kept | scores))
 
 
-def mean_scores(logits: Sequence[Tensor]) -> Tensor:
-    """Return the fp32 logits of the mean probabilities of several logits `(..., classes)`, see [`EnsembleTeacher`]."""
+def mean_scores(logits: Sequence[Tensor], separate: bool = False) -> Tensor:
+    """
+    Return the fp32 logits of the mean probabilities of several logits `(..., classes)`, or with `separate` classes the
+    mean logits; see [`EnsembleTeacher`].
+    """
     stacked = torch.stack([each.float() for each in logits])
-    if stacked.shape[-1] == 1:
+    if separate or stacked.shape[-1] == 1:
         return stacked.mean(0)
     mean = stacked.log_softmax(-1).logsumexp(0) - math.log(len(stacked))
     return mean.masked_fill((stacked <= FORBIDDEN).all(0), torch.finfo(mean.dtype).min)

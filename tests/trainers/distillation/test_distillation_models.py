@@ -399,6 +399,9 @@ def test_other_models_that_do_not_fit(others):
     with pytest.raises(ValueError, match=r"\(2, 3\).*\(2, 4\).*`soft_label_weight=0`"):
         others(teacher=tiny_classifier(1, num_labels=4))
     others(teacher=tiny_classifier(1, num_labels=4), soft_label_weight=0.0)
+    with pytest.raises(ValueError, match="several classes"):
+        bare = [{name: row[name] for name in ("input_ids", "attention_mask")} for row in tiny_classifier_rows()]
+        others(None, tiny_classifier(1, problem_type="multi_label_classification"), bare, soft_label_weight=1.0)
     names = [dict(enumerate(("no", "maybe", "yes"))), dict(enumerate(("yes", "maybe", "no")))]
     models = [tiny_classifier(seed, id2label=each) for seed, each in enumerate(names)]
     with pytest.raises(ValueError, match="'no', 'maybe', 'yes'.*'yes', 'maybe', 'no'.*`id2label`"):

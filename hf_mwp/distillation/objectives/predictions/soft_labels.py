@@ -63,7 +63,8 @@ class SoftLabels(PredictionObjective):
                     "vocabulary and decoder, or set `soft_label_weight=0`."
                 )
         ours = prediction.classes("logits", student["logits"]).shape
-        names = [getattr(getattr(each.model, "config", None), "id2label", None) or {} for each in (student, teacher)]
+        configs = [getattr(each.model, "config", None) for each in (student, teacher)]
+        names = [getattr(each, "id2label", None) or {} for each in configs]
         if names[0] != names[1] and sorted(map(str, names[0].values())) == sorted(map(str, names[1].values())):
             raise ValueError(
                 f"The student has the classes {[*names[0].values()]}, the teacher {[*names[1].values()]}. Classes are "
@@ -79,9 +80,10 @@ class SoftLabels(PredictionObjective):
         self.teacher_reads = prediction.outputs
         self.listed = prediction.outputs if prediction.is_listed else ()
         self.parts = dict.fromkeys(map(self._part, prediction.outputs), self.weight)
-        labels, config = inputs.get("labels"), getattr(student.model, "config", None)
+        labels = inputs.get("labels")
         many = labels is not None and labels.is_floating_point() and labels.shape == ours
-        if self.uses_probabilities and (many or getattr(config, "problem_type", None) == "multi_label_classification"):
+        many = many or "multi_label_classification" in [getattr(each, "problem_type", None) for each in configs]
+        if self.uses_probabilities and many:
             raise ValueError(
                 "If several classes can be correct at once, probabilities that add up to 1 cannot be compared. Use "
                 '`TeacherValues` (`prediction_loss="mse"`), pass `SoftLabels(loss=...)` in `objectives`, or set '
