@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...downloads import missing_folder
 from ..data_error import DataError
 from ..reading.file_contents import read_lines, read_records
 from ..reading.schema import Record
@@ -65,7 +66,7 @@ def locate_pairs(dataset: str) -> Path | None:
     """Return the file or folder of a dataset, or `None` for a dataset from the Hub. Raises `DataError` if a path does
     not exist."""
     path = Path(dataset)
-    if not path.exists() and (_kind(path) or dataset.startswith((".", "/", "~"))):
+    if not path.exists() and (_kind(path) or missing_folder(dataset)):
         raise DataError("no such file or folder", path)
     return path if path.exists() else None
 

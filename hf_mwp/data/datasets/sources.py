@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from ...downloads import missing_folder
 from ..data_error import DataError
 from ..reading.file_contents import RECORD_FILES, RecordReader
 from . import chinese, english
@@ -128,7 +129,8 @@ def _hub_folder(name: str | Path, folders: tuple[str, ...] = ()) -> Path | None:
     Download the data files of a dataset repository, and return their folder: one of `folders`, the root, or `data`.
     Returns `None` if the name is a path or not a valid id. Raises `DataError` if the Hub cannot be reached.
     """
-    if os.path.exists(name) or not _HUB_ID.fullmatch(str(name)) or str(name).endswith(RECORD_FILES):
+    is_local = os.path.exists(name) or missing_folder(name) is not None
+    if is_local or not _HUB_ID.fullmatch(str(name)) or str(name).endswith(RECORD_FILES):
         return None
     from huggingface_hub import snapshot_download
 

@@ -6,6 +6,7 @@ import pytest
 
 from hf_mwp.data import DataError, load_mwp_dataset
 from hf_mwp.data.datasets import sources
+from hf_mwp.data.datasets.seq2seq import load_seq2seq
 from tests.hub.loopback_hub import Repository
 from tests.tiny import tiny_rows
 
@@ -61,9 +62,13 @@ def test_what_is_nowhere(installed, hub, monkeypatch, tmp_path):
         with pytest.raises(DataError, match="user/none: .*Hub"):
             load_mwp_dataset(**call)
     hub.requests.clear()
-    for name in ("none.jsonl", "runs/none.jsonl", "./none", "a/b/c"):
+    (tmp_path / "local").mkdir()
+    monkeypatch.chdir(tmp_path)
+    for name in ("none.jsonl", "runs/none.jsonl", "./none", "a/b/c", "local/none"):
         with pytest.raises(DataError, match="datasets"):
             load_mwp_dataset(name)
     with pytest.raises(DataError, match="`data_dir` is not a folder"):
         load_mwp_dataset("math23k", data_dir=tmp_path / "none")
+    with pytest.raises(DataError, match="local/none"):
+        load_seq2seq("local/none", "en", "fr")
     assert not hub.requests, "what is no id is not looked for on the Hub"
