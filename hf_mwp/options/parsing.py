@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import difflib
+import re
 import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
@@ -93,6 +94,8 @@ class OptionParser(argparse.ArgumentParser):
         usage = f"hf-mwp {command} [--config FILE] [--option VALUE ...]"
         texts = {"prog": f"hf-mwp {command}", "usage": usage, "description": description, "epilog": epilog}
         super().__init__(**texts, allow_abbrev=False, add_help=False)
+        # A problem may begin with a negative number. Before 3.14, Python only accepts a number alone.
+        self._negative_number_matcher = re.compile(r"-\.?\d")
         self.command, self.dataclass_types = command, list(dataclass_types)
         for each in self.dataclass_types:
             title = getattr(each, "_argument_group_name", None)

@@ -30,6 +30,12 @@ def test_arguments(solver_folder, capsys):
     assert shown.count("probability") == 2
 
 
+@pytest.mark.parametrize("text", ["-5℃比3℃低多少度？", "-5+3=?", "-.5和-1.5的和是多少？"])
+def test_an_argument_may_begin_with_a_negative_number(solver_folder, capsys, text):
+    status, shown, _ = run(capsys, "--model", solver_folder, text, "--json")
+    assert status == 0 and json.loads(shown)["text"] == text
+
+
 def test_json_lines(solver_folder, capsys):
     status, shown, _ = run(capsys, "--model", solver_folder, "--json", TEXT, "没有数字")
     first, second = (json.loads(line) for line in shown.splitlines())
