@@ -16,7 +16,7 @@ from ..downloads import download_options
 from ..models import Solver
 from ..models.model_kind import kind_of
 from ..problems import MathWordProblem, refusal
-from ..runtime.answer_records import answer_records, check_confidence_threshold
+from ..runtime.answer_records import answer_records, check_search
 from ..runtime.default_search import DefaultSearch
 
 
@@ -141,10 +141,7 @@ class MathWordProblemPipeline(Pipeline):
     def _sanitize_parameters(
         self, num_beams=None, top_k=None, max_decode_length=None, confidence_threshold=None, rerank=None
     ):
-        for name, value in (("num_beams", num_beams), ("top_k", top_k), ("max_decode_length", max_decode_length)):
-            if value is not None and (not isinstance(value, int) or value < 1):
-                raise ValueError(f"`{name}` must be an integer of at least 1, not {value!r}.")
-        check_confidence_threshold(confidence_threshold)
+        check_search(confidence_threshold, num_beams=num_beams, top_k=top_k, max_decode_length=max_decode_length)
         if rerank is not None:
             rerank = self._reranker(rerank)
         forward = {"num_beams": num_beams, "max_decode_length": max_decode_length, "rerank": rerank}

@@ -62,8 +62,12 @@ def answer_records(answer: Answer, top_k: int = 1, confidence_threshold: float |
     return [record | known for record in records[:top_k]]
 
 
-def check_confidence_threshold(value: float | None) -> None:
-    """Raise `ValueError` if the value is neither `None` nor a probability."""
+def check_search(confidence_threshold: float | None, **counts: int | None) -> None:
+    """Raise `ValueError` if the threshold is no probability, or a count is below 1. `None` is accepted."""
+    for name, value in counts.items():
+        if value is not None and (not isinstance(value, int) or value < 1):
+            raise ValueError(f"`{name}` must be an integer of at least 1, not {value!r}.")
+    value = confidence_threshold
     if value is not None and not (type(value) in (int, float) and 0 <= value <= 1):
         raise ValueError(f"`confidence_threshold` must be a number between 0 and 1, not {value!r}.")
 

@@ -23,7 +23,10 @@ class BatchSolver:
     Args:
         folder (`str` or `Path`): A solver's folder, see [`runtime.load_solver`].
         column (`str`, *optional*, defaults to `"text"`): Column with the texts of the problems.
-        search (`Any`): Keyword arguments for calling the [`RuntimeSolver`], such as `num_beams`.
+        search (`Any`): Keyword arguments for calling the [`RuntimeSolver`], such as `num_beams`, except `top_k`.
+
+    Raises:
+        ValueError: `top_k` is passed. A row has one answer.
 
     Example:
 
@@ -37,6 +40,8 @@ class BatchSolver:
     """
 
     def __init__(self, folder: str | Path, column: str = "text", **search: Any) -> None:
+        if "top_k" in search:
+            raise ValueError("`top_k` is not supported, because a row has one answer. Remove it.")
         self.folder, self.column, self.search = str(folder), column, search
 
     def __getstate__(self) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from ..plausibility import PlausibilityReranker
 from ..problems import MathWordProblem, refusal
 from ..usage_error import UsageError
 from .answer import Answer, Beam, read_trees
-from .answer_records import answer_records, check_confidence_threshold
+from .answer_records import answer_records, check_search
 from .default_search import DefaultSearch
 from .encoder import GRAPH, Encoder, load_graph
 from .output_vocabulary import OutputVocabulary
@@ -103,8 +103,11 @@ class RuntimeSolver:
         Returns:
             `list`: One dictionary per problem or, with `top_k`, one list of dictionaries per problem. For a single
             problem, always a list of dictionaries.
+
+        Raises:
+            ValueError: An argument is out of range.
         """
-        check_confidence_threshold(confidence_threshold)
+        check_search(confidence_threshold, num_beams=num_beams, top_k=top_k, max_decode_length=max_decode_length)
         single = isinstance(problems, str | MathWordProblem)
         reranker, num_beams = self.search(num_beams, rerank, top_k or 1)
         found = []

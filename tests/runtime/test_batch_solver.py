@@ -27,6 +27,11 @@ def test_a_dataset_is_mapped(solver_folder, expected, num_proc):
     assert solved["error"][5] and not solved["equation"][5] and isnan(solved["answer"][5])
 
 
+def test_a_row_has_one_answer(solver_folder):
+    with pytest.raises(ValueError, match="top_k"):
+        BatchSolver(solver_folder, top_k=2)
+
+
 def test_arrays_are_taken_and_a_loaded_solver_is_sent_as_a_name(solver_folder, expected):
     solver = BatchSolver(solver_folder, column="problem", num_beams=3)
     first = solver({"problem": np.array(TEXTS, dtype=object)})

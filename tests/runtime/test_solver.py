@@ -63,6 +63,13 @@ def test_answers_are_those_of_the_pipeline(solvers, options):
     assert_same(runtime(TEXTS, **options), torch_pipeline(TEXTS, **options))
 
 
+@pytest.mark.parametrize("name", ["num_beams", "top_k", "max_decode_length"])
+@pytest.mark.parametrize("value", [0, -1, 1.5, "2"])
+def test_wrong_parameters_are_named(solvers, name, value):
+    with pytest.raises(ValueError, match=f"`{name}`.*{value}"):
+        solvers[0](TEXTS, **{name: value})
+
+
 def test_one_text_gives_a_list_as_in_the_pipeline(solvers):
     runtime, torch_pipeline = solvers
     for options in ({}, {"top_k": 2}):
