@@ -14,7 +14,7 @@ VERSION = 1  # of the rules; digests from different versions cannot be compared
 
 _CHINESE = re.compile("[\u3400-\u9fff〇]")
 _SPACE = re.compile(r"\s+")
-_SHARE = re.compile(r"(\d+)分之(\d+(?:\.\d+)?)")
+_SHARE = re.compile(r"(?<!\d)(\d+)分之(\d+(?:\.\d+)?)")  # linear in the number of digits
 # `.:/*-` are punctuation except between digits (numbers and calculations). `\w` includes the underscore.
 _DROPPED = re.compile(r"(?:(?<!\d)[.:/*-]|[.:/*-](?!\d)|[^\w.:/*+<=>±≈≠≤≥√-]|_)+")
 # `find_english_numerals` skips "one", which rarely is a number.

@@ -45,6 +45,10 @@ def test_numerals_too_long_for_a_number_are_read_digit_by_digit():
     assert numerals_in_digits("一共十五个") == "1共15个"
 
 
+def test_a_hundred_thousand_digits():
+    assert TextKeys.of("有" + "9" * 100_000).masked == "有#"
+
+
 PIECES = st.sampled_from(
     ["3", "三", "十", "百分之", "分之", "/", ".", "．", "(", "）", " ", "个", "½", "Ｗ", "two", "one", "²"]
 )
