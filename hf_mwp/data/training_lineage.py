@@ -4,6 +4,7 @@ import os
 from functools import reduce
 from operator import or_
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from ..downloads import download_options
@@ -44,6 +45,11 @@ def inherit_training_texts(model: Any, *sources: Any) -> None:
     is_trained = getattr(model, "training_texts", None) is not None
     united = reduce(or_, (ancestry_of(each) for each in (model, *sources)))
     setattr(model, "training_texts" if is_trained else "inherited_texts", united)
+
+
+def inherit_from_labeller(model: Any, dataset: str | os.PathLike) -> None:
+    """Add the training texts of the model that created the targets in a file or folder to those of `model`."""
+    inherit_training_texts(model, SimpleNamespace(training_texts=_labeller(str(dataset))))
 
 
 def write_training_texts(model: Any, folder: str | os.PathLike) -> None:

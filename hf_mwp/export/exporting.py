@@ -26,7 +26,7 @@ from ..runtime.solver import EXPORT_RECORD, EXPORT_VERSION
 from ..runtime.weights import FILE_NAME, quantize_int8
 from ..solving.solve_problems import solve_problems
 from ..solving.solver_prediction import SolverPrediction
-from ..store.runs.run_folder import OF_ONE_MODEL, RunFolder
+from ..store.runs.run_folder import OF_ONE_MODEL, TEXTS, RunFolder
 from ..usage_error import UsageError
 from .export_arguments import ExportArguments
 from .onnx_export import export_encoder
@@ -102,7 +102,7 @@ def export_solver(args: ExportArguments, progress: Callable[[Sequence], Iterable
         run.check_unused(args.overwrite)
         is_own = Path(args.model).resolve() == folder.resolve()
         copied = {} if is_own else {name: find_beside(args.model, name) for name in COPIED}
-        for name in ("config.json", *(() if is_own else (*OF_ONE_MODEL, *COPIED))):
+        for name in ("config.json", *(() if is_own else (TEXTS, *OF_ONE_MODEL, *COPIED))):
             (folder / name).unlink(missing_ok=True)
         processor.save_pretrained(folder)
         for name, source in copied.items():

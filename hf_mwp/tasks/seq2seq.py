@@ -6,11 +6,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..building.seq2seq import build_seq2seq, load_seq2seq_model, make_student_seq2seq
 from ..data.datasets.seq2seq import load_seq2seq
 from ..data.reading.schema import problem_from_row
+from ..data.training_lineage import inherit_from_labeller
 from ..expressions import Expression, ExpressionError
 from ..metrics.text_generation import text_figures, text_report
 from ..problems import MathWordProblem, ProblemError
@@ -95,7 +97,9 @@ class Seq2SeqTask(Task):
 
     def build_model(self, options):
         texts = [text for row in self.rows("train") for text in self.pair(row) if text]
-        return build_seq2seq(texts, options, self.placeholders)
+        model, tokenizer = build_seq2seq(texts, options, self.placeholders)
+        inherit_from_labeller(model, Path(self.options.data_dir or "", self.options.dataset))
+        return model, tokenizer
 
     def load_model(self, name, split="train"):
         return load_seq2seq_model(name)

@@ -59,9 +59,10 @@ def test_nothing_of_an_overwritten_model_stays(solver_folder, tmp_path):
         (other / name).write_text("{}")
     export_solver(ExportArguments(str(other), str(out)))
     assert all((out / name).is_file() for name in files)
-    (out / "encoder.onnx").touch()
+    for name in ("encoder.onnx", "training_texts.safetensors"):
+        (out / name).touch()
     export_solver(ExportArguments(str(solver_folder), str(out), overwrite=True))
-    assert not any((out / name).exists() for name in (*files, "encoder.onnx"))
+    assert not any((out / name).exists() for name in (*files, "encoder.onnx", "training_texts.safetensors"))
     export_solver(ExportArguments(str(other), str(other), overwrite=True))
     assert all((other / name).is_file() for name in files)
 

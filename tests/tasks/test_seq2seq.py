@@ -16,6 +16,7 @@ from transformers import (
 
 from hf_mwp.building.seq2seq import learn_tokenizer
 from hf_mwp.cli.main import main
+from hf_mwp.data import TrainingTexts
 from hf_mwp.hub.card_figures import check_card
 from hf_mwp.models.architecture import layer_parts
 from hf_mwp.problems import MathWordProblem
@@ -393,6 +394,9 @@ def test_generated_texts_are_the_data_of_a_student_with_other_tokens(translator,
         tmp_path / "student", path.parent, "seq2seq", "bart", "--num_train_epochs=1", "--tokenizer=learn:60"
     )
     assert json.loads((student / "metrics.json").read_text())["test"]["reports"]["all problems"]["num_examples"] == 3
+    # The texts that the labeller was trained on count, too.
+    sources = (*TrainingTexts.load(translator).sources, path.parent.name)
+    assert TrainingTexts.load(student).sources == sources and len(sources) == 2
     # No split of the earlier labels stays.
     given[2] = str(pairs / "train.tsv")
     assert main([*given, "--overwrite"]) == 0
