@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..options.checks import check_used
 from ..usage_error import UsageError
 from .encoder import parse_layers, set_dropout
-from .model_sources import check_kind, check_same_tokens, load_config, load_pretrained, load_tokenizer
+from .model_sources import check_embeddings, check_kind, check_same_tokens, load_config, load_pretrained, load_tokenizer
 from .solver import MAX_LENGTH, SolverArguments
 from .student import StudentArguments, prune_student
 
@@ -45,6 +45,8 @@ def build_classifier(
     else:
         tokenizer = load_tokenizer(options.tokenizer or options.encoder)
         model = _on_encoder(options.encoder, classes, options.dropout, options.attn_implementation)
+        if options.tokenizer is not None:
+            check_embeddings(options.tokenizer, tokenizer, model)
         layers = parse_layers(options.encoder_layers)
         if layers is not None:
             model = _layers_of(model, layers)

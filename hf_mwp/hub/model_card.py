@@ -99,6 +99,7 @@ def build_model_card(
     summary: str = "",
     notes: str = "",
     output: str | None = None,
+    task: Mapping[str, Any] | None = None,
 ) -> ModelCard:
     """
     Create the card of a student, solver, classifier or sequence-to-sequence model, with usage, results and notes.
@@ -114,11 +115,12 @@ def build_model_card(
         license (`str`, *optional*): Licence identifier of the weights.
         summary (`str`, *optional*), notes (`str`, *optional*): First paragraph and last section, as Markdown.
         output (`str`, *optional*): Model output for the example in the card.
+        task (`Mapping[str, Any]`, *optional*): Description of the task ([`~tasks.Task.card`]), if no stage has one.
 
     Returns:
         `ModelCard`: The card, to be saved as `README.md`.
     """
-    task = {**MATH_WORD_PROBLEMS, **next((stage.task for stage in reversed(stages) if stage.task), {})}
+    task = {**MATH_WORD_PROBLEMS, **next((stage.task for stage in reversed(stages) if stage.task), task or {})}
     is_encoder, is_solver = isinstance(model, MwpStudentModel), kind_of(model).is_solver
     reads_problems = is_encoder or is_solver
     language = language or task.get("language") or ("zh" if reads_problems else None)

@@ -28,7 +28,7 @@ from ..store.runs.run_folder import RunFolder, check_output_folder
 from ..usage_error import UsageError
 from .card_arguments import CardArguments
 from .model_card import RECORD, build_model_card, model_record
-from .run_records import read_figures, read_stage
+from .run_records import read_figures, read_stage, read_task
 from .usage import EXAMPLES
 
 
@@ -90,6 +90,7 @@ def make_model_folder(args: CardArguments) -> None:
         summary=args.summary,
         notes=notes,
         output=output,
+        task=next(filter(None, map(read_task, args.evaluations or ())), None),
     )
     record = json.dumps(model_record(figures, made_by, texts), indent=1, ensure_ascii=False)
     with RunFolder(folder, for_model=True) as run:

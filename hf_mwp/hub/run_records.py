@@ -73,8 +73,12 @@ def read_stage(folder: str | Path) -> TrainingStage:
     if "seconds" in stage:
         # `run.json` has only the duration since the last start.
         record = {**record, "wall_seconds": stage["seconds"]}
-    task = _read_mapping(path / "data.json", missing={}).get("card") or {}
-    return TrainingStage(stage.get("stage") or path.name, command, shown, record, task)
+    return TrainingStage(stage.get("stage") or path.name, command, shown, record, read_task(folder))
+
+
+def read_task(folder: str | Path) -> Mapping[str, Any]:
+    """Return the description of the task in the folder of a run ([`~tasks.Task.card`]), empty if there is none."""
+    return _read_mapping(Path(folder) / "data.json", missing={}).get("card") or {}
 
 
 def _read_mapping(path: Path, missing: Mapping | None = None) -> Mapping[str, Any]:

@@ -183,6 +183,10 @@ def test_its_card(translator, pairs, tmp_path):
     assert "2 encoder and 2 decoder layers of width 16, feed-forward 24" in card
     assert 'AutoModelForSeq2SeqLM.from_pretrained("me/translator")' in card and "the big horse" in card
     assert check_card(folder / "README.md", folder / "record.json") == 2
+    # Without the training run, the evaluation tells the task.
+    again = tmp_path / "again"
+    assert main(["card", *given, str(again), *runs[2:]]) == 0
+    assert (again / "README.md").read_text().partition("## Results")[2] == card.partition("## Results")[2]
     model, whole = (AutoModelForSeq2SeqLM.from_pretrained(path) for path in (folder, translator))
     inputs = AutoTokenizer.from_pretrained(folder)("the big horse runs .", return_tensors="pt")
     labels = torch.tensor([[5, 6, 2]])
@@ -355,11 +359,14 @@ def test_options_that_do_not_fit(given, message):
         (["--encoder_config", '{"model_type": "bert"}', "--tokenizer=learn:80"], "'bert'"),
         (["--encoder_config", '{"layers": 3}', "--tokenizer=learn:80"], "'layers'"),
         (["--encoder_config", "{}", "--tokenizer=learn:x"], "such as learn:4000, not 'x'"),
+        (["--encoder", "{model}", "--tokenizer={model}/more"], "has 90 tokens, but the model has only"),
         (["--encoder_config", "{}", "--tokenizer=learn:4"], "at least 5, such as learn:4000, not '4'"),
         (["--encoder_config", "{}", "--tokenizer=learn:80", "--constants", "1"], "`constants`"),
     ],
 )
-def test_models_that_cannot_be_made(options, message, pairs, tmp_path, capsys):
+def test_models_that_cannot_be_made(options, message, translator, pairs, tmp_path, capsys):
+    learn_tokenizer([chr(place) for place in range(50, 200)], 90).save_pretrained(translator / "more")
+    options = [option.replace("{model}", str(translator)) for option in options]
     assert run("train", tmp_path / "run", *options, *QUICK, data=pairs) == 1
     assert message in " ".join(capsys.readouterr().err.split())
 

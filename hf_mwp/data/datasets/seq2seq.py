@@ -116,7 +116,9 @@ def _read_file(path: Path, names: Sequence[str]) -> Rows:
 def _tsv_records(path: Path, names: Sequence[str]) -> Iterator[Record]:
     header: list[str] | None = None
     for number, line in enumerate(read_lines(path), 1):
-        cells = line.rstrip("\r\n").split("\t")
+        if not (line := line.rstrip("\r\n")):
+            continue
+        cells = line.split("\t")
         if header is None:
             if {*names} <= {*cells}:
                 header = cells

@@ -15,7 +15,7 @@ LINES = {
     "train.jsonl": [json.dumps({"en": en, "fr": fr}) for en, fr in PAIRS],
     "train.json": ["[" + ",".join(json.dumps({"translation": {"en": en, "fr": fr}}) for en, fr in PAIRS) + "]"],
     "train.csv": ["en,fr", *(f"{en},{fr}" for en, fr in PAIRS)],
-    "train.tsv": ["en\tfr", *(f"{en}\t{fr}" for en, fr in PAIRS)],
+    "train.tsv": ["en\tfr", *(f"{en}\t{fr}" for en, fr in PAIRS), ""],
 }
 
 
