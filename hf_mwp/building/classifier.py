@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..options.checks import check_used
 from ..usage_error import UsageError
 from .encoder import parse_layers, set_dropout
-from .model_sources import check_embeddings, check_kind, check_same_tokens, load_config, load_pretrained, load_tokenizer
+from .model_sources import check_kind, check_same_tokens, load_config, load_pretrained, load_tokenizer
 from .solver import MAX_LENGTH, SolverArguments
 from .student import StudentArguments, prune_student
 
@@ -45,13 +45,11 @@ def build_classifier(
     else:
         tokenizer = load_tokenizer(options.tokenizer or options.encoder)
         model = _on_encoder(options.encoder, classes, options.dropout, options.attn_implementation)
-        if options.tokenizer is not None:
-            check_embeddings(options.tokenizer, tokenizer, model)
         layers = parse_layers(options.encoder_layers)
         if layers is not None:
             model = _layers_of(model, layers)
     options.add_lora(model)
-    return model, cut_to(tokenizer, model, options.max_length or MAX_LENGTH)
+    return model, cut_to(tokenizer, model, options.max_length or MAX_LENGTH, options.tokenizer)
 
 
 def load_classifier(
@@ -158,11 +156,18 @@ def _layers_of(model: PreTrainedModel, layers: int | list[int] | None, **fields)
 
 
 def cut_to(
-    tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel, length: int | None = None
+    tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel, length: int | None = None, source: str | None = None
 ) -> PreTrainedTokenizerBase:
-    """Limit the text length of a tokenizer to `length` and to the number of positions of the model."""
+    """
+    Limit the text length of a tokenizer to `length` and to the number of positions of the model. Raises `UsageError`
+    if a tokenizer from a different `source` than the model has more tokens than the model has embeddings.
+    """
     from ..models.architecture import count_positions
 
+    rows = model.get_input_embeddings().num_embeddings
+    if source is not None and len(tokenizer) > rows:
+        fault = f"{source} has {len(tokenizer)} tokens, but the model has only {rows} embeddings"
+        raise UsageError(f"`tokenizer`: {fault}. Use the model's own tokenizer.")
     rooms = [tokenizer.model_max_length, length]
     if hasattr(model.config, "max_position_embeddings"):
         rooms.append(count_positions(model.config))

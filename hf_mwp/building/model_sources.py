@@ -170,16 +170,6 @@ def check_same_tokens(
         )
 
 
-def check_embeddings(source: str, tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> None:
-    """Raise `UsageError` if the tokenizer of `source` has more tokens than the model has embeddings."""
-    rows = model.get_input_embeddings().num_embeddings
-    if len(tokenizer) > rows:
-        raise UsageError(
-            f"`tokenizer`: {source} has {len(tokenizer)} tokens, but the model has only {rows} embeddings. Use the "
-            "model's own tokenizer."
-        )
-
-
 def load_tokenizer(source: str) -> PreTrainedTokenizerBase:
     """Load a tokenizer from a folder or the Hub. Raises `UsageError` if it is missing or cannot be loaded."""
     from ..data.batches import processor_file

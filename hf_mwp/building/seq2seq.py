@@ -11,7 +11,7 @@ from ..options.checks import check_used
 from ..usage_error import UsageError
 from .classifier import cut_to, is_classifier, load_classifier
 from .encoder import parse_layers, set_dropout
-from .model_sources import check_embeddings, check_kind, check_same_tokens, load_config, load_pretrained, load_tokenizer
+from .model_sources import check_kind, check_same_tokens, load_config, load_pretrained, load_tokenizer
 from .solver import MAX_LENGTH, SolverArguments, load_solver
 from .student import StudentArguments
 
@@ -81,10 +81,7 @@ def load_seq2seq_model(
     check_kind(name, config, fits, "a sequence-to-sequence model (BART, Marian, T5) is needed")
     set_dropout(config, dropout)
     model = load_pretrained(AutoModelForSeq2SeqLM, name, config=config, attn_implementation=attention)
-    own = load_tokenizer(tokenizer or name)
-    if tokenizer is not None:
-        check_embeddings(tokenizer, own, model)
-    return model, cut_to(own, model, max_length)
+    return model, cut_to(load_tokenizer(tokenizer or name), model, max_length, tokenizer)
 
 
 def load_any(name: str) -> tuple[PreTrainedModel, Any]:

@@ -43,7 +43,8 @@ def generate_texts(
         texts (`Sequence[str]`): Source texts.
         num_beams (`int`, *optional*, defaults to 1): Number of beams. 1 is greedy search.
         num_return_sequences (`int`, *optional*, defaults to 1): Number of texts to return per source text.
-        max_length (`int`, *optional*): Maximum number of tokens. Defaults to the value in the generation config.
+        max_length (`int`, *optional*): Maximum number of tokens, at most the positions of the model. Defaults to the
+            value in the generation config.
         batch_size (`int`, *optional*, defaults to 64): Number of source texts per batch.
         progress (`Callable`, *optional*): Function that wraps the list of batches, such as `tqdm.tqdm`.
 
@@ -52,7 +53,7 @@ def generate_texts(
         sums over the tokens, without length penalty.
     """
     options = {"num_beams": num_beams, "num_return_sequences": num_return_sequences, "do_sample": False}
-    options |= {} if max_length is None else {"max_length": max_length}
+    options |= {} if max_length is None else {"max_length": within_positions(model, max_length)}
     found: dict[int, list[GeneratedText]] = {}
     for batch, inputs in _batches(model, tokenizer, texts, batch_size, progress):
         sequences = model.generate(**inputs, **options)
@@ -84,6 +85,11 @@ def score_texts(
         labels = read["input_ids"].masked_fill(read["attention_mask"] == 0, -100)
         found |= zip(batch, _log_probabilities(model, inputs, labels), strict=True)
     return [found[index] for index in range(len(texts))]
+
+
+def within_positions(model: PreTrainedModel, max_length: int) -> int:
+    """Return the smaller of `max_length` and the number of positions of the model, if these are limited."""
+    return min(max_length, getattr(model.config, "max_position_embeddings", None) or max_length)
 
 
 def decode_texts(tokenizer: PreTrainedTokenizerBase, ids: Any) -> list[str]:

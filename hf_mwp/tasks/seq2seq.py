@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from ..building.seq2seq import build_seq2seq, load_seq2seq_model, make_student_seq2seq
 from ..data.datasets.seq2seq import load_seq2seq
 from ..data.reading.schema import problem_from_row
-from ..data.training_lineage import inherit_from_labeller
 from ..expressions import Expression, ExpressionError
 from ..metrics.text_generation import text_figures, text_report
 from ..problems import MathWordProblem, ProblemError
@@ -96,6 +95,8 @@ class Seq2SeqTask(Task):
         return self.options.source_prefix + row["text"], row["target"]
 
     def build_model(self, options):
+        from ..data.training_lineage import inherit_from_labeller
+
         texts = [text for row in self.rows("train") for text in self.pair(row) if text]
         model, tokenizer = build_seq2seq(texts, options, self.placeholders)
         inherit_from_labeller(model, Path(self.options.data_dir or "", self.options.dataset))

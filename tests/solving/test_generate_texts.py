@@ -21,3 +21,10 @@ def test_log_probabilities_are_those_of_the_generated_tokens(kind):
         expected = scores[0, range(ids.shape[1] - 1), ids[0, 1:]].sum().item()
         assert found.log_probability == pytest.approx(expected, rel=1e-4)
         assert found.num_tokens == ids.shape[1] - 1
+
+
+def test_texts_are_not_longer_than_the_positions():
+    model, tokenizer = tiny_seq2seq(max_position_embeddings=12), tiny_tokenizer()
+    tokenizer.eos_token, model.generation_config.eos_token_id = tokenizer.sep_token, None
+    ((found,),) = generate_texts(model, tokenizer, ["小明有4个苹果"], max_length=50)
+    assert found.num_tokens == 11

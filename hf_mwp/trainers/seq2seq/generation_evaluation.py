@@ -11,6 +11,7 @@ from transformers import DataCollatorForSeq2Seq
 
 from ...metrics.text_generation import text_report
 from ...models.model_kind import kind_of
+from ...solving.generate_texts import within_positions
 
 
 class GenerationEvaluation:
@@ -55,6 +56,8 @@ class GenerationEvaluation:
             compute_metrics=compute_metrics,
             **kwargs,
         )
+        if self.args.generation_max_length is not None:
+            self.args.generation_max_length = within_positions(self._own_model, self.args.generation_max_length)
         generates = self.args.predict_with_generate and not self.args.prediction_loss_only
         if generates and self._scores_texts:
             if not hasattr(processing_class, "batch_decode"):

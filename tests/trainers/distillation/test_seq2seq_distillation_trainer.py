@@ -139,6 +139,8 @@ def test_beams_and_lengths_reach_generate(make, monkeypatch):
     trainer.predict(tiny_pairs(2))
     trainer.evaluate(num_beams=2)
     assert [(each["num_beams"], each["max_length"]) for each in seen] == [(3, 6), (3, 6), (2, 6)]
+    # The model has 64 positions.
+    assert make(max_decode_length=100).args.generation_max_length == 64
 
 
 def test_metrics_compare_texts_without_padding(make):
