@@ -11,7 +11,7 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 from transformers import PreTrainedConfig, PreTrainedModel
 
-from ...downloads import hub_options, note_download
+from ...downloads import hub_options, missing_folder, note_download
 from .configuration_mwp_solver import MwpSolverConfig
 
 
@@ -28,13 +28,16 @@ class SolverFolderError(Exception):
 
 def load_whole(load: Callable, source: str | PathLike | None, *args, **kwargs) -> Any:
     """
-    Load a solver by `load`, the `from_pretrained` of `PreTrainedModel`. Raises [`SolverFolderError`] if the model is
-    not a solver, a file is damaged or missing, or weights are missing, unexpected, or have a different shape (unless
-    `ignore_mismatched_sizes=True`). Weights of bottleneck networks may differ according to the given config.
+    Load a solver by `load`, the `from_pretrained` of `PreTrainedModel`. Raises `OSError` if the folder does not exist,
+    and [`SolverFolderError`] if the model is not a solver, a file is damaged or missing, or weights are missing,
+    unexpected, or have a different shape (unless `ignore_mismatched_sizes=True`). Weights of bottleneck networks may
+    differ according to the given config.
     """
     with_info = kwargs.pop("output_loading_info", False)
     any_size = kwargs.pop("ignore_mismatched_sizes", False)
     hub = hub_options(kwargs)
+    if source is not None and (fault := missing_folder(source)):
+        raise OSError(fault)
     if source is not None and not isinstance(kwargs.get("config"), PreTrainedConfig):
         kind = PreTrainedConfig.get_config_dict(kwargs.get("config") or source, **hub)[0].get("model_type")
         if kind != MwpSolverConfig.model_type:
