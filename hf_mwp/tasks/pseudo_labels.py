@@ -109,8 +109,8 @@ def label_texts(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Path
 
     with RunFolder(args.output_dir, "pseudo-label", option_values(args), begin=False) as folder:
         folder.check_record()
-        path = folder.path / "train.jsonl"
-        folder.check_unused(args.overwrite, (path.name,))
+        path, kept = folder.path / "train.jsonl", ("validation.jsonl", "test.jsonl")
+        folder.check_unused(args.overwrite, (path.name, *kept))
         model, tokenizer = load_seq2seq_model(args.model)
         rows, sources, label, other_splits = (_read_pairs if args.task == SEQ2SEQ else _read_problems)(args)
         folder.begin()
@@ -132,8 +132,8 @@ def label_texts(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Path
         likeliest = sorted(usable, key=lambda index: records[index][0]["score"], reverse=True)
         likeliest = likeliest[: round(args.keep_fraction * len(usable))]
         if is_main_process():
-            for split in ("validation", "test"):
-                (folder.path / f"{split}.jsonl").unlink(missing_ok=True)
+            for name in kept:
+                (folder.path / name).unlink(missing_ok=True)
             write_json_lines(path, [record for index in sorted(likeliest) for record in records[index]])
             for split, others in other_splits.items():
                 write_json_lines(folder.path / f"{split}.jsonl", others)

@@ -406,8 +406,11 @@ def test_generated_texts_are_the_data_of_a_student_with_other_tokens(translator,
     assert TrainingTexts.load(student).sources == sources and len(sources) == 2
     # No split of the earlier labels stays.
     given[2] = str(pairs / "train.tsv")
+    path.unlink()
+    (path.parent / "mine.jsonl").touch()
+    assert main(given) == 1 and "validation.jsonl" in capsys.readouterr().err
     assert main([*given, "--overwrite"]) == 0
-    assert [file.name for file in path.parent.glob("*.jsonl")] == ["train.jsonl"]
+    assert {file.name for file in path.parent.glob("*.jsonl")} == {"train.jsonl", "mine.jsonl"}
 
 
 def test_generated_equations_are_the_data_of_a_student_with_other_tokens(problems, tmp_path, monkeypatch, capsys):
