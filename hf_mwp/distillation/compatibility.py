@@ -16,9 +16,10 @@ def check_frozen_teacher(student: nn.Module, teacher: nn.Module) -> None:
     """Raise `ValueError` if student and teacher share weights, since training would change the teacher."""
     if student is teacher:
         raise ValueError("Student and teacher are the same model. Pass a copy for one of them (`copy.deepcopy`).")
-    owned = {parameter.data_ptr(): name for name, parameter in teacher.named_parameters() if parameter.numel()}
+    # Empty parameters and those on the meta device have no memory.
+    owned = {parameter.data_ptr(): name for name, parameter in teacher.named_parameters() if parameter.data_ptr()}
     for name, parameter in student.named_parameters():
-        if parameter.numel() and parameter.data_ptr() in owned:
+        if parameter.data_ptr() in owned:
             raise ValueError(
                 f"The student's {name} is the teacher's {owned[parameter.data_ptr()]}, so training would change the "
                 "teacher. Copy the weights (`copy.deepcopy`)."

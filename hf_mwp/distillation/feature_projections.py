@@ -128,8 +128,12 @@ class FeatureProjections:
 
     def project(self, output: Any) -> dict[str, torch.Tensor]:
         """Return the projected hidden states of an output by name."""
-        features = Features(output)
-        return {name: self.module["shared" if self.shared else name](features[r]) for name, r in self.reads.items()}
+        features, projected = Features(output), {}
+        for name, read in self.reads.items():
+            linear = self.module["shared" if self.shared else name]
+            # `bf16_full_eval` converts only the student.
+            projected[name] = linear(features[read].to(linear.weight.dtype))
+        return projected
 
     def read(self, output: Any) -> dict[str, torch.Tensor]:
         """Return by name the projected hidden states that the student's forward pass added to its output."""

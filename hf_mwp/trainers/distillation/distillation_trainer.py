@@ -111,7 +111,8 @@ class DistillationTrainer(SolverTrainer):
         if self._notes_texts:
             for each in members_of(teacher.model):
                 self._ancestry |= ancestry_of(each)
-        teacher.model = self.accelerator.prepare_model(teacher.model, evaluation_mode=True)
+        # By default, Accelerate leaves models where they are with FSDP, which does not wrap the teacher.
+        teacher.model = self.accelerator.prepare_model(teacher.model, device_placement=True, evaluation_mode=True)
         # Only the student may count as prepared: `Trainer` checks this when it evaluates before training.
         self.accelerator.free_memory()
         self.teacher_model.requires_grad_(False).eval()
@@ -144,6 +145,9 @@ class DistillationTrainer(SolverTrainer):
             )
         self._options = {name: value for each in self.objectives for name, value in each.options.items()}
         was_training = self.model.training
+        if next(self.model.parameters()).device.type != args.device.type:
+            # `Trainer` moves the student later with FSDP, DeepSpeed or `bf16_full_eval`.
+            self._move_model_to_device(self.model, args.device)
         self.model.eval()
         # Run both models, and let each objective choose the outputs that it compares.
         with torch.random.fork_rng(devices=[]):

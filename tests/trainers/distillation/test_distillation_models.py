@@ -1,7 +1,10 @@
 """Distillation of models that are no solvers, and of models that do not fit."""
 
+import copy
+
 import pytest
 import torch
+from accelerate import Accelerator, DistributedType
 from torch import nn
 from transformers import (
     BatchEncoding,
@@ -155,6 +158,35 @@ def test_inputs_that_the_student_does_not_read_reach_the_teacher(others, cached)
     expected = (p.exp() * (p - q)).sum(-1).mean().item()
     assert training_logs(trainer)[0]["loss_soft"] == pytest.approx(expected, rel=1e-2 if cached else 1e-4)
     assert "labels" in seen and "token_type_ids" not in seen
+
+
+def elsewhere(model):
+    """Puts a model on another device than the batches, until it is moved."""
+    source = copy.deepcopy(model)
+    model.to("meta")
+
+    def to(device):
+        for ours, theirs in zip(model.modules(), source.modules(), strict=True):
+            ours._parameters.update(theirs._parameters)
+            ours._buffers.update(theirs._buffers)
+        return model
+
+    model.to = to
+    return model
+
+
+def test_models_are_on_the_device_of_the_batches(others, monkeypatch):
+    # `Trainer` moves the student later, and Accelerate does not move models with FSDP.
+    rows = [{name: row[name] for name in ("input_ids", "attention_mask")} for row in tiny_classifier_rows()]
+    expected = others(rows=rows, eval_rows=rows, soft_label_weight=1.0).evaluate()["eval_loss"]
+    monkeypatch.setattr(Accelerator, "distributed_type", DistributedType.FSDP)
+    models = [
+        elsewhere(model) for model in (tiny_classifier(), tiny_classifier(1, hidden_size=24, num_hidden_layers=4))
+    ]
+    trainer = others(*models, rows, rows, soft_label_weight=1.0, bf16_full_eval=True)
+    monkeypatch.undo()
+    del trainer.model.to
+    assert trainer.evaluate()["eval_loss"] == pytest.approx(expected, rel=0.02)
 
 
 class Recurrent(nn.Module):
