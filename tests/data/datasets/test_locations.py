@@ -62,7 +62,7 @@ def test_what_is_nowhere(installed, hub, monkeypatch, tmp_path):
         with pytest.raises(DataError, match="user/none: .*Hub"):
             load_mwp_dataset(**call)
     hub.requests.clear()
-    (tmp_path / "local").mkdir()
+    (tmp_path / "local" / "nones").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     for name in ("none.jsonl", "runs/none.jsonl", "./none", "a/b/c", "local/none"):
         with pytest.raises(DataError, match="datasets"):
