@@ -1,11 +1,11 @@
-"""Goes with each solver's folder: `trust_remote_code=True` needs hf_mwp to be installed, but no `import hf_mwp`."""
+"""Code file in solver folders, which imports hf_mwp for `trust_remote_code=True`. hf_mwp must be installed."""
 
 try:
     from hf_mwp.models import MwpSolver, MwpSolverConfig
 except ImportError as error:
     raise ImportError(
-        "This folder holds a solver of math word problems, whose code is the package hf_mwp, which cannot be imported "
-        f"here ({error}): `pip install hf-mwp`, then `import hf_mwp`."
+        "This folder contains a solver of math word problems, which needs the package hf_mwp, but it cannot be "
+        f"imported ({error}). Run `pip install hf-mwp`, then `import hf_mwp`."
     ) from error
 
 

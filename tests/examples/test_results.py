@@ -53,3 +53,14 @@ def test_figures_of_the_readme_are_those_of_the_records(name, run):
         record = json.loads((RESULTS / f"{run}{search}.json").read_text("utf-8"))
         shares.append(f"{100 * record['test']['reports']['all problems']['answer_accuracy']:.1f}")
     assert [cell.strip() for cell in line.split("|")[2:-1]] == shares
+
+
+def test_figures_of_the_english_student_are_those_of_the_records():
+    text = (ROOT / "README.md").read_text("utf-8")
+    shown = re.search(
+        r"English student solves ([\d.]+) % of a fold of ASDiv-A and ([\d.]+) % of\s+MAWPS", text
+    ).groups()
+    for share, data in zip(shown, ("asdiv_a", "mawps"), strict=True):
+        path = RESULTS / "compact_english" / "evaluations" / f"published-{data}-reranked.json"
+        report = json.loads(path.read_text("utf-8"))["test"]["reports"]["all problems"]
+        assert share == f"{100 * report['answer_accuracy']:.1f}"
