@@ -149,7 +149,6 @@ class DistillationTrainer(SolverTrainer):
             # `Trainer` moves the student later with FSDP, DeepSpeed or `bf16_full_eval`.
             self._move_model_to_device(self.model, args.device)
         self.model.eval()
-        # Run both models, and let each objective choose the outputs that it compares.
         with torch.random.fork_rng(devices=[]):
             batch = next(self.batches_in_order(2, teacher))
             inputs = self._student_inputs(batch)
