@@ -164,8 +164,7 @@ def cut_to(
     """
     from ..models.architecture import count_positions
 
-    rows = model.get_input_embeddings().num_embeddings
-    if source is not None and len(tokenizer) > rows:
+    if source is not None and len(tokenizer) > (rows := model.get_input_embeddings().num_embeddings):
         fault = f"{source} has {len(tokenizer)} tokens, but the model has only {rows} embeddings"
         raise UsageError(f"`tokenizer`: {fault}. Use the model's own tokenizer.")
     rooms = [tokenizer.model_max_length, length]
