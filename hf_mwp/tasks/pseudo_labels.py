@@ -109,8 +109,8 @@ def label_texts(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Path
 
     with RunFolder(args.output_dir, "pseudo-label", option_values(args), begin=False) as folder:
         folder.check_record()
-        path, kept = folder.path / "train.jsonl", ("validation.jsonl", "test.jsonl")
-        folder.check_unused(args.overwrite, (path.name, *kept))
+        path, others = folder.path / "train.jsonl", ("validation.jsonl", "test.jsonl")
+        folder.check_unused(args.overwrite, (path.name, *others))
         model, tokenizer = load_seq2seq_model(args.model)
         rows, sources, label, other_splits = (_read_pairs if args.task == SEQ2SEQ else _read_problems)(args)
         folder.begin()
@@ -132,11 +132,11 @@ def label_texts(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Path
         likeliest = sorted(usable, key=lambda index: records[index][0]["score"], reverse=True)
         likeliest = likeliest[: round(args.keep_fraction * len(usable))]
         if is_main_process():
-            for name in kept:
+            for name in others:
                 (folder.path / name).unlink(missing_ok=True)
             write_json_lines(path, [record for index in sorted(likeliest) for record in records[index]])
-            for split, others in other_splits.items():
-                write_json_lines(folder.path / f"{split}.jsonl", others)
+            for split, unchanged in other_splits.items():
+                write_json_lines(folder.path / f"{split}.jsonl", unchanged)
             # Models trained on the labels inherit the record of the teacher's training texts.
             ancestry_of(model).save(folder.path)
         fates = {"labelled": len(likeliest), "unsure": len(usable) - len(likeliest), "empty": len(rows) - len(usable)}

@@ -117,12 +117,12 @@ class DistillationTrainer(SolverTrainer):
         self.accelerator.free_memory()
         self.teacher_model.requires_grad_(False).eval()
         # Inputs that the teacher reads and the student does not, such as `token_type_ids` of BERT for a DistilBERT.
-        self._only_teacher: set[str] = set()
+        self._only_teacher = {TEACHER_INPUTS}
         if self.train_dataset is not None:
             self.train_dataset, columns = teacher.add_columns(self.train_dataset)
             self._set_signature_columns_if_needed()
             if args.remove_unused_columns and not self.kind.is_solver:
-                self._only_teacher = teacher.input_names - {*self._signature_columns}
+                self._only_teacher |= teacher.input_names - {*self._signature_columns}
             self._signature_columns += [*columns, *sorted(self._only_teacher)]
             self._plan(teacher)
 
@@ -193,7 +193,7 @@ class DistillationTrainer(SolverTrainer):
 
     def _student_inputs(self, batch: Mapping[str, Any]) -> dict[str, Any]:
         """Return the entries of a batch without those that only the teacher reads."""
-        return {name: each for name, each in batch.items() if name not in {TEACHER_INPUTS, *self._only_teacher}}
+        return {name: each for name, each in batch.items() if name not in self._only_teacher}
 
     def _inner_training_loop(self, *inputs, **kwargs):
         if self.model_init is not None:
