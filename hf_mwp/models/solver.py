@@ -45,13 +45,10 @@ class SolveOutput(ModelOutput):
     ) -> Self:
         """Return the output for `count` expressions per problem, from the prefix ids and scores of each problem."""
         longest = max((len(ids) for answers in found for ids, _ in answers), default=1)
-        sequences = torch.full((len(found), count, longest), -100)
-        scores = torch.full((len(found), count), -torch.inf)
-        for problem, answers in enumerate(found):
-            for place, (ids, score) in enumerate(answers):
-                sequences[problem, place, : len(ids)] = torch.tensor(ids)
-                scores[problem, place] = score
-        return cls(sequences.to(device), scores.to(device), scores.isfinite().to(device))
+        filled = [[*answers, *[((), -torch.inf)] * (count - len(answers))] for answers in found]
+        sequences = [[[*ids, *[-100] * (longest - len(ids))] for ids, _ in answers] for answers in filled]
+        scores = torch.tensor([[score for _, score in answers] for answers in filled])
+        return cls(torch.tensor(sequences).to(device), scores.to(device), scores.isfinite().to(device))
 
 
 class Solver(ABC):

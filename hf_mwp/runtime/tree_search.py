@@ -172,7 +172,7 @@ class TreeDecoder:
             symbols = [tree.symbols[-1] for tree in inner]
             goals, contexts = (np.stack([getattr(tree, name) for tree in inner]) for name in ("goal", "context"))
             children = _gated(self.children, np.concatenate([goals, contexts, self.operators[symbols]], -1))
-            left, right = np.split(children, 2, -1)
+            left, right = _halves(children)
             for tree, goal, right_goal in zip(inner, _gated(self.goal_left, left), right, strict=True):
                 waiting = 1 + (tree.path.waiting if tree.path else 0)
                 tree.path, tree.goal = OpenOperator(tree.symbols[-1], right_goal, None, tree.path, waiting), goal
@@ -217,9 +217,14 @@ def _apply(linear: Linear, x: np.ndarray) -> np.ndarray:
     return x @ linear[0] + linear[1]
 
 
+def _halves(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    middle = x.shape[-1] // 2
+    return x[..., :middle], x[..., middle:]
+
+
 def _gated(linear: Linear, x: np.ndarray) -> np.ndarray:
     """Compute `tanh(W x + b) * sigmoid(W_g x + b_g)` with both linear layers in one."""
-    value, gate = np.split(_apply(linear, x), 2, -1)
+    value, gate = _halves(_apply(linear, x))
     return np.tanh(value) / (1 + np.exp(-gate))
 
 

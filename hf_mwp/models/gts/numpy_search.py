@@ -14,10 +14,10 @@ class LiveWeights:
     """Replacement of [`~runtime.weights.Weights`] for a decoder, sharing the memory of its parameters."""
 
     def __init__(self, decoder: nn.Module) -> None:
-        self.parameters = {f"decoder.{name}": each.detach() for name, each in decoder.named_parameters()}
+        self.decoder = decoder
 
     def __getitem__(self, name: str) -> np.ndarray:
-        return self.parameters[name].numpy()
+        return self.decoder.get_parameter(name.removeprefix("decoder.")).detach().numpy()
 
     def linear(self, prefix: str, bias: bool = True) -> tuple[np.ndarray, np.ndarray | float]:
         return self[f"{prefix}.weight"].T, self[f"{prefix}.bias"] if bias else 0.0
@@ -41,6 +41,6 @@ def search_in_numpy(
     """Decode one problem; for the arguments, see `GTSDecoder.generate`."""
     valid = states[0] if attention_mask is None else states[0][attention_mask[0].bool()]
     positions = [] if number_positions is None else number_positions[0].tolist()
-    search = TreeDecoder(LiveWeights(decoder), decoder.config.to_dict())
+    search = TreeDecoder(LiveWeights(decoder), vars(decoder.config))
     trees = search.search(valid.detach().numpy(), positions, num_beams, num_return_sequences, max_length)
     return SolveOutput.of([trees], num_return_sequences, "cpu")
