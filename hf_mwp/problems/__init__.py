@@ -5,6 +5,7 @@ import torch.
 
 from .answer import answer_half_unit, answer_value
 from .distractors import add_distractors
+from .english_comparisons import compare_counts
 from .keywords import find_keywords
 from .math_word_problem import MathWordProblem, ProblemError, refusal
 from .numbers.masked_text import MaskedText, find_numbers, mask_numbers
@@ -27,6 +28,7 @@ __all__ = [
     "ProblemError",
     "TaggedWord",
     "add_distractors",
+    "compare_counts",
     "answer_half_unit",
     "answer_value",
     "ask_steps",

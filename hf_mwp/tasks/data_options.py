@@ -61,6 +61,9 @@ class DataArguments:
     augment_distractors: bool = option(
         False, "Add a copy of each training problem with one to five irrelevant numbers, in clauses of other problems."
     )
+    augment_comparisons: bool = option(
+        False, "Add English problems that ask for the difference or sum of two of several counts."
+    )
     reverse_held_out: bool = option(
         False, "Replace validation and test problems with their reverse-operation problems."
     )

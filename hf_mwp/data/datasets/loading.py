@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...options.checks import check_share
-from ...problems import add_distractors, reverse_operations
+from ...problems import add_distractors, compare_counts, reverse_operations
 from ..corpus.pretraining_texts import held_out_texts
 from ..data_error import DataError
 from ..reading.file_contents import RecordReader
@@ -37,6 +37,7 @@ def load_mwp_dataset(
     extra_exclude: Sequence[str | Path] | str | Path = (),
     augment_reverse: bool = False,
     augment_distractors: bool = False,
+    augment_comparisons: bool = False,
     reverse_held_out: bool = False,
     keep_unusable: bool = False,
     return_report: bool = False,
@@ -85,6 +86,9 @@ def load_mwp_dataset(
         augment_distractors (`bool`, *optional*, defaults to `False`): Whether to add copies of all training problems
             (with `extra_train`) that contain numbers which the question does not need
             ([`~problems.add_distractors`]). The conditions of `extra_train` apply.
+        augment_comparisons (`bool`, *optional*, defaults to `False`): Whether to add English problems that ask for the
+            difference or sum of two of several counts ([`~problems.compare_counts`]). The conditions of `extra_train`
+            apply.
         reverse_held_out (`bool`, *optional*, defaults to `False`): Whether to replace the problems of the validation
             and test splits by their reverse-operation problems, which test whether a solver understands them.
         keep_unusable (`bool`, *optional*, defaults to `False`): Whether to keep faulty problems in all splits, for
@@ -119,7 +123,12 @@ def load_mwp_dataset(
     report.reversed_held_out = reverse_held_out
     if reverse_held_out:
         examples |= {split: _make("reversed", part, name) for split, part in examples.items() if split != "train"}
-    adds = bool(extra_train or augment_reverse or augment_distractors)
+    wanted = {
+        "distractors": augment_distractors,
+        "comparisons": augment_comparisons,
+        "reversed": augment_reverse,
+    }
+    adds = bool(extra_train or any(wanted.values()))
     kept, report.splits = select_rows(examples, keep_unusable, side, keep_problems=adds)
     if adds:
         listed = [extra_train] if isinstance(extra_train, (str, Path)) else extra_train
@@ -129,8 +138,7 @@ def load_mwp_dataset(
         added, report.extra = select_extra_rows(extra, examples, keep_unusable, excluded)
         kept["train"] = kept.get("train", []) + added
         known = examples | {"train": [*examples.get("train", ()), *added]}
-        kinds = {"distractors": augment_distractors, "reversed": augment_reverse}
-        made = {kind: _make(kind, kept["train"], name) for kind, wanted in kinds.items() if wanted}
+        made = {kind: _make(kind, kept["train"], name) for kind in wanted if wanted[kind]}
         added, reports = select_extra_rows(made, known, keep_unusable, excluded)
         report.extra |= reports
         kept["train"] += added
@@ -176,14 +184,14 @@ def _read_extra(
 
 
 def _make(kind: str, examples: list[Example], name: str | Path) -> list[Example]:
-    """Create problems from examples: copies with `"distractors"`, or `"reversed"` problems. They have no context."""
+    """Create `"distractors"` copies, `"comparisons"` or `"reversed"` problems from examples, without a context."""
     if not examples:
         raise DataError("there are no problems to augment", name)
     problems = [each.problem for each in examples]
     if kind == "distractors":
         made = [() if new is None else (new,) for new in add_distractors(problems)]
     else:
-        made = map(reverse_operations, problems)
+        made = compare_counts(problems) if kind == "comparisons" else map(reverse_operations, problems)
     found = []
     for each, news in zip(examples, made, strict=True):
         for new in news:

@@ -1,0 +1,133 @@
+"""Questions about some of several counts in English, such as how many more apples than pears someone bought."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator, Sequence
+
+from .math_word_problem import MathWordProblem
+
+
+_NAME = re.compile(
+    r"\b(?!He |She |It |They |You |We |There )([A-Z][a-z]+)"
+    r" (?:has|had|bought|found|made|read|baked|ate|saw|picked|collected|sold|drew|got|took|gave)\b"
+)
+_COUNTED = re.compile(
+    r"\d (?!(?:more|fewer|less|other|of|times|and|or|to|in|on|per|were|are|who|that) )((?:[a-z]+ )?[a-z]{3,}s)\b"
+)
+# Words that end in s but do not name things that can be counted one by one.
+_UNCOUNTED = re.compile(
+    r"\b(?:was|has|his|this|its|does|gives|costs|dollars|cents|hours|minutes|seconds|days|weeks|months|years|times"
+    r"|feet|inches|miles|meters|pounds|grams|kilograms|liters|gallons|ounces|degrees|points|pieces|items|things)\b"
+)
+# Past tense -> base form.
+_VERBS = {
+    **{"had": "have", "bought": "buy", "found": "find", "made": "make", "picked": "pick", "collected": "collect"},
+    **{"sold": "sell", "got": "get", "saw": "see", "received": "receive", "counted": "count", "lost": "lose"},
+}
+_TIMES = (
+    ("in the morning", "in the afternoon", "in the evening"),
+    ("on Monday", "on Tuesday", "on Wednesday"),
+    ("last week", "this week", "today"),
+)
+# Questions about two parts of a story, for their difference and for their sum.
+_QUESTIONS = {
+    "things": ("How many more {x} than {y} did {name} {base}?", "How many {x} and {y} did {name} {base} altogether?"),
+    "people": ("How many more {thing} did {x} {base} than {y}?", "How many {thing} did {x} and {y} {base} together?"),
+    "times": (
+        "How many more {thing} did {name} {base} {x} than {y}?",
+        "How many {thing} did {name} {base} {x} and {y}?",
+    ),
+}
+
+
+def compare_counts(
+    problems: Sequence[MathWordProblem], per_problem: int = 3, seed: int = 0
+) -> Iterator[list[MathWordProblem]]:
+    """
+    Create problems about the person and the things in each problem, with two to six counts, of which the question
+    needs two: the difference or sum of the counts of two things, people or times, or the count of a person who has
+    some more or fewer than another person. The result depends only on the arguments.
+
+    Args:
+        problems (`Sequence[MathWordProblem]`): English problems.
+        per_problem (`int`, *optional*, defaults to 3): Number of new problems for each problem.
+        seed (`int`, *optional*, defaults to 0): Seed of all choices.
+
+    Yields:
+        `list[MathWordProblem]`: The new problems, none if the problem is not English, names no person or counts no
+        things.
+
+    Example:
+
+    ```python
+    >>> texts = ["Tom has 5 apples.", "Ann bought 3 red pens.", "Sue saw 9 birds."]
+    >>> problems = [MathWordProblem(text, language="en") for text in texts]
+    >>> next(compare_counts(problems))[0].text
+    ```
+    """
+    people = [match[1] if (match := _NAME.search(problem.text)) else "" for problem in problems]
+    things = [_things(problem.text) for problem in problems]
+    all_people, all_things = sorted({*people} - {""}), sorted({each for found in things for each in found})
+    for index, (problem, person, own) in enumerate(zip(problems, people, things, strict=True)):
+        rng, made = random.Random(f"{seed} {index} {problem.text}"), []
+        other_people = [each for each in all_people if each != person]
+        for number in range(per_problem if problem.language == "en" and person and own else 0):
+            thing = rng.choice(own)
+            other_things = [each for each in all_things if each.split()[-1] != thing.split()[-1]]
+            if min(len(other_people), len(other_things)) < 2:
+                break
+            names, counted = [person, *rng.sample(other_people, 2)], [thing, *rng.sample(other_things, 2)]
+            tell = rng.choice((_tell_relation, _tell_parts, _tell_parts))
+            text, answer, equation = tell(names, counted, rng.sample(range(2, rng.choice((20, 100, 900))), 6), rng)
+            made.append(MathWordProblem(text, equation, str(answer), f"{problem.id}-C{number + 1}", "en"))
+        yield made
+
+
+def _things(text: str) -> list[str]:
+    """Return the things that are counted in a text."""
+    return sorted({found for found in _COUNTED.findall(text) if not _UNCOUNTED.search(found)})
+
+
+def _tell_parts(names: list[str], things: list[str], counts: list[int], rng: random.Random) -> tuple[str, int, str]:
+    """Tell the counts of two or three parts and ask for two of them. Return text, answer and equation."""
+    about = rng.choice(list(_QUESTIONS))
+    verb, base = rng.choice(list(_VERBS.items()))
+    parts = {"things": things, "people": names, "times": rng.choice(_TIMES)}[about][: rng.choice((2, 3))]
+    # Counts of a second thing, which is not asked for.
+    besides = [f" and {count} {things[1]}" if about != "things" else "" for count in counts[3:]]
+    if rng.random() < 0.5:
+        besides = [""] * 3
+    name, thing = names[0], things[0]
+    if about == "people":
+        story = " ".join(
+            f"{part} {verb} {count} {thing}{more}." for part, count, more in zip(parts, counts, besides, strict=False)
+        )
+    else:
+        what = [
+            f"{n} {part}" if about == "things" else f"{n} {thing}{more} {part}"
+            for part, n, more in zip(parts, counts, besides, strict=False)
+        ]
+        story = f"{name} {verb} {', '.join(what[:-1])} and {what[-1]}."
+    first, second = sorted(rng.sample(range(len(parts)), 2), key=counts.__getitem__, reverse=True)
+    adds = len(parts) == 3 and rng.random() < 0.3
+    asked = {"x": parts[first], "y": parts[second], "thing": thing, "name": name, "base": base}
+    x, y = counts[first], counts[second]
+    text = f"{story} {_QUESTIONS[about][adds].format(**asked)}"
+    return (text, x + y, f"{x}+{y}") if adds else (text, x - y, f"{x}-{y}")
+
+
+def _tell_relation(names: list[str], things: list[str], counts: list[int], rng: random.Random) -> tuple[str, int, str]:
+    """Tell that a person has some more or fewer than another, and ask for the first one's count."""
+    verb, base = rng.choice(list(_VERBS.items()))
+    known, step = max(counts[:2]), min(counts[:2])
+    is_more = rng.random() < 0.5
+    facts = [
+        f"{names[0]} {verb} {known} {things[0]}.",
+        f"{names[1]} {verb} {step} {'more' if is_more else 'fewer'} {things[0]} than {names[0]}.",
+        f"{names[2]} {verb} {counts[2]} {things[rng.randrange(2)]}.",
+    ][: rng.choice((2, 3))]
+    rng.shuffle(facts)
+    text = f"{' '.join(facts)} How many {things[0]} did {names[1]} {base}?"
+    return (text, known + step, f"{known}+{step}") if is_more else (text, known - step, f"{known}-{step}")
