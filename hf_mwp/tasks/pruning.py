@@ -113,7 +113,7 @@ def prune(
     values = option_values(data_args, args, config)
     with RunFolder(config.output_dir, "prune", values, begin=False, for_model=True) as folder:
         folder.check_record()
-        folder.check_unused(args.overwrite)
+        folder.check_unused(args.overwrite or folder.is_unfinished)
         task = make_task(data_args)
         config.adapt(task)
         model, processor = task.load_model(args.model)

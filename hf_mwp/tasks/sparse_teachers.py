@@ -84,7 +84,7 @@ def find_sparse_teacher(
     values = option_values(data_args, args, student_args, config)
     with RunFolder(config.output_dir, "stark", values, begin=False, for_model=True) as folder:
         folder.check_record()
-        folder.check_unused(args.overwrite)
+        folder.check_unused(args.overwrite or folder.is_unfinished)
         for place in filter(None, (config.stages_dir, config.teacher_cache_dir)):
             check_output_folder(place)
         task = make_task(data_args)

@@ -106,6 +106,12 @@ class RunFolder:
                 logging.getLogger(name).addHandler(self._log)
             logging.getLogger("hf_mwp").setLevel(logging.INFO)
 
+    @property
+    def is_unfinished(self) -> bool:
+        """Return whether the folder contains the record of a run that was interrupted."""
+        record = last_record(self.path)
+        return bool(record) and "wall_seconds" not in record
+
     def check_unused(self, overwrite: bool, files: tuple[str, ...] = MODEL_FILES) -> None:
         """Raise `UsageError` if files with these patterns exist and `overwrite` is false."""
         found = [path.name for pattern in files for path in sorted(self.path.glob(pattern))]

@@ -53,6 +53,15 @@ def test_a_model_is_not_written_over(tmp_path, name):
         folder.check_unused(overwrite=True)
 
 
+def test_a_run_is_unfinished_until_its_metrics_are_written(tmp_path):
+    with RunFolder(tmp_path, "train", {"seed": 1}, begin=False) as folder:
+        assert not folder.is_unfinished
+        folder.begin()
+        assert folder.is_unfinished
+        folder.finish({})
+        assert not folder.is_unfinished
+
+
 def test_the_record_of_another_command_stays(tmp_path):
     RunFolder(tmp_path, "train", {"seed": 1}).finish({})
     before = (tmp_path / "run.json").read_text()

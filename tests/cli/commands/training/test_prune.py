@@ -58,7 +58,13 @@ def test_started_again_it_trains_nothing(pruned, capsys):
     assert main([*argv, "--ratios", "0.25", "0.5"]) == 1
     assert re.search(r"config\.json.*--overwrite", capsys.readouterr().err)
     before = {path: path.stat().st_mtime_ns for path in (folder / "generations").glob("*/model.safetensors")}
-    assert main([*argv, "--ratios", "0.25", "0.5", "--overwrite"]) == 0
+    # As if it had been killed after the model was saved.
+    (folder / "metrics.json").unlink()
+    record = json.loads((folder / "run.json").read_text())
+    del record["wall_seconds"]
+    (folder / "run.json").write_text(json.dumps(record))
+    assert main([*argv, "--ratios", "0.25", "0.5"]) == 0
+    assert (folder / "metrics.json").is_file()
     assert {path: path.stat().st_mtime_ns for path in before} == before
     assert "step" not in capsys.readouterr().out
 

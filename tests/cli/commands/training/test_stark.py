@@ -35,7 +35,13 @@ def test_started_again_it_trains_nothing(stark, capsys):
     assert main([*argv, "--sparsities", "0.5"]) == 1
     assert re.search(r"config\.json.*--overwrite", capsys.readouterr().err)
     before = {path: path.stat().st_mtime_ns for path in (folder / "stages").glob("*/model.safetensors")}
-    assert main([*argv, "--sparsities", "0.5", "--overwrite"]) == 0
+    # As if it had been killed after the model was saved.
+    (folder / "metrics.json").unlink()
+    record = json.loads((folder / "run.json").read_text())
+    del record["wall_seconds"]
+    (folder / "run.json").write_text(json.dumps(record))
+    assert main([*argv, "--sparsities", "0.5"]) == 0
+    assert (folder / "metrics.json").is_file()
     assert len(before) == 2 and {path: path.stat().st_mtime_ns for path in before} == before
 
 
