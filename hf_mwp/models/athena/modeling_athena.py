@@ -251,6 +251,9 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
         plans = plans.to(states.device)
         if self.training:
             self.deepest_target.clamp_(min=plans.rounds)
+            if torch.distributed.is_available() and torch.distributed.is_initialized():
+                # `DistributedDataParallel` would keep the value of the first process.
+                torch.distributed.all_reduce(self.deepest_target, torch.distributed.ReduceOp.MAX)
         # Embed and judge all candidates; then the pool, the candidates that the plans keep, is scored as answers.
         embeddings = self._embed_candidates(self.initial_embeddings(states, number_positions), plans)
         contexts, logits = self._judge_candidates(states[:, 0], embeddings, plans)

@@ -187,10 +187,10 @@ class ThoughtSearch:
         """Add the accepted candidates to the pool and return their indices in the round."""
         passed = [place for place, logit in enumerate(logits) if logit >= _logit(self.threshold)]
         if state.expansion.round == 1:
-            # Keep all initial thoughts if none passes. The limit does not apply to them.
+            # Keep all initial thoughts if none passes.
             passed = passed or list(range(len(candidates)))
-        elif self.config.max_thoughts:
-            room = max(self.config.max_thoughts - len(state.expansion.pool), 0)
+        if self.config.max_thoughts:
+            room = self.config.max_thoughts - len(state.expansion.pool)
             if len(passed) > room:
                 state.capped = True
                 passed = sorted(sorted(passed, key=lambda place: -logits[place])[:room])

@@ -195,6 +195,16 @@ def test_caps_end_the_expansion_of_untrained_weights_and_are_told():
     assert not decoder.generate(states, None, numbers).capped.any()
 
 
+@pytest.mark.parametrize("threshold", [0.0, 1.0])
+def test_the_cap_of_thoughts_holds_for_the_initial_ones_too(threshold):
+    decoder = new_decoder(threshold=threshold, strength=1.0, max_thoughts=2).eval()
+    numbers, states = NUMBERS[:2], torch.randn(2, 9, 16, dtype=torch.double)
+    search = ThoughtSearch(decoder, states, numbers, None, decoder.goals(states, None, None), 1)
+    found = search.run(45, 1)
+    assert found.capped.all() and found.finished.all()
+    assert [len(state.expansion.pool) for state in search.problems] == [2, 2]
+
+
 def test_beams_are_the_pool_by_path_score():
     decoder = new_decoder(max_depth=3, beam_threshold=0.45, strength=0.0).eval()
     numbers, states = NUMBERS[:2], torch.randn(2, 9, 16, dtype=torch.double)
@@ -263,6 +273,22 @@ def test_the_depth_limit_is_that_of_the_training_targets():
     search = ThoughtSearch(decoder.eval(), states, NUMBERS[:2], None, decoder.goals(states, None, None), 1)
     search.run(45, 1)
     assert [state.expansion.round for state in search.problems] == [3, 3]
+
+
+def test_the_deepest_target_of_all_processes_counts(monkeypatch):
+    decoder, states = new_decoder(), torch.randn(2, 9, 16, dtype=torch.double)
+    plans = batch_of(decoder, ["N0+N1", "N1"], NUMBERS[:2])
+
+    def of_another_process(value, operation):
+        assert operation == torch.distributed.ReduceOp.MAX
+        value.clamp_(min=5)
+
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.distributed, "all_reduce", of_another_process)
+    decoder.eval()(states, None, NUMBERS[:2], plans=plans)
+    assert decoder.deepest_target == 0
+    decoder.train()(states, None, NUMBERS[:2], plans=plans)
+    assert decoder.deepest_target == 5
 
 
 def test_saved_and_loaded_it_is_the_same(tmp_path):
