@@ -67,12 +67,14 @@ def texts_of_rows(dataset: Any) -> TrainingTexts:
     [`load_mwp_dataset`]), the training texts of the labeller are added.
     """
     if isinstance(dataset, list):
-        columns = set(dataset[0]) if dataset else set()
-        texts = [row.get("text") for row in dataset]
+        texts = (row.get("text") for row in dataset)
     else:
-        columns = set(dataset.column_names)
-        texts = dataset["text"] if "text" in columns else ()
-    if "text" not in columns:
+        # Without a transform (`set_transform`), whose rows may have no texts.
+        dataset = dataset.with_format(None)
+        texts = dataset["text"] if "text" in dataset.column_names else ()
+    # Other columns of this name, such as lists of words, are no texts.
+    texts = [text for text in texts if isinstance(text, str)]
+    if not texts:
         return TrainingTexts(unknown=("rows without texts",))
     try:
         report = dataset_report(dataset)

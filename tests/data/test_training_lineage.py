@@ -67,6 +67,14 @@ def test_rows_say_where_they_are_from(tmp_path):
     assert len(texts_of_rows([])) == 0
 
 
+def test_rows_of_other_forms_have_texts_or_none():
+    # As documented for tokenizing on the fly.
+    dataset = Dataset.from_list(tiny_rows(6)).with_transform(lambda batch: {"input_ids": [[1] for _ in batch["id"]]})
+    assert len(texts_of_rows(dataset)) == 6 and dataset[0] == {"input_ids": [1]}
+    assert texts_of_rows(Dataset.from_dict({"text": [["有", "1", "个"], []]})).unknown == ("rows without texts",)
+    assert len(texts_of_rows(Dataset.from_dict({"text": ["有1个", None]}))) == 1
+
+
 def test_what_a_labeller_has_seen_counts(tmp_path):
     line = '{{"text": "{}", "equation": "x=1", "answer": "1"}}\n'
     (tmp_path / "mine.jsonl").write_text(line.format("有1个"), encoding="utf-8")
