@@ -88,7 +88,6 @@ class TrainingStages:
             metrics = {"metric": f"eval_{metric}", "greater_is_better": greater, "eval": evaluated, **finish(trainer)}
             if trainer.is_world_process_zero():
                 write_json(folder.path / "metrics.json", metrics)
-                remove_checkpoints(folder.path)
 
         fill_together(folder, work, own)
         return folder.metrics
@@ -100,7 +99,9 @@ def describe_training(
     """Return a fingerprint of a training: its arguments (except the names in `free`), data and methods."""
     ignored = WITHOUT_EFFECT | {*free}
     options = {name: value for name, value in args.to_dict().items() if name not in ignored}
-    rows = digest_of_rows({name: data[name] for name in ("train_dataset", "eval_dataset")})
+    held_out = data["eval_dataset"]
+    parts = held_out if isinstance(held_out, Mapping) else {"eval_dataset": held_out}
+    rows = digest_of_rows({"train_dataset": data["train_dataset"], **parts})
     collator, processing = describe(data["data_collator"]), hash_processing(data["processing_class"])
     return digest_of([options, rows, collator, processing, [describe(each) for each in methods]])
 
@@ -116,13 +117,18 @@ def digest_of_rows(parts: Mapping[str, Iterable[Any] | None]) -> str:
 
 
 def fill_together(folder: FinishedFolder, work: Callable[[], None], args: BaseConfig) -> None:
-    """Fill a folder by `work`, run in all processes. Raises [`UsageError`] if the folder contains different work."""
+    """
+    Fill a folder by `work`, run in all processes, then remove its checkpoints. Raises [`UsageError`] if the folder
+    contains different work.
+    """
     folder.check_own()
     done, state = folder.is_done, args.distributed_state
     if state is not None:
         state.wait_for_everyone()
     if state is None or state.is_main_process:
-        folder.fill(work)
+        # A run that is killed in between has its result already.
+        if folder.fill(work):
+            remove_checkpoints(folder.path)
     elif not done:
         work()
     if state is not None:

@@ -4,7 +4,7 @@ import pytest
 
 from hf_mwp.distillation.objectives import HardLabels, SoftLabels
 from hf_mwp.store.finished_folder import FinishedFolder
-from hf_mwp.trainers import DistillationConfig
+from hf_mwp.trainers import DistillationConfig, stage_folders
 from hf_mwp.trainers.stage_folders import describe_training, digest_of_rows, fill_together
 
 
@@ -26,10 +26,13 @@ def test_what_a_training_depends_on(tmp_path):
         digest(tmp_path, temperature=3.0),
         digest(tmp_path, rows=ROWS[:1]),
         digest(tmp_path, eval_rows=ROWS),
+        digest(tmp_path, eval_rows={"a": ROWS}),
+        digest(tmp_path, eval_rows={"a": ROWS[:1]}),
+        digest(tmp_path, eval_rows={"b": ROWS}),
         digest(tmp_path, methods=[SoftLabels()]),
         digest(tmp_path, methods=[HardLabels()]),
     ]
-    assert len({before, *others}) == 6
+    assert len({before, *others}) == 9
     assert digest(tmp_path, save_total_limit=2) == before
     patient = {"eval_strategy": "epoch", "save_strategy": "epoch", "load_best_model_at_end": True}
     assert digest(tmp_path, early_stopping_patience=2, **patient) != digest(tmp_path, **patient)
@@ -48,3 +51,17 @@ def test_filled_with_something_else_it_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"\babc\b.*\bdef\b"):
         fill_together(FinishedFolder(tmp_path / "trial", "def"), lambda: calls.append(2), one_process)
     assert calls == [1] and folder.is_done
+
+
+def test_checkpoints_go_only_after_the_work_is_recorded(tmp_path, monkeypatch):
+    one_process, found = SimpleNamespace(distributed_state=None), []
+    folder = FinishedFolder(tmp_path / "trial", "abc")
+    remove = stage_folders.remove_checkpoints
+
+    def note(path):
+        found.append((folder.is_done, (path / "checkpoint-2").is_dir()))
+        remove(path)
+
+    monkeypatch.setattr(stage_folders, "remove_checkpoints", note)
+    fill_together(folder, lambda: (folder.path / "checkpoint-2").mkdir(), one_process)
+    assert found == [(True, True)] and not (folder.path / "checkpoint-2").exists()
