@@ -31,13 +31,22 @@ _TIMES = (
     ("on Monday", "on Tuesday", "on Wednesday"),
     ("last week", "this week", "today"),
 )
-# Questions about two parts of a story, for their difference and for their sum.
+# Questions for the difference of two parts of a story, for their sum, and for the sum of all parts.
 _QUESTIONS = {
-    "things": ("How many more {x} than {y} did {name} {base}?", "How many {x} and {y} did {name} {base} altogether?"),
-    "people": ("How many more {thing} did {x} {base} than {y}?", "How many {thing} did {x} and {y} {base} together?"),
+    "things": (
+        "How many more {x} than {y} did {name} {base}?",
+        "How many {x} and {y} did {name} {base} altogether?",
+        "How many things did {name} {base} in all?",
+    ),
+    "people": (
+        "How many more {thing} did {x} {base} than {y}?",
+        "How many {thing} did {x} and {y} {base} together?",
+        "How many {thing} did they {base} in all?",
+    ),
     "times": (
         "How many more {thing} did {name} {base} {x} than {y}?",
         "How many {thing} did {name} {base} {x} and {y}?",
+        "How many {thing} did {name} {base} in all?",
     ),
 }
 
@@ -47,8 +56,8 @@ def compare_counts(
 ) -> Iterator[list[MathWordProblem]]:
     """
     Create problems about the person and the things in each problem, with two to six counts, of which the question
-    needs two: the difference or sum of the counts of two things, people or times, or the count of a person who has
-    some more or fewer than another person. The result depends only on the arguments.
+    needs two or three: the difference or sum of the counts of things, people or times, or the count of a person who
+    has some more or fewer than another person. The result depends only on the arguments.
 
     Args:
         problems (`Sequence[MathWordProblem]`): English problems.
@@ -91,7 +100,7 @@ def _things(text: str) -> list[str]:
 
 
 def _tell_parts(names: list[str], things: list[str], counts: list[int], rng: random.Random) -> tuple[str, int, str]:
-    """Tell the counts of two or three parts and ask for two of them. Return text, answer and equation."""
+    """Tell the counts of two or three parts, and ask for some of them. Return text, answer and equation."""
     about = rng.choice(list(_QUESTIONS))
     verb, base = rng.choice(list(_VERBS.items()))
     parts = {"things": things, "people": names, "times": rng.choice(_TIMES)}[about][: rng.choice((2, 3))]
@@ -111,11 +120,12 @@ def _tell_parts(names: list[str], things: list[str], counts: list[int], rng: ran
         ]
         story = f"{name} {verb} {', '.join(what[:-1])} and {what[-1]}."
     first, second = sorted(rng.sample(range(len(parts)), 2), key=counts.__getitem__, reverse=True)
-    adds = len(parts) == 3 and rng.random() < 0.3
     asked = {"x": parts[first], "y": parts[second], "thing": thing, "name": name, "base": base}
-    x, y = counts[first], counts[second]
-    text = f"{story} {_QUESTIONS[about][adds].format(**asked)}"
-    return (text, x + y, f"{x}+{y}") if adds else (text, x - y, f"{x}-{y}")
+    difference, some, every = (f"{story} {question.format(**asked)}" for question in _QUESTIONS[about])
+    if rng.random() < 0.6:
+        return difference, counts[first] - counts[second], f"{counts[first]}-{counts[second]}"
+    added = [counts[first], counts[second]] if len(parts) == 3 and rng.random() < 0.5 else counts[: len(parts)]
+    return some if len(added) < len(parts) else every, sum(added), "+".join(map(str, added))
 
 
 def _tell_relation(names: list[str], things: list[str], counts: list[int], rng: random.Random) -> tuple[str, int, str]:
