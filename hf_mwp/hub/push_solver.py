@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -17,6 +18,8 @@ from transformers import PreTrainedModel
 
 from ..data.batches.mwp_processor import MwpProcessor
 from ..data.training_lineage import training_texts_of
+from ..models.lora import has_lora, merge_lora
+from ..pruning import prune
 from ..store.files import write_json
 from ..usage_error import UsageError
 from .card_figures import check_card
@@ -161,7 +164,10 @@ def push_trained_model(
     reads = {}
     if isinstance(processor, MwpProcessor):
         reads = {"language": processor.language, "indexed_numbers": processor.indexed_numbers}
-    card = build_model_card(model, repo_id, figures, stages, **reads)
+    # The folder has neither the heads that a `HeadPruningCallback` closed nor separate adapters.
+    saved = prune(model) if "save_pretrained" in vars(model) else model
+    saved = merge_lora(copy.deepcopy(saved)) if has_lora(saved) else saved
+    card = build_model_card(saved, repo_id, figures, stages, **reads)
     record = model_record(figures, stages, training_texts_of(model))
     workspace = TemporaryDirectory()
     made = Path(workspace.name)

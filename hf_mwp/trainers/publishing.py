@@ -7,6 +7,7 @@ from numbers import Real
 from typing import Any
 
 from transformers import Trainer
+from transformers.trainer_utils import has_length
 
 from ..data.data_error import DataError
 from ..data.reading.load_report import dataset_report
@@ -39,8 +40,8 @@ def training_stage(trainer: Trainer) -> TrainingStage:
 def evaluated_figures(trainer: Trainer) -> list[ModelFigures]:
     """
     Return the last evaluation of the trainer's current weights (of the best checkpoint with `load_best_model_at_end`),
-    one entry per evaluation split. Splits without an evaluation, or whose metric is a loss or not between 0 and 1, are
-    left out.
+    one entry per evaluation split. Splits without an evaluation or a length, or whose metric is a loss or not between
+    0 and 1, are left out.
     """
     state, args, rows = trainer.state, trainer.args, trainer.eval_dataset
     step = (args.load_best_model_at_end and state.best_global_step) or state.global_step
@@ -49,7 +50,7 @@ def evaluated_figures(trainer: Trainer) -> list[ModelFigures]:
     for name, part in (rows if isinstance(rows, dict) else {"": rows}).items():
         prefix = f"eval_{name}_" if name else "eval_"
         logs = [each for each in state.log_history if each.get("step") == step and f"{prefix}{metric}" in each]
-        if not logs or not 0 <= logs[-1][f"{prefix}{metric}"] <= 1 or metric.endswith("loss"):
+        if not logs or not has_length(part) or not 0 <= logs[-1][f"{prefix}{metric}"] <= 1 or metric.endswith("loss"):
             continue
         report = {
             key.removeprefix(prefix): value

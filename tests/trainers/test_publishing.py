@@ -9,10 +9,11 @@ from transformers import DefaultDataCollator
 import hf_mwp
 from hf_mwp.cli.main import main
 from hf_mwp.trainers import SolverTrainingConfig
+from hf_mwp.trainers.publishing import evaluated_figures
 from hf_mwp.trainers.seq2seq.seq2seq_fine_tuning_config import Seq2SeqFineTuningConfig
 from hf_mwp.trainers.seq2seq.seq2seq_fine_tuning_trainer import Seq2SeqFineTuningTrainer
 from hf_mwp.usage_error import UsageError
-from tests.tiny import tiny_classifier, tiny_rows, tiny_solver, tiny_tokenizer
+from tests.tiny import tiny_classifier, tiny_classifier_rows, tiny_rows, tiny_solver, tiny_tokenizer
 from tests.tiny_seq2seq import tiny_seq2seq
 
 
@@ -130,6 +131,46 @@ def test_other_models_too(hub, processor, tmp_path):
     assert 'BartForConditionalGeneration.from_pretrained("user/translator")' in card
     assert "2 encoder and 2 decoder layers" in card
     assert {"model.safetensors", "generation_config.json"} <= pushed(hub, "user/translator").keys()
+
+
+def test_evaluations_of_other_rows_than_the_trainers_are_no_figures(hub, trainer_of):
+    trainer = trainer_of(save_strategy="no")
+    trainer.eval_dataset = None
+    trainer.train()
+    trainer.evaluate(tiny_rows(6, seed=2))
+    assert trainer.push_to_hub().figures == 0
+    # Rows that are streamed have no number.
+    trainer.eval_dataset = (row for row in tiny_rows(6, seed=2))
+    assert evaluated_figures(trainer) == []
+
+
+def test_a_pruned_model_has_the_card_of_the_saved_one(hub, tmp_path):
+    trainer = hf_mwp.DistillationTrainer(
+        model=tiny_classifier(),
+        teacher_model=tiny_classifier(seed=1),
+        args=hf_mwp.DistillationConfig(str(tmp_path / "pruned"), **ARGUMENTS, max_steps=1),
+        train_dataset=tiny_classifier_rows(),
+        processing_class=tiny_tokenizer(),
+        callbacks=[hf_mwp.HeadPruningCallback(max_ratio=0.5, num_pruning_steps=1)],
+    )
+    trainer.train()
+    trainer.push_to_hub()
+    saved = hf_mwp.MwpStudentForSequenceClassification.from_pretrained(tmp_path / "pruned")
+    card = pushed(hub, "user/pruned")["README.md"].decode()
+    assert "MwpStudentForSequenceClassification" in card and "BertForSequenceClassification" not in card
+    assert f"{saved.num_parameters():,} parameters" in card
+
+
+def test_the_card_of_a_model_with_adapters_is_that_of_the_merged_one(hub, trainer_of, tmp_path):
+    pytest.importorskip("peft")
+    trainer = trainer_of(save_strategy="no", max_steps=1)
+    before = trainer.model.num_parameters()
+    hf_mwp.add_lora(trainer.model, rank=2)
+    trainer.train()
+    trainer.push_to_hub()
+    assert f"{before:,} parameters" in pushed(hub, "user/run")["README.md"].decode()
+    assert hf_mwp.MwpSolver.from_pretrained(tmp_path / "run").num_parameters() == before
+    assert trainer.model.num_parameters() > before
 
 
 def test_a_run_of_the_command_has_its_figures_and_no_local_path(hub, problems, encoder, tmp_path, capsys):
