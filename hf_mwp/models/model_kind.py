@@ -56,6 +56,8 @@ def kind_of(model: Any, logits: Tensor | None = None) -> ModelKind:
     """Return the kind of a model. `logits` distinguish token classifiers from sequence classifiers."""
     if isinstance(model, Solver):
         return SOLVER if model.prediction is SOLVER.prediction else replace(SOLVER, prediction=model.prediction)
-    if isinstance(model, PreTrainedModel) and model.config.is_encoder_decoder and model.can_generate():
+    # Without the wrapper of peft's adapters.
+    base = model.get_base_model() if hasattr(model, "get_base_model") else model
+    if isinstance(base, PreTrainedModel) and base.config.is_encoder_decoder and base.can_generate():
         return SEQ2SEQ
     return TOKEN_MODEL if logits is not None and logits.dim() > 2 else CLASSIFIER

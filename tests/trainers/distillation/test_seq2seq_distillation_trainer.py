@@ -47,6 +47,22 @@ def test_each_kind_learns_saves_and_loads(make, kind, tmp_path):
     assert {"eval_bleu", "eval_chrf", "eval_loss"} <= {*trainer.evaluate()}
 
 
+# peft reads it; transformers will remove it.
+@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated")
+def test_a_student_with_adapters_of_peft(make, tmp_path):
+    peft = pytest.importorskip("peft")
+    config = peft.LoraConfig(r=2, target_modules=["q_proj", "v_proj"], task_type="SEQ_2_SEQ_LM")
+    trainer = make(student=peft.get_peft_model(tiny_seq2seq(decoder_layers=1), config), max_steps=2)
+    before = copy_of(trainer.model)
+    trainer.train()
+    changed = {name for name, value in trainer.model.state_dict().items() if not torch.equal(value, before[name])}
+    assert changed and all("lora_" in name for name in changed)
+    assert {"eval_bleu", "eval_loss"} <= {*trainer.evaluate()}
+    trainer.save_model()
+    loaded = peft.PeftModel.from_pretrained(tiny_seq2seq(decoder_layers=1), tmp_path)
+    assert unchanged(loaded, trainer.model.state_dict())
+
+
 def test_the_paper_weighs_all_losses_alike(make):
     trainer = make(max_steps=1)
     trainer.train()
