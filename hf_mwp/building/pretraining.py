@@ -34,7 +34,7 @@ class PretrainingArguments(EncoderArguments, ShapeTargets):
         "intermediate_size, num_attention_heads ({}: 312, 1200, 12). The first three layers are used unless "
         "encoder_layers is given. A target replaces this option and encoder_layers.",
     )
-    parse_number_words: bool | None = option(None, "Whether number words are numbers; in English only if not given.")
+    parse_number_words: bool | None = option(None, "Read number words as numbers; if not given, only in English.")
     new_pos_head: bool = option(
         False, "Start with a new tagging head, if the encoder's head has the labels of a different tagger."
     )

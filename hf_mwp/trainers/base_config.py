@@ -43,7 +43,7 @@ class BaseConfig(TrainingArguments):
 
     train_sampling_strategy: str = setting(
         "group_by_length",
-        "How training examples are ordered.",
+        "Order of the training examples.",
         choices=["random", "sequential", "group_by_length", "batch_rebalance"],
     )
     per_device_eval_batch_size: int = setting(64, "Examples per device while evaluating.")
@@ -64,11 +64,11 @@ class BaseConfig(TrainingArguments):
     )
     answer_match: str = setting(
         "annotated",
-        "What counts as a right answer: the annotated answer (whole numbers equal, others up to a relative 1e-4), or "
-        "the value of the target equation with an absolute one.",
+        "Target value: the annotated answer (integers must be equal, other values within a relative 1e-4), or the "
+        "value of the target equation (absolute tolerance).",
         choices=list(ANSWER_MATCHES),
     )
-    hub_strategy: str = setting("end", "When --push_to_hub uploads: at the end only, since checkpoints hold pickles.")
+    hub_strategy: str = setting("end", "When --push_to_hub uploads; only at the end, as checkpoints contain pickles.")
     write_predictions: bool = setting(
         False, "Write each evaluation's predictions, with reasons of failures, to predictions_PREFIX.jsonl."
     )
@@ -76,7 +76,7 @@ class BaseConfig(TrainingArguments):
     early_stopping_patience: int | None = setting(
         None, "Stop after this many evaluations without an improvement; never if not given."
     )
-    early_stopping_threshold: float = setting(0.0, "How much better an evaluation must be to count as an improvement.")
+    early_stopping_threshold: float = setting(0.0, "Minimum difference that counts as an improvement.")
 
     def __post_init__(self):
         metric, greater_is_better = self.metric_for_best_model, self.greater_is_better

@@ -1,6 +1,6 @@
 """
-Fit a plausibility re-ranker to a solver's beams on training problems, and save it beside the model. It is used by
-`hf-mwp solve --rerank`, `hf-mwp evaluate --rerank` and the pipeline (rerank=True).
+Fit a plausibility re-ranker to a solver's beams on training problems, and save it in the model folder. If it improves
+the accuracy on validation problems, the solver re-ranks by default.
 """
 
 from ...tasks.reranking import rerank

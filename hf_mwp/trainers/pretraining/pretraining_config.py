@@ -45,8 +45,8 @@ class PreTrainingConfig(BaseConfig):
     max_grad_norm: float = setting(1.0, "Maximum gradient norm; 0 turns clipping off.")
 
     mlm_probability: float = setting(0.15, "Share of the tokens that are masked.")
-    keyword_weight: float = setting(3.0, "How much more often mathematical keywords are masked than other tokens.")
-    number_weight: float = setting(3.0, "How much more often numbers and quantities are masked than other tokens.")
+    keyword_weight: float = setting(3.0, "Masking rate of mathematical keywords, relative to other tokens.")
+    number_weight: float = setting(3.0, "Masking rate of numbers and quantities, relative to other tokens.")
     mlm_loss_weight: float = setting(1.0, "Weight of masked language modelling; 0 turns it off.")
     pos_loss_weight: float = setting(
         5.0, "Weight of part-of-speech tagging; with 0, tags are used only to find quantities."

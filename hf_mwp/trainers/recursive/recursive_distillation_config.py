@@ -44,7 +44,7 @@ class RecursiveDistillationConfig(DistillationConfig):
     )
     alpha: float = setting(0.5, "Weight of the heads' norm against their entropy (equation 4).")
     power: float = setting(1.0, "n of equation 5; above 1 most heads are pruned late.")
-    num_pruning_steps: int = setting(10, "How often heads are scored and pruned in a generation.")
+    num_pruning_steps: int = setting(10, "Number of times that heads are scored and pruned in a generation.")
     end_fraction: float = setting(0.5, "Share of a generation's steps in which heads are pruned; the rest recovers.")
     calibration_batches: int = setting(CALIBRATION_BATCHES, "Number of training batches on which heads are scored.")
     min_heads_per_layer: int = setting(1, "Minimum number of heads that remain in a layer.")
