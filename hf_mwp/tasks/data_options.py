@@ -59,7 +59,7 @@ class DataArguments:
         False, "Add reverse-operation problems to the training split: the answer is given, and one number is unknown."
     )
     augment_distractors: bool = option(
-        False, "Add a copy of each training problem with one to five irrelevant numbers, in clauses of other problems."
+        False, "Add a copy of each training problem with irrelevant numbers, in clauses of other problems."
     )
     augment_comparisons: bool = option(
         False, "Add English problems that ask for the difference or sum of two of several counts."
