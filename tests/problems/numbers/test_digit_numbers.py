@@ -68,6 +68,12 @@ def test_signs(text, language, numbers):
     assert [literal for _, literal in read(text, language)] == numbers
 
 
+@pytest.mark.parametrize("language", ["zh", "en"])
+def test_white_space_after_a_fraction_takes_linear_time(language):
+    # Trying all ways to split the spaces would take hours.
+    assert read(f"1/2{' ' * 20_000}个", language) == [("1/2", "(1/2)")]
+
+
 def test_scientific_notation_and_what_is_too_large():
     text = "1e3 and 1.5E-2, 2e+2 but 1e999 and " + "7" * 400
     assert [literal for _, literal in read(text)] == ["1000", "0.015", "200"]
