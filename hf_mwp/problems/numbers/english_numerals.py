@@ -35,18 +35,21 @@ def _choice(words: Iterable[str]) -> str:
     return "(?:" + "|".join(sorted(words, key=len, reverse=True)) + ")"
 
 
+_GAP = r"(?:\s+|-)"
 _UNIT = _choice([word for word, value in _ONES.items() if 0 < value < 10])
-_BELOW_100 = rf"(?:{_choice(_TENS)}(?:(?:\s?-\s?|\s){_UNIT}\b)?|{_choice(_ONES)})"
-_BELOW_1000 = rf"(?:(?:an?|{_BELOW_100})\shundred(?:\s(?:and\s)?{_BELOW_100}\b(?!\shundred\b))?|{_BELOW_100})"
+_BELOW_100 = rf"(?:{_choice(_TENS)}(?:(?:\s?-\s?|\s+){_UNIT}\b)?|{_choice(_ONES)})"
+_BELOW_1000 = (
+    rf"(?:(?:an?|{_BELOW_100}){_GAP}hundred(?:{_GAP}(?:and{_GAP})?{_BELOW_100}\b(?!{_GAP}hundred\b))?|{_BELOW_100})"
+)
 _HEAD = rf"(?:an?|{_BELOW_1000})"
-_AND = r",?\s(?:and\s)?"
+_AND = rf"(?:,?\s+|-)(?:and{_GAP})?"
 # The scales of groups must decrease: "five thousand and five thousand" are two numbers.
-_TAIL = rf"(?:{_AND}{_BELOW_1000}\b(?!\s{_choice(_SCALES)}\b))?"
-_THOUSANDS = rf"(?:{_AND}{_HEAD}\sthousand\b)?"
-_MILLIONS = rf"(?:{_AND}{_HEAD}\smillion\b)?"
+_TAIL = rf"(?:{_AND}{_BELOW_1000}\b(?!{_GAP}{_choice(_SCALES)}\b))?"
+_THOUSANDS = rf"(?:{_AND}{_HEAD}{_GAP}thousand\b)?"
+_MILLIONS = rf"(?:{_AND}{_HEAD}{_GAP}million\b)?"
 _PATTERN = re.compile(
-    rf"\b(?:half(?:-|\s(?:a\s)?)dozen|dozens?|{_HEAD}\sbillion\b{_MILLIONS}{_THOUSANDS}{_TAIL}"
-    rf"|{_HEAD}\smillion\b{_THOUSANDS}{_TAIL}|{_HEAD}\sthousand\b{_TAIL}|{_BELOW_1000})\b",
+    rf"\b(?:half(?:-|\s(?:a\s)?)dozen|dozens?|{_HEAD}{_GAP}billion\b{_MILLIONS}{_THOUSANDS}{_TAIL}"
+    rf"|{_HEAD}{_GAP}million\b{_THOUSANDS}{_TAIL}|{_HEAD}{_GAP}thousand\b{_TAIL}|{_BELOW_1000})\b",
     flags=re.IGNORECASE,
 )
 _WORDS = re.compile("[a-z]+")
@@ -60,7 +63,8 @@ def find_english_numerals(text: str) -> Iterator[tuple[int, int, Fraction]]:
     """
     for match in _PATTERN.finditer(text):
         words = _WORDS.findall(match.group().lower())
-        if words != ["one"]:
+        # If case is ignored, some letters outside of ASCII match, too: a dotless i in "sıx".
+        if words != ["one"] and "".join(match.group().split()).isascii():
             yield match.start(), match.end(), Fraction(_value(words))
 
 

@@ -72,6 +72,11 @@ def test_values_and_kinds():
         ("a five-year-old, sixty-five-inch", [5, 65]),
         ("weight, often, eighth, tenth, sevenths", []),
         ("zero and 0", [0, 0]),
+        ("two-hundred, a two-hundred-and-five-mile road, one-thousand; twenty-two-thousand", [200, 205, 1000, 22000]),
+        ("a two-million-dollar house", [2000000]),
+        ("two  hundred and\r\nfive, twenty  five,  three   million", [205, 25, 3000000]),
+        ("one hundred-two hundred, one thousand-two thousand; ten thousand - five", [100, 200, 1000, 2000, 10000, 5]),
+        ("sıx, ſeven, FİVE, two hundred", [200]),
     ],
 )
 def test_english_number_words(text, values):
