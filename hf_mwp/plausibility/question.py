@@ -16,6 +16,8 @@ from ..problems.clauses import CLAUSE_BREAK, find_question
 
 RATIO = ""  # unit of shares, multiples and percentages
 _MARK = "\0"
+# Each clause is compared with the first clauses. No problem in the datasets has more; a pasted book would take hours.
+_MAX_COMPARED = 200
 
 
 class QuestionWords:
@@ -152,8 +154,9 @@ def _in_common(contents: Sequence[set[str]], place: int) -> tuple[list[float], l
     """
     asked, related = [], []
     for index, content in enumerate(contents):
-        shared = [0.0 if other is content else min(len(content & other), 3) / 3 for other in contents]
-        asked.append(1.0 if index == place else shared[place])
+        others = [*contents[:_MAX_COMPARED], contents[place]]
+        shared = [0.0 if other is content else min(len(content & other), 3) / 3 for other in others]
+        asked.append(1.0 if index == place else shared[-1])
         related.append(1.0 if index == place else max(shared))
     return asked, related
 

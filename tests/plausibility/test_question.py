@@ -66,6 +66,12 @@ def test_the_clause_that_asks_counts():
     assert question.clause == "男生多少人？"
 
 
+def test_a_long_text_is_read_in_linear_time():
+    # Comparing all pairs of clauses would take minutes.
+    question = read("小明有5个苹果。" * 12_000 + "小明有几个苹果？")
+    assert question.asked == question.related == (2 / 3,) * 12_000
+
+
 @pytest.mark.parametrize("text", ["", "。。", "？", "3", "多少", "几" * 1000, "1/2" * 50])
 @pytest.mark.parametrize("language", ["zh", "en"])
 def test_any_text_is_read(text, language):
