@@ -174,7 +174,7 @@ def build_solver(
         _change_solver(solver, processor, options)
         options.add_lora(solver, processor.number_token_ids)
         return solver, processor
-    problems = (problem_from_row(row, parse_number_words=parse_number_words) for row in rows)
+    problems = (problem_from_row(row, parse_number_words, options.language or "zh") for row in rows)
     first = list(islice(problems, 1))
     processor = MwpProcessor.build(
         load_tokenizer(options.tokenizer or options.encoder),

@@ -122,11 +122,11 @@ class MwpProcessor(PushToHubMixin):
         return self.tokenizer.convert_tokens_to_ids(self.number_tokens)
 
     def problem(self, source: ProblemLike) -> MathWordProblem:
-        """Return the problem of a text in the processor's language, or of a row of [`load_mwp_dataset`]."""
+        """Return the problem of a text or row, in the processor's language unless the row states another."""
         if isinstance(source, MathWordProblem):
             return source
         if isinstance(source, Mapping):
-            return problem_from_row(source, self.parse_number_words)
+            return problem_from_row(source, self.parse_number_words, self.language)
         return MathWordProblem(text=source, language=self.language, parse_number_words=self.parse_number_words)
 
     def problems(self, sources: Iterable[ProblemLike]) -> list[MathWordProblem]:

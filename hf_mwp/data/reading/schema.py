@@ -151,17 +151,19 @@ def make_row(
     }
 
 
-def problem_from_row(row: Mapping[str, Any], parse_number_words: bool | None = None) -> MathWordProblem:
+def problem_from_row(
+    row: Mapping[str, Any], parse_number_words: bool | None = None, language: str = "zh"
+) -> MathWordProblem:
     """
-    Create the problem of a row of [`load_mwp_dataset`]. Only `text` is required. The default language is `"zh"`, and
-    answer and equation may be numbers. See [`~problems.MathWordProblem`] for `parse_number_words`.
+    Create the problem of a row of [`load_mwp_dataset`]. Only `text` is required. `language` is used for a row without
+    one, and answer and equation may be numbers. See [`~problems.MathWordProblem`] for `parse_number_words`.
     """
     return MathWordProblem(
         text=row.get("text"),
         equation=_written(row.get("equation")),
         answer=_written(row.get("answer")),
         id="" if row.get("id") is None else str(row["id"]),
-        language=row.get("language") or "zh",
+        language=row.get("language") or language,
         parse_number_words=parse_number_words,
         context=row.get("context") or "",
         kind=row.get("kind") or "",

@@ -51,6 +51,13 @@ def test_a_placeholder_in_the_text_is_no_number(processor):
     assert encoded["number_positions"] == [[3]]
 
 
+def test_rows_without_a_language_have_the_language_of_the_processor(tokenizer):
+    processor = MwpProcessor(tokenizer, language="en")
+    text = "Seven apples and 2 pears"
+    assert processor.problem({"text": text}).numbers == processor.problem(text).numbers == ("7", "2")
+    assert processor.problem({"text": text, "language": "zh"}).numbers == ("2",)
+
+
 def test_batches_are_padded(processor):
     batch = processor(["小明有4个苹果", PROBLEM])
     assert batch["input_ids"].shape == batch["attention_mask"].shape == (2, 18)
