@@ -83,8 +83,8 @@ class MathWordProblemPipeline(Pipeline):
     The arguments from `num_beams` to `batch_size` may also be passed to the call. The call returns:
 
     - for a text or [`MathWordProblem`], a list with one dictionary or, with `top_k`, with several dictionaries;
-    - for a list, tuple or column of a dataset, a list with one dictionary or, with `top_k`, one list of dictionaries
-      per problem;
+    - for a list, tuple, array, or column of a dataset or data frame, a list with one dictionary or, with `top_k`, one
+      list of dictionaries per problem;
     - for a generator or dataset, an iterator over the same results as for a list.
 
     Raises:
@@ -181,8 +181,8 @@ class MathWordProblemPipeline(Pipeline):
 
     def __call__(self, inputs, **kwargs):
         """Solve a text, or the texts in a list, generator or dataset; see the class."""
-        if isinstance(inputs, Sequence) and not isinstance(inputs, str | bytes):
-            inputs = list(inputs)  # such as a tuple, or a column of a dataset
+        if (isinstance(inputs, Sequence) or hasattr(inputs, "tolist")) and not isinstance(inputs, str | bytes):
+            inputs = list(inputs)  # such as a tuple, an array, or a column of a dataset or data frame
             if not inputs:
                 return []
         return super().__call__(inputs, **kwargs)

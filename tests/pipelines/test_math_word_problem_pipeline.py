@@ -3,6 +3,7 @@ import re
 import shutil
 from fractions import Fraction
 
+import numpy as np
 import pytest
 import torch
 from datasets import Dataset
@@ -115,6 +116,8 @@ def test_all_kinds_of_input_agree(solver):
     rows = Dataset.from_dict({"text": texts})
     same(solver(rows["text"], batch_size=4))
     same(solver(tuple(texts)))
+    same(solver(rows.to_pandas()["text"], batch_size=4))
+    same(solver(np.array(texts)))
     same(solver(KeyDataset(rows, "text"), batch_size=2))
     same(solver(Endless(texts), num_workers=1))
     same([solver(MathWordProblem(text=text))[0] for text in texts])
