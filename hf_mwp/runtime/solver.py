@@ -106,9 +106,10 @@ class RuntimeSolver:
 
         Raises:
             ValueError: An argument is out of range.
+            TypeError: An input is neither a text nor a [`MathWordProblem`].
         """
         check_search(confidence_threshold, num_beams=num_beams, top_k=top_k, max_decode_length=max_decode_length)
-        single = isinstance(problems, str | MathWordProblem)
+        single = isinstance(problems, str | MathWordProblem | Mapping)
         reranker, num_beams = self.search(num_beams, rerank, top_k or 1)
         found = []
         for problem in [problems] if single else problems:

@@ -77,6 +77,13 @@ def test_one_text_gives_a_list_as_in_the_pipeline(solvers):
         assert_same(found, torch_pipeline(TEXTS[0], **options))
 
 
+@pytest.mark.parametrize("problems", [{"text": TEXTS[0]}, [{"text": TEXTS[0]}], [None]])
+def test_what_is_no_text_is_an_error_as_in_the_pipeline(solvers, problems):
+    for solver in solvers:
+        with pytest.raises(TypeError, match="dict|NoneType"):
+            solver(problems)
+
+
 def test_the_search_of_the_folder_is_the_default(solver_folder, tmp_path):
     for path in solver_folder.iterdir():
         (tmp_path / path.name).symlink_to(path)
