@@ -13,12 +13,12 @@ from typing import Any
 
 
 def write_whole(path: str | Path, lines: str | Iterable[str]) -> None:
-    """Write a UTF-8 text file atomically, and create its parent folders."""
+    """Write a UTF-8 text file atomically, and create its parent folders. Lone surrogates are escaped as in JSON."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(path.name + ".part")
     try:
-        with unfinished.open("w", encoding="utf-8") as file:
+        with unfinished.open("w", encoding="utf-8", errors="backslashreplace") as file:
             file.writelines([lines] if isinstance(lines, str) else lines)
             file.flush()
             os.fsync(file.fileno())

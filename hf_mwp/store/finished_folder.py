@@ -110,4 +110,4 @@ class FinishedFolder:
 def digest_of(content: Any) -> str:
     """Return a digest of a value's JSON, with 32 hexadecimal digits."""
     text = json.dumps(content, sort_keys=True, ensure_ascii=False, default=str)
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+    return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()

@@ -1,7 +1,9 @@
+import json
+
 import pytest
 
 from hf_mwp.problems import MathWordProblem
-from hf_mwp.solving.kept_records import kept_records
+from hf_mwp.solving.kept_records import kept_records, solve_to_file
 
 
 PROBLEMS = [MathWordProblem(f"{number}个苹果和2个梨") for number in range(5)]
@@ -34,3 +36,10 @@ def test_what_was_made_before_a_kill_is_there(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         kept_records(tmp_path, {}, PROBLEMS, make, at_once=2)
     assert kept_records(tmp_path, {}, PROBLEMS[:2], None, at_once=2) == ["0", "1"]
+
+
+def test_half_a_surrogate_pair_does_not_stop_the_others(tmp_path):
+    problems, output = [{"text": "4个\ud83d和2个"}, {"text": "4个😀"}], tmp_path / "answers.jsonl"
+    solve_to_file(problems, lambda chunk: [[{"score": 1.0}] for _ in chunk], "model", {}, output)
+    lines = output.read_text("utf-8").splitlines()
+    assert [json.loads(line) for line in lines] == [problem | {"score": 1.0} for problem in problems]
