@@ -16,7 +16,8 @@ from hf_mwp.models.mwp_student.remote_code import FILES
 
 CARDS = Path(__file__).parents[1] / "model_cards"
 ENCODER, SOLVER = CARDS / "mwp-student-3L", CARDS / "mwp-student-3L-gts-math23k"
-FROM_GEMMA, ENGLISH = CARDS / "mwp-student-3L-gts-math23k-gemma", CARDS / "mwp-student-3L-gts-english-asdiv"
+SMALL, FROM_GEMMA = CARDS / "mwp-student-3L-gts-math23k-small", CARDS / "mwp-student-3L-gts-math23k-gemma"
+ENGLISH = CARDS / "mwp-student-3L-gts-english-asdiv"
 
 
 def test_the_encoder_loads():
@@ -52,7 +53,7 @@ def test_the_encoder_carries_the_code_of_this_version():
         ("一本书240页，小红第一天看了全书的25%，还剩多少页没看？", 180),
     ],
 )
-@pytest.mark.parametrize("folder", [SOLVER, FROM_GEMMA], ids=lambda folder: folder.name)
+@pytest.mark.parametrize("folder", [SOLVER, SMALL, FROM_GEMMA], ids=lambda folder: folder.name)
 def test_the_solver_solves(folder, text, answer):
     assert pipeline("math-word-problem", model=str(folder), device="cpu")(text)[0]["answer"] == answer
 
@@ -75,7 +76,7 @@ def test_what_is_distilled_from_gemma_says_so():
     assert "Gemma Terms of Use" in (CARDS.parent / "README.md").read_text("utf-8")
 
 
-@pytest.mark.parametrize("folder", [ENCODER, SOLVER, FROM_GEMMA, ENGLISH], ids=lambda folder: folder.name)
+@pytest.mark.parametrize("folder", [ENCODER, SOLVER, SMALL, FROM_GEMMA, ENGLISH], ids=lambda folder: folder.name)
 def test_files_are_small_and_the_card_is_whole(folder):
     assert all(path.stat().st_size <= 50e6 for path in folder.glob("*.safetensors"))
     card = ModelCard.load(folder / "README.md")
@@ -89,7 +90,7 @@ def test_files_are_small_and_the_card_is_whole(folder):
     assert record["stages"] and record["figures"] and record["training_texts"]["texts"]
 
 
-@pytest.mark.parametrize("folder", [SOLVER, FROM_GEMMA, ENGLISH], ids=lambda folder: folder.name)
+@pytest.mark.parametrize("folder", [SOLVER, SMALL, FROM_GEMMA, ENGLISH], ids=lambda folder: folder.name)
 def test_the_card_shows_what_the_model_prints(folder, monkeypatch, capsys):
     monkeypatch.chdir(CARDS.parent)
     text = (folder / "README.md").read_text(encoding="utf-8")

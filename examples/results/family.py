@@ -138,14 +138,14 @@ def draw(result: Mapping[str, Any], path: Path) -> None:
     # The paper gives neither times nor bytes: its accuracies are levels, and 4 bytes a parameter stand for its sizes.
     for title, parameters, share in paper_figures(result["dataset"]):
         panels[0].axhline(share, color="#e45756", lw=0.8, ls=":")
-        panels[0].annotate(title, (0.99, share), xycoords=("axes fraction", "data"), ha="right", fontsize="x-small")
+        panels[0].annotate(title, (0.01, share), xycoords=("axes fraction", "data"), fontsize="x-small")
         panels[1].plot(4 * parameters, share, "D", color="#e45756", markersize=5)
         panels[1].annotate(title, (4 * parameters, share), (6, -8), textcoords="offset points", fontsize="x-small")
     panels[0].set(ylabel="answers right, %", xlim=(0, 1.4 * max(model["milliseconds"] for model in models)))
     panels[1].set_xscale("log")
     panels[1].set_xticks([5, 10, 20, 50, 100, 200, 500, 1000], ["5", "10", "20", "50", "100", "200", "500", "1000"])
     # The models in the paper are larger by more than ten times.
-    panels[1].set_xlim(left=2, right=2000 if paper_figures(result["dataset"]) else 100)
+    panels[1].set_xlim(left=2, right=4000 if paper_figures(result["dataset"]) else 100)
     panels[1].minorticks_off()
     told = "; red: Ming et al., 4 bytes a parameter" if paper_figures(result["dataset"]) else ""
     figure.suptitle(f"{result['dataset']}, {models[0]['problems']:,} problems{told}", fontsize="medium")

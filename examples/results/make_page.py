@@ -47,6 +47,7 @@ MODELS = {
         "question_reading_mit/stage_1",
         "question_reading_mit/evaluations/published",
     ),
+    "published small student, 3 x 192": ("small_math23k/student", "small_math23k/evaluations/published"),
 } | {
     title: (f"compact_math23k/{run}", f"compact_math23k/evaluations/{evaluations}")
     for title, (run, evaluations) in EARLIER.items()

@@ -44,6 +44,7 @@ def test_a_cell_is_the_share_in_its_record(make_page):
     [
         ("math23k-gemma", "question_reading/evaluations/published-"),
         ("math23k", "question_reading_mit/evaluations/published-"),
+        ("math23k-small", "small_math23k/evaluations/published-"),
     ],
 )
 def test_figures_of_the_readme_are_those_of_the_records(name, run):
