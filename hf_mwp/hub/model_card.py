@@ -269,11 +269,12 @@ def _results_section(figures: Sequence[ModelFigures], task: Mapping[str, Any]) -
     notes = []
     if known:
         notes.append(f"New {items} are those whose text, numbers ignored, is not in the training data.")
-    if measured := next((each.calibration for each in figures if each.calibration), None):
+    if (each := next((each for each in figures if each.calibration), None)) is not None:
+        error, right = (each.calibration[name] for name in ("expected_calibration_error", "surer_half_accuracy"))
         notes.append(
-            f"The `score` of an equation is its probability: expected calibration error "
-            f"{measured['expected_calibration_error']:.3f}; of the more probable half of the answers, "
-            f"{percent(measured['surer_half_accuracy'])} % are right (see `confidence_threshold`)."
+            f"The `score` of an equation is its probability. On {each.dataset}, {each.part}: expected calibration error "
+            f"{error:.3f}; {percent(right)} % of the more probable half of the answers are right (see "
+            "`confidence_threshold`)."
         )
     return "\n\n".join(["## Results", table, " ".join(notes)])
 
