@@ -49,8 +49,11 @@ def evaluated_figures(trainer: Trainer) -> list[ModelFigures]:
     found = []
     for name, part in (rows if isinstance(rows, dict) else {"": rows}).items():
         prefix = f"eval_{name}_" if name else "eval_"
+        size = len(part) if has_length(part) else None
         logs = [each for each in state.log_history if each.get("step") == step and f"{prefix}{metric}" in each]
-        if not logs or not has_length(part) or not 0 <= logs[-1][f"{prefix}{metric}"] <= 1 or metric.endswith("loss"):
+        # Leave out evaluations of other rows (`trainer.evaluate(rows)`).
+        logs = [each for each in logs if each.get(f"{prefix}{items}", size) == size]
+        if not logs or size is None or not 0 <= logs[-1][f"{prefix}{metric}"] <= 1 or metric.endswith("loss"):
             continue
         report = {
             key.removeprefix(prefix): value
@@ -59,7 +62,7 @@ def evaluated_figures(trainer: Trainer) -> list[ModelFigures]:
         }
         dataset = f"{_dataset_name(part)}{name and f' ({name})'}"
         beams = args.num_beams if _solves(trainer) else None
-        reports = {"all": {items: len(part)} | report}
+        reports = {"all": {items: size} | report}
         found.append(ModelFigures("this model", dataset, "evaluation split", beams, args.answer_match, reports))
     return found
 

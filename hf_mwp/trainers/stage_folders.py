@@ -117,10 +117,7 @@ def digest_of_rows(parts: Mapping[str, Iterable[Any] | None]) -> str:
 
 
 def fill_together(folder: FinishedFolder, work: Callable[[], None], args: BaseConfig) -> None:
-    """
-    Fill a folder by `work`, run in all processes, then remove its checkpoints. Raises [`UsageError`] if the folder
-    contains different work.
-    """
+    """Fill a folder by `work`, run in all processes, then remove its checkpoints; see [`FinishedFolder`]."""
     folder.check_own()
     done, state = folder.is_done, args.distributed_state
     if state is not None:

@@ -134,10 +134,12 @@ def test_other_models_too(hub, processor, tmp_path):
 
 
 def test_evaluations_of_other_rows_than_the_trainers_are_no_figures(hub, trainer_of):
-    trainer = trainer_of(save_strategy="no")
-    trainer.eval_dataset = None
+    trainer = trainer_of(save_strategy="no", eval_strategy="epoch")
     trainer.train()
     trainer.evaluate(tiny_rows(6, seed=2))
+    (found,) = evaluated_figures(trainer)
+    assert found.reports["all"]["num_problems"] == 12
+    trainer.eval_dataset = None
     assert trainer.push_to_hub().figures == 0
     # Rows that are streamed have no number.
     trainer.eval_dataset = (row for row in tiny_rows(6, seed=2))
