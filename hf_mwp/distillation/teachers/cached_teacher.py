@@ -91,7 +91,7 @@ class CachedTeacher:
                 f"has no length and no random access. Load the complete dataset, or {OFF}."
             )
         collator = self.live.prepare(dataset, collator)
-        model = extract_model_from_parallel(self.model)
+        model = extract_model_from_parallel(self.model, keep_torch_compile=False)
         with random_state_kept():
             made_from = self._made_from(model, collator)
             digest = digest_of(made_from)

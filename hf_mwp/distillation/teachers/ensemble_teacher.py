@@ -100,5 +100,6 @@ def mean_scores(logits: Sequence[Tensor], separate: bool = False) -> Tensor:
 
 
 def members_of(teacher: nn.Module) -> list[nn.Module]:
-    """Return the members of an ensemble, or the teacher itself if it is not an ensemble."""
+    """Return the members of an ensemble, or the teacher itself if it is not an ensemble, not compiled."""
+    teacher = getattr(teacher, "_orig_mod", teacher)
     return list(teacher.members) if isinstance(teacher, EnsembleTeacher) else [teacher]

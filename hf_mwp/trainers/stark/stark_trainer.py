@@ -270,7 +270,8 @@ class StarkTrainer:
             if trainer.is_world_process_zero():
                 batches = list(trainer.batches_in_order(args.score_batch_size))
                 batches = batches if self.on_scores is None else self.on_scores(batches)
-                teacher = trainer.accelerator.unwrap_model(trainer.teacher_model, keep_fp32_wrapper=False)
+                unwrap = trainer.accelerator.unwrap_model
+                teacher = unwrap(trainer.teacher_model, keep_fp32_wrapper=False, keep_torch_compile=False)
                 # Gradients would underflow in fp16, so only bf16 uses autocast.
                 with trainer.accelerator.autocast() if args.bf16 else nullcontext():
                     found = self.sparsifier.measure(

@@ -216,6 +216,17 @@ def test_a_cache_is_found_again_and_extended(solvers, tmp_path):
     assert train(distinct_rows(16), layer_mapping="last") != first and progress == [(16, 16)]
 
 
+@torch.compiler.set_stance("force_eager")
+def test_a_compiled_teacher_has_the_same_cache(solvers, tmp_path):
+    losses = []
+    for compiled in (False, True):
+        trainer = solvers(max_steps=2, cache_teacher_outputs=True, torch_compile=compiled)
+        trainer.train()
+        losses.append([logs["loss"] for logs in training_logs(trainer)])
+    assert losses[0] == losses[1]
+    assert len([*(tmp_path / "teacher_cache").iterdir()]) == 1
+
+
 def test_another_teacher_has_another_cache(solvers, processor, tmp_path):
     fields = {"cache_teacher_outputs": True, "max_steps": 1}
     teacher = tiny_solver(processor, layers=4, hidden_size=24, seed=1)

@@ -134,8 +134,9 @@ def test_rows_with_the_label_minus_100_have_no_hard_label(others, loss):
     assert runs[0]["loss_soft"] == pytest.approx(runs[1]["loss_soft"], rel=1e-4)
 
 
-@pytest.mark.parametrize("cached", [False, True])
-def test_inputs_that_the_student_does_not_read_reach_the_teacher(others, cached):
+@pytest.mark.parametrize(("cached", "compiled"), [(False, False), (True, False), (False, True)])
+@torch.compiler.set_stance("force_eager")
+def test_inputs_that_the_student_does_not_read_reach_the_teacher(others, cached, compiled):
     def pad_types(rows):
         types = [torch.tensor(row["token_type_ids"]) for row in rows]
         return pad(rows) | {"token_type_ids": nn.utils.rnn.pad_sequence(types, batch_first=True)}
@@ -151,7 +152,8 @@ def test_inputs_that_the_student_does_not_read_reach_the_teacher(others, cached)
     with torch.no_grad():
         p = teacher.eval()(**pad_types(rows)).logits.log_softmax(-1)
         q = student.eval()(**pad(rows)).logits.log_softmax(-1)
-    trainer = others(student, teacher, rows, rows, temperature=1.0, max_steps=1, cache_teacher_outputs=cached)
+    fields = {"torch_compile": compiled, "cache_teacher_outputs": cached}
+    trainer = others(student, teacher, rows, rows, temperature=1.0, max_steps=1, **fields)
     trainer.data_collator = pad_types
     trainer.train()
     trainer.evaluate()
