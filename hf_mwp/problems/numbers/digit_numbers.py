@@ -39,6 +39,7 @@ _DIVISION_BEHIND = {
 _SIGN = re.compile(
     rf"(?:(?:\A|[\n\r]|[.!?]\s)\s*[{MINUS}]|(?:[(（\[【{{｛〔=＝<>＜＞≤≥*×÷/／^，,、；;。！？：:]"
     r"|[是为作得到达着至于进从比的上以温度高低]|加|减去?|乘|表示|[与及]|(?<!的)(?<!的 )和"
+    rf"|[\w)）%％]\s?(?:[+＋]|[{MINUS}]\s)"
     r"|\b(?:is|are|was|were|be|of|and|or|to|by|from|between|than|at|with|equals?|plus|minus|times|over|below|above"
     r"|reads?|add(?:ed|ing)?|subtract(?:ed|ing)?|multipl(?:y|ied)|divided?|temperatures?|g[eo]ts?|gives?)[^\S\r\n])"
     rf"[^\S\r\n]?[{MINUS}]\s?)\Z",
