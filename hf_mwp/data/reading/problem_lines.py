@@ -88,6 +88,8 @@ def _from_file(path: Path) -> Iterator[dict[str, Any]]:
 def _problem(record: Record) -> dict[str, Any]:
     place, id_name = f"{record.file}, line {record.line}", record.first_of(ALIASES["id"])
     parts = [record.fields.get(name) for name in text_fields(record)]
+    if parts[-1] is None and not record.fields.keys().isdisjoint(ALIASES["text"]):
+        parts = [""]  # an empty cell, which is answered with an error like an empty text
     if not all(isinstance(part, str) for part in parts):
         raise UsageError(f"{place}: Expected an object with a field `text`.")
     return ({"id": record.fields[id_name]} if id_name else {}) | _checked(" ".join(parts), place)

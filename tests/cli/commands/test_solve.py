@@ -244,6 +244,18 @@ def test_files_of_records_are_read_as_the_data_sets_are(tmp_path, name, content,
     assert list(problem_batches([], str(path), 1)) == [[problem] for problem in problems]
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("x.csv", "question,id\n3个,a\n,b\n"), ("x.jsonl", '{"question": "3个"}\n{"question": null}\n')],
+)
+def test_a_record_without_text_does_not_stop_the_others(solver_folder, tmp_path, capsys, name, content):
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    status, shown, _ = run(capsys, "--model", solver_folder, "--file", tmp_path / name, "--json")
+    first, second = map(json.loads, shown.splitlines())
+    assert (status, first["numbers"]) == (0, ["3"])
+    assert second["answer"] is None and "empty" in second["error"]
+
+
 def test_lines_of_gzipped_text_are_problems(tmp_path):
     from hf_mwp.data.data_error import DataError
     from hf_mwp.data.reading.problem_lines import problem_batches
