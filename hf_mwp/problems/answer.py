@@ -14,7 +14,7 @@ _SPACED_MIXED = re.compile(r"(?<![\d./])(\d+)[ _]+(\d+/0*[1-9]\d*)(?![\d./])", f
 _VULGAR = re.compile(rf"\d* ?[{VULGAR}]")
 _MIXED = re.compile(r"-?\d+\(\d+/\d+\)", flags=re.ASCII)
 _ARITHMETIC = re.compile(r"[-+*/^:().%\d\s]+", flags=re.ASCII)
-_NUMBER = re.compile(rf"(-?)(?:(\d+/0*[1-9]\d*)|({NUMBER_PATTERN.pattern}))", flags=re.ASCII)
+_NUMBER = re.compile(rf"(-?)[$€£¥￥]?(?:(\d+/0*[1-9]\d*)|({NUMBER_PATTERN.pattern}))", flags=re.ASCII)
 # Text after the number: a remark in brackets, a remainder, a separator of further answers.
 _REMARK = re.compile(rf"(?<=\S)\s*\([^()]*[^\W\d_{VULGAR}][^()]*\)\Z")
 _REMAINDER = re.compile(r"\s*(?:r|R|余|…+|\.{3,})\s*\d+\s*\Z")

@@ -23,6 +23,7 @@ from hf_mwp.problems import answer_half_unit, answer_value
         ("9 (apples)", 9),
         ("1/2 (cup)", Fraction(1, 2)),
         ("$1,234.50", Fraction(2469, 2)),
+        ("-$5.50", Fraction(-11, 2)),
         ("3,409 (people)", 3409),
         ("7 r4", 7),
         ("[5, 3]", 5),
