@@ -176,5 +176,5 @@ def refusal(problem: MathWordProblem) -> str | None:
         listed = ", ".join(each if len(each) <= 20 else f"{each[:20]}..." for each in problem.unreadable_numbers)
         return f"The text has a number that cannot be parsed: {listed}. Use at most {MAX_NUMBER_LENGTH} digits."
     if not problem.numbers:
-        return "The text contains no number, so there is nothing to calculate."
+        return "The text contains no number to calculate with. Write its numbers in digits."
     return None
