@@ -17,7 +17,8 @@ from hf_mwp.models.mwp_student.remote_code import FILES
 CARDS = Path(__file__).parents[1] / "model_cards"
 ENCODER, SOLVER = CARDS / "mwp-student-3L", CARDS / "mwp-student-3L-gts-math23k"
 SMALL, FROM_GEMMA = CARDS / "mwp-student-3L-gts-math23k-small", CARDS / "mwp-student-3L-gts-math23k-gemma"
-ENGLISH = CARDS / "mwp-student-3L-gts-english-asdiv"
+ENGLISH, WITH_ASDIV = CARDS / "mwp-student-3L-gts-english", CARDS / "mwp-student-3L-gts-english-asdiv"
+SOLVERS = [SOLVER, SMALL, FROM_GEMMA, ENGLISH, WITH_ASDIV]
 
 
 def test_the_encoder_loads():
@@ -58,14 +59,16 @@ def test_the_solver_solves(folder, text, answer):
     assert pipeline("math-word-problem", model=str(folder), device="cpu")(text)[0]["answer"] == answer
 
 
-def test_the_english_solver_solves():
-    solver = pipeline("math-word-problem", model=str(ENGLISH), device="cpu")
+@pytest.mark.parametrize("folder", [ENGLISH, WITH_ASDIV], ids=lambda folder: folder.name)
+def test_the_english_solver_solves(folder):
+    solver = pipeline("math-word-problem", model=str(folder), device="cpu")
     problems = {
         "A baker made 48 muffins and sold 3 boxes of 8. How many muffins are left?": 24,
         "A train travels 180 miles in 3 hours. How far does it travel in 5 hours?": 300,
     }
     assert [found["answer"] for found in solver([*problems])] == [*problems.values()]
-    assert ModelCard.load(ENGLISH / "README.md").data.license == "cc-by-nc-4.0"
+    licence = {ENGLISH: "apache-2.0", WITH_ASDIV: "cc-by-nc-4.0"}[folder]
+    assert ModelCard.load(folder / "README.md").data.license == licence
 
 
 def test_what_is_distilled_from_gemma_says_so():
@@ -76,11 +79,11 @@ def test_what_is_distilled_from_gemma_says_so():
     assert "Gemma Terms of Use" in (CARDS.parent / "README.md").read_text("utf-8")
 
 
-@pytest.mark.parametrize("folder", [ENCODER, SOLVER, SMALL, FROM_GEMMA, ENGLISH], ids=lambda folder: folder.name)
+@pytest.mark.parametrize("folder", [ENCODER, *SOLVERS], ids=lambda folder: folder.name)
 def test_files_are_small_and_the_card_is_whole(folder):
     assert all(path.stat().st_size <= 50e6 for path in folder.glob("*.safetensors"))
     card = ModelCard.load(folder / "README.md")
-    assert card.data.language == ("en" if folder == ENGLISH else "zh") and (
+    assert card.data.language == ("en" if "english" in folder.name else "zh") and (
         folder == ENCODER or card.data.eval_results
     )
     for part in ("How to use", "Results", "Mistakes", "Data, licences and limits", "Citation"):
@@ -90,7 +93,7 @@ def test_files_are_small_and_the_card_is_whole(folder):
     assert record["stages"] and record["figures"] and record["training_texts"]["texts"]
 
 
-@pytest.mark.parametrize("folder", [SOLVER, SMALL, FROM_GEMMA, ENGLISH], ids=lambda folder: folder.name)
+@pytest.mark.parametrize("folder", SOLVERS, ids=lambda folder: folder.name)
 def test_the_card_shows_what_the_model_prints(folder, monkeypatch, capsys):
     monkeypatch.chdir(CARDS.parent)
     text = (folder / "README.md").read_text(encoding="utf-8")
