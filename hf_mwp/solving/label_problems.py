@@ -78,8 +78,8 @@ def label_problems(
             answer and computes their confidence.
         exclude (`Iterable[str]`, *optional*), data_dir (`str`, *optional*): Datasets or files whose texts must not be
             labelled, even with different numbers, and folder of the datasets.
-        batch_size (`int`, *optional*, defaults to 64), unfinished (`str`, *optional*), progress (`Callable`,
-            *optional*): Passed to [`solve_problems`].
+        batch_size (`int`, *optional*, defaults to 64): Passed to [`solve_problems`].
+        unfinished (`str`, *optional*), progress (`Callable`, *optional*): Passed to [`solve_problems`].
 
     Raises:
         UsageError: If the language of a problem differs from the language of the solver, or there is no problem to
