@@ -105,9 +105,8 @@ def _tell_parts(names: list[str], things: list[str], counts: list[int], rng: ran
     verb, base = rng.choice(list(_VERBS.items()))
     parts = {"things": things, "people": names, "times": rng.choice(_TIMES)}[about][: rng.choice((2, 3))]
     # Counts of a second thing, which is not asked for.
-    besides = [f" and {count} {things[1]}" if about != "things" else "" for count in counts[3:]]
-    if rng.random() < 0.5:
-        besides = [""] * 3
+    is_bare = rng.random() < 0.5 or about == "things"
+    besides = [""] * 3 if is_bare else [f" and {count} {things[1]}" for count in counts[3:]]
     name, thing = names[0], things[0]
     if about == "people":
         story = " ".join(
@@ -115,8 +114,8 @@ def _tell_parts(names: list[str], things: list[str], counts: list[int], rng: ran
         )
     else:
         what = [
-            f"{n} {part}" if about == "things" else f"{n} {thing}{more} {part}"
-            for part, n, more in zip(parts, counts, besides, strict=False)
+            f"{count} {part}" if about == "things" else f"{count} {thing}{more} {part}"
+            for part, count, more in zip(parts, counts, besides, strict=False)
         ]
         story = f"{name} {verb} {', '.join(what[:-1])} and {what[-1]}."
     first, second = sorted(rng.sample(range(len(parts)), 2), key=counts.__getitem__, reverse=True)

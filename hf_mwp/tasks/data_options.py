@@ -62,7 +62,7 @@ class DataArguments:
         False, "Add a copy of each training problem with irrelevant numbers, in clauses of other problems."
     )
     augment_comparisons: bool = option(
-        False, "Add English problems that ask for the difference or sum of two of several counts."
+        False, "Add English problems that ask for the difference or sum of some of several counts."
     )
     reverse_held_out: bool = option(
         False, "Replace validation and test problems with their reverse-operation problems."

@@ -55,9 +55,7 @@ class MathWordProblems(Task):
         key = (name, *options.items())
         splits, report = once(key, lambda: load_mwp_dataset(name, return_report=True, **options))
         # Added problems come last. The rows are shuffled so that `max_train_samples` draws from all problems.
-        added = any(
-            options[each] for each in ("extra_train", "augment_reverse", "augment_distractors", "augment_comparisons")
-        )
+        added = options["extra_train"] or any(options[each] for each in options if each.startswith("augment_"))
         if added and self.options.max_train_samples is not None:
             splits = {**splits, "train": splits["train"].shuffle(seed=0)}
         return {split: limited(rows, split, self.options) for split, rows in splits.items()}, report

@@ -87,7 +87,7 @@ def load_mwp_dataset(
             (with `extra_train`) that contain numbers which the question does not need
             ([`~problems.add_distractors`]). The conditions of `extra_train` apply.
         augment_comparisons (`bool`, *optional*, defaults to `False`): Whether to add English problems that ask for the
-            difference or sum of two of several counts ([`~problems.compare_counts`]). The conditions of `extra_train`
+            difference or sum of some of several counts ([`~problems.compare_counts`]). The conditions of `extra_train`
             apply.
         reverse_held_out (`bool`, *optional*, defaults to `False`): Whether to replace the problems of the validation
             and test splits by their reverse-operation problems, which test whether a solver understands them.
@@ -189,9 +189,11 @@ def _make(kind: str, examples: list[Example], name: str | Path) -> list[Example]
         raise DataError("there are no problems to augment", name)
     problems = [each.problem for each in examples]
     if kind == "distractors":
-        made = [() if new is None else (new,) for new in add_distractors(problems)]
+        made = ([] if new is None else [new] for new in add_distractors(problems))
+    elif kind == "comparisons":
+        made = compare_counts(problems)
     else:
-        made = compare_counts(problems) if kind == "comparisons" else map(reverse_operations, problems)
+        made = map(reverse_operations, problems)
     found = []
     for each, news in zip(examples, made, strict=True):
         for new in news:
