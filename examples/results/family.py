@@ -1,6 +1,6 @@
 """
 Measures solvers of a family side by side in the NumPy runtime: parameters, megabytes on disk, milliseconds and right
-answers. Writes a record, a table and a Pareto plot (accuracy against milliseconds and megabytes, with the paper's
+answers. Writes a record, a table and a Pareto plot (accuracy against milliseconds and megabytes, with the papers'
 figures for the same dataset).
 
     python examples/results/family.py small=runs/small/export-1 base=runs/base/export-2 --output_dir runs/family
@@ -31,6 +31,18 @@ from hf_mwp.store.runs.environment import describe_environment
 
 
 PAPER = Path(__file__).parents[1] / "reproduce" / "compact_table7.yaml"
+# Table 2 of Yu et al., Efficient Mathematical Reasoning Models via Dynamic Pruning and Knowledge Distillation:
+# millions of parameters and accuracy of ATHENA, and the same with 25 % of its heads pruned.
+ATHENA = {
+    "math23k": {
+        "ATHENA-base": [(125, 84.4), (125 * (1 - 0.158), 84.0)],
+        "ATHENA-large": [(355, 86.5), (355 * (1 - 0.174), 86.0)],
+    },
+    "asdiv_a": {
+        "ATHENA-base": [(125, 86.4), (125 * (1 - 0.162), 85.9)],
+        "ATHENA-large": [(355, 91.0), (355 * (1 - 0.181), 90.4)],
+    },
+}
 # Files that a solver can run without.
 ASIDE = {"README.md", "record.json", "training_texts.safetensors", "tokenizer_config.json"}
 
@@ -135,20 +147,28 @@ def draw(result: Mapping[str, Any], path: Path) -> None:
         panel.plot([each[cost] for each in front], [accuracy(each)[0] for each in front], "--", color="gray", zorder=0)
         panel.set(xlabel=label)
         panel.grid(alpha=0.3)
-    # The paper gives neither times nor bytes: its accuracies are levels, and 4 bytes a parameter stand for its sizes.
-    for title, parameters, share in paper_figures(result["dataset"]):
-        panels[0].axhline(share, color="#e45756", lw=0.8, ls=":")
-        panels[0].annotate(title, (0.01, share), xycoords=("axes fraction", "data"), fontsize="x-small")
-        panels[1].plot(4 * parameters, share, "D", color="#e45756", markersize=5)
-        panels[1].annotate(title, (4 * parameters, share), (6, -8), textcoords="offset points", fontsize="x-small")
-    panels[0].set(ylabel="answers right, %", xlim=(0, 1.4 * max(model["milliseconds"] for model in models)))
+    # The papers have no times or bytes: a dotted line marks an accuracy, and a parameter counts as 4 bytes.
+    ming = [(title, [figures], "#e45756", "left") for title, *figures in paper_figures(result["dataset"])]
+    yu = [(title, figures, "#7a4fa3", "right") for title, figures in ATHENA.get(result["dataset"], {}).items()]
+    for title, figures, color, side in yu + ming:
+        sizes, shares = zip(*figures, strict=True)
+        megabytes = [4 * size for size in sizes]
+        panels[0].axhline(shares[0], color=color, lw=0.8, ls=":")
+        text = {"ha": side, "fontsize": "x-small"}
+        place = 0.01 if side == "left" else 0.99
+        panels[0].annotate(title, (place, shares[0]), xycoords=("axes fraction", "data"), **text)
+        panels[1].plot(megabytes, shares, "D-", color=color, markersize=4)
+        offset = (6, -8) if side == "left" else (2, 5)
+        panels[1].annotate(title, (megabytes[0], shares[0]), offset, textcoords="offset points", **text)
+    panels[0].set(ylabel="answers right, %", xlim=(0, 1.8 * max(model["milliseconds"] for model in models)))
     panels[1].set_xscale("log")
     panels[1].set_xticks([5, 10, 20, 50, 100, 200, 500, 1000], ["5", "10", "20", "50", "100", "200", "500", "1000"])
-    # The models in the paper are larger by more than ten times.
-    panels[1].set_xlim(left=2, right=4000 if paper_figures(result["dataset"]) else 100)
+    # The models in the papers are larger by more than ten times.
+    panels[1].set_xlim(left=2, right=4000 if ming or yu else 100)
     panels[1].minorticks_off()
-    told = "; red: Ming et al., 4 bytes a parameter" if paper_figures(result["dataset"]) else ""
-    figure.suptitle(f"{result['dataset']}, {models[0]['problems']:,} problems{told}", fontsize="medium")
+    told = ["red: Ming et al."] * bool(ming) + ["violet: Yu et al., dense and without 25 % of the heads"] * bool(yu)
+    title = "; ".join([f"{result['dataset']}, {models[0]['problems']:,} problems", *told])
+    figure.suptitle(title, fontsize="medium")
     figure.savefig(path, dpi=120, metadata={"Software": None})
 
 
