@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..building.encoder import parse_mapping
 from ..building.model_sources import locate_model
 from ..options import option
 from ..options.checks import check_given
@@ -38,7 +39,13 @@ class CardArguments:
     summary: str = option("", "First paragraph of the card.")
     notes: str = option("", "Last section of the card, as Markdown text or the path of a Markdown file.")
     license: str | None = option(None, "Licence identifier of the weights.")
+    metadata: dict | str | None = option(
+        None,
+        "Further metadata of the card for the Hub, such as base_model, or license_name if the license is other, as a "
+        "mapping in YAML, or JSON on the command line.",
+    )
     overwrite: bool = option(False, "Replace the model that is in the folder.", affects_result=False)
 
     def __post_init__(self):
         check_given(self, "model", "output_dir")
+        self.metadata = parse_mapping("metadata", self.metadata)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -11,6 +12,7 @@ from huggingface_hub import EvalResult, ModelCard, ModelCardData
 from transformers import PreTrainedModel
 
 from ..data.datasets.sources import LOADERS
+from ..data.training_lineage import training_texts_of
 from ..data.training_texts import TrainingTexts
 from ..losses import CKALoss, HiddenMSELoss
 from ..metrics import count_parameters
@@ -96,6 +98,7 @@ def build_model_card(
     language: str | None = None,
     indexed_numbers: bool = False,
     license: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
     summary: str = "",
     notes: str = "",
     output: str | None = None,
@@ -113,6 +116,7 @@ def build_model_card(
         language (`str`, *optional*): Language of the problems; by default the language of the task, or Chinese.
         indexed_numbers (`bool`, *optional*, defaults to `False`): Whether numbers are masked as `[NUM0]`, `[NUM1]`...
         license (`str`, *optional*): Licence identifier of the weights.
+        metadata (`Mapping[str, Any]`, *optional*): Further metadata for the Hub, such as `base_model`.
         summary (`str`, *optional*), notes (`str`, *optional*): First paragraph and last section, as Markdown.
         output (`str`, *optional*): Model output for the example in the card.
         task (`Mapping[str, Any]`, *optional*): Description of the task ([`~tasks.Task.card`]), if no stage has one.
@@ -140,8 +144,10 @@ def build_model_card(
         tags=[*task["tags"], "knowledge-distillation", "mwp_solver" if is_solver else model.config.model_type],
         model_name=model_id.rstrip("/").rpartition("/")[2],
         eval_results=results or None,
-        datasets=_data_sets(stages) or None,
+        datasets=_data_sets(stages, training_texts_of(model)) or None,
     )
+    for name, value in (metadata or {}).items():
+        data[name] = value
     sections = [
         f"# {data.model_name}",
         summary,
@@ -208,12 +214,14 @@ def has_identity_pooling(encoder: MwpStudentModel) -> bool:
     return torch.equal(dense.weight, torch.eye(len(dense.weight)).to(dense.weight)) and not dense.bias.any()
 
 
-def _data_sets(stages: Sequence[TrainingStage]) -> list[str]:
-    """Return the names of the datasets in the options (without `:part`) and of the Hub datasets of the tasks."""
+def _data_sets(stages: Sequence[TrainingStage], texts: TrainingTexts | None) -> list[str]:
+    """Return the datasets in the options and in the sources of the training texts, and the tasks' Hub datasets."""
     given = [stage.options.get(option) or [] for stage in stages for option in DATA_OPTIONS]
     sources = [source for value in given for source in ([value] if isinstance(value, str) else value)]
     named = {name for stage in stages for name in stage.task.get("datasets", ()) if "/" in name}
-    return sorted({source.partition(":")[0] for source in sources} & set(LOADERS) | named)
+    # Sources are written as "ape210k:validation" or "gsm8k (public), train".
+    names = {re.split("[: ]", source)[0] for source in (*sources, *(texts.sources if texts else ()))}
+    return sorted(names & set(LOADERS) | named)
 
 
 def _most_telling(figures: Sequence[ModelFigures]) -> list[ModelFigures]:

@@ -87,6 +87,7 @@ def make_model_folder(args: CardArguments) -> None:
         stages=made_by,
         **reads,
         license=args.license,
+        metadata=args.metadata,
         summary=args.summary,
         notes=notes,
         output=output,

@@ -109,6 +109,13 @@ def test_only_the_models_own_figures_are_in_the_metadata(solver, tmp_path):
     assert result.metric_args == {"search": "beam 5", "problems": 1000}
 
 
+def test_further_metadata_is_given_by_hand(solver):
+    metadata = {"base_model": "me/encoder", "license_name": "research-only"}
+    card = ModelCard(str(build_model_card(solver, "tiny", [FIGURES], license="other", metadata=metadata)))
+    assert (card.data.license, card.data.license_name) == ("other", "research-only")
+    assert card.data.base_model == "me/encoder" and len(card.data.eval_results) == 1
+
+
 def test_the_card_says_what_the_probabilities_are_worth(solver):
     assert "confidence_threshold" not in build_model_card(solver, "tiny", [FIGURES, TEACHER]).text
     report = calibration_report([0.9, 0.2, 0.6, 0.4, 0.9], [True, False, False, True, True], num_bins=2)
@@ -176,6 +183,14 @@ def test_data_sets_are_those_that_stages_name(solver):
     card = build_model_card(solver, "tiny", [FIGURES], stages)
     assert card.data.datasets == ["ape210k", "cm17k", "hmwp", "math23k", "mawps"]
     assert build_model_card(solver, "tiny", [FIGURES], STAGES).data.datasets is None
+
+
+def test_data_sets_of_ancestors_are_those_of_the_training_texts():
+    solver = tiny_solver(tiny_processor())
+    sources = ["math23k (public), train", "ape210k:validation", "my_problems (files), train", "reversed"]
+    solver.training_texts = TrainingTexts.from_texts(["1 apple"], sources)
+    stage = TrainingStage("distill", "hf-mwp distill", {"dataset": "my_problems", "teacher": "old"})
+    assert build_model_card(solver, "tiny", stages=[stage]).data.datasets == ["ape210k", "math23k"]
 
 
 def test_the_papers_entry_stands_once_in_the_package(solver, repository):

@@ -16,6 +16,8 @@ from transformers import (
     MPNetModel,
     RobertaConfig,
     RobertaModel,
+    T5Config,
+    T5EncoderModel,
 )
 
 from hf_mwp.data.batches.mwp_processor import MwpProcessor
@@ -188,6 +190,16 @@ def test_where_an_encoder_was_loaded_from_is_not_saved(processor, tmp_path):
     solver = MwpSolver.from_encoder_decoder_pretrained(tmp_path / "encoder", processor)
     solver.save_pretrained(tmp_path / "solver")
     assert str(tmp_path) not in (tmp_path / "solver" / "config.json").read_text("utf-8")
+
+
+def test_an_encoder_that_a_saved_solver_could_not_load_is_refused(processor, monkeypatch):
+    encoder = T5EncoderModel(T5Config(vocab_size=40, d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2))
+    with pytest.raises(ValueError, match=r"T5EncoderModel.*creates T5Model"):
+        MwpSolver.from_encoder_decoder_pretrained(encoder, processor)
+    encoder = BertModel(BertConfig(**SIZES))
+    monkeypatch.setattr(type(encoder.config), "model_type", "of_its_repository")
+    with pytest.raises(ValueError, match="no model.*register"):
+        MwpSolver.from_encoder_decoder_pretrained(encoder, processor)
 
 
 def test_an_encoder_in_a_pickle_is_refused(processor, tmp_path):

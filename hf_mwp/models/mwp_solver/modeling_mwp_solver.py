@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import AutoModel, PreTrainedConfig, PreTrainedModel
+from transformers import CONFIG_MAPPING, AutoModel, PreTrainedConfig, PreTrainedModel
 from transformers.utils import ModelOutput
 
 from ...data.batches.mwp_processor import MwpProcessor
@@ -152,7 +152,8 @@ class MwpSolver(PreTrainedModel, Solver):
 
         Raises:
             `OSError`: the folder or Hub id does not exist, or has no safetensors weights.
-            `ValueError`: decoder and processor have different symbols.
+            `ValueError`: decoder and processor have different symbols, or `AutoModel` would not load the encoder's
+                class, so that the saved solver could not be loaded.
         """
         if not isinstance(encoder, PreTrainedModel):
             encoder_kwargs.setdefault("dtype", torch.float32)
@@ -161,6 +162,7 @@ class MwpSolver(PreTrainedModel, Solver):
                 encoder, use_safetensors=True, trust_remote_code=own_code, **encoder_kwargs
             )
             note_download(encoder, hub_options(encoder_kwargs))
+        _check_reloads(encoder)
         processor.resize_embeddings(encoder)
         # Encoders with relative positions have no limit (no field, or -1).
         if (getattr(encoder.config, "max_position_embeddings", None) or 0) > 0:
@@ -287,4 +289,20 @@ class MwpSolver(PreTrainedModel, Solver):
         extra = {name: inputs[name] for name in self.extra_inputs if name in inputs}
         return self.decoder.generate(
             states, attention_mask, number_positions, num_beams, max_length, num_return_sequences, **extra
+        )
+
+
+def _check_reloads(encoder: PreTrainedModel) -> None:
+    """Raise `ValueError` if `AutoModel` creates a different class, or none, from an encoder's configuration."""
+    kind, own = encoder.config.model_type, type(encoder).__name__
+    try:
+        made = AutoModel._model_mapping[CONFIG_MAPPING[kind]]
+    except KeyError:
+        made = ()
+    names = [each.__name__ for each in (made if isinstance(made, tuple) else (made,))]
+    # Models loaded with `trust_remote_code` have their own copies of registered classes, with the same names.
+    if not isinstance(encoder, made) and own not in names:
+        raise ValueError(
+            f"A saved solver could not load its {own}, because AutoModel creates {' or '.join(names) or 'no model'} "
+            f"for the type {kind!r}. Pass such a model, or register its classes with AutoConfig and AutoModel."
         )
