@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..problems import MathWordProblem
 
 # Dropout fields in the configurations of BERT-like models and of DistilBERT.
-DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout")
+DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout", "dropout_rate")
 # Number of problems to which a projection is fitted, and batch size of their encoding.
 SAMPLE_SIZE, SAMPLE_BATCH = 1000, 32
 

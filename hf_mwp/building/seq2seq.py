@@ -31,7 +31,10 @@ LONGEST_TEXT = 128
 
 
 def build_seq2seq(
-    texts: Iterable[str], options: SolverArguments, placeholders: Sequence[str] = ()
+    texts: Iterable[str],
+    options: SolverArguments,
+    placeholders: Sequence[str] = (),
+    languages: Sequence[str | None] = (),
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """
     Create a sequence-to-sequence model to train, and its tokenizer.
@@ -42,6 +45,7 @@ def build_seq2seq(
             `encoder_config`, a mapping with `model_type` (`"bart"` by default) and sizes of random weights, with a
             `tokenizer`: a folder, a Hub id, or `learn:4000` to learn one of 4,000 tokens.
         placeholders (`Sequence[str]`, *optional*): Words that a learned tokenizer keeps whole.
+        languages (`Sequence[str]`, *optional*): Languages of source and target texts, for a multilingual tokenizer.
 
     Raises:
         UsageError: Options do not apply to these models, or the model cannot be loaded or is of a different kind.
@@ -50,7 +54,8 @@ def build_seq2seq(
     if options.encoder_config is None:
         source = options.encoder or options.solver
         length = options.max_length or MAX_LENGTH
-        return load_seq2seq_model(source, options.dropout, options.tokenizer, length, options.attn_implementation)
+        start = (source, options.dropout, options.tokenizer, length, options.attn_implementation)
+        return load_seq2seq_model(*start, languages)
     if options.tokenizer.startswith(LEARN):
         size = options.tokenizer.removeprefix(LEARN)
         if not size.isdecimal() or int(size) <= len(SPECIAL) + len(placeholders):
@@ -69,10 +74,12 @@ def load_seq2seq_model(
     tokenizer: str | None = None,
     max_length: int | None = None,
     attention: str | None = None,
+    languages: Sequence[str | None] = (),
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """
-    Load a sequence-to-sequence model and its tokenizer from a folder or the Hub. Raises `UsageError` if the model does
-    not exist or is of a different kind.
+    Load a sequence-to-sequence model and its tokenizer from a folder or the Hub. `languages` are those of the source
+    and target texts, for a multilingual tokenizer. Raises `UsageError` if the model does not exist or is of a
+    different kind.
     """
     from transformers import AutoModelForSeq2SeqLM
 
@@ -81,7 +88,41 @@ def load_seq2seq_model(
     check_kind(name, config, fits, "a sequence-to-sequence model (BART, Marian, T5) is needed")
     set_dropout(config, dropout)
     model = load_pretrained(AutoModelForSeq2SeqLM, name, config=config, attn_implementation=attention)
-    return model, cut_to(load_tokenizer(tokenizer or name), model, max_length, tokenizer)
+    reader = cut_to(load_tokenizer(tokenizer or name), model, max_length, tokenizer)
+    search = model.generation_config
+    if search.max_length is None and search.max_new_tokens is None:
+        # Transformers would generate at most 20 tokens.
+        search.max_length = min(reader.model_max_length, LONGEST_TEXT)
+    set_languages(model, reader, *languages)
+    return model, reader
+
+
+def set_languages(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, source: str | None = None, target: str | None = None
+) -> None:
+    """
+    Set the languages of a multilingual tokenizer (mBART, M2M100, NLLB), and let its model begin each generated text
+    with the target language. `en` also stands for `en_XX`. Names that are no languages of the tokenizer, such as
+    `summary`, change nothing.
+    """
+    if not hasattr(tokenizer, "tgt_lang"):
+        return
+    tokens = sorted(tokenizer.all_special_tokens)
+
+    def find(language: str | None) -> str | None:
+        alike = (token for token in tokens if language in (token, token.partition("_")[0]))
+        # The languages of M2M100 are no special tokens.
+        return language if language in getattr(tokenizer, "lang_code_to_token", ()) else next(alike, None)
+
+    tokenizer.src_lang = find(source) or tokenizer.src_lang
+    tokenizer.tgt_lang = find(target) or tokenizer.tgt_lang or tokenizer.src_lang
+    # Labels begin with the language, or end with it (mBART-cc25), and the decoder then begins with it.
+    ids = tokenizer(text_target="")["input_ids"]
+    if find(target) and len(ids) == 2:
+        if ids[1] == tokenizer.eos_token_id:
+            model.generation_config.forced_bos_token_id = ids[0]
+        else:
+            model.config.decoder_start_token_id = model.generation_config.decoder_start_token_id = ids[1]
 
 
 def load_any(name: str) -> tuple[PreTrainedModel, Any]:
@@ -107,7 +148,8 @@ def make_student_seq2seq(
     if options.student_init not in STUDENT_INITS:
         raise UsageError(f"`student_init` of a sequence-to-sequence student is one of {', '.join(STUDENT_INITS)}.")
     if options.student is not None:
-        student, own = load_seq2seq_model(options.student)
+        languages = [getattr(tokenizer, name, None) for name in ("src_lang", "tgt_lang")]
+        student, own = load_seq2seq_model(options.student, languages=languages)
         remedy = "Train this one on the teacher's texts (`hf-mwp pseudo-label`, then `hf-mwp train`)."
         check_same_tokens(options.student, own, tokenizer, remedy)
         return student

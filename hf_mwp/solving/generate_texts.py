@@ -57,7 +57,7 @@ def generate_texts(
     found: dict[int, list[GeneratedText]] = {}
     for batch, inputs in _batches(model, tokenizer, texts, batch_size, progress):
         sequences = model.generate(**inputs, **options)
-        labels = sequences[:, 1:].masked_fill(_after_end(sequences[:, 1:], tokenizer.eos_token_id), -100)
+        labels = sequences[:, 1:].masked_fill(_after_end(sequences[:, 1:], model.generation_config.eos_token_id), -100)
         repeated = {name: value.repeat_interleave(num_return_sequences, 0) for name, value in inputs.items()}
         # mBART would derive different inputs of the decoder from the labels.
         repeated["decoder_input_ids"] = sequences[:, :-1]
@@ -111,9 +111,10 @@ def _batches(model, tokenizer, texts, batch_size, progress=None):
     model.train(was_training)
 
 
-def _after_end(ids: Tensor, end: int) -> Tensor:
-    ended = (ids == end).cumsum(1)
-    return (ended > 1) | ((ended == 1) & (ids != end))
+def _after_end(ids: Tensor, ends: int | list[int] | None) -> Tensor:
+    ends = torch.tensor([-1 if ends is None else ends], device=ids.device).flatten()
+    is_end = torch.isin(ids, ends).long()
+    return is_end.cumsum(1) > is_end
 
 
 def _log_probabilities(model: PreTrainedModel, inputs: dict[str, Tensor], labels: Tensor) -> list[tuple[float, int]]:

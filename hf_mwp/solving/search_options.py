@@ -106,6 +106,7 @@ class LabelArguments(RankedSearchOptions):
     )
     source: str | None = option(None, "For seq2seq: field or language of the source texts.")
     target: str | None = option(None, "For seq2seq: field or language of the generated target texts.")
+    source_prefix: str = option("", "For seq2seq: prefix of each source text, such as 'summarize: ' for T5.")
     num_return_sequences: int = option(1, "With task: number of texts to generate from each source text.")
     keep_fraction: float = option(
         1.0, "With task: share of the source texts to keep, by the probability per token of their best text."
@@ -130,7 +131,7 @@ class LabelArguments(RankedSearchOptions):
 
 # Options of pseudo-labels for problems, pairs of texts, and all sequence-to-sequence tasks.
 OF_PROBLEMS = ("exclude", "data_dir", "pseudo_label_fraction", "rerank", "reranker")
-OF_PAIRS = ("source", "target")
+OF_PAIRS = ("source", "target", "source_prefix")
 OF_SEQUENCES = (*OF_PAIRS, "num_return_sequences", "keep_fraction", "max_decode_length", "max_train_samples")
 
 

@@ -104,7 +104,8 @@ class TaskArguments(DataArguments):
 
     source: str | None = option(
         None,
-        "Task seq2seq: field or language of the source texts, such as en; for a TSV file without header a column (1).",
+        "Task seq2seq: field or language of the source texts, such as en; for a TSV file without header a column (1). "
+        "mBART, M2M100 and NLLB read texts in this language, if it is one of theirs.",
         common=True,
     )
     target: str | None = option(None, "Task seq2seq: field or language of the target texts.", common=True)

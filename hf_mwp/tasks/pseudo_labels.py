@@ -111,7 +111,7 @@ def label_texts(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Path
         folder.check_record()
         path, others = folder.path / "train.jsonl", ("validation.jsonl", "test.jsonl")
         folder.check_unused(args.overwrite, (path.name, *others))
-        model, tokenizer = load_seq2seq_model(args.model)
+        model, tokenizer = load_seq2seq_model(args.model, languages=(args.source, args.target))
         rows, sources, label, other_splits = (_read_pairs if args.task == SEQ2SEQ else _read_problems)(args)
         folder.begin()
         search = {name: getattr(args, name) for name in ("num_beams", "num_return_sequences", "batch_size")}
@@ -130,7 +130,7 @@ def label_texts(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Path
                 "more tokens (--max_decode_length)."
             )
         likeliest = sorted(usable, key=lambda index: records[index][0]["score"], reverse=True)
-        likeliest = likeliest[: round(args.keep_fraction * len(usable))]
+        likeliest = likeliest[: max(round(args.keep_fraction * len(usable)), 1)]
         if is_main_process():
             for name in others:
                 (folder.path / name).unlink(missing_ok=True)
@@ -158,7 +158,7 @@ def _read_pairs(args: LabelArguments) -> tuple[Dataset, list[str], Callable, Map
     # The training split needs no targets if there is no other split.
     pairs = load_seq2seq(args.problems[0], args.source, args.target, validation_fraction=0) if splits else {}
     others = {split: [label(row, row["target"]) for row in pairs[split]] for split in splits}
-    return rows, list(rows["text"]), label, others
+    return rows, [args.source_prefix + text for text in rows["text"]], label, others
 
 
 def _read_problems(args: LabelArguments) -> tuple[Dataset, list[str], Callable, Mapping[str, Iterable]]:

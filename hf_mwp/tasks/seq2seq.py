@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 # Number of placeholders ([NUM0], ...) that are tokens of a newly trained tokenizer.
 NUM_PLACEHOLDERS = 20
-SYMBOL = re.compile(r"\[NUM\d+\]|\([^()]*\)|[-+*/^]|[^\s\[\]()+*/^-]+")
+PLACEHOLDER = re.compile(r"\[\s*NUM\s*(\d+)\s*\]", re.IGNORECASE)
+SYMBOL = re.compile(r"\([^()]*\)|[-+*/^]|[^\s\[\]()+*/^-]+")
 
 
 @dataclass(frozen=True)
@@ -98,12 +99,13 @@ class Seq2SeqTask(Task):
         from ..data.training_lineage import inherit_from_labeller
 
         texts = [text for row in self.rows("train") for text in self.pair(row) if text]
-        model, tokenizer = build_seq2seq(texts, options, self.placeholders)
+        languages = (self.options.source, self.options.target)
+        model, tokenizer = build_seq2seq(texts, options, self.placeholders, languages)
         inherit_from_labeller(model, Path(self.options.data_dir or "", self.options.dataset))
         return model, tokenizer
 
     def load_model(self, name, split="train"):
-        return load_seq2seq_model(name)
+        return load_seq2seq_model(name, languages=(self.options.source, self.options.target))
 
     def make_student(self, teacher, processor, options):
         return make_student_seq2seq(teacher, processor, options), processor
@@ -264,7 +266,9 @@ def write_equation(problem: MathWordProblem) -> str | None:
 
 def read_equation(text: str, num_numbers: int) -> Expression | None:
     """Parse a generated text as an expression over `num_numbers` numbers. Returns `None` for an invalid text."""
-    tokens = [re.sub(r"^\[NUM(\d+)\]$", r"N\1", token) for token in SYMBOL.findall(text)]
+    # Some tokenizers put spaces into placeholders and numbers, or write them in lower case.
+    text = re.sub(r"(?<=\d)\s*\.\s*(?=\d)", ".", PLACEHOLDER.sub(r" N\1 ", text))
+    tokens = ["".join(token.split()) for token in SYMBOL.findall(text)]
     slots = [int(token[1:]) for token in tokens if re.fullmatch(r"N\d+", token)]
     try:
         return Expression.from_prefix(tokens) if max(slots, default=-1) < num_numbers else None

@@ -56,6 +56,8 @@ class BaseTrainer(Trainer):
         **kwargs,
     ) -> None:
         args = self._checked(args)
+        if kwargs.get("compute_loss_func") is not None:
+            raise ValueError("`compute_loss_func` is not used. Override `compute_loss`, or distil with `objectives`.")
         chooses = args.load_best_model_at_end or args.early_stopping_patience is not None
         if args.metric_for_best_model is None and (chooses or args.save_strategy == "best"):
             args.metric_for_best_model = self._default_metric(args)

@@ -312,6 +312,9 @@ def test_equations_as_texts():
     again = tokenizer.decode(tokenizer(text)["input_ids"], skip_special_tokens=True)
     for written in (text, again, text.replace(" ", "", 3)):
         assert read_equation(written, 3) == problem.expression
+    # Tokenizers of BERT separate punctuation, and may write in lower case.
+    spaced = "+ [ num0 ] * [ num1 ] / [ num2 ] 3 . 14"
+    assert read_equation(spaced, 3).to_prefix() == ["+", "N0", "*", "N1", "/", "N2", "3.14"]
     for wrong in ("", "+", "+ [NUM0]", "+ [NUM0] [NUM3]", "你好 [NUM0]"):
         assert read_equation(wrong, 3) is None
     assert write_equation(MathWordProblem("小明有4个苹果")) is None
@@ -390,6 +393,10 @@ def test_generated_texts_are_the_data_of_a_student_with_other_tokens(translator,
         loss = model(**inputs, labels=beams[:, 1:]).loss.item()
     assert best[0]["score"] == pytest.approx(-loss, rel=1e-4)
     assert main(given) == 1 and "--overwrite" in capsys.readouterr().err
+    # At least one text is kept, also of few texts.
+    few = ["--max_train_samples=3", "--keep_fraction=0.1", "--output_dir", str(tmp_path / "few")]
+    assert main([*given, *few]) == 0
+    assert json.loads((tmp_path / "few" / "metrics.json").read_text())["fates"]["labelled"] == 1
     # The other splits are there as they were.
     data = make_task(TaskArguments(task="seq2seq", dataset=str(path.parent), source="en", target="fr"))
     assert {split: len(rows) for split, rows in data.splits.items()} == {
@@ -443,6 +450,22 @@ def test_generated_equations_are_the_data_of_a_student_with_other_tokens(problem
     given[2] = str(labels)
     assert main([*given, "--output_dir", str(tmp_path / "empty")]) == 1
     assert "any of 0 texts" in " ".join(capsys.readouterr().err.split())
+
+
+def test_labels_of_texts_with_a_prefix(translator, pairs, tmp_path, monkeypatch):
+    seen = []
+
+    def generate(model, tokenizer, sources, **options):
+        seen.extend(sources)
+        return [[GeneratedText("un chien", -1.0, 2)] for _ in sources]
+
+    monkeypatch.setattr("hf_mwp.solving.generate_texts.generate_texts", generate)
+    given = ["pseudo-label", "--problems", str(pairs), "--task=seq2seq", "--source=en", "--target=fr"]
+    given += ["--model", str(translator), "--source_prefix=translate: ", "--output_dir", str(tmp_path)]
+    assert main(given) == 0
+    records = [json.loads(line) for line in (tmp_path / "train.jsonl").open(encoding="utf-8")]
+    # Training adds the prefix again.
+    assert seen == [f"translate: {record['en']}" for record in records] and len(seen) == 18
 
 
 @pytest.mark.parametrize(

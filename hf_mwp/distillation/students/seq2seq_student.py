@@ -10,6 +10,7 @@ from transformers import PreTrainedModel
 from transformers.utils import logging
 
 from ...metrics import describe_compression
+from ...models.architecture import CUT_PREFIX
 from .cut_student import choose_layers
 
 
@@ -101,6 +102,11 @@ def make_seq2seq_student(
 
 def _sizes_of(teacher: PreTrainedModel) -> dict:
     config = teacher.config
+    if hasattr(teacher, "get_base_model") or config.model_type.startswith(CUT_PREFIX):
+        raise ValueError(
+            f"`{type(teacher).__name__}` has adapters or pruned heads. Merge the adapters (`merge_and_unload()`), or "
+            "create the student before the teacher is pruned."
+        )
     for names in (T5_SIZES, BART_SIZES):
         if all(hasattr(config, names[name]) for name in ("encoder_layers", "decoder_layers")):
             return names

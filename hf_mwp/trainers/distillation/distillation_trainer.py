@@ -93,8 +93,6 @@ class DistillationTrainer(SolverTrainer):
         objectives: Sequence[Objective] | None = None,
         **kwargs,
     ) -> None:
-        if kwargs.get("compute_loss_func") is not None:
-            raise ValueError("`compute_loss_func` is not used in distillation. Pass `objectives`.")
         args = self._checked(args, DistillationConfig)
         self._objectives_of_args = objectives is None
         self.objectives = default_objectives(args) if objectives is None else list(objectives)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from torch import nn
 from transformers import DataCollatorForSeq2Seq
 
 from ...metrics.text_generation import text_report
 from ...models.model_kind import kind_of
-from ...solving.generate_texts import within_positions
+from ...solving.generate_texts import decode_texts, within_positions
 
 
 class GenerationEvaluation:
@@ -48,7 +47,7 @@ class GenerationEvaluation:
             )
         self.text_metrics, self._scores_texts = text_metrics, compute_metrics is None
         if data_collator is None and processing_class is not None:
-            data_collator = DataCollatorForSeq2Seq(processing_class, model=model)
+            data_collator = DataCollatorForSeq2Seq(processing_class)
         super().__init__(
             model,
             processing_class=processing_class,
@@ -56,6 +55,9 @@ class GenerationEvaluation:
             compute_metrics=compute_metrics,
             **kwargs,
         )
+        if isinstance(self.data_collator, DataCollatorForSeq2Seq):
+            # With label smoothing, the collator has to shift the labels.
+            self.data_collator.model = self._own_model
         if self.args.generation_max_length is not None:
             self.args.generation_max_length = within_positions(self._own_model, self.args.generation_max_length)
         generates = self.args.predict_with_generate and not self.args.prediction_loss_only
@@ -84,11 +86,8 @@ class GenerationEvaluation:
         return list(self.text_metrics(["a text"], ["a text"]))
 
     def _score_texts(self, prediction: Any) -> dict[str, float]:
-        tokenizer, texts = self.processing_class, []
-        for ids in (prediction.predictions, prediction.label_ids):
-            decoded = tokenizer.batch_decode(np.where(ids < 0, tokenizer.pad_token_id, ids), skip_special_tokens=True)
-            texts.append([text.strip() for text in decoded])
-        return self.text_metrics(*texts)
+        ids = (prediction.predictions, prediction.label_ids)
+        return self.text_metrics(*(decode_texts(self.processing_class, each) for each in ids))
 
     def evaluation_loop(self, *args, **kwargs):
         """Run the evaluation without counting the rows that only fill up the last batch of several processes."""

@@ -12,6 +12,7 @@ from transformers import (
     T5Config,
 )
 
+from hf_mwp import prune_heads
 from hf_mwp.distillation.students.seq2seq_student import make_seq2seq_student
 
 
@@ -119,6 +120,19 @@ def test_wrong_sizes_are_named(options, message):
     teacher = AutoModelForSeq2SeqLM.from_config(CONFIGS["bart"]())
     with pytest.raises(ValueError, match=message):
         make_seq2seq_student(teacher, **({"encoder_layers": 2, "decoder_layers": 1} | options))
+
+
+# peft reads it; transformers will remove it.
+@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated")
+def test_pruned_models_and_adapters_are_refused():
+    teacher = AutoModelForSeq2SeqLM.from_config(CONFIGS["bart"]())
+    with pytest.raises(ValueError, match="CutBartForConditionalGeneration.*before the teacher is pruned"):
+        make_seq2seq_student(prune_heads(teacher, {0: [0]}), 1, 1)
+    peft = pytest.importorskip("peft")
+    teacher = AutoModelForSeq2SeqLM.from_config(CONFIGS["bart"]())
+    adapted = peft.get_peft_model(teacher, peft.LoraConfig(target_modules=["q_proj"], task_type="SEQ_2_SEQ_LM"))
+    with pytest.raises(ValueError, match="merge_and_unload"):
+        make_seq2seq_student(adapted, 1, 1)
 
 
 def test_other_models_are_refused():

@@ -3,7 +3,7 @@
 import pytest
 import torch
 from torch.nn import functional
-from transformers import AutoModelForSeq2SeqLM
+from transformers import AutoModelForSeq2SeqLM, DataCollatorForSeq2Seq
 
 from hf_mwp import HeadPruningCallback, Seq2SeqDistillationConfig, Seq2SeqDistillationTrainer
 from hf_mwp.pruning import HeadGates
@@ -140,6 +140,31 @@ def test_several_teachers_and_heads_pruned_on_the_way(make):
     assert all(torch.isfinite(torch.tensor(entry["loss"])) for entry in training_logs(trainer))
 
 
+def test_no_layer_of_the_student_is_skipped(make):
+    """LayerDrop, which M2M100 has by default, would leave out the states of a layer."""
+    fields = {"encoder_layers": 3, "decoder_layers": 3}
+    dropped = tiny_seq2seq("m2m_100", **fields, encoder_layerdrop=0.9, decoder_layerdrop=0.9)
+    logs = []
+    for student in (dropped, tiny_seq2seq("m2m_100", **fields)):
+        trainer = make(student=student, teacher=tiny_seq2seq("m2m_100", 24, 3, 3, seed=1), max_steps=1)
+        trainer.train()
+        logs.append(training_logs(trainer)[0]["loss"])
+    assert logs[0] == logs[1] and dropped.config.encoder_layerdrop == 0.9
+
+
+def test_a_collator_without_the_model(make):
+    rows = tiny_pairs()
+    # mBART cannot shift a row of labels that are all masked.
+    rows[1]["labels"] = rows[1]["labels"][-1:]
+    logs = []
+    for model in (None, tiny_seq2seq("mbart")):
+        collator = DataCollatorForSeq2Seq(tiny_tokenizer(), model=model)
+        trainer = make("mbart", keywords={"train_dataset": rows, "data_collator": collator}, max_steps=1)
+        trainer.train()
+        logs.append(training_logs(trainer)[0]["loss"])
+    assert logs[0] == logs[1]
+
+
 def test_layers_that_are_nan_are_named(make):
     teacher = tiny_seq2seq(width=24)
     torch.nn.init.constant_(teacher.model.decoder.layers[1].fc1.weight, float("nan"))
@@ -208,8 +233,6 @@ def test_resuming_is_exact(make, kind, tmp_path):
 )
 def test_what_does_not_fit_is_refused_before_training(make, change, message):
     if change.get("keywords"):
-        from transformers import DataCollatorForSeq2Seq
-
         change = {"keywords": {"processing_class": None, "data_collator": DataCollatorForSeq2Seq(tiny_tokenizer())}}
     with pytest.raises(ValueError, match=message):
         make(**change)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from safetensors.torch import load_file, save_file
+from transformers import DataCollatorForSeq2Seq
 
 from hf_mwp.trainers import Seq2SeqFineTuningConfig, Seq2SeqFineTuningTrainer
 from tests.tiny import tiny_tokenizer
@@ -12,12 +13,12 @@ from tests.tiny_seq2seq import KINDS, tiny_pairs, tiny_seq2seq
 from tests.trainers.distilling import copy_of, training_logs
 
 
-def train(folder, kind="bart", size=8, **fields):
+def train(folder, kind="bart", size=8, keywords=None, **fields):
     options = {"output_dir": str(folder), "use_cpu": True, "report_to": "none", "disable_tqdm": True}
     options |= {"save_strategy": "no", "logging_steps": 1, "warmup_steps": 0, "max_grad_norm": 0.0, "optim": "sgd"}
     options |= {"per_device_train_batch_size": size, "gradient_accumulation_steps": 8 // size, "max_decode_length": 8}
     trainer = Seq2SeqFineTuningTrainer(
-        tiny_seq2seq(kind),
+        **({"model": tiny_seq2seq(kind)} | (keywords or {})),
         args=Seq2SeqFineTuningConfig(**(options | fields)),
         train_dataset=tiny_pairs(),
         eval_dataset=tiny_pairs(4, 1),
@@ -35,6 +36,22 @@ def test_small_batches_are_a_large_one(tmp_path, kind):
     other = copy_of(parts.model)
     for name, value in whole.model.state_dict().items():
         assert value.flatten().tolist() == pytest.approx(other[name].flatten().tolist(), abs=1e-5), name
+
+
+@pytest.mark.parametrize("kind", ["bart", "t5"])
+def test_label_smoothing_needs_no_model_in_the_collator(tmp_path, kind):
+    by_name = {"model": tiny_seq2seq(kind), "data_collator": DataCollatorForSeq2Seq(tiny_tokenizer(), model="name")}
+    losses = []
+    for keywords in (None, by_name, {"model": None, "model_init": lambda: tiny_seq2seq(kind)}):
+        trainer = train(tmp_path, kind, keywords=keywords, max_steps=1, label_smoothing_factor=0.1)
+        losses.append(training_logs(trainer)[0]["loss"])
+    assert losses[0] == losses[1] == losses[2]
+
+
+def test_another_loss_is_refused(tmp_path):
+    # `Trainer` would not divide it by the number of accumulated batches.
+    with pytest.raises(ValueError, match="compute_loss_func"):
+        train(tmp_path, keywords={"compute_loss_func": lambda *args, **kwargs: None})
 
 
 def test_the_best_checkpoint_has_the_highest_bleu(tmp_path):

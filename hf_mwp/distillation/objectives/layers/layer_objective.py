@@ -15,7 +15,7 @@ class LayerObjective(Objective):
     """
     Base class of objectives that compare layers of the student with layers of the teacher. A derived class defines the
     outputs that are read for a pair of layers (`_names`), and the pairs that form a part of the loss together
-    (`_group`). By default each pair is a part.
+    (`_group`). By default each pair is a part. LayerDrop of the student is turned off.
 
     Args:
         loss (`nn.Module`):
@@ -74,6 +74,10 @@ class LayerObjective(Objective):
                     f"The {who}, a `{type(features.model).__name__}`, returns no decoder hidden states, which "
                     f"`{self.name}` needs. Map only layers of the encoder."
                 )
+        for module in student.model.modules():
+            if getattr(module, "layerdrop", 0):
+                # A layer that is skipped at random returns no states.
+                module.layerdrop = 0.0
         self.mask(inputs)
         states = student.layers(self.hidden), teacher.layers(self.hidden)
         ours, theirs = (each[0].shape for each in states)

@@ -29,7 +29,9 @@ class PredictionObjective(Objective):
         self.kind = kind_of(student.model, logits)
         if self.kind.has_decoder and inputs.get("labels") is None:
             raise ValueError("Labels are needed to select the predictions of a decoder. Pass `labels`.")
-        self.offset = self._find_offset(student, inputs) if self.kind.per_position else 0
+        # The inputs of a decoder are already shifted.
+        measured = self.kind.per_position and not self.kind.has_decoder
+        self.offset = self._find_offset(student, inputs) if measured else 0
 
     def _find_offset(self, student: Features, inputs: Mapping[str, Any]) -> int:
         return label_offset(student.model, inputs)
