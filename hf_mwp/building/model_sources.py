@@ -134,9 +134,9 @@ def loading(source: str, what: str = "") -> Iterator[None]:
     """Inside the context, raise loading errors of a folder or Hub id as `UsageError`, with `what` before its name."""
     try:
         yield
-    except UsageError:
+    except (UsageError, ImportError):
         raise
-    except (OSError, ValueError) as error:
+    except Exception as error:  # Damaged files raise OSError, ValueError, RuntimeError, SafetensorError, ...
         if "trust_remote_code" in str(error):
             raise UsageError(f"{what}{source} {OWN_CODE}.") from error
         place = "" if Path(source).exists() else " from the Hub, and there is no such folder"

