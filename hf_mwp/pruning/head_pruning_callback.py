@@ -269,14 +269,16 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         )
 
     def _scores(self, args: TrainingArguments, model: nn.Module, loader: Any, count: int) -> Tensor:
-        """Return the scores of all heads on the first `count` batches of [`_calibration`]."""
-        batches = self._calibration(args, model, loader)[:count] if self.importance.needs_batches else []
+        """Return the scores of all heads on `count` batches."""
+        batches = self._calibration(args, model, loader, count) if self.importance.needs_batches else []
         return self._mode.all_heads(self.importance.scores(model, batches))
 
-    def _calibration(self, args: TrainingArguments, model: nn.Module, loader: Any) -> list[Mapping[str, Any]]:
+    def _calibration(
+        self, args: TrainingArguments, model: nn.Module, loader: Any, count: int
+    ) -> list[Mapping[str, Any]]:
         """Return batches of random training examples, the same in each process and at each pruning step."""
         data, size = loader.dataset, args.per_device_train_batch_size
-        wanted = self.calibration_batches * size * args.world_size
+        wanted = count * size
         device = next(model.parameters()).device
         with torch.random.fork_rng([device] if device.type == "cuda" else []):
             if hasattr(data, "__len__"):

@@ -86,6 +86,9 @@ class SliceMode(MaskMode):
     def begin(self, model: nn.Module, closed: Mapping[int, Sequence[int]]) -> int:
         if not closed or self._cut_before is None:
             self._cut_before = cut_heads(model)
+        if not cuts_while_training(model):
+            # The callback was added after the trainer was created.
+            model.register_load_state_dict_pre_hook(fit_heads)
         self.model = model
         self.restore(closed)
         return sum(len(left) + len(gone) for left, gone in self._heads())

@@ -147,8 +147,12 @@ class Recipe:
         return results
 
     def _change(self, changes: Mapping[str, Any], place: str = "") -> None:
+        spelled = {name.replace("-", "_"): name for name in (*self._options, *self.variables)}
         for key, value in changes.items():
             stage, dot, option = key.partition(".")
+            # Flags have `_` instead of `-`.
+            stage = stage if stage in self._options or stage in self.variables else spelled.get(stage, stage)
+            key = stage + dot + option
             if key == "variables":
                 variables = self._mapping(value or {}, f"{place}{key}")
                 for name in variables:
@@ -286,6 +290,8 @@ def run_recipe(
             raise UsageError(f"{path} has no `search`, which --min_accuracy needs. Add one to the recipe.")
         values = search["values"][:max_trainings]
         recipes = [make(changes=[*changes, {search["variable"]: value}]) for value in values]
+    elif max_trainings is not None:
+        raise UsageError("--max_trainings applies only to --min_accuracy. Set it, or omit --max_trainings.")
     for stage in (stage for recipe in recipes for stage in recipe.wanted(targets)):
         stage.check()
     if commands is None:

@@ -131,7 +131,8 @@ def fingerprint(command: str, options: Mapping[str, Any], made: Mapping[str, str
             return {str(key): described(name, item) for key, item in value.items()}
         if isinstance(value, list | tuple):
             return [described(name, item) for item in value]
-        if not isinstance(value, str):
+        # An option with `choices` names no file, even if there is one of that name.
+        if not isinstance(value, str) or (name in known and known[name].metadata.get("choices")):
             return _number(value)
         place = None
         with suppress(ValueError):

@@ -179,7 +179,7 @@ def _output_folder(args: EvaluateArguments, data_args: MeasuredTaskArguments) ->
     if args.output_dir is not None:
         return Path(args.output_dir)
     fold = [] if data_args.fold is None else [f"fold{data_args.fold}"]
-    data = Path(data_args.dataset or data_args.task).stem
+    data = Path(data_args.dataset or data_args.task).name
     return Path("runs") / "_".join(["evaluate", Path(args.model).resolve().name, data, *fold, args.split])
 
 

@@ -74,8 +74,7 @@ class BaseTrainer(Trainer):
             self.check_metric()
         # Read now: a run may overwrite the folder from which its model was loaded.
         self._ancestry = ancestry_of(self._own_model) if self._notes_texts else TrainingTexts()
-        self._loss_parts: dict[str, torch.Tensor] = {}
-        self._num_loss_parts = 0
+        self._loss_parts, self._num_loss_parts = {}, 0
         self._non_finite = NonFiniteLosses()
 
     @classmethod
@@ -254,6 +253,13 @@ class BaseTrainer(Trainer):
         with self._collating(self.evaluation_collator):
             return super().get_test_dataloader(self._prepare_evaluation(test_dataset))
 
+    def evaluate(self, eval_dataset=None, ignore_keys=None, metric_key_prefix="eval", **kwargs):
+        """Evaluate as in `Trainer`. The number of given rows is logged, as they may differ from the evaluation split."""
+        metrics = super().evaluate(eval_dataset, ignore_keys, metric_key_prefix, **kwargs)
+        if has_length(eval_dataset) and not isinstance(eval_dataset, str | dict) and not self._numbers_rows:
+            self.state.log_history[-1][f"{metric_key_prefix}_num_examples"] = len(eval_dataset)
+        return metrics
+
     @property
     def evaluation_collator(self) -> Any:
         """Collator of evaluation batches; `data_collator` is used for training batches."""
@@ -268,7 +274,8 @@ class BaseTrainer(Trainer):
         if column in (getattr(dataset, "column_names", None) or ()):
             return dataset[column]
         name, first = getattr(self.processing_class, "model_input_names", ["input_ids"])[0], dataset[0]
-        if not isinstance(first, Mapping) or name not in first or not _is_sequence(first[name]):
+        values = first.get(name) if isinstance(first, Mapping) else None
+        if not hasattr(values, "__len__") or np.ndim(values[:1]) > 1:
             return None
         # A dataset that has only `__getitem__` may accept any index, so it is not iterated.
         rows = dataset if hasattr(dataset, "__iter__") else map(dataset.__getitem__, range(len(dataset)))
@@ -393,8 +400,3 @@ class BaseTrainer(Trainer):
             logs.update(zip(self._loss_parts, means, strict=True))
             self._loss_parts, self._num_loss_parts = {}, 0
         super().log(logs, start_time)
-
-
-def _is_sequence(value: Any) -> bool:
-    """Return whether a value is a one-dimensional list, array or tensor."""
-    return hasattr(value, "__len__") and (not len(value) or np.ndim(value[0]) == 0)

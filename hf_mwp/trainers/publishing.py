@@ -44,13 +44,15 @@ def evaluated_figures(trainer: Trainer) -> list[ModelFigures]:
     0 and 1, are left out.
     """
     state, args, rows = trainer.state, trainer.args, trainer.eval_dataset
-    step = (args.load_best_model_at_end and state.best_global_step) or state.global_step
+    outdated = vars(state).get("num_outdated_logs", 0)
+    step = (not outdated and args.load_best_model_at_end and state.best_global_step) or state.global_step
     metric, items = next(iter(_task(trainer)["metrics"].values()))
     found = []
     for name, part in (rows if isinstance(rows, dict) else {"": rows}).items():
         prefix = f"eval_{name}_" if name else "eval_"
         size = len(part) if has_length(part) else None
-        logs = [each for each in state.log_history if each.get("step") == step and f"{prefix}{metric}" in each]
+        logs = [each for each in state.log_history[outdated:] if each.get("step") == step]
+        logs = [each for each in logs if f"{prefix}{metric}" in each]
         # Leave out evaluations of other rows (`trainer.evaluate(rows)`).
         logs = [each for each in logs if each.get(f"{prefix}{items}", size) == size]
         if not logs or size is None or not 0 <= logs[-1][f"{prefix}{metric}"] <= 1 or metric.endswith("loss"):

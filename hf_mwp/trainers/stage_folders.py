@@ -52,10 +52,15 @@ class TrainingStages:
     def make_trainer(
         self, student: PreTrainedModel, teacher: PreTrainedModel, args: DistillationConfig | None = None, **changes
     ) -> DistillationTrainer:
-        """Return a trainer, which may change both models; `changes` replace shared arguments of the trainings."""
+        """
+        Return a trainer, which may change both models; `changes` replace shared arguments of the trainings. Raises
+        `ValueError` if evaluations do not report the metric that compares the students.
+        """
         show_attention(self.objectives, student, teacher)
         args, objectives = copy.deepcopy(args or self.args), copy.deepcopy(list(self.objectives))
-        return DistillationTrainer(student, teacher, args, objectives=objectives, **(self.options | changes))
+        trainer = DistillationTrainer(student, teacher, args, objectives=objectives, **(self.options | changes))
+        trainer.check_metric()
+        return trainer
 
     def train(
         self,

@@ -105,6 +105,20 @@ def test_the_folder_of_the_recipe_does_not_matter_and_file_contents_do(tmp_path)
     assert digests[0] != digests[1]
 
 
+def test_a_file_with_the_name_of_a_choice_does_not_matter(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    before = recipe(tmp_path, changes={"teacher.task": "rte"}).stages["teacher"].fingerprint
+    (tmp_path / "rte").mkdir()
+    (tmp_path / "rte" / "file").write_text("no option")
+    assert recipe(tmp_path, changes={"teacher.task": "rte"}).stages["teacher"].fingerprint == before
+
+
+def test_names_with_hyphens_may_be_written_with_underscores(tmp_path):
+    content = {"variables": {"a-seed": 1}, "stages": {"a-stage": {"command": "train", "seed": "${a-seed}", "epochs": 1}}}
+    for changes in ({"a_stage.epochs": 2, "a_seed": 3}, {"a-stage": {"epochs": 2}, "a-seed": 3}):
+        assert Recipe(content, tmp_path, changes=changes).stages["a-stage"].options == {"seed": 3, "epochs": 2}
+
+
 def test_the_contents_of_a_file_after_a_prefix_matter(tmp_path):
     folder = tmp_path / "tagger"
     folder.mkdir()

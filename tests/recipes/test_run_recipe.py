@@ -104,6 +104,8 @@ def test_no_more_models_are_trained_than_allowed(search):
     with pytest.raises(UsageError, match=r"No model .*75\.0%.*: small 60\.0%, base 70\.0%\."):
         run(min_accuracy=0.75, max_trainings=2)
     assert [seed for name, seed in ran if name == "distill"] == [1, 2]
+    with pytest.raises(UsageError, match="--max_trainings.*--min_accuracy"):
+        run(max_trainings=2)
 
 
 def test_a_search_needs_answers_of_validation_problems(search):

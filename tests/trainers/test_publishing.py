@@ -8,7 +8,7 @@ from transformers import DefaultDataCollator
 
 import hf_mwp
 from hf_mwp.cli.main import main
-from hf_mwp.trainers import SolverTrainingConfig
+from hf_mwp.trainers import ParameterMixingCallback, SolverTrainingConfig
 from hf_mwp.trainers.publishing import evaluated_figures
 from hf_mwp.trainers.seq2seq.seq2seq_fine_tuning_config import Seq2SeqFineTuningConfig
 from hf_mwp.trainers.seq2seq.seq2seq_fine_tuning_trainer import Seq2SeqFineTuningTrainer
@@ -113,6 +113,9 @@ def test_other_models_too(hub, processor, tmp_path):
         processing_class=tiny_tokenizer(),
     )
     classifier.train()
+    # Evaluations of other rows are no figures of the evaluation split.
+    classifier.compute_metrics = lambda prediction: {"accuracy": 1.0}
+    classifier.evaluate(rows[:3])
     classifier.push_to_hub()
     card = pushed(hub, "user/classifier")["README.md"].decode()
     assert 'BertForSequenceClassification.from_pretrained("user/classifier")' in card
@@ -144,6 +147,16 @@ def test_evaluations_of_other_rows_than_the_trainers_are_no_figures(hub, trainer
     # Rows that are streamed have no number.
     trainer.eval_dataset = (row for row in tiny_rows(6, seed=2))
     assert evaluated_figures(trainer) == []
+
+
+def test_evaluations_before_the_weights_are_mixed_are_no_figures(processor, trainer_of):
+    trainer = trainer_of(save_strategy="epoch", eval_strategy="epoch", load_best_model_at_end=True)
+    trainer.add_callback(ParameterMixingCallback(tiny_solver(processor), pretrained_weight=0.5))
+    trainer.train()
+    assert evaluated_figures(trainer) == []
+    accuracy = trainer.evaluate()["eval_answer_accuracy"]
+    (found,) = evaluated_figures(trainer)
+    assert found.reports["all"]["answer_accuracy"] == accuracy
 
 
 def test_a_pruned_model_has_the_card_of_the_saved_one(hub, tmp_path):

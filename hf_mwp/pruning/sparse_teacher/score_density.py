@@ -7,6 +7,7 @@ from functools import cached_property
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from ...usage_error import UsageError
 
@@ -23,7 +24,7 @@ _CHUNK = 4096
 class ScoreDensity:
     """
     Density and cumulative density of scores, estimated by a Gaussian kernel at 512 points from 3 bandwidths below the
-    lowest score to 3 above the highest. The paper specifies neither kernel nor bandwidth; the bandwidth here is
+    lowest score to 3 above the highest, or to an earlier end if they were more than half a bandwidth apart. The paper specifies neither kernel nor bandwidth; the bandwidth here is
     Silverman's rule of thumb, `0.9 · min(deviation, interquartile range / 1.34) · n^(-1/5)`.
 
     Args:
@@ -59,7 +60,8 @@ class ScoreDensity:
         spread = min(deviation, (three_quarters - quarter) / 1.34) or deviation
         bandwidth = 0.9 * spread.item() * len(values) ** -0.2
         margin = MARGIN * bandwidth
-        points = torch.linspace(values.min() - margin, values.max() + margin, POINTS, dtype=torch.float64)
+        low, high = values.min() - margin, values.max() + margin
+        points = low + min((high - low) / (POINTS - 1), bandwidth / 2) * torch.arange(POINTS, dtype=torch.float64)
         density, cumulative = torch.zeros_like(points), torch.zeros_like(points)
         for chunk in values.split(_CHUNK):
             distances = (points[:, None] - chunk) / bandwidth
@@ -74,10 +76,10 @@ class ScoreDensity:
         Index of the first peak: the first point whose density is above the previous and not below the next density,
         and at least a tenth of the highest.
         """
-        middle = self.density[1:-1]
-        is_peak = (middle > self.density[:-2]) & (middle >= self.density[2:])
-        is_peak &= middle >= LEAST_PEAK * self.density.max()
-        return int(is_peak.nonzero()[0]) + 1
+        before, after = pad(self.density, (1, 0))[:-1], pad(self.density, (0, 1))[1:]
+        is_peak = (self.density > before) & (self.density >= after)
+        is_peak &= self.density >= LEAST_PEAK * self.density.max()
+        return int(is_peak.nonzero()[0])
 
     @property
     def sparsity(self) -> float:

@@ -56,14 +56,19 @@ class ParameterMixingCallback(TrainerCallback):
             raise ValueError(
                 "FSDP and DeepSpeed's ZeRO-3 split weights over processes, so that they cannot be mixed. Use DDP."
             )
+        check_mixing(self.pretrained, model)
+
+    def on_epoch_begin(self, args, state, control, model=None, **kwargs):
+        """Check before the first step, when all callbacks have begun, that no heads will be cut."""
         if cuts_while_training(model):
             raise ValueError(
                 '`HeadPruningCallback(mode="slice")` cuts heads during training, and weights of different shapes '
                 'cannot be mixed. Use `mode="mask"`, which cuts heads after training.'
             )
-        check_mixing(self.pretrained, model)
 
     def on_train_end(self, args, state, control, model=None, **kwargs):
         """Mix the pretrained weights into the model."""
         mix_parameters(self.pretrained, model, self.pretrained_weight, inplace=True)
+        # Earlier evaluations are not of these weights. An attribute that is not a field of the state is not saved.
+        state.num_outdated_logs = len(state.log_history)
         logger.info(f"Mixed {self.pretrained_weight:g} of the weights from before the training into the model.")

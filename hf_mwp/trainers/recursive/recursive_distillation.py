@@ -149,7 +149,8 @@ def recursive_distillation(
         )
         if args.least_metric is not None:
             value = metrics["eval"][metrics["metric"]]
-            if value < args.least_metric if metrics["greater_is_better"] else value > args.least_metric:
+            # NaN is not good enough.
+            if not (value >= args.least_metric if metrics["greater_is_better"] else value <= args.least_metric):
                 break
         generations.append(generation)
         if args.max_parameters is not None and generation.parameters <= args.max_parameters:

@@ -217,7 +217,6 @@ class StarkTrainer:
         with TemporaryDirectory() as args.output_dir:
             # A trainer runs both models on two examples.
             trainer = self.stages.make_trainer(copy.deepcopy(self._student), copy.deepcopy(self.teacher_model), args)
-            trainer.check_metric()
         if not trainer.kind.is_solver:
             names = {*trainer.label_names, "label", "label_ids"}
             for name, rows in self._held_out.items():

@@ -105,7 +105,7 @@ def test_predictions_go_to_a_folder_of_their_own(solver_folder, problems, tmp_pa
     monkeypatch.chdir(tmp_path)
     argv = ["evaluate", "--model", str(solver_folder), "--dataset", str(problems / "test.jsonl"), "--batch_size=9"]
     assert main(argv) == 0
-    path = Path("runs", f"evaluate_{solver_folder.name}_test_test", "predictions.jsonl")
+    path = Path("runs", f"evaluate_{solver_folder.name}_test.jsonl_test", "predictions.jsonl")
     assert path.is_file() and f"Predictions: {path}" in capsys.readouterr().out
     # A later run replaces it.
     assert main([*argv, "--max_eval_samples=2"]) == 0

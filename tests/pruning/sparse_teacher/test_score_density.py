@@ -55,6 +55,13 @@ def test_a_unit_apart_from_all_others_is_no_peak():
     assert density.points[density.peak].item() == pytest.approx(0.8, abs=0.01)
 
 
+def test_units_far_above_all_others_do_not_hide_the_first_peak():
+    # A 512th of the range is five deviations of the other scores.
+    density = ScoreDensity.of(torch.cat([normal(0.002, 0.0004, 70), torch.tensor([0.9, 1.0])]))
+    assert density.points[density.peak].item() == pytest.approx(0.002, abs=1e-4)
+    assert density.sparsity == pytest.approx(35 / 72, abs=0.05)
+
+
 @pytest.mark.parametrize("values", [[], [1.0], [2.0, 2.0, math.nan]])
 def test_what_has_no_density(values):
     with pytest.raises(UsageError, match="two units"):

@@ -99,14 +99,16 @@ def test_split_weights_are_not_mixed(solvers, processor, monkeypatch):
         trainer.train()
 
 
-@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize("order", [1, -1, 0])
 def test_heads_are_not_cut_while_it_waits(order, solvers, processor):
     student = tiny_solver(processor)
     callbacks = [
         ParameterMixingCallback(copy.deepcopy(student)),
         HeadPruningCallback(num_pruning_steps=2, mode="slice"),
     ]
-    trainer = solvers(student, keywords={"callbacks": callbacks[::order]})
+    trainer = solvers(student, keywords={"callbacks": callbacks[::order] if order else callbacks[:1]})
+    if not order:
+        trainer.add_callback(callbacks[1])
     with pytest.raises(ValueError, match=r'`HeadPruningCallback\(mode="slice"\)`.*`mode="mask"`'):
         trainer.train()
     assert trainer.state.global_step == 0

@@ -155,6 +155,11 @@ def test_stops_when_small_enough_or_too_bad(tmp_path):
     assert not (tmp_path / "none").exists()
     with pytest.raises(ValueError, match="`least_metric`.*`eval_dataset`"):
         recursive_distillation(tiny_encoder("bert"), arguments(tmp_path, least_metric=0.5), [])
+    with pytest.raises(ValueError, match="`metric_for_best_model`.*'accuracy'"):
+        of_classifier(tmp_path / "none", fields={"least_metric": 0.5, "metric_for_best_model": "accuracy"})
+    unknown = {"compute_metrics": lambda output: {"spearman": float("nan")}}
+    fields = {"least_metric": -1.0, "metric_for_best_model": "spearman"}
+    assert of_classifier(tmp_path / "nan", fields=fields, **unknown) == []
 
 
 @pytest.mark.parametrize("make", [tiny_solver, tiny_athena_solver])
