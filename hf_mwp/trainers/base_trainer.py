@@ -254,7 +254,7 @@ class BaseTrainer(Trainer):
             return super().get_test_dataloader(self._prepare_evaluation(test_dataset))
 
     def evaluate(self, eval_dataset=None, ignore_keys=None, metric_key_prefix="eval", **kwargs):
-        """Evaluate as in `Trainer`. The number of given rows is logged, as they may differ from the evaluation split."""
+        """Evaluate as in `Trainer`. The number of given rows is logged, as they may not be the evaluation split."""
         metrics = super().evaluate(eval_dataset, ignore_keys, metric_key_prefix, **kwargs)
         if has_length(eval_dataset) and not isinstance(eval_dataset, str | dict) and not self._numbers_rows:
             self.state.log_history[-1][f"{metric_key_prefix}_num_examples"] = len(eval_dataset)

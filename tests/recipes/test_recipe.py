@@ -114,7 +114,10 @@ def test_a_file_with_the_name_of_a_choice_does_not_matter(tmp_path, monkeypatch)
 
 
 def test_names_with_hyphens_may_be_written_with_underscores(tmp_path):
-    content = {"variables": {"a-seed": 1}, "stages": {"a-stage": {"command": "train", "seed": "${a-seed}", "epochs": 1}}}
+    content = {
+        "variables": {"a-seed": 1},
+        "stages": {"a-stage": {"command": "train", "seed": "${a-seed}", "epochs": 1}},
+    }
     for changes in ({"a_stage.epochs": 2, "a_seed": 3}, {"a-stage": {"epochs": 2}, "a-seed": 3}):
         assert Recipe(content, tmp_path, changes=changes).stages["a-stage"].options == {"seed": 3, "epochs": 2}
 

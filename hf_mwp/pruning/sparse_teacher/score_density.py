@@ -24,8 +24,9 @@ _CHUNK = 4096
 class ScoreDensity:
     """
     Density and cumulative density of scores, estimated by a Gaussian kernel at 512 points from 3 bandwidths below the
-    lowest score to 3 above the highest, or to an earlier end if they were more than half a bandwidth apart. The paper specifies neither kernel nor bandwidth; the bandwidth here is
-    Silverman's rule of thumb, `0.9 · min(deviation, interquartile range / 1.34) · n^(-1/5)`.
+    lowest score to 3 above the highest, at most half a bandwidth apart: scores far above all others may be left out.
+    The paper specifies neither kernel nor bandwidth; the bandwidth here is Silverman's rule of thumb,
+    `0.9 · min(deviation, interquartile range / 1.34) · n^(-1/5)`.
 
     Args:
         points (`Tensor` of shape `(512,)`): Scores, ascending.
