@@ -66,7 +66,7 @@ def option(
             options. It returns the path of the file or folder, or `None` for a Hub id, and raises `ValueError` if the
             resource does not exist.
         positional (`bool`, *optional*, defaults to `False`): Whether it is a positional argument, without a flag.
-        choices (`Sequence[str]`, *optional*): Accepted values.
+        choices (`Sequence[str]`, *optional*): Accepted values; a list may grow later.
 
     Example:
 
@@ -79,7 +79,7 @@ def option(
     own = dict(zip(OWN_KEYS, (common, affects_result, locate, positional), strict=True))
     metadata = {"help": help, **own}
     if choices is not None:
-        metadata["choices"] = list(choices)
+        metadata["choices"] = choices if isinstance(choices, list) else list(choices)
     if isinstance(default, list | dict):
         return field(default_factory=partial(copy.copy, default), metadata=metadata)
     return field(default=default, metadata=metadata)

@@ -132,6 +132,8 @@ class OptionParser(argparse.ArgumentParser):
             if not action.optional and action.default not in (None, []):
                 raise argparse.ArgumentError(action, "must have a value")
             return value
+        if value is False and "no" in (action.choices or ()):
+            value = "no"  # YAML reads `no` without quotes as false.
         if action.nargs not in MANY and isinstance(value, list | dict):
             if action.kinds <= {str}:
                 raise argparse.ArgumentError(action, f"must be a text, not {value!r}. Put it in quotes")
@@ -142,6 +144,11 @@ class OptionParser(argparse.ArgumentParser):
         for each in values:
             self._check_value(action, each)
         return values if action.nargs in MANY else values[0]
+
+    def _get_value(self, action: argparse.Action, text: str) -> Any:
+        """Parse a value. `none` sets an optional number to `None`, which may not be the default."""
+        may_be_none = getattr(action, "optional", False) and action.type is not str and action.nargs not in MANY
+        return None if may_be_none and text.lower() == "none" else super()._get_value(action, text)
 
     def instances(self, namespace: argparse.Namespace) -> list[Any]:
         """Return an instance of each dataclass. Raises `UsageError` if a dataclass rejects a value."""

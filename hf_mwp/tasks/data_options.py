@@ -77,6 +77,8 @@ class DataArguments:
 
 
 SEQ2SEQ, MATH_SEQ2SEQ = "seq2seq", "math_seq2seq"
+# Values of `--task`, the names in [`~tasks.make_task.TASKS`].
+TASK_NAMES = [*GLUE_SOURCES, SEQ2SEQ, MATH_SEQ2SEQ]
 # Options that each task uses; math word problems use all of `DataArguments`.
 USED_BY_ALL = ("task", "validation_fraction", "max_train_samples", "max_eval_samples")
 PAIRS, GLUE = ("source", "target", "source_prefix", "text_metrics"), ("select_on_dev",)
@@ -96,7 +98,7 @@ class TaskArguments(DataArguments):
         "seq2seq, with pairs of texts in dataset (file, folder or Hub id); or math_seq2seq, math word problems for a "
         "sequence-to-sequence model, which generates the equation.",
         common=True,
-        choices=(*GLUE_SOURCES, SEQ2SEQ, MATH_SEQ2SEQ),
+        choices=TASK_NAMES,
     )
     select_on_dev: bool = option(
         False, "GLUE tasks: train on the whole training split, and both validate and test on the development split."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -128,15 +128,11 @@ def prune(
         def on_trainer(trainer: DistillationTrainer, number: int) -> None:
             reporter.follow(trainer, f"generation {number}, {config.ratios[number - 1]:.0%} of the heads pruned")
 
-        def measure(model: PreTrainedModel) -> dict[str, Any]:
-            return split_records(evaluate_splits(task, model, processor, config, args, reporter))
-
         generations = recursive_distillation(
             args=config,
             **task.trainer_arguments(model, processor),
             importance=make_importance(args.importance, config.alpha, config.seed),
             on_trainer=on_trainer,
-            measure=lambda trainer: measure(trainer.model),
         )
         if not generations:
             raise UsageError(
@@ -147,7 +143,11 @@ def prune(
         if is_main_process():
             generations[-1].load().save_pretrained(folder.path)
             processor.save_pretrained(folder.path)
-            metrics = _metrics_of(model, measure(model), generations)
+
+            def measure(model: PreTrainedModel) -> dict[str, Any]:
+                return split_records(evaluate_splits(task, model.to(config.device), processor, config, args, reporter))
+
+            metrics = _metrics_of(model, generations, measure)
             models, path = metrics["models"], folder.path / ACCURACY_LATENCY
             times = [100 * each["seconds"] / models[0]["seconds"] for each in models]
             labels, axis = [f"{each['ratio']:.0%}" for each in models], "time of the encoder, % of the first model's"
@@ -160,24 +160,26 @@ def prune(
     return RunResult(folder.path, metrics, task)
 
 
-def _metrics_of(model: PreTrainedModel, dense: Mapping[str, Any], generations: Sequence[Generation]) -> dict[str, Any]:
+def _metrics_of(
+    model: PreTrainedModel, generations: Sequence[Generation], measure: Callable[[PreTrainedModel], dict[str, Any]]
+) -> dict[str, Any]:
     from ..metrics import compare_costs
     from ..models.architecture import find_encoder, layer_parts
 
-    students = [each.load().to(model.device).eval() for each in generations]
-    encoders = {str(number): find_encoder(each) for number, each in enumerate([model.eval(), *students])}
-    costs = list(compare_costs(encoders).values())
+    every = [model.eval(), *(each.load().eval() for each in generations)]
+    # Costs are measured on the CPU, before `measure` moves the models.
+    costs = list(compare_costs({str(number): find_encoder(each) for number, each in enumerate(every)}).values())
     known = [{"ratio": 0.0, "heads": [each.num_heads for each in layer_parts(model)]}]
     for each in generations:
         known.append({"ratio": each.ratio, "heads": list(each.heads), "folder": each.folder.name})
-    measured = [dense, *(each.metrics["measured"] for each in generations)]
-    models, first = [], costs[0]
-    for about, cost, splits in zip(known, costs, measured, strict=True):
+    models, first, splits = [], costs[0], {}
+    for about, cost, each in zip(known, costs, every, strict=True):
         # Shares of the first model's costs; `speed` is the relative gain in texts per second.
         saved = {name: 1 - cost[name] / first[name] for name in first if name != "seconds"}
         saved["speed"] = first["seconds"] / cost["seconds"] - 1
+        splits = measure(each)
         models.append({**about, **cost, "saved": saved, **splits})
-    return {"models": models, "saved": models[-1]["saved"], **measured[-1]}
+    return {"models": models, "saved": models[-1]["saved"], **splits}
 
 
 def score_heads(args: HeadsArguments, data_args: MeasuredTaskArguments) -> tuple[Path, list[list[float | None]]]:

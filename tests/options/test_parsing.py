@@ -16,7 +16,7 @@ class ToyArguments:
     weights: list[float] | None = field(default=None, metadata={"help": "Weights."})
     ratios: list[float] = option([0.2], "Ratios.")
     fields: dict | str | None = field(default=None, metadata={"help": "A mapping."})
-    mode: str = field(default="slow", metadata={"help": "A mode.", "choices": ["slow", "fast"]})
+    mode: str = field(default="slow", metadata={"help": "A mode.", "choices": ["slow", "fast", "no"]})
     problems: list[str] = option([], "Problems.", positional=True)
     verbose: bool = field(default=False, metadata={"help": "Say more."})
 
@@ -49,6 +49,19 @@ def test_defaults():
     toy, other, values = read()
     assert (toy, other) == (ToyArguments(), OtherArguments())
     assert values == vars(ToyArguments()) | vars(OtherArguments())
+
+
+def test_none_unsets_a_number_that_may_be_none(yaml_file):
+    assert read("--limit", "none")[0].limit is None
+    assert read("--config", yaml_file("limit: None"))[0].limit is None
+    assert read("--name", "none")[0].name == "none"
+    for flag in ("--count", "--weights"):
+        with pytest.raises(UsageError, match=flag):
+            read(flag, "none")
+
+
+def test_no_without_quotes_is_a_choice(yaml_file):
+    assert read("--config", yaml_file("mode: no"))[0].mode == "no"
 
 
 def test_flags_win_over_the_file_and_the_file_over_defaults(yaml_file):

@@ -11,6 +11,8 @@ from datasets import Dataset
 from transformers import DataCollatorWithPadding
 
 from hf_mwp.cli.terminal.console import CommandConsole, print_evaluation
+from hf_mwp.options.parsing import read_options
+from hf_mwp.tasks.data_options import TASK_NAMES, TaskArguments
 from hf_mwp.tasks.evaluation import evaluate_split
 from hf_mwp.tasks.make_task import data_record
 from hf_mwp.tasks.resuming import RunArguments
@@ -148,3 +150,13 @@ def test_its_record_and_its_parts():
         task.rows("train")
     with pytest.raises(UsageError, match=r"totals .*'dev'.*different data"):
         task.rows("dev")
+
+
+def test_an_added_task_is_a_choice_of_the_command_line():
+    TASK_NAMES.append("totals")
+    try:
+        assert read_options("train", [TaskArguments], {"task": "totals"})[0].task == "totals"
+    finally:
+        TASK_NAMES.remove("totals")
+    with pytest.raises(UsageError, match="totals"):
+        read_options("train", [TaskArguments], {"task": "totals"})

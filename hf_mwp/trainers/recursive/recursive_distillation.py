@@ -38,8 +38,8 @@ class Generation:
         folder (`Path`): Folder with the model, processor and `metrics.json`; `from_pretrained` loads it.
         heads (`tuple[int, ...]`): Number of remaining heads in each layer.
         parameters (`int`): Number of parameters of the model.
-        metrics (`dict`): `eval`: metrics on the evaluation split, if there is one; `measured`: the result of
-            `measure`; `events`: the log of [`HeadPruningCallback`].
+        metrics (`dict`): `eval`: metrics on the evaluation split, if there is one; `events`: the log of
+            [`HeadPruningCallback`].
         model_class (`type`): Class of the model.
     """
 
@@ -66,7 +66,6 @@ def recursive_distillation(
     objectives: Sequence[Objective] | None = None,
     importance: HeadImportance | None = None,
     on_trainer: Callable[[DistillationTrainer, int], None] | None = None,
-    measure: Callable[[DistillationTrainer], Mapping[str, Any]] | None = None,
     compute_metrics: Callable[[Any], Mapping[str, float]] | None = None,
 ) -> list[Generation]:
     """
@@ -85,9 +84,6 @@ def recursive_distillation(
         objectives (`Sequence[Objective]`, *optional*): Objectives to use instead of the loss of equations 6 and 7.
         importance ([`HeadImportance`], *optional*): Importance score to use instead of [`CombinedImportance`].
         on_trainer (`Callable`, *optional*): Called with a generation's trainer and number before training.
-        measure (`Callable`, *optional*):
-            Called with a generation's trainer after training; returns a JSON-serialisable mapping, which is saved with
-            the metrics.
         compute_metrics (`Callable`, *optional*): As in `Trainer`, for models that are not solvers.
 
     Returns:
@@ -137,8 +133,7 @@ def recursive_distillation(
         callback = args.make_callback(1 - left / sum(_heads(teacher)), importance)
 
         def finish(trainer: DistillationTrainer, ratio=ratio, callback=callback) -> dict[str, Any]:
-            measured = {} if measure is None else dict(measure(trainer))
-            return {"ratio": ratio, "measured": measured, "events": callback.log}
+            return {"ratio": ratio, "events": callback.log}
 
         folder = stages.folder(f"generation_{number}", hash_model(teacher), left)
         begin = on_trainer and (lambda trainer, number=number: on_trainer(trainer, number))

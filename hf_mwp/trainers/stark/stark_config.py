@@ -40,7 +40,7 @@ class StarkConfig(DistillationConfig):
     save_total_limit: int | None = setting(1, "Maximum number of checkpoints kept while a student is trained.")
     load_best_model_at_end: bool = setting(True, "Keep the weights of the best evaluation, not the last weights.")
     early_stopping_patience: int | None = setting(
-        5, "Stop a student after this many evaluations without an improvement; never if not given."
+        5, "Stop a student after this many evaluations without an improvement; never if none."
     )
 
     temperature: float = setting(2.0, "Temperature that softens the probabilities of teacher and student.")

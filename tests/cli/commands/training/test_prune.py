@@ -67,6 +67,11 @@ def test_started_again_it_trains_nothing(pruned, capsys):
     assert (folder / "metrics.json").is_file()
     assert {path: path.stat().st_mtime_ns for path in before} == before
     assert "step" not in capsys.readouterr().out
+    # The same generations with a different evaluation.
+    assert main([*argv, "--ratios", "0.25", "0.5", "--overwrite", "--test_num_beams=2"]) == 0
+    metrics = json.loads((folder / "metrics.json").read_text())
+    assert [model["test"]["num_beams"] for model in metrics["models"]] == [2, 2, 2]
+    assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
 def test_too_bad_and_wrong(pruned, tmp_path, capsys):
