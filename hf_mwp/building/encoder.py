@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..options import option
 from ..options.checks import check_share
+from ..options.yaml_values import read_value
 from ..usage_error import UsageError
 from .model_sources import load_config, load_pretrained, locate_encoder, locate_tokenizer, resolve_encoder
 
@@ -48,8 +48,8 @@ class EncoderArguments:
     )
     encoder_config: dict | str | None = option(
         None,
-        "Instead of encoder: fields of MwpStudentConfig for random weights, a mapping in YAML or JSON on the command "
-        "line ({}: the 3-layer student of the paper).",
+        "Instead of encoder: fields of MwpStudentConfig for random weights, a mapping in YAML or JSON "
+        "({}: the 3-layer student of the paper).",
         common=True,
     )
     tokenizer: str | None = option(
@@ -198,12 +198,8 @@ def project_on_problems(
 
 
 def parse_mapping(name: str, value: dict | str | None) -> dict | None:
-    """Return a mapping option, which is a mapping already (from YAML) or a JSON string (from the command line)."""
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except ValueError as error:
-            raise ValueError(f"`{name}` is not valid JSON: {error}.") from None
+    """Return a mapping option, which is a mapping already or, from the command line, a string in YAML or JSON."""
+    value = read_value(value) if isinstance(value, str) else value
     if value is not None and not isinstance(value, dict):
         raise ValueError(f"`{name}` must be a mapping of fields, got {value!r}.")
     return value

@@ -63,7 +63,7 @@ class SolverArguments(EncoderArguments):
     decoder_config: dict | str | None = option(
         None,
         "Fields of the new decoder's configuration (GTSConfig, AthenaConfig), such as root_goal, as a mapping in "
-        "YAML, or JSON on the command line.",
+        "YAML or JSON.",
     )
     bottleneck_layers: str | None = option(
         None, "Encoder layers after which bottleneck networks are inserted, counted from 1 (2,4,6), also in a solver."

@@ -42,7 +42,7 @@ class CardArguments:
     metadata: dict | str | None = option(
         None,
         "Further metadata of the card for the Hub, such as base_model, or license_name if the license is other, as a "
-        "mapping in YAML, or JSON on the command line.",
+        "mapping in YAML or JSON.",
     )
     overwrite: bool = option(False, "Replace the model that is in the folder.", affects_result=False)
 

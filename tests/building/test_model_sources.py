@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 import hf_mwp
-from hf_mwp.building.encoder import load_encoder
+from hf_mwp.building.encoder import load_encoder, parse_mapping
 from hf_mwp.building.mixing import MixArguments
 from hf_mwp.building.model_sources import (
     load_config,
@@ -99,3 +99,13 @@ def test_names_of_models_on_the_hub(name):
 def test_a_name_is_no_folder_and_not_on_the_hub():
     with pytest.raises(UsageError, match="no-such-model.* no such folder: "):
         load_config("no-such-model")
+
+
+@pytest.mark.parametrize(
+    "text", ["{hidden_size: 48, layer_norm_eps: 1e-6}", '{"hidden_size": 48, "layer_norm_eps": 1e-6}']
+)
+def test_mappings_of_the_command_line(text):
+    assert parse_mapping("encoder_config", text) == {"hidden_size": 48, "layer_norm_eps": 1e-6}
+    for wrong in ("48", "{hidden_size: 48"):
+        with pytest.raises(ValueError, match="`encoder_config` must be a mapping"):
+            parse_mapping("encoder_config", wrong)
