@@ -18,7 +18,7 @@ def run(console: CommandConsole, args: HeadsArguments, data_args: MeasuredTaskAr
     folder, scores = score_heads(args, data_args)
     headings = ["layer", *(f"head {head}" for head in range(max(map(len, scores))))]
     rows = (
-        (str(layer), *("-" if score is None else f"{score:.3f}" for score in row)) for layer, row in enumerate(scores)
+        (str(layer), *("-" if score is None else f"{score:#.3g}" for score in row)) for layer, row in enumerate(scores)
     )
     title = f"{args.importance} of the heads of {Path(args.model).name}"
     console.print(make_table(title, headings, rows, right=headings))

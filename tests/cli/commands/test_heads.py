@@ -20,7 +20,7 @@ def test_heads_of_a_solver_are_scored_and_drawn(problems, solver_folder, tmp_pat
     assert all(0 <= score <= 1 for row in kept["scores"] for score in row)
     assert (kept["importance"], kept["texts"]) == ("combined", 4)
     assert (tmp_path / "heads.png").read_bytes().startswith(b"\x89PNG")
-    assert f"{kept['scores'][0][0]:.3f}" in capsys.readouterr().out
+    assert f"{kept['scores'][0][0]:#.3g}" in capsys.readouterr().out
 
 
 def test_problems_without_an_equation_are_left_out(problems, solver_folder, tmp_path):
