@@ -52,7 +52,10 @@ class PruneArguments(FinalArguments):
     _argument_group_name = "pruning"
 
     model: str | None = option(
-        None, "Folder or Hub id of a trained solver (must be given).", common=True, locate=locate_solver
+        None,
+        "Folder or Hub id of a trained solver, or with task a model for it (must be given).",
+        common=True,
+        locate=locate_solver,
     )
     importance: str = option("combined", IMPORTANCE_HELP, common=True, choices=tuple(IMPORTANCES))
 

@@ -24,7 +24,8 @@ class RecursiveDistillationConfig(DistillationConfig):
     (equations 6 and 7 of Yu et al., Efficient Mathematical Reasoning Models via Dynamic Pruning and Knowledge
     Distillation; the paper does not state the two weights). `lambda_1` is `soft_label_weight`, `lambda_2` is
     `1 - soft_label_weight`; `lambda_1` is divided among the layers unless `hidden_weights` are given. The paper prunes
-    until the last step (`end_fraction=1`), which leaves no steps to recover.
+    until the last step (`end_fraction=1`), which leaves no steps to recover, and trains 30 epochs with
+    `weight_decay=0.01`.
 
     Raises:
         ValueError: As [`DistillationConfig`] and [`HeadPruningCallback`]; `ratios` are not ascending.
