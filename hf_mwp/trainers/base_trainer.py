@@ -228,12 +228,9 @@ class BaseTrainer(Trainer):
         if lengths is None:
             return RandomSampler(dataset)
         args = self.args
-        return LengthGroupedSampler(
-            lengths,
-            batch_size=args.train_batch_size * args.gradient_accumulation_steps * args.world_size,
-            seed=args.seed if args.data_seed is None else args.data_seed,
-            first_epoch=lambda: int(self.state.epoch or 0),
-        )
+        size = args.train_batch_size * args.gradient_accumulation_steps * args.world_size
+        seed = args.seed if args.data_seed is None else args.data_seed
+        return LengthGroupedSampler(lengths, size, seed, first_epoch=lambda: int(self.state.epoch or 0))
 
     def _get_eval_sampler(self, eval_dataset):
         # `Trainer` would group evaluation rows by length too, and `predict` would return them in that order.
