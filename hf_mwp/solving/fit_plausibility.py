@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -19,6 +21,8 @@ from ..problems import MathWordProblem, ProblemError
 
 
 Trees = Sequence[tuple[Expression, float]]
+# Factors that `calibrate` tries, from 0.05 to 3, and the minimum of the plausibilities that it reads.
+SCALES, MIN_PLAUSIBILITY = [0.05 * 60 ** (step / 100) for step in range(101)], 1e-300
 
 
 def fit_plausibility(
@@ -79,6 +83,45 @@ def fit_plausibility(
         num_beams=num_beams,
         fitted_on=dict(fitted_on or {}, num_problems=len(problems), num_used=used, regularization=regularization),
     )
+
+
+def calibrate(
+    reranker: PlausibilityReranker, problems: Sequence[MathWordProblem], beams: Sequence[Trees]
+) -> PlausibilityReranker:
+    """
+    Scale all weights by the factor with which the plausibility of the first answer best predicts whether it is correct
+    (log loss). [`fit_plausibility`] leaves out problems without a correct answer in the beam, so its plausibilities
+    are too large. The ranking does not change.
+
+    Args:
+        reranker ([`PlausibilityReranker`]): The fitted re-ranker.
+        problems (`Sequence[MathWordProblem]`), beams (`Sequence[Sequence[tuple[Expression, float]]]`): Problems and
+            their trees as in [`fit_plausibility`], best those that the solver was not trained on.
+
+    References:
+        Guo et al., On Calibration of Modern Neural Networks: https://huggingface.co/papers/1706.04599 (temperature)
+    """
+    scores: list[float] = []
+    groups: list[int] = []
+    first: list[int] = []
+    right: list[bool] = []
+    for problem, beam in zip(problems, beams, strict=True):
+        ranked, target = reranker.rerank(problem, beam), right_answer(problem)
+        if len(ranked) > 1 and target is not None:
+            groups += [len(first)] * len(ranked)
+            first.append(len(scores))
+            right.append(answers_match(ranked[0].value, target))
+            scores += [math.log(max(answer.plausibility, MIN_PLAUSIBILITY)) for answer in ranked]
+    if not first:
+        return reranker
+    values, labels = torch.tensor(scores, dtype=torch.float64), torch.tensor(right, dtype=torch.float64)
+    losses = {}
+    for scale in SCALES:
+        logs = scale * values
+        shares = (logs[first] - _log_sums(logs, torch.tensor(groups))).exp()
+        losses[scale] = torch.nn.functional.binary_cross_entropy(shares, labels).item()
+    scale = min(losses, key=losses.__getitem__)
+    return replace(reranker, weights={name: scale * weight for name, weight in reranker.weights.items()})
 
 
 def right_answer(problem: MathWordProblem) -> Number | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -15,7 +16,7 @@ from ..options.checks import check_share
 from ..plausibility import PlausibilityError, PlausibilityReranker
 from ..plausibility.plausibility_reranker import check_fit
 from ..problems import MathWordProblem
-from .fit_plausibility import Trees, fit_plausibility, right_answer
+from .fit_plausibility import Trees, calibrate, fit_plausibility, right_answer
 from .solve_problems import solve_problems
 
 
@@ -42,7 +43,8 @@ def fit_reranker(
     progress: Callable[[Sequence], Iterable] | None = None,
 ) -> PlausibilityReranker:
     """
-    Solve problems, fit a re-ranker to the beams of the first split ([`fit_plausibility`]), and measure it on all
+    Solve problems, fit a re-ranker to the beams of the first split ([`fit_plausibility`]), calibrate its
+    plausibilities on the other splits and on problems solved with dropout ([`calibrate`]), and measure it on all
     splits.
 
     Args:
@@ -96,11 +98,18 @@ def fit_reranker(
     about = dict(fitted_on or {}) | ({"mc_dropout_fraction": mc_dropout_fraction} if unsure else {})
     reranker = fit_plausibility(problems, beams + unsure_beams, num_beams, regularization, about)
     reranker = replace(reranker, min_beams=min_beams)
+    held_out = {part: read(given) for part, given in others}
+    found = {part: search(each) for part, each in held_out.items()}
+    reranker = calibrate(
+        reranker,
+        [*unsure, *chain.from_iterable(held_out.values())],
+        [*unsure_beams, *chain.from_iterable(found.values())],
+    )
     measured = {f"{part}, unsure": _measure(reranker, unsure, unsure_beams)} if unsure else {}
     measured[part] = _measure(reranker, sure, beams)
-    for part, given in others:
-        if problems := read(given):
-            measured[part] = _measure(reranker, problems, search(problems))
+    for part, problems in held_out.items():
+        if problems:
+            measured[part] = _measure(reranker, problems, found[part])
             if min_beams is not None:
                 measured[f"{part}, {min_beams} beams"] = _measure(reranker, problems, search(problems, min_beams))
     return replace(reranker, measured=measured)

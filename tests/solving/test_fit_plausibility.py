@@ -7,7 +7,7 @@ import torch
 from hf_mwp.expressions import Expression
 from hf_mwp.plausibility import FEATURES, PlausibilityError
 from hf_mwp.problems import MathWordProblem
-from hf_mwp.solving.fit_plausibility import _fit, fit_plausibility
+from hf_mwp.solving.fit_plausibility import _fit, calibrate, fit_plausibility
 
 
 def problems_and_beams(count=40, seed=0):
@@ -69,6 +69,24 @@ def test_equations_stand_in_for_answers():
     problems, beams = problems_and_beams(4)
     by_equation = [MathWordProblem(p.text, f"{p.numbers[0]}-{p.numbers[1]}") for p in problems]
     assert fit_plausibility(by_equation, beams, 3).weights == fit_plausibility(problems, beams, 3).weights
+
+
+def test_plausibilities_become_the_share_of_right_answers():
+    """Of answers that are 0.6 and 0.2 and 0.2 probable, 3 in 8 are right: 1 / (1 + 2 / 3^s) = 3/8 gives s = 0.166."""
+    fitted = fit_plausibility(*problems_and_beams(), num_beams=3, regularization=1e9)
+    problems, beams = [], []
+    for number in range(8):
+        problems.append(MathWordProblem("有9人，走了4人，还剩几人？", answer="5" if number < 3 else "7"))
+        trees = [("N0-N1", 0.6), ("N0+N1", 0.2), ("N0*N1", 0.2)]
+        beams.append([(Expression.from_infix(text), math.log(probability)) for text, probability in trees])
+    scaled = calibrate(fitted, problems, beams)
+    before, after = (each.rerank(problems[0], beams[0]) for each in (fitted, scaled))
+    assert before[0].plausibility == pytest.approx(0.6, abs=1e-3)
+    assert after[0].plausibility == pytest.approx(3 / 8, abs=0.005)
+    assert scaled.weights["log_mass"] == pytest.approx(math.log(6 / 5) / math.log(3), abs=0.01)
+    assert [each.value for each in after] == [each.value for each in before]
+    # Beams without a choice say nothing.
+    assert calibrate(fitted, problems[:1], [beams[0][:1]]) == fitted
 
 
 def test_bad_arguments_are_named():
