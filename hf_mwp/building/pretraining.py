@@ -110,7 +110,7 @@ class PretrainingBuilder:
             max_length=args.max_length,
         )
         config = args.random_config(self.processor.tokenizer) if self.encoder is None else self.encoder.config
-        self.processor.max_length = min(self.processor.max_length, count_positions(config))
+        self.processor.limit_length(count_positions(config))
 
     def build(self, tags: Sequence[str] | None, texts: Iterable[str] = ()) -> PreTrainedModel:
         """Return the model, with a tagging head if `tags` are given. A projected student is fitted on `texts`."""

@@ -61,7 +61,8 @@ class BatchSolver:
 
         Returns:
             `dict[str, list]`: The input columns with `answer`, `value`, `equation`, `score`, `plausibility` and
-            `error`. Missing values are NaN for numbers and empty strings for texts.
+            `error`, which replace input columns of these names. Missing values are NaN for numbers and empty strings
+            for texts.
         """
         found = self.solver([str(text) for text in columns[self.column]], **self.search)
         given = {name: list(columns[name]) for name in columns}

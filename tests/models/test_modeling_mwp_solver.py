@@ -166,6 +166,8 @@ def test_any_encoder_becomes_a_solver(processor, encoder_class):
     # RoBERTa and MPNet count positions from the padding token on, the latter's is always 1.
     length = {RobertaModel: 63, MPNetModel: 62}.get(encoder_class, 64)
     assert batch["input_ids"].shape[1] == processor.max_length == length
+    # Also where only the tokenizer is used.
+    assert len(processor.tokenizer("小" * 200, truncation=True)["input_ids"]) == length
     assert solver.solve(**batch).finished.all()
     processor.decode(output.sequences[0, 0])
 

@@ -110,6 +110,11 @@ class MwpProcessor(PushToHubMixin):
             raise ValueError(f"`extra_columns` may contain {', '.join(EXTRA_COLUMNS)}, got {unknown}.")
         self.extra_columns = tuple(dict.fromkeys((*self.extra_columns, *names)))
 
+    def limit_length(self, positions: int) -> None:
+        """Lower `max_length` and the tokenizer's `model_max_length` to the number of positions of an encoder."""
+        self.max_length = min(self.max_length, positions)
+        self.tokenizer.model_max_length = min(self.tokenizer.model_max_length, positions)
+
     @property
     def number_tokens(self) -> list[str]:
         """Number placeholders: `[NUM]`, and with `indexed_numbers` `[NUM0]`, `[NUM1]`, ..."""

@@ -166,7 +166,7 @@ class MwpSolver(PreTrainedModel, Solver):
         processor.resize_embeddings(encoder)
         # Encoders with relative positions have no limit (no field, or -1).
         if (getattr(encoder.config, "max_position_embeddings", None) or 0) > 0:
-            processor.max_length = min(processor.max_length, count_positions(encoder.config))
+            processor.limit_length(count_positions(encoder.config))
         if isinstance(decoder, type):
             decoder = decoder.make_config(processor.vocabulary, encoder.config, **(decoder_kwargs or {}))
             processor.vocabulary = processor.vocabulary.with_constants(decoder.constants, written=True)
