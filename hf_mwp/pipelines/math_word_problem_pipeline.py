@@ -85,7 +85,7 @@ class MathWordProblemPipeline(Pipeline):
     - for a text or [`MathWordProblem`], a list with one dictionary or, with `top_k`, with several dictionaries;
     - for a list, tuple, array, or column of a dataset or data frame, a list with one dictionary or, with `top_k`, one
       list of dictionaries per problem;
-    - for a generator, or a PyTorch dataset of texts such as `KeyDataset(rows, "text")`, an iterator over these results.
+    - for a generator or a PyTorch dataset of texts, such as `KeyDataset(rows, "text")`, an iterator over such results.
 
     Raises:
         ValueError: The model is not an [`MwpSolver`], the processor or re-ranker is missing or does not fit the model,
