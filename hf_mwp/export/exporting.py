@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import statistics
 import time
@@ -17,6 +18,7 @@ from ..building.solver import decoder_classes, load_solver
 from ..data.batches.mwp_processor import MwpProcessor
 from ..data.datasets.loading import load_mwp_dataset
 from ..downloads import find_beside
+from ..hub.usage import EXAMPLES, usage_section
 from ..models import MwpSolver
 from ..models.mwp_student import MwpStudentModel
 from ..problems import MathWordProblem
@@ -113,6 +115,8 @@ def export_solver(args: ExportArguments, progress: Callable[[Sequence], Iterable
         record = {"version": EXPORT_VERSION, "format": args.format, "quantize": args.quantize}
         (folder / EXPORT_RECORD).write_text(json.dumps(record) + "\n", "utf-8")
         model.config.to_json_file(folder / "config.json", use_diff=False)
+    if (args.format == "onnx" or args.quantize) and (folder / "README.md").is_file():
+        _show_runtime(folder / "README.md", processor.language)
     report = ExportReport(_megabytes(folder))
     if args.dataset is not None:
         report = compare_answers(model, processor, folder, problems, progress)
@@ -172,6 +176,14 @@ def compare_answers(
 
 def _megabytes(folder: Path) -> float:
     return sum(path.stat().st_size for path in folder.iterdir() if path.is_file()) / 1e6
+
+
+def _show_runtime(path: Path, language: str) -> None:
+    """Replace the usage section of a card, because PyTorch cannot load the weights in its folder."""
+    output = str(RuntimeSolver(path.parent)(EXAMPLES[language]))
+    usage = usage_section("runtime", str(path.parent), language, indexed_numbers=False, output=output) + "\n\n"
+    text, section = path.read_text("utf-8"), re.compile(r"^## How to use\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+    path.write_text(section.sub(lambda _: usage, text), "utf-8")
 
 
 def _note_in_card(path: Path, args: ExportArguments, report: ExportReport) -> None:

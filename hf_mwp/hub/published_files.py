@@ -34,7 +34,7 @@ PUBLISHED = (
     *("use_hf_mwp.py", "cut_model.py", "architecture.py", "slicing.py"),
     *(MwpProcessor.file_name, PlausibilityReranker.file_name, DefaultSearch.file_name, TrainingTexts.file_name),
 )
-_OWN_NAME = re.compile(r'((?:\bmodel=|from_pretrained\()")[^"]*(?=")')
+_OWN_NAME = re.compile(r'((?:\bmodel=|from_pretrained\()"|hf download )[^"\n]*?(?="| --local-dir)')
 
 
 def collect_files(folder: Path, target: Path) -> None:

@@ -37,6 +37,20 @@ from transformers import pipeline
 solver = pipeline("math-word-problem", model="{model_id}")
 print(solver("{example}"))
 ```""",
+    "runtime": """\
+The weights are for hf_mwp's runtime, without PyTorch: `pip install --no-deps hf-mwp`, then `pip install numpy
+tokenizers` (and `onnxruntime` for `encoder.onnx`).
+
+```bash
+hf download {model_id} --local-dir solver
+```
+
+```python
+from hf_mwp.runtime import load_solver
+
+solver = load_solver("solver")
+print(solver("{example}"))
+```""",
 }
 GENERATION = """```python
 import hf_mwp
@@ -76,9 +90,9 @@ def usage_section(
     model_class: type = PreTrainedModel,
 ) -> str:
     """
-    Return the usage section for a pipeline task, with code that runs unchanged. Without a task, the model is loaded by
-    its class. Numbers are masked as `[NUM0]`, `[NUM1]`, ... with `indexed_numbers`. `given` is the example input of a
-    classifier or sequence-to-sequence model; `output` is shown after the code.
+    Return the usage section for a pipeline task, or `"runtime"`, with code that runs unchanged. Without a task, the
+    model is loaded by its class. Numbers are masked as `[NUM0]`, `[NUM1]`, ... with `indexed_numbers`. `given` is the
+    example input of a classifier or sequence-to-sequence model; `output` is shown after the code.
     """
     language = language if language in EXAMPLES else "en"
     example = EXAMPLES[language]

@@ -4,9 +4,12 @@ import shutil
 import pytest
 from transformers import BertModel
 
+from hf_mwp.building.solver import load_solver as load_in_torch
 from hf_mwp.export import ExportArguments, export_solver
+from hf_mwp.hub.published_files import name_in_card
+from hf_mwp.hub.usage import EXAMPLES
 from hf_mwp.models import MwpSolver
-from hf_mwp.runtime import load_solver
+from hf_mwp.runtime import load_solver, weights
 from hf_mwp.usage_error import UsageError
 from tests.tiny import tiny_bert_config, tiny_processor
 
@@ -36,6 +39,20 @@ def test_the_folder_solves_as_before(solver_folder, problems, tmp_path, quantize
     assert f"{report.equal} have the answer" in (out / "README.md").read_text()
     assert load_solver(out)(TEXT)[0]["numbers"] == ["4", "2"]
     assert not (out / "training_texts.safetensors").exists()
+
+
+def test_the_card_of_weights_that_pytorch_cannot_load_shows_the_runtime(solver_folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(weights, "MIN_SIZE", 1)
+    source, out = tmp_path / "source", tmp_path / "out"
+    shutil.copytree(solver_folder, source)
+    (source / "README.md").write_text("# A solver\n\n## How to use\n\npipeline\n\n## Results\n\nGood.\n")
+    export_solver(ExportArguments(str(source), str(out), quantize="int8"))
+    card = name_in_card((out / "README.md").read_text("utf-8"), "me/solver")
+    assert "pipeline" not in card and "hf download me/solver --local-dir solver\n" in card
+    assert card.startswith("# A solver\n\n## How to use\n") and card.endswith("\n\n## Results\n\nGood.\n")
+    assert str(load_solver(out)(EXAMPLES["zh"])) in card
+    with pytest.raises(UsageError, match=r"out was exported.*load_solver"):
+        load_in_torch(str(out))
 
 
 def test_other_encoders_need_a_graph(bert_solver, tmp_path):

@@ -11,7 +11,8 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 from transformers import PreTrainedConfig, PreTrainedModel
 
-from ...downloads import hub_options, missing_folder, note_download
+from ...downloads import find_beside, hub_options, missing_folder, note_download
+from ...runtime.solver import EXPORT_RECORD
 from .configuration_mwp_solver import MwpSolverConfig
 
 
@@ -86,6 +87,11 @@ def _check_weights(
         ours = model.config.bottleneck_layers
         missing = _without_layers(missing, {*ours} - {*saved})
         unexpected = _without_layers(unexpected, {*saved} - {*ours})
+    if (missing or unexpected) and source is not None and find_beside(source, EXPORT_RECORD, **hub):
+        raise SolverFolderError(
+            f"{source} was exported for the runtime without PyTorch. Load it with `hf_mwp.runtime.load_solver`, or "
+            "pass `--runtime numpy` to `hf-mwp solve`."
+        )
     file = INDEX if source is not None and Path(source, hub.get("subfolder", ""), INDEX).exists() else WEIGHTS
     foreign = "weights and config.json belong to different models"
     if missing:
