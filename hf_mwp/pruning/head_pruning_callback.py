@@ -264,7 +264,7 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
                 "step": state.global_step,
                 "ratio": ratio,
                 "heads": {str(layer): heads for layer, heads in closed.items()},
-                "scores": rows_of(scores.round(decimals=6)),
+                "scores": rows_of(scores),
             }
         )
 

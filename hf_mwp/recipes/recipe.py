@@ -156,13 +156,13 @@ class Recipe:
             if key == "variables":
                 variables = self._mapping(value or {}, f"{place}{key}")
                 for name in variables:
-                    self._check(name, self.variables, "variable")
+                    self._check(name, self.variables, "variable", place[:-1])
                 self.variables.update(variables)
             elif dot or (key in self._options and (isinstance(value, Mapping) or key not in self.variables)):
-                self._check(stage, self._options, "stage")
+                self._check(stage, self._options, "stage", place[:-1])
                 self._options[stage].update({option: value} if dot else self._mapping(value, f"{place}{key}"))
             else:
-                self._check(key, self.variables, "variable")
+                self._check(key, [*self._options, *self.variables], "variable or stage", place[:-1])
                 self.variables[key] = value
 
     def _filled(self) -> dict[str, dict[str, Any]]:

@@ -261,6 +261,8 @@ def test_wrong_recipes_name_the_place(tmp_path, changes, message):
         ({"budgets": {"large": {"teacher": [1]}}}, r"budgets\.large\.teacher: .*mapping.* \[1\]"),
         ({"budgets": {"large": {"teacher": None}}}, r"budgets\.large\.teacher: .*mapping.* None"),
         ({"budgets": {"large": {"variables": "a"}}}, r"budgets\.large\.variables: .*mapping.* 'a'"),
+        ({"budgets": {"large": {"techer": {"epochs": 1}}}}, r"budgets\.large: .*'techer'.*'teacher'"),
+        ({"budgets": {"large": {"variables": {"sed": 1}}}}, r"budgets\.large: .*'sed'.*'seed'"),
         ({"variables": ["seed"]}, r"variables: .*mapping.* \['seed'\]"),
         ({"targets": "student"}, r"targets: .*list.* 'student'"),
         ({"targets": {"student": 1}}, r"targets: .*list.* \{'student': 1\}"),
