@@ -218,8 +218,10 @@ def _change_solver(model: Solver, processor: MwpProcessor, options: SolverArgume
                 if isinstance(module, nn.Dropout):
                     module.p = dropout
     if options.constants:
-        processor.vocabulary = processor.vocabulary.with_constants(options.constants)
-        model.decoder.set_constants(processor.vocabulary.constants)
+        known, vocabulary = processor.vocabulary, processor.vocabulary.with_constants(options.constants)
+        processor.vocabulary = vocabulary
+        used = [each for each in known.written if each not in vocabulary.written]
+        model.decoder.set_constants(vocabulary.constants, used)
 
 
 def load_solver(name: str, **config_fields) -> tuple[Solver, MwpProcessor]:

@@ -147,12 +147,14 @@ class Decoder(ABC):
         return list(constants)[len(known) :]
 
     @abstractmethod
-    def set_constants(self, constants: Sequence[str]) -> None:
+    def set_constants(self, constants: Sequence[str], used: Sequence[str] = ()) -> None:
         """
         Add constants, whose embeddings start around the mean of the existing embeddings.
 
         Args:
             constants (`Sequence[str]`): All constants: the existing ones in their order, then the new ones.
+            used (`Sequence[str]`, *optional*): Existing constants that problems use from now on, and not only the
+                decoder to write expressions.
 
         Raises:
             `ValueError`: an existing constant is missing or has moved.

@@ -11,7 +11,7 @@ from .numbers.number_mention import VULGAR, literal_in_digits
 # Math23k writes fractions ((7)/(4)) and mixed numbers 7((2)/(3)); other datasets write 7_2/3 and 7 2/3.
 _MATH23K_FRACTION = re.compile(r"\(\((\d+)\)/\((\d+)\)\)", flags=re.ASCII)
 _SPACED_MIXED = re.compile(r"(?<![\d./])(\d+)[ _]+(\d+/0*[1-9]\d*)(?![\d./])", flags=re.ASCII)
-_VULGAR = re.compile(rf"\d* ?[{VULGAR}]")
+_WRITTEN = re.compile(rf"\d* ?[{VULGAR}]|(?<![\w.])\d+(?:\.\d+)?[eE][-+]?\d{{1,2}}(?![0-9A-Za-z_])")
 _MIXED = re.compile(r"-?\d+\(\d+/\d+\)", flags=re.ASCII)
 _ARITHMETIC = re.compile(r"[-+*/^:().%\d\s]+", flags=re.ASCII)
 _NUMBER = re.compile(rf"(-?)[$€£¥￥]?(?:(\d+/0*[1-9]\d*)|({NUMBER_PATTERN.pattern}))", flags=re.ASCII)
@@ -28,8 +28,8 @@ def answer_value(answer: str) -> Fraction | float | None:
 
     Arithmetic is evaluated: `20`, `880.0`, `10%`, `(11/20)`, `((7)/(4))`, `1/2`, the ratio `3:2`, and the mixed
     numbers `7((2)/(3))`, `23(1/3)`, `2_1/5`, `2 1/5` and `2⅕`. In all other answers, the first number is the value: 9
-    in `9 (apples)`, 7 in `7 r4`, 5 in `5千克`, `x=5`, `[5, 3]` and `5;3`. An amount written with two numbers
-    (`2小时30分`, `5元3角`) has no value.
+    in `9 (apples)`, 7 in `7 r4`, 5 in `5千克`, `x=5`, `[5, 3]` and `5;3`, 0.0012 in `1.2e-3`. An amount written with
+    two numbers (`2小时30分`, `5元3角`) has no value.
 
     Args:
         answer (`str`): The answer as written. Only the first 1,000 characters are used.
@@ -58,7 +58,7 @@ def _read(answer: str) -> tuple[Fraction | float | None, str | None]:
     """Return the value of an answer and its literal without sign (`None` if the answer is a calculation)."""
     text = _MATH23K_FRACTION.sub(r"(\1/\2)", to_half_width(answer[:_MAX_LENGTH])).strip()
     text = _REMARK.sub("", _SPACED_MIXED.sub(r"\1(\2)", text))
-    text = _VULGAR.sub(lambda match: literal_in_digits(match.group()), text)
+    text = _WRITTEN.sub(lambda match: literal_in_digits(match.group()), text)
     number = _NUMBER.search(text)
     if number is None:
         return None, None

@@ -7,6 +7,7 @@ from typing import Self
 
 from ..expressions import OPERATORS, Expression, ExpressionError
 from ..problems import MathWordProblem, ProblemError
+from ..problems.equation_alignment import align_literals
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,8 @@ class OutputVocabulary:
         """
         given = []
         for constant in constants:
-            tree = Expression.from_infix(str(constant))
+            # With the spelling that equations have: 2 for 2.0, 0.5 for 50%.
+            tree = align_literals(Expression.from_infix(str(constant)), ())
             if tree.left is not None or tree.is_slot:
                 raise ExpressionError(f"the constant {constant!r} is not a number", token=str(constant))
             given.append(tree.token)

@@ -14,8 +14,9 @@ from transformers import (
 
 from hf_mwp.building import build_solver, load_solver, make_student
 from hf_mwp.building.student import StudentArguments
+from hf_mwp.expressions import Expression
 from hf_mwp.usage_error import UsageError
-from tests.tiny import tiny_bert_config, tiny_processor, tiny_rows, tiny_solver, tiny_tokenizer
+from tests.tiny import tiny_athena_solver, tiny_bert_config, tiny_processor, tiny_rows, tiny_solver, tiny_tokenizer
 
 
 @pytest.fixture
@@ -78,6 +79,18 @@ def test_a_solver_gets_further_constants_and_another_dropout_of_its_decoder(tmp_
         part.save_pretrained(tmp_path / "again")
     saved, _ = load_solver(str(tmp_path / "again"))
     assert torch.equal(saved.decoder.constant_embedding, solver.decoder.constant_embedding)
+
+
+def test_a_constant_that_was_only_written_can_be_used(tmp_path):
+    processor = tiny_processor()
+    for part in (tiny_athena_solver(processor), processor):
+        part.save_pretrained(tmp_path)
+    assert processor.vocabulary.written == ("0", "2", "0.5")
+    solver, again = build_solver([], solver=str(tmp_path), constants=["2.0", "7"])
+    assert again.vocabulary.written == ("0", "0.5") and again.vocabulary.constants == ("1", "0", "2", "0.5", "7")
+    assert solver.decoder.config.initial_constants == ["1", "2", "7"]
+    row = {"labels": again.vocabulary.encode(Expression.from_infix("N0+2")), "number_positions": [1]}
+    assert solver.target_error(row) is None
 
 
 @pytest.fixture(scope="module")

@@ -36,7 +36,7 @@ class FlatDecoder(PreTrainedModel, Decoder):
     def make_collator(self, processor):
         return MwpCollator(processor, trees=False)
 
-    def set_constants(self, constants):
+    def set_constants(self, constants, used=()):
         raise ValueError("its symbols are fixed")
 
     def scores(self, states, number_positions, length):

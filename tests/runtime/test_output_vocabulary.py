@@ -32,8 +32,8 @@ def test_unknown_symbols_are_named():
 
 
 def test_further_constants_go_after_the_known_ones():
-    vocabulary = OutputVocabulary(constants=("3.14", "1")).with_constants(["60", "1", "0.5", "100%"])
-    assert vocabulary.constants == ("3.14", "1", "60", "0.5", "100%")
+    vocabulary = OutputVocabulary(constants=("3.14", "1")).with_constants(["60", "1", "50%", "100%", "60.0"])
+    assert vocabulary.constants == ("3.14", "1", "60", "0.5")
 
 
 @pytest.mark.parametrize("wrong", ["N0", "1+2", "eleven", ""])

@@ -185,6 +185,9 @@ class MwpProcessor(PushToHubMixin):
 
     def tokenize(self, problems: Sequence[MathWordProblem]) -> BatchEncoding:
         """Return `input_ids` and `offset_mapping` of the masked texts, truncated to `max_length` tokens."""
+        if not problems:
+            # Tokenizers refuse an empty list.
+            return BatchEncoding({"input_ids": [], "offset_mapping": []})
         return self.tokenizer(
             [problem.masked.text(**self.style) for problem in problems],
             truncation=True,

@@ -87,8 +87,9 @@ def split_by_fold(rows: Iterable[dict[str, Any]], fold: int | None) -> dict[str,
 
 
 def hold_out(rows: Rows, fraction: float, seed: int = 0) -> tuple[Rows, Rows]:
-    """Hold out a random share of the rows, and return the training and the validation rows."""
-    chosen = set(random.Random(seed).sample(range(len(rows)), round(fraction * len(rows))))
+    """Hold out a random share of the rows, at least one but not all, and return training and validation rows."""
+    count = min(max(round(fraction * len(rows)), 1), len(rows) - 1)
+    chosen = set(random.Random(seed).sample(range(len(rows)), max(count, 0)))
     return [row for place, row in enumerate(rows) if place not in chosen], [rows[place] for place in sorted(chosen)]
 
 

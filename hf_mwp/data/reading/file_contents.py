@@ -114,10 +114,15 @@ def read_entries(path: Path) -> Iterator[tuple[int, dict[str, Any] | DataError]]
 
 def _object(path: Path, line: int, text: str) -> dict[str, Any] | DataError:
     try:
-        return _checked(path, line, json.loads(text.rstrip("\r\n")))
+        return _checked(path, line, _parse(text.rstrip("\r\n")))
     except (ValueError, RecursionError) as error:
         hint = "" if text.endswith(("\n", "\r")) else " (the last line may be truncated)"
         return DataError(f"not a complete JSON object: {_fault(error)}{hint}", path, line)
+
+
+def _parse(text: str) -> Any:
+    """Parse JSON. NaN and infinite numbers become `None`."""
+    return json.loads(text, parse_constant=lambda name: None)
 
 
 def _fault(error: ValueError | RecursionError) -> str:
@@ -135,7 +140,7 @@ def _checked(path: Path, line: int, value: Any) -> dict[str, Any] | DataError:
 
 def _array_entries(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any] | DataError]]:
     try:
-        values = json.loads(text)
+        values = _parse(text)
     except (ValueError, RecursionError) as error:
         line = getattr(error, "lineno", 1)
         yield line, DataError(f"the JSON array is damaged or truncated: {_fault(error)}", path, line)

@@ -94,7 +94,8 @@ class Record:
     def _required(self, field: str) -> Any:
         value = self.fields.get(field)
         if value is None:
-            self.fail("the field is null" if field in self.fields else "the field is missing", field)
+            missing = f"the field is missing. The fields are {', '.join(map(str, self.fields))}"
+            self.fail("the field is null" if field in self.fields else missing, field)
         return value
 
     def _written(self, field: str, value: Any) -> str:
@@ -156,10 +157,12 @@ def problem_from_row(
 ) -> MathWordProblem:
     """
     Create the problem of a row of [`load_mwp_dataset`]. Only `text` is required. `language` is used for a row without
-    one, and answer and equation may be numbers. See [`~problems.MathWordProblem`] for `parse_number_words`.
+    one, and answer and equation may be numbers. NaN is a missing value, as in pandas. See
+    [`~problems.MathWordProblem`] for `parse_number_words`.
     """
+    text, row = row.get("text"), without_nan(row)
     return MathWordProblem(
-        text=row.get("text"),
+        text=text,
         equation=_written(row.get("equation")),
         answer=_written(row.get("answer")),
         id="" if row.get("id") is None else str(row["id"]),
@@ -168,6 +171,11 @@ def problem_from_row(
         context=row.get("context") or "",
         kind=row.get("kind") or "",
     )
+
+
+def without_nan(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row without its NaN values."""
+    return {name: value for name, value in row.items() if not (isinstance(value, float) and math.isnan(value))}
 
 
 def _written(value: Any) -> str | None:

@@ -124,6 +124,9 @@ class AthenaConfig(PreTrainedConfig):
         if self.hidden_size % self.num_attention_heads:
             heads = f"`num_attention_heads` ({self.num_attention_heads})"
             raise ValueError(f"`hidden_size` ({self.hidden_size}) must be a multiple of {heads}")
+        for name in ("threshold", "strength", "beam_threshold"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"`{name}` must be a probability from 0 to 1, got {getattr(self, name)}")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"`dropout` must be in [0, 1), got {self.dropout}")
         if missing := [each for each in "+-*/" + "^" * ("ROOT" in self.transforms) if each not in self.operators]:

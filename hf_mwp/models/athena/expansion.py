@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from ...expressions.expression import MAX_NODES
 from .thought_table import AGGREGATES, TRANSFORMS, ThoughtTable
 
 
@@ -36,7 +37,8 @@ class Expansion:
 
     Round 0 has the initial thoughts. Odd rounds transform the thoughts that are new since the last odd round. Even
     rounds combine the thoughts that are new since the last even round with all thoughts of the pool. A candidate is
-    dropped if it is already in the pool or in the same round; rejected candidates may return.
+    dropped if it is already in the pool or in the same round, or too long for an [`Expression`] (flattened sums can
+    double in each even round); rejected candidates may return.
 
     Args:
         table ([`ThoughtTable`]): Table to add thoughts to.
@@ -101,7 +103,7 @@ class Expansion:
         for source in sources:
             first = len(found)
             for candidate in source:
-                if candidate.thought in known:
+                if candidate.thought in known or self.table.prefix_length(candidate.thought) > MAX_NODES:
                     continue
                 if limit is not None and len(found) - first == limit:
                     self.was_cut = True

@@ -151,11 +151,12 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
         return None
 
     @torch.no_grad()
-    def set_constants(self, constants: Sequence[str]) -> None:
-        """Add constants, which become initial thoughts too; see [`Decoder`]."""
-        added = self.added_constants(constants)
+    def set_constants(self, constants: Sequence[str], used: Sequence[str] = ()) -> None:
+        """Add constants. They and those in `used` become initial thoughts; see [`Decoder`]."""
+        initial, added = self.config.initial_constants, self.added_constants(constants)
+        added = [each for each in used if each not in (*initial, *added)] + added
         self.constants.weight = self.with_rows(self.constants.weight, len(added))
-        self.config.constants, self.config.initial_constants = list(constants), self.config.initial_constants + added
+        self.config.constants, self.config.initial_constants = list(constants), initial + added
 
     def project(self, encoder_hidden_states: Tensor) -> Tensor:
         """Project hidden states to the decoder's width."""

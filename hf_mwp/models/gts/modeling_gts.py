@@ -134,7 +134,7 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
         return len(self.config.operators) + len(self.config.constants)
 
     @torch.no_grad()
-    def set_constants(self, constants: Sequence[str]) -> None:
+    def set_constants(self, constants: Sequence[str], used: Sequence[str] = ()) -> None:
         """Add constants; see [`Decoder`]."""
         self.constant_embedding = self.with_rows(self.constant_embedding, len(self.added_constants(constants)))
         self.config.constants = list(constants)

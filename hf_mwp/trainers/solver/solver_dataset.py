@@ -11,6 +11,7 @@ from transformers.trainer_utils import has_length
 from transformers.utils import logging
 
 from ...data.batches.mwp_processor import MwpProcessor
+from ...data.reading.schema import as_text, without_nan
 from ...problems.control_characters import show_controls
 
 
@@ -129,8 +130,13 @@ def _as_dataset(rows: Any, name: str) -> Dataset:
     from datasets import Dataset
 
     if isinstance(rows, list):
-        columns = dict.fromkeys(column for row in rows for column in row)
-        return Dataset.from_dict({column: [row.get(column) for row in rows] for column in columns})
+        rows = [without_nan(row) for row in rows]
+        names = dict.fromkeys(name for row in rows for name in row)
+        columns = {name: [row.get(name) for row in rows] for name in names}
+        # A column of a dataset has one type, but only some of these values may be numbers.
+        for name in names.keys() & {"id", "equation", "answer"}:
+            columns[name] = [as_text(value) if isinstance(value, int | float) else value for value in columns[name]]
+        return Dataset.from_dict(columns)
     if not isinstance(rows, Dataset):
         raise TypeError(
             f"`{name}` must be one split of `load_mwp_dataset` (a `datasets.Dataset`) or a list of rows, got "

@@ -66,6 +66,7 @@ def test_batches_are_padded(processor):
     assert batch["number_groups"].tolist() == [[0, -1, -1], [0, 1, 0]]
     without = processor(["小明", "苹果"])
     assert without["number_positions"].shape == (2, 0)
+    assert {name: each.shape for name, each in processor([]).items()} == dict.fromkeys(batch, (0, 0))
 
 
 def test_what_is_cut_off_cannot_be_used(tokenizer):

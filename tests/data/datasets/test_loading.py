@@ -9,6 +9,7 @@ import pytest
 
 from hf_mwp.data import FEATURES, LOADERS, DataError, dataset_report, load_mwp_dataset, problem_from_row
 from hf_mwp.data.datasets.mwp_loader import tenth_of
+from hf_mwp.problems import MathWordProblem
 
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -577,6 +578,10 @@ def test_validation_fraction(tmp_path):
     assert parts == ids(load_mwp_dataset(path, validation_fraction=0.2))
     assert report.validation_fraction == 0.2
     assert re.fullmatch("files, 0.2 .*validation", report.scheme)
+    # At least one problem is held out, and never all.
+    small = write_lines(tmp_path / "small.jsonl", rows[:3])
+    for fraction, sizes in [(0.1, [2, 1]), (0.9, [1, 2])]:
+        assert [len(part) for part in load_mwp_dataset(small, validation_fraction=fraction).values()] == sizes
     # A data set with a validation split keeps that one.
     dataset, report = load_mwp_dataset("math23k", FIXTURES, validation_fraction=0.5, return_report=True)
     assert len(dataset["train"]) == 3 and report.validation_fraction == 0
@@ -633,6 +638,16 @@ def test_own_files(tmp_path):
 def test_rows_with_numbers():
     problem = problem_from_row({"text": "3和0.5？", "id": 0, "answer": np.float64(3.5), "equation": np.int64(3)})
     assert (problem.id, problem.answer, problem.equation) == ("0", "3.5", "3")
+
+
+def test_nan_is_a_missing_value(tmp_path):
+    row = dict.fromkeys(("id", "answer", "equation", "language", "context", "kind"), float("nan"))
+    assert problem_from_row({"text": "3和0.5？", **row}) == MathWordProblem("3和0.5？")
+    with pytest.raises(TypeError, match="nan"):
+        problem_from_row({"text": float("nan")})
+    path = write_lines(tmp_path / "mine.jsonl", [{"text": "3 and 4?", "equation": "3+4", "answer": float("nan")}])
+    (kept,) = load_mwp_dataset(path)["train"]
+    assert kept["answer"] == ""
 
 
 def test_rows_without_words_have_the_language_of_their_source(tmp_path):

@@ -141,7 +141,7 @@ def test_reader_skips_and_keeps_errors(tmp_path):
         (7, None),
     ]
     assert [error.reason for error in reader.damaged[1:4]] == [
-        "the field is missing",
+        "the field is missing. The fields are b",
         "the field is null",
         "the text is not UTF-8",
     ]

@@ -315,6 +315,10 @@ def test_further_constants_are_initial_thoughts():
     assert decoder(states, None, NUMBERS[:1], plans=batch_of(decoder, ["N0+7"], NUMBERS[:1])).loss.isfinite()
     with pytest.raises(ValueError, match="begin with"):
         decoder.set_constants(["7"])
+    # 0 becomes an initial thought too, 0.5 stays a constant that is only written.
+    decoder.set_constants([*known, "7", "8"], used=["0", "1"])
+    assert decoder.config.initial_constants == [*CONSTANTS, "7", "0", "8"] and len(decoder.constants.weight) == 6
+    assert decoder(states, None, NUMBERS[:1], plans=batch_of(decoder, ["N0+0"], NUMBERS[:1])).loss.isfinite()
 
 
 @pytest.mark.parametrize(
@@ -326,6 +330,8 @@ def test_further_constants_are_initial_thoughts():
         ({"operators": ["+", "*"]}, "`operators`"),
         ({"initial_constants": ["9"]}, "not among"),
         ({"max_thoughts": -1}, "`max_thoughts`"),
+        ({"strength": 95}, "`strength`.* 95"),
+        ({"beam_threshold": -0.1}, "`beam_threshold`"),
     ],
 )
 def test_configurations_that_cannot_be(fields, told):

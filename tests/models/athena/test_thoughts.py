@@ -221,6 +221,15 @@ def test_candidates_are_capped_for_each_operation():
         assert expansion.was_cut
 
 
+def test_sums_that_double_come_to_an_end():
+    table = ThoughtTable()
+    expansion = Expansion(table, [table.number(0)])
+    while candidates := expansion.next_round():
+        expansion.keep([max(candidates, key=lambda each: table.prefix_length(each.thought))])
+        assert expansion.round < 50
+    assert max(map(table.prefix_length, expansion.pool)) <= 10_000
+
+
 @pytest.mark.parametrize(
     ("name", "share"),
     [

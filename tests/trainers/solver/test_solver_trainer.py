@@ -11,6 +11,7 @@ from hf_mwp.metrics import answers_match
 from hf_mwp.problems import MathWordProblem
 from hf_mwp.runtime.output_vocabulary import OutputVocabulary
 from hf_mwp.trainers import DistillationConfig, SolverTrainer, SolverTrainingConfig
+from hf_mwp.trainers.solver.solver_dataset import prepare_training_rows
 from tests.tiny import tiny_classifier, tiny_dataset, tiny_processor, tiny_rows, tiny_solver, tiny_tokenizer
 
 
@@ -69,6 +70,14 @@ def texts_and_labels(rows):
 
 def copy_of(model):
     return {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+
+
+def test_rows_whose_values_are_texts_and_numbers(processor):
+    rows = [{**row, "id": number} for number, row in enumerate(tiny_rows(2))]
+    rows += [{"id": "b", "text": "小明有2个苹果，又买了1盒", "equation": "2*0.5", "answer": 1}]
+    rows += [{"text": "有2个苹果", "equation": "2+1", "answer": float("nan"), "language": float("nan")}]
+    prepared = prepare_training_rows(rows, processor)
+    assert prepared["id"] == ["0", "1", None] and prepared["answer"][2] is None and prepared["language"][2] is None
 
 
 def test_every_trainable_parameter_changes_and_no_frozen_one(trainer_of):
