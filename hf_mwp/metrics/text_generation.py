@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from importlib.util import find_spec
 
@@ -10,6 +11,8 @@ from ..usage_error import UsageError
 
 PACKAGES = {"bleu": "sacrebleu", "chrf": "sacrebleu", "rouge": "rouge_score"}
 ROUGE = ("rouge1", "rouge2", "rougeL")
+# Chinese and Japanese characters, or words of other letters.
+WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|(?:(?![\u3040-\u30ff\u3400-\u9fff])\w)+")
 
 
 def text_figures(metrics: Sequence[str]) -> list[str]:
@@ -18,6 +21,14 @@ def text_figures(metrics: Sequence[str]) -> list[str]:
     if missing:
         raise UsageError(f"The metrics {', '.join(metrics)} need {missing[0]}: pip install 'hf-mwp[seq2seq]'.")
     return [key for name in metrics for key in (ROUGE if name == "rouge" else (name,))]
+
+
+class Words:
+    """Tokenizer of rouge-score for texts in other scripts than the Latin one."""
+
+    def tokenize(self, text: str) -> list[str]:
+        """Return the lower-case words, and single Chinese and Japanese characters."""
+        return WORD.findall(text.lower())
 
 
 def text_report(
@@ -32,7 +43,8 @@ def text_report(
     Args:
         predictions (`Sequence[str]`), references (`Sequence[str]`): Generated texts, and one reference for each.
         metrics (`Sequence[str]`, *optional*, defaults to `("bleu", "chrf")`): `"bleu"` and `"chrf"` (corpus scores of
-            sacrebleu) and `"rouge"` (mean F1 of ROUGE-1, ROUGE-2 and ROUGE-L with English stemming, rouge-score).
+            sacrebleu) and `"rouge"` (mean F1 of ROUGE-1, ROUGE-2 and ROUGE-L with English stemming, rouge-score; in
+            other scripts than the Latin one, of words or of Chinese and Japanese characters).
         language (`str`, *optional*): Language of the texts. With `"zh"`, BLEU compares characters.
 
     Returns:
@@ -59,7 +71,10 @@ def text_report(
     if "rouge" in metrics:
         from rouge_score.rouge_scorer import RougeScorer
 
-        scorer = RougeScorer(ROUGE, use_stemmer=True)
+        letters = [each for text in references for each in text if each.isalpha()]
+        # The tokenizer of rouge-score removes all characters but a to z and digits.
+        latin = 2 * sum(map(str.isascii, letters)) >= len(letters)
+        scorer = RougeScorer(ROUGE, use_stemmer=True, tokenizer=None if latin else Words())
         scores = [scorer.score(*pair) for pair in zip(references, predictions, strict=True)]
         report |= {name: 100 * sum(each[name].fmeasure for each in scores) / len(scores) for name in ROUGE}
     return report

@@ -48,6 +48,13 @@ def test_a_translator_and_its_student(tmp_path, pairs):
     assert all({"bleu", "chrf", "nll"} < report.keys() and report["num_examples"] == 4 for report in found.values())
 
 
+def test_a_dataset_without_a_test_split(tmp_path, pairs):
+    given = ["--dataset", str(pairs / "train.tsv"), "--split", "validation", "--targets", "evaluate_teacher"]
+    assert main(["run", str(TRANSLATION), *TINY, *given, "--output_dir", str(tmp_path / "runs")]) == 0
+    (path,) = (tmp_path / "runs").glob("evaluate_teacher*/metrics.json")
+    assert json.loads(path.read_text())["validation"]["reports"]["all problems"]["num_examples"] == 3
+
+
 @pytest.mark.slow
 def test_math_word_problems_as_sequences(tmp_path):
     targets = {"evaluate", "evaluate_teacher", "evaluate_of_labels"}

@@ -29,6 +29,20 @@ def test_chinese_is_compared_by_characters():
     assert text_report(*texts, ["bleu"], "zh")["bleu"] > 30 > text_report(*texts, ["bleu"])["bleu"]
 
 
+@pytest.mark.parametrize(
+    ("prediction", "reference", "expected"),
+    [
+        # Four of six characters, then three of five pairs.
+        ("我们喜欢苹果", "我们喜欢香蕉", [400 / 6, 60.0, 400 / 6]),
+        ("Собака бежит", "собака спит", [50.0, 0.0, 50.0]),
+        # Words of a Latin script as before.
+        ("the dogs run", "the dog runs", [100.0] * 3),
+    ],
+)
+def test_rouge_in_other_scripts(prediction, reference, expected):
+    assert [*text_report([prediction], [reference], ["rouge"]).values()] == pytest.approx(expected)
+
+
 def test_nothing_and_a_missing_package(monkeypatch):
     assert text_report([], []) == {}
     monkeypatch.setattr("hf_mwp.metrics.text_generation.find_spec", lambda name: None)
