@@ -74,7 +74,7 @@ class LayerObjective(Objective):
                     f"The {who}, a `{type(features.model).__name__}`, returns no decoder hidden states, which "
                     f"`{self.name}` needs. Map only layers of the encoder."
                 )
-        for module in student.model.modules():
+        for module in () if student.model is None else student.model.modules():
             if getattr(module, "layerdrop", 0):
                 # A layer that is skipped at random returns no states.
                 module.layerdrop = 0.0
