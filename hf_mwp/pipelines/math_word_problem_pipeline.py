@@ -246,6 +246,6 @@ def _load_processor(model: Solver, source: str | PathLike | None) -> MwpProcesso
         return MwpProcessor.from_pretrained(name, **download_options(model, name))
     except OSError as error:
         raise ValueError(
-            f"{name} contains a model but no {MwpProcessor.file_name}. Save the processor to the model's folder with "
-            "`processor.save_pretrained(folder)`, or pass `processor=`."
+            f"The processor of {name} ({MwpProcessor.file_name}) cannot be loaded. Save it to the model's folder with "
+            f"`processor.save_pretrained(folder)`, or pass `processor=`. The error was: {error}"
         ) from error
