@@ -123,6 +123,16 @@ def test_unsure_beams_are_fitted_to_beside_the_others(model, problems):
         fit_reranker(solver, processor, parts, num_beams=6, mc_dropout_fraction=0.25)
 
 
+def test_held_out_parts_scale_all_weights_alike(model, problems):
+    solver, processor = MwpSolver.from_pretrained(model), MwpProcessor.from_pretrained(model)
+    rows = list(load_mwp_dataset(problems)["train"])
+    wrong = [{**row, "answer": "1234567", "equation": None} for row in rows[12:16]]
+    alone = fit_reranker(solver, processor, {"train": rows[:12]}, num_beams=6).weights
+    scaled = fit_reranker(solver, processor, {"train": rows[:12], "validation": wrong}, num_beams=6).weights
+    # No first answer is right, so that the factor is the least that is tried.
+    assert scaled == pytest.approx({name: 0.05 * weight for name, weight in alone.items()})
+
+
 def test_parts_without_problems_are_not_measured(model, problems):
     solver, processor = MwpSolver.from_pretrained(model), MwpProcessor.from_pretrained(model)
     rows = list(load_mwp_dataset(problems)["train"])
