@@ -7,8 +7,9 @@ from transformers import AutoConfig
 from transformers.utils import cached_file
 
 import hf_mwp  # noqa: F401 (registers its models)
-from hf_mwp.building.encoder import parse_layers, parse_mapping
+from hf_mwp.building.encoder import parse_layers
 from hf_mwp.options.checks import as_list
+from hf_mwp.options.yaml_values import parse_mapping
 from hf_mwp.recipes import Recipe, Stage
 from hf_mwp.store.files import without_folder
 from hf_mwp.store.runs.run_folder import last_options

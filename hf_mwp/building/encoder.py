@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..options import option
 from ..options.checks import check_share
-from ..options.yaml_values import read_value
+from ..options.yaml_values import parse_mapping
 from ..usage_error import UsageError
 from .model_sources import load_config, load_pretrained, locate_encoder, locate_tokenizer, resolve_encoder
 
@@ -195,14 +195,6 @@ def project_on_problems(
     problems = sorted(problems, key=lambda problem: len(problem.text))
     sample = [processor(problems[start : start + SAMPLE_BATCH]) for start in range(0, len(problems), SAMPLE_BATCH)]
     return project_student(encoder, layers=layers, sample=sample, **fields)
-
-
-def parse_mapping(name: str, value: dict | str | None) -> dict | None:
-    """Return a mapping option, which is a mapping already or, from the command line, a string in YAML or JSON."""
-    value = read_value(value) if isinstance(value, str) else value
-    if value is not None and not isinstance(value, dict):
-        raise ValueError(f"`{name}` must be a mapping of fields in YAML or JSON, got {value!r}.")
-    return value
 
 
 def parse_layers(text: str | int | Sequence[int] | None, option: str = "layers") -> int | list[int] | None:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..options import option
+from ..options.yaml_values import parse_mapping
 from ..problems import MathWordProblem
 from ..usage_error import UsageError
-from .encoder import EncoderArguments, keep_layers, parse_layers, parse_mapping, project_on_problems
+from .encoder import EncoderArguments, keep_layers, parse_layers, project_on_problems
 from .model_sources import check_same_tokens, has_tokenizer, load_tokenizer
 from .student_shape import ShapeTargets, StudentShape
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from ..downloads import hub_options
 from ..options import option
 from ..options.checks import check_at_least_one, check_share
+from ..options.yaml_values import parse_mapping
 from ..usage_error import UsageError
-from .encoder import EncoderArguments, keep_layers, parse_layers, parse_mapping, set_dropout
+from .encoder import EncoderArguments, keep_layers, parse_layers, set_dropout
 from .model_sources import check_folder, load_config, load_tokenizer, locate_solver, solver_class
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..building.encoder import parse_mapping
 from ..building.model_sources import locate_model
 from ..options import option
 from ..options.checks import check_given
+from ..options.yaml_values import parse_mapping
 
 
 @dataclass

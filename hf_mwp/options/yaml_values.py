@@ -40,3 +40,11 @@ def read_value(text: str) -> Any:
         return None if stripped in ("", "~", "null", "Null", "NULL") else text
     # YAML would remove comments and line breaks from an unquoted string.
     return stripped if isinstance(value, str) and stripped[0] not in "'\"|>" else value
+
+
+def parse_mapping(name: str, value: dict | str | None) -> dict | None:
+    """Return a mapping option, which is a mapping already or, from the command line, a string in YAML or JSON."""
+    value = read_value(value) if isinstance(value, str) else value
+    if value is not None and not isinstance(value, dict):
+        raise ValueError(f"`{name}` must be a mapping of fields in YAML or JSON, got {value!r}.")
+    return value

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 import hf_mwp
-from hf_mwp.building.encoder import load_encoder, parse_mapping
+from hf_mwp.building.encoder import load_encoder
 from hf_mwp.building.mixing import MixArguments
 from hf_mwp.building.model_sources import (
     load_config,
@@ -18,6 +18,7 @@ from hf_mwp.building.solver import SolverArguments
 from hf_mwp.building.student import StudentArguments
 from hf_mwp.cli.main import main
 from hf_mwp.downloads import find_beside, missing_folder
+from hf_mwp.options.yaml_values import parse_mapping
 from hf_mwp.plausibility import PlausibilityReranker
 from hf_mwp.runtime import load_solver as load_runtime_solver
 from hf_mwp.tasks.pretraining_corpus import locate_tagger
