@@ -1,9 +1,8 @@
 from transformers import AutoConfig, AutoModel
 
-from .athena_collator import AthenaCollator
 from .configuration_athena import AthenaConfig
 from .modeling_athena import AthenaModel, AthenaOutput
-from .plan_batch import PlanBatch
+from .plan_batch import AthenaCollator, PlanBatch
 
 
 AutoConfig.register(AthenaConfig.model_type, AthenaConfig)

@@ -5,8 +5,7 @@ from typing import Literal
 from huggingface_hub.dataclasses import strict
 from transformers import PreTrainedConfig
 
-from .target_reader import OUTPUT_CONSTANTS
-from .thought_table import TRANSFORMS
+from .thoughts import OUTPUT_CONSTANTS, TRANSFORMS
 
 
 @strict

@@ -19,14 +19,12 @@ from ...runtime.output_vocabulary import OutputVocabulary
 from ..decoder import Decoder, DecoderPreTrainedModel
 from ..prediction_kind import CANDIDATES
 from ..solver import SolveOutput
-from .athena_collator import AthenaCollator
 from .configuration_athena import AthenaConfig
-from .expansion import OPERATIONS
 from .gold_plan import PlanMaker
 from .layers_athena import Aggregate, ConstantEmbedding, FeedForward, Judge
-from .plan_batch import AttentionLayout, PlanBatch
+from .plan_batch import AthenaCollator, AttentionLayout, PlanBatch
 from .thought_search import ThoughtSearch
-from .thought_table import AGGREGATES, ThoughtTable
+from .thoughts import AGGREGATES, OPERATIONS, ThoughtTable
 
 
 @dataclass

@@ -1,18 +1,29 @@
-"""Gold plans of a batch, packed into index tensors."""
+"""Gold plans of a batch, packed into index tensors, and the collator that makes them."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+from transformers.utils import logging
 
 from ...data.batches.index_batch import IndexBatch
-from .expansion import OPERATIONS
-from .gold_plan import GoldPlan
+from ...data.batches.mwp_collator import MwpCollator
+from ...data.batches.mwp_processor import MwpProcessor
+from ...expressions import ExpressionError
+from .configuration_athena import AthenaConfig
+from .gold_plan import GoldPlan, PlanMaker
+from .thoughts import OPERATIONS
 
+
+logger = logging.get_logger(__name__)
+MAX_PLANS = 100_000
+"""Maximum number of plans that a collator caches, of about a kilobyte each."""
 
 NEVER = 1 << 30
 """Round of padded reference rows, which are always masked, and step of candidates outside all steps."""
@@ -74,9 +85,9 @@ class PlanBatch(IndexBatch):
         kept (`K`): rows of the candidates that join the pool.
         pooled (`K`): index of each kept thought in the padded `B * P` pools.
         targets (`K`): 1 for targets, 0 for others.
-        steps (`list[tuple[int, ...]]`): for each step, the numbers of initial candidates and of candidates of each
+        steps (`list[list[int]]`): for each step, the numbers of initial candidates and of candidates of each
             operation, in the order of the rows.
-        others (`tuple[int, ...]`): the same for the candidates after the steps.
+        others (`list[int]`): the same for the candidates after the steps.
         num_judged, num_pooled, rounds (`int`): `J`, `P` and the number of rounds of the longest plan.
         skipped (`int`): problems without a plan.
 
@@ -104,7 +115,8 @@ class PlanBatch(IndexBatch):
             operand[is_row] = rows[table[PROBLEM, is_row] * self.num_pooled + operand[is_row]]
         ends = np.searchsorted(table[STEP], np.arange(table[STEP].max(where=table[STEP] < NEVER, initial=-1) + 2))
         slices = [slice(*each) for each in zip(ends, [*ends[1:], None], strict=True)]
-        *self.steps, self.others = (_operation_counts(table[OPERATION, each]) for each in slices)
+        operations = (table[OPERATION, each] + 1 for each in slices)
+        *self.steps, self.others = (np.bincount(each, minlength=len(OPERATIONS) + 1).tolist() for each in operations)
         parts = {
             "left": table[LEFT],
             "right": table[RIGHT],
@@ -151,10 +163,6 @@ def _columns(problem: int, plan: GoldPlan, shape: tuple[int, int]) -> np.ndarray
     )  # fmt: skip
 
 
-def _operation_counts(operations: np.ndarray) -> tuple[int, ...]:
-    return tuple(np.bincount(operations + 1, minlength=len(OPERATIONS) + 1).tolist())
-
-
 def _layout(queries: np.ndarray, before: np.ndarray, batch: int) -> dict[str, np.ndarray]:
     """Return the arrays of an [`AttentionLayout`]. Reference rows: row 0 of all problems, then earlier thoughts."""
     number = _number_within(queries[PROBLEM], batch)
@@ -188,3 +196,57 @@ def _pad(groups: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     padded = np.full(count * width, -1)
     padded[places] = np.arange(len(groups))
     return places, padded.reshape(count, width)
+
+
+class AthenaCollator(MwpCollator):
+    """
+    Collator that pads encoded problems, and adds their gold plans as `plans` and the mask of their candidates as
+    `decoder_state_mask`. Each plan is made once.
+
+    Problems without a plan stay in the batch but have no candidates: their targets cannot be written as a thought (an
+    expression in ATHENA's form).
+
+    Args:
+        processor ([`MwpProcessor`]): Processor with the padding token and the symbols.
+        config ([`AthenaConfig`]): Rules for thoughts.
+
+    Attributes:
+        skipped (`Counter`): Number of problems without a plan, by reason.
+    """
+
+    columns = (*MwpCollator.columns, "question_positions")
+    # Neither changes the batches.
+    not_settings = ("_plans", "skipped")
+
+    def __init__(self, processor: MwpProcessor, config: AthenaConfig) -> None:
+        super().__init__(processor, trees=False)
+        self.maker = PlanMaker(config)
+        self.skipped: Counter[str] = Counter()
+        self._plans: dict[tuple, GoldPlan | None] = {}
+
+    def __call__(self, features: list[dict[str, Any]]) -> dict[str, Any]:
+        """Return the batch of [`MwpCollator`] with `plans` ([`PlanBatch`]) and `decoder_state_mask`."""
+        batch = super().__call__(features)
+        if "labels" in batch:
+            plans = [self.plan(feature) for feature in features]
+            batch["plans"] = PlanBatch(plans, batch["number_positions"].shape[1])
+            counts = torch.tensor([0 if plan is None else len(plan.kept) for plan in plans])
+            batch["decoder_state_mask"] = torch.arange(batch["plans"].num_judged) < counts.unsqueeze(1)
+        return batch
+
+    def plan(self, feature: dict[str, Any]) -> GoldPlan | None:
+        """Return the plan of an encoded problem, or `None` if its target cannot be written as a thought."""
+        names = ("labels", "number_positions", "number_groups", "number_values")
+        labels, positions, groups, values = (feature.get(name) for name in names)
+        key = (*labels, None, *(at >= 0 for at in positions), None, *(groups or ()), None, *(values or ()))
+        if key not in self._plans:
+            try:
+                plan = self.maker.make(labels, positions, groups, values)
+            except ExpressionError as error:
+                plan = None
+                self.skipped[str(error)] += 1
+                logger.warning_once(f"Problems are skipped if their target cannot be written as a thought: {error}.")
+            if len(self._plans) >= MAX_PLANS:
+                return plan
+            self._plans[key] = plan
+        return self._plans[key]

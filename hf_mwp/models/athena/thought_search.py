@@ -11,9 +11,8 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from ..solver import SolveOutput
-from .expansion import OPERATIONS, Candidate, Expansion
 from .gold_plan import PlanMaker
-from .thought_table import AGGREGATES, ThoughtTable
+from .thoughts import AGGREGATES, OPERATIONS, Candidate, Expansion, ThoughtTable
 
 
 @dataclass

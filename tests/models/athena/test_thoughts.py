@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from hf_mwp.data import load_mwp_dataset, problem_from_row
 from hf_mwp.expressions import Expression, ExpressionError
 from hf_mwp.models.athena import AthenaConfig
-from hf_mwp.models.athena.expansion import OPERATIONS, Expansion
 from hf_mwp.models.athena.gold_plan import PlanMaker
-from hf_mwp.models.athena.thought_table import ThoughtTable
+from hf_mwp.models.athena.thoughts import OPERATIONS, Expansion, ThoughtTable
 from hf_mwp.problems import ProblemError
 from hf_mwp.runtime.output_vocabulary import OutputVocabulary
 from tests.models.athena.naive_athena import expand, gold, read
