@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError, safe_open
-from transformers import PreTrainedConfig, PreTrainedModel
+from transformers import PreTrainedConfig
 
 from ...downloads import find_beside, hub_options, missing_folder, note_download
 from ...runtime.solver import EXPORT_RECORD
@@ -37,63 +37,41 @@ def load_whole(load: Callable, source: str | PathLike | None, *args, **kwargs) -
     with_info = kwargs.pop("output_loading_info", False)
     any_size = kwargs.pop("ignore_mismatched_sizes", False)
     hub = hub_options(kwargs)
-    if source is not None and (fault := missing_folder(source)):
+    if source is None:
+        # The weights are passed as `state_dict`.
+        return load(source, *args, output_loading_info=with_info, ignore_mismatched_sizes=any_size, **kwargs)
+    if fault := missing_folder(source):
         raise OSError(fault)
-    if source is not None and not isinstance(kwargs.get("config"), PreTrainedConfig):
+    if not isinstance(kwargs.get("config"), PreTrainedConfig):
         kind = PreTrainedConfig.get_config_dict(kwargs.get("config") or source, **hub)[0].get("model_type")
         if kind != MwpSolverConfig.model_type:
             raise SolverFolderError(
                 f"{source} contains a model of type {kind!r}, not a solver (type {MwpSolverConfig.model_type!r}). "
                 f"Train a solver from an encoder with `hf-mwp train --encoder {source}`."
             )
+    folder = Path(source, hub.get("subfolder", ""))
+    file = INDEX if (folder / INDEX).exists() and not (folder / WEIGHTS).exists() else WEIGHTS
     try:
         model, found = load(source, *args, ignore_mismatched_sizes=True, output_loading_info=True, **kwargs)
     # Damaged files raise OSError, ValueError, TypeError, KeyError, ...
     except Exception as error:
-        damage = _damage(Path(source, kwargs.get("subfolder", ""))) if source is not None else None
-        if damage is None:
-            raise
-        raise SolverFolderError(f"{source} {damage}. Download or train it again.") from error
-    _check_weights(model, source, found, any_size, hub)
-    note_download(model, hub)
-    return (model, found) if with_info else model
-
-
-def _damage(folder: Path) -> str | None:
-    """Return the fault of the weight files in a local folder, or `None`."""
-    file = next((name for name in (WEIGHTS, INDEX) if (folder / name).exists()), None)
-    if file is None:
-        has_others = any(folder.glob("*.safetensors")) or any(folder.glob("*.bin"))
-        return None if has_others or not (folder / "config.json").exists() else f"has no weights ({WEIGHTS})"
-    try:
-        files = {file}
-        if file == INDEX:
-            files = {*json.loads((folder / INDEX).read_text("utf-8"))["weight_map"].values()}
-        for file in sorted(files):
-            with safe_open(folder / file, "pt"):
-                pass
-    except (SafetensorError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        of = "" if file in (WEIGHTS, INDEX) else f" of {INDEX}"
-        return f"has a damaged or missing file ({file}{of}: {type(error).__name__}: {error})"
-    return None
-
-
-def _check_weights(
-    model: PreTrainedModel, source: str | PathLike | None, found: dict[str, Any], any_size: bool, hub: dict[str, Any]
-) -> None:
+        if folder.is_dir() and (damage := _damage(folder, file)):
+            raise SolverFolderError(f"{source} {damage}. Download or train it again.") from error
+        raise
     missing, unexpected = set(found["missing_keys"]), set(found["unexpected_keys"])
-    if source is not None and any(name.startswith("bottlenecks.") for name in missing | unexpected):
+    if any(name.startswith("bottlenecks.") for name in missing | unexpected):
+        # The caller's config may add bottleneck networks, which are new, or leave some out.
         saved = PreTrainedConfig.get_config_dict(source, **hub)[0].get("bottleneck_layers") or ()
-        ours = model.config.bottleneck_layers
-        missing = _without_layers(missing, {*ours} - {*saved})
-        unexpected = _without_layers(unexpected, {*saved} - {*ours})
-    if (missing or unexpected) and source is not None and find_beside(source, EXPORT_RECORD, **hub):
+        changed = tuple(f"bottlenecks.{layer}." for layer in {*saved} ^ {*model.config.bottleneck_layers})
+        missing, unexpected = (
+            {each for each in names if not each.startswith(changed)} for names in (missing, unexpected)
+        )
+    if (missing or unexpected) and find_beside(source, EXPORT_RECORD, **hub):
         raise SolverFolderError(
             f"{source} was exported for the runtime without PyTorch. Load it with `hf_mwp.runtime.load_solver`, or "
             "pass `--runtime numpy` to `hf-mwp solve`."
         )
-    file = INDEX if source is not None and Path(source, hub.get("subfolder", ""), INDEX).exists() else WEIGHTS
-    foreign = "weights and config.json belong to different models"
+    fault, foreign = None, "weights and config.json belong to different models"
     if missing:
         fault = f"{file} lacks {_told(missing)} of the solver, which would be random numbers"
     elif unexpected:
@@ -101,13 +79,24 @@ def _check_weights(
     elif found["mismatched_keys"] and not any_size:
         name, stored, own = min(found["mismatched_keys"])
         fault = f"{name} is {tuple(stored)} in {file} and {tuple(own)} by config.json; {foreign}"
-    else:
-        return
-    raise SolverFolderError(f"{source}: {fault}. Download or train it again.")
+    if fault:
+        raise SolverFolderError(f"{source}: {fault}. Download or train it again.")
+    note_download(model, hub)
+    return (model, found) if with_info else model
 
 
-def _without_layers(names: set[str], layers: set[int]) -> set[str]:
-    return {name for name in names if not name.startswith(tuple(f"bottlenecks.{layer}." for layer in layers))}
+def _damage(folder: Path, file: str) -> str | None:
+    """Return the fault of the weight files in a local folder, or `None`."""
+    try:
+        files = [file]
+        if file == INDEX:
+            files = sorted({*json.loads((folder / INDEX).read_text("utf-8"))["weight_map"].values()})
+        for file in files:
+            with safe_open(folder / file, "pt"):
+                pass
+    except (SafetensorError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        return f"has a damaged or missing file ({file}: {type(error).__name__}: {error})"
+    return None
 
 
 def _told(names: set[str]) -> str:
