@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -13,13 +13,9 @@ from transformers import PreTrainedConfig, PreTrainedModel
 from transformers import initialization as init
 from transformers.utils import ModelOutput
 
+from ..data.batches.mwp_processor import MwpProcessor
 from ..runtime.output_vocabulary import OutputVocabulary
-from .prediction_kind import EXPRESSION_POSITIONS, PredictionKind
-
-
-if TYPE_CHECKING:
-    from ..data.batches.mwp_processor import MwpProcessor
-    from .solver import SolveOutput
+from .solver import EXPRESSION_POSITIONS, PredictionKind, SolveOutput
 
 
 class DecoderPreTrainedModel(PreTrainedModel):

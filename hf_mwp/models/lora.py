@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import PreTrainedModel
 
-from ..options.checks import check_numbers, check_whole_numbers
 from ..usage_error import UsageError
 from .architecture import find_architecture
 from .model_kind import kind_of
@@ -28,12 +27,8 @@ MARK = "_adapted_by_hf_mwp"
 
 class TrainedTokens(nn.Module):
     """
-    Trainable rows of a frozen embedding table, as its submodule `trained_tokens`, for tokens that were added to a
-    pretrained encoder and have no learned embedding yet. peft's version would copy the whole table in each step.
-
-    Args:
-        embedding (`nn.Embedding`): The table, to which this module attaches itself.
-        tokens (`Sequence[int]`): Indices of the rows to train.
+    Trainable rows `tokens` of a frozen embedding table, to which this module attaches itself as `trained_tokens`. They
+    belong to new tokens of a pretrained encoder. peft's version would copy the whole table in each step.
     """
 
     name = "trained_tokens"
@@ -90,9 +85,7 @@ def add_lora(
         tokens (`Sequence[int]`, *optional*): Rows of the embeddings to train as well, such as rows of new tokens.
 
     Raises:
-        TypeError: `rank` is not a whole number.
-        UsageError: `rank` is below 1 or above the rank of the weights, `dropout` or `alpha` is out of range, the
-            encoder does not have the targets, or already has adapters.
+        UsageError: The encoder does not have the targets, or already has adapters.
 
     References:
         Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models", ICLR 2022.
@@ -104,23 +97,17 @@ def add_lora(
     >>> solver = hf_mwp.add_lora(solver, rank=8, tokens=processor.number_token_ids)
     ```
     """
-    check_whole_numbers(rank=rank)
-    alpha = 2 * rank if alpha is None else alpha
-    check_numbers(dropout=dropout, alpha=alpha)
+    from peft import LoraConfig, inject_adapter_in_model
+
     if any(hasattr(part, "peft_config") for part in model.modules()):
         raise UsageError(f"This {type(model).__name__} already has adapters. Merge them first (`hf_mwp.merge_lora`).")
     encoder = kind_of(model).encoder(model)
-    modules = _targeted(encoder, targets)
-    full = max(min(encoder.get_submodule(name).weight.shape) for name in modules)
-    if not 1 <= rank <= full or not 0 <= dropout < 1 or alpha <= 0:
-        raise UsageError(
-            f"LoRA needs a rank from 1 to {full} (the rank of the largest adapted weights), a dropout of at least 0 "
-            f"and below 1, and an alpha above 0, got rank {rank}, dropout {dropout} and alpha {alpha}."
-        )
-
-    from peft import LoraConfig, inject_adapter_in_model
-
-    config = LoraConfig(r=rank, lora_alpha=alpha, lora_dropout=dropout, target_modules=modules)
+    config = LoraConfig(
+        r=rank,
+        lora_alpha=2 * rank if alpha is None else alpha,
+        lora_dropout=dropout,
+        target_modules=_targeted(encoder, targets),
+    )
     inject_adapter_in_model(config, encoder)
     setattr(encoder, MARK, True)
     if getattr(encoder, "pooler", None) is not None:
@@ -178,8 +165,7 @@ def load_adapters(model: nn.Module, folder: str | PathLike) -> None:
     shapes = [{name: value.shape for name, value in each.items()} for each in (found, own)]
     if shapes[0] != shapes[1]:
         raise UsageError(
-            f"{folder} has {_told(found)}, but the model has {_told(own)}. Resume with the LoRA options of the first "
-            "run."
+            f"{folder} and the model have different adapters. Resume with the LoRA options of the first run."
         )
     model.load_state_dict(found, strict=False)
 
@@ -193,14 +179,8 @@ def _adapters(model: nn.Module) -> dict[str, Tensor]:
     return {name: value for name, value in model.state_dict().items() if name.startswith(inside)}
 
 
-def _told(state: Mapping[str, Tensor]) -> str:
-    ranks = [value.shape[0] for name, value in state.items() if ".lora_A." in name]
-    return f"{len(ranks)} adapters of rank {' and '.join(map(str, sorted({*ranks})))}" if ranks else "no adapters"
-
-
 def _targeted(encoder: PreTrainedModel, targets: Sequence[str] | None) -> list[str]:
     """Return the names of the encoder's linear layers that `targets` selects."""
-    kind = encoder.config.model_type
     architecture = find_architecture(encoder.config)
     there = defaultdict(list)
     for name, module in encoder.named_modules():
@@ -212,5 +192,6 @@ def _targeted(encoder: PreTrainedModel, targets: Sequence[str] | None) -> list[s
     unknown = [target for target in targets or () if target not in there]
     if unknown or not targets:
         fault = f"no {unknown[0]!r}" if unknown else "no default LoRA targets"
+        kind = encoder.config.model_type
         raise UsageError(f"An encoder of type {kind!r} has {fault}. Choose from its layers: {', '.join(there)}.")
     return [name for target in targets for name in there[target]]

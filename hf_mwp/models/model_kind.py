@@ -8,8 +8,7 @@ from typing import Any
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from .prediction_kind import CLASSES, EXPRESSION_POSITIONS, PredictionKind
-from .solver import Solver
+from .solver import CLASSES, EXPRESSION_POSITIONS, PredictionKind, Solver
 
 
 @dataclass(frozen=True)

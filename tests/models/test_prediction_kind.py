@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from hf_mwp.losses import LogitDistillationLoss
-from hf_mwp.models.prediction_kind import CANDIDATES, CLASSES, EXPRESSION_POSITIONS
+from hf_mwp.models.solver import CANDIDATES, CLASSES, EXPRESSION_POSITIONS
 
 
 LOWEST = torch.finfo(torch.float32).min

@@ -58,7 +58,7 @@ def test_a_resumed_run_is_the_same(trainer_of, tmp_path, caplog, monkeypatch):
         assert not any(info[kind] for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"))
         assert same(loaded.state_dict(), merged_weights(whole.model))
     for rank in (None, 3):
-        with pytest.raises(UsageError, match="4 adapters of rank 2"):
+        with pytest.raises(UsageError, match="different adapters"):
             trainer_of(rank, folder="other").train(resume_from_checkpoint=str(tmp_path / "run" / "checkpoint-2"))
 
 

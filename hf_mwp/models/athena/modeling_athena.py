@@ -17,8 +17,7 @@ from ...data.batches.mwp_processor import MwpProcessor
 from ...expressions import ExpressionError
 from ...runtime.output_vocabulary import OutputVocabulary
 from ..decoder import Decoder, DecoderPreTrainedModel
-from ..prediction_kind import CANDIDATES
-from ..solver import SolveOutput
+from ..solver import CANDIDATES, SolveOutput
 from .configuration_athena import AthenaConfig
 from .gold_plan import PlanMaker
 from .layers_athena import Aggregate, ConstantEmbedding, FeedForward, Judge
