@@ -1,6 +1,5 @@
 """Conversion of BERT- and RoBERTa-like encoders into students."""
 
-from torch import nn
 from transformers.utils import logging
 
 from .configuration_mwp_student import MwpStudentConfig
@@ -8,7 +7,7 @@ from .configuration_mwp_student import MwpStudentConfig
 
 logger = logging.get_logger(__name__)
 
-# Model type of a source and whether its positions are counted as RoBERTa counts them.
+# Types of encoders, and whether they count positions as RoBERTa does.
 SOURCES = {
     "bert": False,
     "roberta": True,
@@ -29,7 +28,7 @@ COPIED = (
     *("layer_norm_eps", "pad_token_id", "bos_token_id", "eos_token_id", "tie_word_embeddings"),
 )
 
-# What DistilBERT calls some of these.
+# Names of some of these fields in DistilBERT.
 DISTILBERT_FIELDS = {
     "hidden_act": "activation",
     "hidden_dropout_prob": "dropout",
@@ -37,10 +36,10 @@ DISTILBERT_FIELDS = {
     "classifier_dropout": "seq_classif_dropout",
 }
 
-# Fields that describe the tagging head; one of them given anew replaces all.
-TAGGING = {"num_pos_tags", "pos_labels", "pos_tagger"}
+# Fields of the tagging head. If one is given, none is copied.
+TAGGING = ("num_pos_tags", "pos_labels", "pos_tagger")
 
-# Beginnings of the parameters of heads in other models, and the student's, which are BERT's.
+# Prefixes of the parameters of heads in other models and in the student, which are BERT's.
 RENAMED = {
     "lm_head.dense.": "cls.predictions.transform.dense.",
     "lm_head.layer_norm.": "cls.predictions.transform.LayerNorm.",
@@ -55,7 +54,7 @@ RENAMED = {
     "classifier.out_proj.": "classifier.",
 }
 
-# Parts of the names of DistilBERT's encoder, and BERT's.
+# Parts of parameter names in DistilBERT's encoder and in BERT's.
 DISTILBERT = {
     "transformer.layer.": "encoder.layer.",
     ".attention.q_lin.": ".attention.self.query.",
@@ -68,51 +67,44 @@ DISTILBERT = {
     ".output_layer_norm.": ".output.LayerNorm.",
 }
 
-# Activation between the two linear layers of a classifier, where it is not tanh.
+# Activation between the two linear layers of a classifier, if it is not tanh.
 CLASSIFIER_ACTIVATIONS = {"distilbert": "relu", "electra": "gelu"}
 
 
 def select_layers(layers, num_hidden_layers):
-    """
-    Indices of the layers to take: all if `layers` is `None`, the first ones if a number, or those of a list.
-    `ValueError` if there is no such layer, or none is taken.
-    """
+    """Return indices of layers: all if `layers` is `None`, the first ones if a number, or those of a list."""
     layers = num_hidden_layers if layers is None else layers
     indices = list(range(layers)) if isinstance(layers, int) else list(layers)
     wrong = [index for index in indices if not isinstance(index, int) or not 0 <= index < num_hidden_layers]
     if wrong or not indices:
         raise ValueError(
-            f"layers={layers}: give a number from 1 to {num_hidden_layers}, or indices from 0 to "
-            f"{num_hidden_layers - 1}; the encoder has {num_hidden_layers} layers."
+            f"layers={layers} must be a number from 1 to {num_hidden_layers} or indices from 0 to "
+            f"{num_hidden_layers - 1}, because the encoder has {num_hidden_layers} layers."
         )
     return indices
 
 
-def encoder_state_dict(source):
-    """Weights of the encoder `source` in BERT's names, not copied; token types are zeros where the source has none."""
+def encoder_state_dict(source, indices):
+    """Return the weights of the encoder `source`, not copied, with BERT's names and the layers `indices` only."""
     states = source.state_dict()
     if source.config.model_type == "distilbert":
         for old, new in DISTILBERT.items():
             states = {name.replace(old, new): value for name, value in states.items()}
+        # DistilBERT has no token types.
         words = states["embeddings.word_embeddings.weight"]
         states["embeddings.token_type_embeddings.weight"] = words.new_zeros(2, words.shape[1])
-    return states
-
-
-def layer_state_dict(states, indices):
-    """The same with the layers `indices` alone, renumbered 0, 1, 2, ...."""
     chosen = {name: value for name, value in states.items() if not name.startswith("encoder.layer.")}
     for new_index, index in enumerate(indices):
         prefix = f"encoder.layer.{index}."
         for name, value in states.items():
-            # Linear layers without rows or columns are none in a student.
+            # A student lacks linear layers without rows or columns.
             if name.startswith(prefix) and value.numel():
                 chosen[f"encoder.layer.{new_index}.{name.removeprefix(prefix)}"] = value
     return chosen
 
 
 def student_config(source, states, num_hidden_layers, **overrides):
-    """[`MwpStudentConfig`] with the shapes of the weights `states` of the encoder `source`, and `overrides`."""
+    """Return the [`MwpStudentConfig`] for the weights `states` of the encoder `source`, with `overrides`."""
     config = source.config
     offset = config.pad_token_id + 1 if SOURCES[config.model_type] else getattr(config, "position_offset", 0)
     head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
@@ -127,8 +119,8 @@ def student_config(source, states, num_hidden_layers, **overrides):
     fields = {name: getattr(config, renamed.get(name, name)) for name in COPIED if name != "layer_norm_eps"}
     fields["classifier_activation"] = CLASSIFIER_ACTIVATIONS.get(config.model_type, "tanh")
     if config.model_type == "mwp_student":
-        tagging = ("num_pos_tags", "pos_labels", "pos_tagger") if not TAGGING & set(overrides) else ()
-        own = (*tagging, "pos_loss_weight", "sparse_prediction", "classifier_activation")
+        own = () if set(TAGGING) & set(overrides) else TAGGING
+        own += ("pos_loss_weight", "sparse_prediction", "classifier_activation")
         fields.update({name: getattr(config, name) for name in own})
     fields.update(
         layer_norm_eps=getattr(config, "layer_norm_eps", 1e-12),
@@ -150,7 +142,7 @@ def student_config(source, states, num_hidden_layers, **overrides):
 
 
 def head_state_dict(model):
-    """Weights of the heads of `model` which a student may have, in the student's names; the tensors are not copied."""
+    """Return the weights of heads of `model` that a student may have, not copied, with the student's names."""
     prefixes = ("cls.predictions.", "cls.pos_tagger.", "lm_head.", "vocab_", "generator_")
     if type(model).__name__.endswith("ForSequenceClassification"):
         prefixes += ("classifier.", "pre_classifier.")
@@ -163,32 +155,22 @@ def head_state_dict(model):
 
 
 def build_from_encoder(cls, encoder, layers=None, add_pooling_layer=None, **overrides):
-    """Makes a student of class `cls` from `encoder`; `from_encoder` of the model classes documents it."""
+    """Create a student of class `cls`; see `MwpStudentPreTrainedModel.from_encoder`."""
     source = getattr(encoder, "base_model", None)
     config = getattr(source, "config", None)
     if getattr(config, "model_type", None) not in SOURCES or getattr(config, "is_decoder", False):
         raise ValueError(
-            f"Cannot make a student from {type(encoder).__name__}: give an encoder (no decoder) of one of the types "
-            f"{', '.join(SOURCES)}, for instance `AutoModel.from_pretrained(...)`."
+            f"Cannot make a student from {type(encoder).__name__}. Pass an encoder (no decoder) of one of the types "
+            f"{', '.join(SOURCES)}."
         )
     sizes = sorted(set(overrides) & set(SIZES))
     if sizes:
-        raise ValueError(f"{', '.join(sizes)}: sizes come with the weights of the encoder and cannot be changed here.")
-    if any(getattr(module, name, None) for module in source.modules() for name in ("closed_heads", "closed_neurons")):
-        raise ValueError(
-            f"Gates have closed some of {type(encoder).__name__}, and a student would have it open again: cut it "
-            "first, `hf_mwp.prune_heads(model, {})`."
-        )
+        raise ValueError(f"{', '.join(sizes)} cannot be changed, because sizes come with the weights of the encoder.")
+    if any(getattr(module, "closed_heads", None) for module in source.modules()):
+        raise ValueError("A student would not have the encoder's closed gates. Call `hf_mwp.prune_heads(model, {})`.")
     stack = source.transformer if config.model_type == "distilbert" else source.encoder
-    hooks = [hook for layer in stack.layer for hook in layer._forward_hooks.values()]
-    if any(isinstance(getattr(hook, "__self__", None), nn.Module) for hook in hooks):
-        logger.warning(
-            "The encoder's layers carry bottleneck networks, which the student does not take along: its layers read "
-            "states that they were not trained on."
-        )
-    states = encoder_state_dict(source)
     indices = select_layers(layers, len(stack.layer))
-    states = layer_state_dict(states, indices)
+    states = encoder_state_dict(source, indices)
     if getattr(config, "cut_heads", None):
         overrides["cut_heads"] = [config.cut_heads[index] for index in indices]
     model_kwargs = {} if add_pooling_layer is None else {"add_pooling_layer": add_pooling_layer}
@@ -200,12 +182,12 @@ def build_from_encoder(cls, encoder, layers=None, add_pooling_layer=None, **over
     wrong = [name for name in missing + unexpected if not name.startswith("pooler.")]
     if wrong:
         raise ValueError(
-            f"{type(encoder).__name__} has not the parameters of a plain encoder ({', '.join(wrong[:4])}, ...): merge "
-            "adapters and undo quantisation first."
+            f"{type(encoder).__name__} does not have the parameters of a plain encoder ({', '.join(wrong[:4])}, ...). "
+            "Merge adapters and undo quantisation first."
         )
     shapes = {name: value.shape for name, value in student.state_dict().items()}
     heads = {name: value for name, value in head_state_dict(encoder).items() if shapes.get(name) == value.shape}
     student.load_state_dict(heads, strict=False)
     if missing and f"{student.base_model_prefix}.{missing[0]}" not in heads:
-        logger.warning("The source has no pooler: that of the student is new, train it before using it.")
+        logger.warning("The source has no pooler. The student's pooler is new and must be trained.")
     return student.train(encoder.training)

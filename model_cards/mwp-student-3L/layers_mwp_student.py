@@ -1,5 +1,7 @@
 """Layers and heads of the MWP student."""
 
+from collections import OrderedDict
+
 import torch
 from torch import nn
 from transformers.activations import ACT2FN
@@ -7,21 +9,20 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 
-# Scored tokens are filled up to whole blocks: for each other number of rows, bf16 on a CPU builds and keeps a kernel
-# of megabytes, and a compiler builds another graph.
+# Scored tokens are padded to whole blocks, because each new number of rows costs a kernel (bf16 on a CPU) or a graph.
 ROWS_PER_BLOCK = 64
 
 
 def mean_cross_entropy(logits, labels):
-    """Mean cross entropy over the labels which are not -100; 0, not NaN, if a batch has none."""
+    """Compute the mean cross entropy over the labels that are not -100 (0, not NaN, if there are none)."""
     loss = nn.functional.cross_entropy(logits.flatten(0, -2).float(), labels.flatten(), reduction="sum")
     return loss / labels.ne(-100).sum().clamp(min=1)
 
 
 def score_words(score, hidden_states, labels=None, positions=None, sparse=False):
     """
-    Return what `score` makes of the states, and the loss; both only at the labelled tokens if `sparse` and there are
-    labels. These stand at `positions` of the flattened batch, or are looked for.
+    Return `score` of the states, and the loss. If `sparse` and there are labels, only labelled tokens are scored; they
+    are found if their `positions` in the flattened batch are not given.
     """
     count = None
     if labels is not None and sparse:
@@ -36,7 +37,7 @@ def score_words(score, hidden_states, labels=None, positions=None, sparse=False)
 
 
 def eager_attention_forward(module, query, key, value, attention_mask, scaling, dropout=0.0, **kwargs):
-    """Attention of `(batch, heads, length, head_dim)` tensors by two matrix products, and its probabilities."""
+    """Compute the attention of `(batch, heads, length, head_dim)` tensors, and its probabilities."""
     scores = torch.matmul(query, key.transpose(2, 3)) * scaling
     if attention_mask is not None:
         scores = scores + attention_mask
@@ -46,7 +47,7 @@ def eager_attention_forward(module, query, key, value, attention_mask, scaling, 
 
 
 class MwpStudentEmbeddings(nn.Module):
-    """Sum of word, token type and position embeddings, normalised; positions are counted as `position_offset` says."""
+    """Normalised sum of word, token type and position embeddings."""
 
     def __init__(self, config):
         super().__init__()
@@ -63,8 +64,8 @@ class MwpStudentEmbeddings(nn.Module):
     def _default_position_ids(self, input_ids, length, device):
         if length > self.max_length:
             raise ValueError(
-                f"The input has {length} tokens, the model has positions for {self.max_length}: truncate the text "
-                f"(tokenizer(..., truncation=True, max_length={self.max_length}))."
+                f"The input has {length} tokens, but the model has positions for {self.max_length}. Truncate the "
+                f"text: tokenizer(..., truncation=True, max_length={self.max_length})."
             )
         if self.position_offset and input_ids is not None:
             is_token = input_ids.ne(self.padding_idx).long()
@@ -78,7 +79,7 @@ class MwpStudentEmbeddings(nn.Module):
         if position_ids is None:
             position_ids = self._default_position_ids(input_ids, inputs_embeds.shape[1], device)
         if token_type_ids is None:
-            # One row that broadcasts: a table look-up for every token would copy the same row.
+            # One row that broadcasts, because a lookup for every token would copy the same row.
             token_type_ids = torch.zeros((1, 1), dtype=torch.long, device=device)
         embeddings = inputs_embeds + self.token_type_embeddings(token_type_ids)
         embeddings = embeddings + self.position_embeddings(position_ids)
@@ -86,7 +87,7 @@ class MwpStudentEmbeddings(nn.Module):
 
 
 class MwpStudentSelfAttention(nn.Module):
-    """Multi-head self-attention. The heads are counted by the linear layers, so that these can be cut in place."""
+    """Multi-head self-attention. Linear layers determine the number of heads, so that they can be pruned in place."""
 
     def __init__(self, config, num_heads, layer_idx):
         super().__init__()
@@ -129,7 +130,7 @@ class MwpStudentBias(nn.Module):
 
 
 class MwpStudentSublayerOutput(nn.Module):
-    """`LayerNorm(dropout(dense(x)) + residual)`; of `dense` the bias is left where no head or neuron is."""
+    """`LayerNorm(dropout(dense(x)) + residual)`. Without heads or neurons, `dense` is only its bias."""
 
     def __init__(self, config, num_features):
         super().__init__()
@@ -159,26 +160,17 @@ class MwpStudentAttention(nn.Module):
         return self.output(context, hidden_states), probabilities
 
 
-class MwpStudentIntermediate(nn.Module):
-    """First half of the feed-forward network: linear layer and activation."""
-
-    def __init__(self, config, num_neurons):
-        super().__init__()
-        self.dense = nn.Linear(config.hidden_size, num_neurons)
-        self.intermediate_act_fn = ACT2FN[config.hidden_act]
-
-    def forward(self, hidden_states):
-        return self.intermediate_act_fn(self.dense(hidden_states))
-
-
 class MwpStudentLayer(GradientCheckpointingLayer):
-    """One encoder layer; its modules carry BERT's names, so that tools for BERT find them."""
+    """Encoder layer. Its modules have BERT's names, so that tools for BERT find them."""
 
     def __init__(self, config, layer_idx):
         super().__init__()
         num_neurons = config.neurons_per_layer[layer_idx]
         self.attention = MwpStudentAttention(config, layer_idx)
-        self.intermediate = MwpStudentIntermediate(config, num_neurons) if num_neurons else None
+        self.intermediate = None
+        if num_neurons:
+            dense, activation = nn.Linear(config.hidden_size, num_neurons), ACT2FN[config.hidden_act]
+            self.intermediate = nn.Sequential(OrderedDict(dense=dense, activation=activation))
         self.output = MwpStudentSublayerOutput(config, num_neurons)
 
     def forward(self, hidden_states, attention_mask=None, **kwargs):
@@ -188,7 +180,7 @@ class MwpStudentLayer(GradientCheckpointingLayer):
 
 
 class MwpStudentEncoder(nn.Module):
-    """The stack of layers; collects hidden states and attentions on demand."""
+    """Stack of layers."""
 
     def __init__(self, config):
         super().__init__()
@@ -218,37 +210,17 @@ class MwpStudentPooler(nn.Module):
         return self.activation(self.dense(hidden_states[:, 0]))
 
 
-class MwpStudentTransform(nn.Module):
-    """Linear layer, activation and layer norm in front of the vocabulary."""
-
-    def __init__(self, config):
-        super().__init__()
-        self.dense = nn.Linear(config.hidden_size, config.embedding_width)
-        self.transform_act_fn = ACT2FN[config.hidden_act]
-        self.LayerNorm = nn.LayerNorm(config.embedding_width, eps=config.layer_norm_eps)
-
-    def forward(self, hidden_states):
-        return self.LayerNorm(self.transform_act_fn(self.dense(hidden_states)))
-
-
 class MwpStudentPredictions(nn.Module):
-    """Masked-language-modelling head: transform, then a linear layer which shares the word embeddings' matrix."""
+    """Masked-language-modelling head: transform, then a linear layer with the word embeddings' matrix."""
 
     def __init__(self, config):
         super().__init__()
-        self.transform = MwpStudentTransform(config)
-        self.decoder = nn.Linear(config.embedding_width, config.vocab_size)
+        width = config.embedding_width
+        dense, activation = nn.Linear(config.hidden_size, width), ACT2FN[config.hidden_act]
+        norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
+        self.transform = nn.Sequential(OrderedDict(dense=dense, activation=activation, LayerNorm=norm))
+        self.decoder = nn.Linear(width, config.vocab_size)
         self.sparse = config.sparse_prediction
 
     def forward(self, hidden_states, labels=None, positions=None):
-        """Returns scores and loss; both only at the labelled tokens if `sparse` and there are labels."""
         return score_words(lambda x: self.decoder(self.transform(x)), hidden_states, labels, positions, self.sparse)
-
-
-class MwpStudentHeads(nn.Module):
-    """Heads on the token representations: masked language modelling and, with `num_pos_tags`, tagging."""
-
-    def __init__(self, config, num_pos_tags=0):
-        super().__init__()
-        self.predictions = MwpStudentPredictions(config)
-        self.pos_tagger = nn.Linear(config.hidden_size, num_pos_tags) if num_pos_tags else None

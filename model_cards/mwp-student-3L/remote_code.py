@@ -1,4 +1,4 @@
-"""Folders which carry the student's code, so that they load where hf_mwp is not installed."""
+"""Folders with the code of students, which load without hf_mwp."""
 
 import json
 import shutil
@@ -24,15 +24,15 @@ AUTO_MAP = {
 
 def save_student_code(folder):
     """
-    Adds the student's code to a folder written by `save_pretrained`, and to its `config.json` the entries which point
-    to it: `trust_remote_code=True` then works without hf_mwp for each Auto class that a student is registered with.
-    `save_pretrained` does this for students that were pruned; call it to publish another one.
+    Add the student's code to a folder written by `save_pretrained`, and refer to it in the `config.json`, so that
+    `trust_remote_code=True` loads the model without hf_mwp with each Auto class of the student. `save_pretrained` does
+    this for pruned students; call it to publish another one.
 
     Args:
         folder (`str` or `os.PathLike`): Folder with the `config.json` of a student, encoder or task model.
 
     Raises:
-        `ValueError`: if the folder has no `config.json` of a student.
+        `ValueError`: the folder has no `config.json` of a student.
 
     Example:
 
@@ -45,7 +45,7 @@ def save_student_code(folder):
     config = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     if config.get("model_type") != "mwp_student":
         raise ValueError(
-            f"{folder} is no folder of a student (model_type 'mwp_student' in config.json): write it with "
+            f"{folder} has no config.json of a student (model_type 'mwp_student'). Call "
             "`student.save_pretrained(folder)` first."
         )
     for name in FILES:
@@ -54,7 +54,7 @@ def save_student_code(folder):
 
 
 def name_code(path, auto_map):
-    """Enters in a `config.json` (`pathlib.Path`) which file and class each Auto class finds beside it (`dict`)."""
+    """Write to a `config.json` which file and class beside it each Auto class loads."""
     config = json.loads(path.read_text(encoding="utf-8"))
     config["auto_map"] = {**config.get("auto_map", {}), **auto_map}
     path.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n", encoding="utf-8")

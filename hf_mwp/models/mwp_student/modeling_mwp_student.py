@@ -15,8 +15,8 @@ from .layers_mwp_student import (
     MwpStudentBias,
     MwpStudentEmbeddings,
     MwpStudentEncoder,
-    MwpStudentHeads,
     MwpStudentPooler,
+    MwpStudentPredictions,
     mean_cross_entropy,
 )
 
@@ -31,14 +31,12 @@ class MwpStudentForPreTrainingOutput(ModelOutput):
 
     Args:
         loss (`torch.FloatTensor` of shape `()`, *optional*): `mlm_loss + pos_loss_weight * pos_loss`.
-        mlm_loss (`torch.FloatTensor` of shape `()`, *optional*): mean cross entropy over the masked tokens.
-        pos_loss (`torch.FloatTensor` of shape `()`, *optional*): mean cross entropy over the tagged tokens.
-        logits (`torch.FloatTensor` of shape `(batch, length, vocab_size)`): scores of the vocabulary, or with
-            `sparse_prediction` and labels `(labelled tokens, vocab_size)`; `None` with `sparse_prediction` and no
-            labels but those of tagging.
-        pos_logits (`torch.FloatTensor` of shape `(batch, length, num_pos_tags)`): scores of the tagging head.
-        hidden_states (`tuple(torch.FloatTensor)`, *optional*): embedding output, then the output of each layer.
-        attentions (`tuple(torch.FloatTensor)`, *optional*): attention probabilities of each layer.
+        mlm_loss, pos_loss (`torch.FloatTensor` of shape `()`, *optional*):
+            Mean cross entropy over the masked tokens, and over the tagged tokens.
+        logits (`torch.FloatTensor` of shape `(batch, length, vocab_size)`):
+            Scores of the vocabulary; for their shape with `sparse_prediction`, see [`MwpStudentConfig`].
+        pos_logits (`torch.FloatTensor` of shape `(batch, length, num_pos_tags)`): Scores of the tagging head.
+        hidden_states, attentions (`tuple(torch.FloatTensor)`, *optional*): See [`MwpStudentModel`].
     """
 
     loss: torch.FloatTensor | None = None
@@ -51,12 +49,12 @@ class MwpStudentForPreTrainingOutput(ModelOutput):
 
 
 class MwpStudentPreTrainedModel(PreTrainedModel):
-    """Common base: configuration, initialisation, loading, and construction from a BERT or RoBERTa."""
+    """Base class of students: initialisation, loading, and conversion of other encoders."""
 
     config_class = MwpStudentConfig
     base_model_prefix = "mwp_student"
     supports_gradient_checkpointing = True
-    # Trainer would take `**kwargs` in `forward` as a sign that the loss is divided by `num_items_in_batch`.
+    # Otherwise, `Trainer` concludes from `**kwargs` that `forward` divides the loss by `num_items_in_batch`.
     accepts_loss_kwargs = False
     _supports_sdpa = True
     _supports_flash_attn = True
@@ -73,28 +71,25 @@ class MwpStudentPreTrainedModel(PreTrainedModel):
     @classmethod
     def from_encoder(cls, encoder, layers=None, add_pooling_layer=None, **kwargs):
         """
-        Makes a student from a BERT, RoBERTa, ELECTRA or DistilBERT, or from another student, with copies of its
-        weights. With all layers the outputs are those of the source.
+        Create a student from a BERT, RoBERTa, XLM-RoBERTa, CamemBERT, ELECTRA, DistilBERT or another student, with
+        copies of its weights. With all layers, it computes the outputs of the source.
 
         Args:
-            encoder (`PreTrainedModel`):
-                A BERT, RoBERTa, XLM-RoBERTa, CamemBERT, ELECTRA, DistilBERT or student, with or without a head.
-                Attention heads and neurons already cut from its linear layers stay cut.
+            encoder (`PreTrainedModel`): The source, with or without a head. Pruned heads and neurons stay pruned.
             layers (`int` or `list[int]`, *optional*):
-                The layers to take: all if `None`, the first ones if a number, those with these indices if a list.
+                Layers to copy: the first ones if a number, those with these indices if a list. Defaults to all.
             add_pooling_layer (`bool`, *optional*):
-                Only for [`MwpStudentModel`]: whether it has a pooler; by default, if the source has one.
-            kwargs:
-                Fields of [`MwpStudentConfig`] to change (dropouts, `num_labels`, `num_pos_tags`, ...), but no sizes.
+                Whether an [`MwpStudentModel`] has a pooler. By default, it has one if the source has one.
+            kwargs: Fields of [`MwpStudentConfig`] to change (dropouts, `num_labels`, `pos_labels`, ...), except sizes.
 
         Returns:
             A model of this class with the dtype, device and mode (`training`) of the source. Heads for masked
-            language modelling, tagging and sequence classification are copied where the source has one of the same
-            shape; otherwise they are new.
+            language modelling, tagging and sequence classification are copied if the source has one of the same
+            shape, otherwise they are new.
 
         Raises:
-            `ValueError`: if the source is no such encoder, a layer does not exist, a size is among `kwargs`, or gates
-                have closed some of the source.
+            `ValueError`: the source cannot be converted, a layer does not exist, a size is among `kwargs`, or gates
+                of the source are closed.
 
         Example:
 
@@ -106,7 +101,7 @@ class MwpStudentPreTrainedModel(PreTrainedModel):
 
 class MwpStudentModel(MwpStudentPreTrainedModel):
     """
-    The student encoder, with BERT's architecture and outputs (Ming et al., AAAI 2025).
+    Student encoder with BERT's architecture and outputs (Ming et al., AAAI 2025).
 
     Args:
         config ([`MwpStudentConfig`]): Sizes of the model.
@@ -150,16 +145,17 @@ class MwpStudentModel(MwpStudentPreTrainedModel):
             input_ids (`torch.LongTensor` of shape `(batch, length)`, *optional*): Token ids.
             attention_mask (`torch.Tensor` of shape `(batch, length)`, *optional*): 1 for tokens, 0 for padding.
             token_type_ids (`torch.LongTensor` of shape `(batch, length)`, *optional*): Segments, all 0 by default.
-            position_ids (`torch.LongTensor` of shape `(batch, length)`, *optional*): By default see `position_offset`.
-            inputs_embeds (`torch.FloatTensor` of shape `(batch, length, embedding_width)`, *optional*): Word
-                embeddings instead of `input_ids`.
+            position_ids (`torch.LongTensor` of shape `(batch, length)`, *optional*):
+                Positions; for the default, see `position_offset` of [`MwpStudentConfig`].
+            inputs_embeds (`torch.FloatTensor` of shape `(batch, length, embedding_width)`, *optional*):
+                Word embeddings instead of `input_ids`.
             output_hidden_states (`bool`, *optional*): Return the embedding output and the output of each layer.
             output_attentions (`bool`, *optional*): Return the attention probabilities `(batch, heads, length, length)`
                 of each layer; needs `attn_implementation="eager"`. The number of heads may differ between layers.
-            kwargs: Passed to the attention function. `return_dict=False` returns a tuple.
+            kwargs: Passed to the attention function.
         """
         if (input_ids is None) == (inputs_embeds is None):
-            raise ValueError("Give either `input_ids` or `inputs_embeds`.")
+            raise ValueError("Pass either `input_ids` or `inputs_embeds`.")
         config = self.config
         output_hidden_states = config.output_hidden_states if output_hidden_states is None else output_hidden_states
         output_attentions = config.output_attentions if output_attentions is None else output_attentions
@@ -180,7 +176,7 @@ class MwpStudentModel(MwpStudentPreTrainedModel):
 
 
 class MwpStudentForMaskedLM(MwpStudentPreTrainedModel):
-    """The student encoder with a masked-language-modelling head."""
+    """Student encoder with a masked-language-modelling head."""
 
     _tied_weights_keys = {"cls.predictions.decoder.weight": "mwp_student.embeddings.word_embeddings.weight"}
     _keys_to_ignore_on_load_unexpected = [r"cls\.pos_tagger\.", r"(^|\.)pooler\."]
@@ -189,7 +185,9 @@ class MwpStudentForMaskedLM(MwpStudentPreTrainedModel):
     def __init__(self, config):
         super().__init__(config)
         self.mwp_student = MwpStudentModel(config, add_pooling_layer=False)
-        self.cls = MwpStudentHeads(config, config.num_pos_tags if self.has_tagger else 0)
+        self.cls = nn.ModuleDict({"predictions": MwpStudentPredictions(config)})
+        if self.has_tagger:
+            self.cls["pos_tagger"] = nn.Linear(config.hidden_size, config.num_pos_tags)
         self.post_init()
 
     def get_output_embeddings(self):
@@ -212,9 +210,9 @@ class MwpStudentForMaskedLM(MwpStudentPreTrainedModel):
         Args:
             input_ids, attention_mask, token_type_ids, kwargs: See [`MwpStudentModel`].
             labels (`torch.LongTensor` of shape `(batch, length)`, *optional*): Ids of the masked tokens, else -100.
-            masked_positions (`torch.LongTensor` of shape `(labelled tokens,)`, *optional*): Where they stand in the
-                flattened batch. With `sparse_prediction` they are looked for if not given, and the device is waited
-                for.
+            masked_positions (`torch.LongTensor` of shape `(labelled tokens,)`, *optional*):
+                Indices of these tokens in the flattened batch. With `sparse_prediction`, finding them waits for the
+                device.
         """
         kwargs["return_dict"] = True
         outputs = self.mwp_student(input_ids, attention_mask, token_type_ids, **kwargs)
@@ -226,8 +224,8 @@ class MwpStudentForMaskedLM(MwpStudentPreTrainedModel):
 
 class MwpStudentForPreTraining(MwpStudentForMaskedLM):
     """
-    The student encoder with the two heads of its pre-training, masked language modelling and part-of-speech tagging
-    (Ming et al., AAAI 2025): `loss = mlm_loss + pos_loss_weight * pos_loss`.
+    Student encoder with both heads of its pretraining, masked language modelling and part-of-speech tagging (Ming et
+    al., AAAI 2025): `loss = mlm_loss + pos_loss_weight * pos_loss`.
     """
 
     _keys_to_ignore_on_load_unexpected = [r"(^|\.)pooler\."]
@@ -235,10 +233,7 @@ class MwpStudentForPreTraining(MwpStudentForMaskedLM):
 
     def __init__(self, config):
         if not config.num_pos_tags:
-            raise ValueError(
-                "MwpStudentForPreTraining needs `num_pos_tags`, the number of part-of-speech tags; without tags use "
-                "MwpStudentForMaskedLM."
-            )
+            raise ValueError("MwpStudentForPreTraining needs `num_pos_tags`. Without tags, use MwpStudentForMaskedLM.")
         super().__init__(config)
 
     @can_return_tuple
@@ -256,8 +251,8 @@ class MwpStudentForPreTraining(MwpStudentForMaskedLM):
         Args:
             input_ids, attention_mask, token_type_ids, kwargs: See [`MwpStudentModel`].
             labels, masked_positions: See [`MwpStudentForMaskedLM`].
-            pos_labels (`torch.LongTensor` of shape `(batch, length)`, *optional*): Tags, -100 where there is none.
-                With only one kind of labels the loss is that part alone.
+            pos_labels (`torch.LongTensor` of shape `(batch, length)`, *optional*): Tags, or -100 for none. With only
+                one kind of labels, the loss is that part alone.
         """
         kwargs["return_dict"] = True
         outputs = self.mwp_student(input_ids, attention_mask, token_type_ids, **kwargs)
@@ -266,11 +261,12 @@ class MwpStudentForPreTraining(MwpStudentForMaskedLM):
             logits, mlm_loss = self.cls.predictions(outputs.last_hidden_state, labels, masked_positions)
         pos_logits = self.cls.pos_tagger(outputs.last_hidden_state)
         pos_loss = None if pos_labels is None else mean_cross_entropy(pos_logits, pos_labels)
-        parts = [] if mlm_loss is None else [mlm_loss]
+        loss = mlm_loss
         if pos_loss is not None:
-            parts.append(self.config.pos_loss_weight * pos_loss)
+            weighted = self.config.pos_loss_weight * pos_loss
+            loss = weighted if mlm_loss is None else mlm_loss + weighted
         return MwpStudentForPreTrainingOutput(
-            loss=sum(parts) if parts else None,
+            loss=loss,
             mlm_loss=mlm_loss,
             pos_loss=pos_loss,
             logits=logits,
@@ -281,7 +277,7 @@ class MwpStudentForPreTraining(MwpStudentForMaskedLM):
 
 
 class MwpStudentForSequenceClassification(MwpStudentPreTrainedModel):
-    """The student encoder with a classifier or regressor on the pooled first token, for instance for GLUE."""
+    """Student encoder with a classifier or regressor on the pooled first token, for example for GLUE."""
 
     def __init__(self, config):
         super().__init__(config)
