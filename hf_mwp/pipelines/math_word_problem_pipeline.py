@@ -16,7 +16,7 @@ from ..downloads import download_options, missing_folder
 from ..models import Solver
 from ..models.model_kind import kind_of
 from ..problems import MathWordProblem, refusal
-from ..runtime.answer_records import answer_records, check_search
+from ..runtime.answer import answer_records, check_search
 from ..runtime.default_search import DefaultSearch
 
 

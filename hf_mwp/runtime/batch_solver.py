@@ -54,15 +54,9 @@ class BatchSolver:
 
     def __call__(self, columns: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
         """
-        Solve a batch.
-
-        Args:
-            columns (`Mapping[str, Sequence]`): Columns of the batch as lists, arrays or a data frame.
-
-        Returns:
-            `dict[str, list]`: The input columns with `answer`, `value`, `equation`, `score`, `plausibility` and
-            `error`, which replace input columns of these names. Missing values are NaN for numbers and empty strings
-            for texts.
+        Solve a batch, whose columns are lists, arrays or a data frame. Returns the columns with `answer`, `value`,
+        `equation`, `score`, `plausibility` and `error`, which replace columns of these names. Missing values are NaN
+        for numbers and empty strings for texts.
         """
         found = self.solver([str(text) for text in columns[self.column]], **self.search)
         given = {name: list(columns[name]) for name in columns}

@@ -34,8 +34,8 @@ class DefaultSearch:
     @classmethod
     def from_pretrained(cls, name_or_path: str | PathLike, **kwargs) -> DefaultSearch:
         """
-        Read the settings of a folder or repository. Returns greedy search if there is no file. `kwargs` (`revision`,
-        `token`, ...) are passed to the download. Raises `UsageError` if the file is damaged.
+        Read the settings of a folder or repository, or return greedy search if there is no file. `kwargs`
+        (`revision`, `token`, ...) are passed to the download. Raises `UsageError` if the file is damaged.
         """
         path = find_beside(name_or_path, cls.file_name, **kwargs)
         if path is None:

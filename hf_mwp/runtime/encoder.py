@@ -19,12 +19,7 @@ GRAPH = "encoder.onnx"
 class Encoder:
     """
     `MwpStudentModel` in NumPy for one text at a time, with pruned heads and neurons and the bottleneck networks of a
-    solver.
-
-    Args:
-        weights ([`Weights`]): Weights of the solver.
-        config (`Mapping[str, Any]`): The encoder's configuration.
-        bottleneck_layers (`Sequence[int]`, *optional*): Layers, from 1, that are followed by a bottleneck network.
+    solver after `bottleneck_layers` (from 1). `config` is the encoder's configuration.
     """
 
     def __init__(self, weights: Weights, config: Mapping[str, Any], bottleneck_layers=()) -> None:
@@ -34,11 +29,13 @@ class Encoder:
                 "`hf-mwp export --format onnx`, or distil a student."
             )
         self.weights, self.config = weights, config
-        self.activation = _activation(config["hidden_act"])
+        if config["hidden_act"] not in ACTIVATIONS:
+            names = ", ".join(ACTIVATIONS)
+            raise UsageError(f"The runtime supports the activations {names}, not {config['hidden_act']}.")
+        self.activation = ACTIVATIONS[config["hidden_act"]]
         self.epsilon = config["layer_norm_eps"]
-        self.projection = None
-        if config.get("embedding_size") is not None:
-            self.projection = weights.linear("encoder.embeddings_project")
+        projects = config.get("embedding_size") is not None
+        self.projection = weights.linear("encoder.embeddings_project") if projects else None
         self.embedding_norm = self._norm("encoder.embeddings.LayerNorm")
         self.segment = weights.rows("encoder.embeddings.token_type_embeddings.weight", slice(0, 1))
         self.layers = [self._layer(index) for index in range(config["num_hidden_layers"])]
@@ -95,9 +92,10 @@ class Encoder:
 
     def _layer(self, index: int) -> dict[str, Any]:
         prefix = f"encoder.encoder.layer.{index}"
+        heads, neurons = self.config["num_attention_heads"], self.config["intermediate_size"]
         layer: dict[str, Any] = {
-            "heads": _of_layer(self.config["num_attention_heads"], index),
-            "neurons": _of_layer(self.config["intermediate_size"], index),
+            "heads": heads if isinstance(heads, int) else heads[index],
+            "neurons": neurons if isinstance(neurons, int) else neurons[index],
             "attention_norm": self._norm(f"{prefix}.attention.output.LayerNorm"),
             "output_norm": self._norm(f"{prefix}.output.LayerNorm"),
             "attention_output": self._last(f"{prefix}.attention.output.dense"),
@@ -144,23 +142,12 @@ def load_graph(path: Path) -> Callable[[np.ndarray], np.ndarray]:
     return lambda input_ids: session.run(None, {"input_ids": input_ids[None].astype(np.int64)})[0][0]
 
 
-def _of_layer(count: int | list[int], index: int) -> int:
-    return count if isinstance(count, int) else count[index]
-
-
 def softmax(scores: np.ndarray) -> np.ndarray:
     """Compute the softmax over the last axis, in place."""
     scores -= scores.max(-1, keepdims=True)
     np.exp(scores, out=scores)
     scores /= scores.sum(-1, keepdims=True)
     return scores
-
-
-def _activation(name: str) -> Callable[[np.ndarray], np.ndarray]:
-    known = {"gelu": gelu, "relu": lambda x: np.maximum(x, 0), "gelu_new": _tanh_gelu, "gelu_pytorch_tanh": _tanh_gelu}
-    if name not in known:
-        raise UsageError(f"The runtime does not support the activation {name!r}, only {', '.join(known)}.")
-    return known[name]
 
 
 # Approximation of erf with an error below 1.5e-7 (Handbook of Mathematical Functions, 1964, formula 7.1.26).
@@ -186,3 +173,11 @@ def gelu(x: np.ndarray) -> np.ndarray:
 
 def _tanh_gelu(x: np.ndarray) -> np.ndarray:
     return 0.5 * x * (1 + np.tanh(np.float32((2 / np.pi) ** 0.5) * (x + np.float32(0.044715) * x**3)))
+
+
+ACTIVATIONS = {
+    "gelu": gelu,
+    "relu": lambda x: np.maximum(x, 0),
+    "gelu_new": _tanh_gelu,
+    "gelu_pytorch_tanh": _tanh_gelu,
+}

@@ -12,9 +12,9 @@ from ..problems.equation_alignment import align_literals
 
 @dataclass(frozen=True)
 class OutputVocabulary:
-    """Mapping between the symbols of an expression and ids: operators, then constants, then the problem's numbers.
-
-    The numbers are slots `N0`, `N1`, ... that point to positions in the text; their count is not limited.
+    """
+    Mapping between the symbols of an expression and ids: operators, then constants, then the numbers of the problem
+    (slots `N0`, `N1`, ... of any count).
 
     Args:
         operators (`tuple[str, ...]`, *optional*, defaults to `("+", "-", "*", "/", "^")`): Binary operators.
@@ -43,13 +43,9 @@ class OutputVocabulary:
 
     @classmethod
     def from_problems(cls, problems: Iterable[MathWordProblem], min_constant_count: int = 5) -> Self:
-        """Create the vocabulary with the constants of training problems.
-
-        Args:
-            problems (iterable of [`MathWordProblem`]): Training problems. Problems with an equation that cannot be
-                parsed are skipped.
-            min_constant_count (`int`, *optional*, defaults to 5): Minimum number of problems in which a constant must
-                occur (5 in the original implementation of GTS).
+        """
+        Create the vocabulary with the constants that occur in at least `min_constant_count` training problems (5 in
+        the original implementation of GTS). Problems with an equation that cannot be parsed are skipped.
         """
         counts: Counter[str] = Counter()
         for problem in problems:
@@ -58,8 +54,7 @@ class OutputVocabulary:
             except (ExpressionError, ProblemError):
                 continue
             counts.update({leaf.token for leaf in leaves if not leaf.is_slot})
-        frequent = [constant for constant, count in counts.most_common() if count >= min_constant_count]
-        return cls(constants=tuple(frequent))
+        return cls(constants=[constant for constant, count in counts.most_common() if count >= min_constant_count])
 
     def with_constants(self, constants: Iterable[str], written: bool = False) -> Self:
         """
@@ -101,8 +96,6 @@ class OutputVocabulary:
 
     def id_to_token(self, index: int) -> str:
         """Return the symbol of an id, the inverse of [`~OutputVocabulary.token_to_id`]."""
-        if index < 0:
-            raise ValueError(f"Symbol ids must not be negative, got {index}.")
         symbols = self.operators + self.constants
         return symbols[index] if index < len(symbols) else f"N{index - len(symbols)}"
 

@@ -13,8 +13,7 @@ from ..downloads import missing_folder
 from ..plausibility import PlausibilityReranker
 from ..problems import MathWordProblem, refusal
 from ..usage_error import UsageError
-from .answer import Answer, Beam, read_trees
-from .answer_records import answer_records, check_search
+from .answer import Answer, Beam, answer_records, check_search, read_trees
 from .default_search import DefaultSearch
 from .encoder import GRAPH, Encoder, load_graph
 from .output_vocabulary import OutputVocabulary
@@ -51,31 +50,26 @@ class RuntimeSolver:
                     f"{EXPORT_VERSION}. Export the solver again with the installed hf_mwp."
                 )
         self.reader = TextReader(self.folder)
-        self._check(config)
-        weights = Weights(self.folder)
-        graph = self.folder / GRAPH
-        bottlenecks = config.get("bottleneck_layers", ())
-        self.encoder = (
-            load_graph(graph) if graph.is_file() else Encoder(weights, config["encoder_config"], bottlenecks)
-        )
-        self.decoder = TreeDecoder(weights, config["decoder_config"])
-        self.default_search = DefaultSearch.from_pretrained(self.folder)
-        self._rerankers: dict[str, PlausibilityReranker] = {}
-
-    def _check(self, config: Mapping[str, Any]) -> None:
-        """Raise `UsageError` if processor and model have different symbols, or the embedding lacks tokens."""
-        decoder = config["decoder_config"]
+        encoder, decoder = config["encoder_config"], config["decoder_config"]
         if self.reader.vocabulary != OutputVocabulary(decoder["operators"], decoder["constants"]):
             raise UsageError(
                 f"The symbols in {self.folder / 'mwp_processor.json'} differ from the decoder's symbols. Use a "
                 "processor and a model that were saved together."
             )
-        tokens, rows = self.reader.tokenizer.get_vocab_size(), config["encoder_config"]["vocab_size"]
+        tokens, rows = self.reader.tokenizer.get_vocab_size(), encoder["vocab_size"]
         if tokens > rows:
             raise UsageError(
                 f"The tokenizer of {self.folder} has {tokens} tokens, but the encoder has {rows} embeddings. Use a "
                 "tokenizer and a model that were saved together."
             )
+        weights, graph = Weights(self.folder), self.folder / GRAPH
+        if graph.is_file():
+            self.encoder = load_graph(graph)
+        else:
+            self.encoder = Encoder(weights, encoder, config.get("bottleneck_layers", ()))
+        self.decoder = TreeDecoder(weights, decoder)
+        self.default_search = DefaultSearch.from_pretrained(self.folder)
+        self._rerankers: dict[str, PlausibilityReranker] = {}
 
     def __call__(
         self,
@@ -88,21 +82,16 @@ class RuntimeSolver:
         confidence_threshold: float | None = None,
     ) -> list[Any]:
         """
-        Solve one or several problems. Arguments and results are those of the pipeline ([`MathWordProblemPipeline`]).
+        Solve one or several problems.
 
         Args:
             problems (`str`, [`MathWordProblem`] or an iterable of them): The problems.
-            num_beams (`int`, *optional*): Number of beams. If neither `num_beams` nor `rerank` is given, the settings
-                in `generation_config.json` are used, or greedy search if the file does not exist.
-            rerank (`bool`, `str` or [`PlausibilityReranker`], *optional*): Whether to re-rank the answers, or the
-                re-ranker.
-            top_k (`int`, *optional*): Number of answers to return per problem; by default only the best.
-            max_decode_length (`int`, *optional*): Maximum number of symbols in an equation.
-            confidence_threshold (`float`, *optional*): Confidence below which an answer is `"unsure"`.
+            num_beams, rerank, top_k, max_decode_length, confidence_threshold (*optional*):
+                Search settings of the pipeline; see [`MathWordProblemPipeline`].
 
         Returns:
             `list`: One dictionary per problem or, with `top_k`, one list of dictionaries per problem. For a single
-            problem, always a list of dictionaries.
+            problem, always a list of dictionaries. Their fields are those of the pipeline.
 
         Raises:
             ValueError: An argument is out of range.
@@ -141,20 +130,16 @@ class RuntimeSolver:
         max_decode_length: int | None = None,
     ) -> Answer:
         """Solve one problem, and keep all trees of the beams."""
-        beam = self._beam(problem, num_beams, max_decode_length)
+        beam = Beam()
+        if refusal(problem) is None:
+            input_ids, number_positions = self.reader.read(problem)
+            num_cut = sum(position < 0 for position in number_positions)
+            beam = Beam((), self.reader.unknown_share(input_ids), num_cut, self.reader.max_length)
+            if num_cut < len(number_positions):
+                states = self.encoder(np.array(input_ids))
+                trees = self.decoder.search(states, number_positions, num_beams, num_beams, max_decode_length)
+                beam = replace(beam, trees=read_trees(trees, self.reader.vocabulary.decode))
         return Answer(problem, beam, None if reranker is None else tuple(reranker.rerank(problem, beam.trees)))
-
-    def _beam(self, problem: MathWordProblem, num_beams: int, max_decode_length: int | None) -> Beam:
-        if refusal(problem) is not None:
-            return Beam()
-        input_ids, number_positions = self.reader.read(problem)
-        num_cut = sum(position < 0 for position in number_positions)
-        beam = Beam((), self.reader.unknown_share(input_ids), num_cut, self.reader.max_length)
-        if num_cut == len(number_positions):
-            return beam
-        states = self.encoder(np.array(input_ids))
-        trees = self.decoder.search(states, number_positions, num_beams, num_beams, max_decode_length)
-        return replace(beam, trees=read_trees(trees, self.reader.vocabulary.decode))
 
 
 def can_load(folder: str | Path) -> bool:

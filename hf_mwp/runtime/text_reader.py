@@ -18,6 +18,7 @@ from ..usage_error import UsageError
 from .output_vocabulary import OutputVocabulary
 
 
+Offsets = Sequence[tuple[int, int]]
 FILE_NAME = "mwp_processor.json"
 KINDS = {
     "operators": (list,),
@@ -94,19 +95,17 @@ class TextReader:
 
     def unknown_share(self, input_ids: list[int]) -> float:
         """Return the share of unknown tokens, not counting number placeholders and special tokens."""
-        return share_of_unknown(input_ids, self._unknown, self._aside)
+        return share_of_unknown(input_ids, *self._unknown_and_aside)
 
     @cached_property
-    def _unknown(self) -> int | None:
+    def _unknown_and_aside(self) -> tuple[int | None, set[int]]:
+        """Id of the unknown token, and ids of the other special tokens."""
         # A Unigram model does not tell its unknown token.
         names = getattr(self.tokenizer.model, "unk_token", None), "<unk>", "[UNK]"
         found = (self.tokenizer.token_to_id(name) for name in names if name)
-        return next((index for index in found if index is not None), None)
-
-    @cached_property
-    def _aside(self) -> set[int]:
+        unknown = next((index for index in found if index is not None), None)
         special = {index for index, token in self.tokenizer.get_added_tokens_decoder().items() if token.special}
-        return special - {self._unknown}
+        return unknown, special - {unknown}
 
 
 def read_fields(path: str | PathLike) -> dict[str, Any]:
@@ -114,23 +113,19 @@ def read_fields(path: str | PathLike) -> dict[str, Any]:
     try:
         fields = json.loads(Path(path).read_text("utf-8"))
         missing = [name for name in ("operators", "constants") if name not in fields.keys()]
-        fault = f"is not a valid MwpProcessor file (no {missing})" if missing else _wrong_field(fields)
     except (ValueError, AttributeError) as error:
-        fault = f"is not a valid MwpProcessor file ({error})"
+        raise UsageError(f"{path} is not a valid MwpProcessor file ({error}). Save the processor again.") from error
+    fault = f"has no fields {missing}" if missing else None
+    for name, value in fields.items():
+        texts = value if isinstance(value, list) else ()
+        if name not in KINDS:
+            fault = f"has unknown fields {[name]}, perhaps of a newer version of hf_mwp (known fields: {[*KINDS]})"
+        # Compare types exactly, because `bool` is a subclass of `int`.
+        elif type(value) not in KINDS[name] or not all(isinstance(each, str) for each in texts):
+            fault = f"has the invalid value {value!r} for {name!r}"
     if fault is not None:
         raise UsageError(f"{path} {fault}. Save the processor again.")
     return fields
-
-
-def _wrong_field(fields: dict[str, Any]) -> str | None:
-    unknown = [name for name in fields if name not in KINDS]
-    if unknown:
-        return f"has unknown fields {unknown}, perhaps of a newer version of hf_mwp (known fields: {[*KINDS]})"
-    for name, value in fields.items():
-        # Compare types exactly, because `bool` is a subclass of `int`.
-        if type(value) not in KINDS[name] or type(value) is list and not all(isinstance(each, str) for each in value):
-            return f"has the invalid value {value!r} for {name!r}"
-    return None
 
 
 def vocabulary_digest(vocabulary: Mapping[str, int], probe_ids: Sequence[int]) -> str:
@@ -142,20 +137,16 @@ def vocabulary_digest(vocabulary: Mapping[str, int], probe_ids: Sequence[int]) -
     return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
 
 
-def find_number_positions(
-    problem: MathWordProblem, offsets: Sequence[tuple[int, int]], style: Mapping[str, Any]
-) -> list[int]:
+def find_number_positions(problem: MathWordProblem, offsets: Offsets, style: Mapping[str, Any]) -> list[int]:
     """Return the token index of each number in a problem, -1 for numbers that were cut off, from token offsets."""
     tokens = {start: token for token, (start, end) in enumerate(offsets) if end > start}
     return [tokens.get(start, -1) for start, _ in problem.masked.placeholder_offsets(**style)]
 
 
-def find_question_positions(
-    problem: MathWordProblem, offsets: Sequence[tuple[int, int]], style: Mapping[str, Any]
-) -> list[int]:
+def find_question_positions(problem: MathWordProblem, offsets: Offsets, style: Mapping[str, Any]) -> list[int]:
     """
     Return the indices of the tokens in the problem's question, from the token offsets. If the whole question was cut
-    off, returns the last token of the text; if the text has no tokens, returns an empty list.
+    off, this is the last token of the text.
     """
     clauses, place = find_question(problem.masked.text(**style), problem.language)
     start, end = clauses[place] if clauses else (0, 0)

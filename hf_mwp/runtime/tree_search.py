@@ -19,7 +19,8 @@ Linear = tuple[np.ndarray, np.ndarray | float]
 class OpenOperator:
     """
     Operator on the path from the root to the next node, with the goal of its right child. `left_subtree` is the
-    embedding of the left subtree, `None` until this subtree is complete; `rest` is the path above the operator.
+    embedding of the left subtree, `None` until this subtree is complete; `rest` is the path above the operator;
+    `waiting` is the number of operators on the path, including this one, whose left subtree is incomplete.
     """
 
     operator: int
@@ -27,19 +28,13 @@ class OpenOperator:
     left_subtree: np.ndarray | None
     rest: OpenOperator | None
     waiting: int
-    """Number of operators on the path whose left subtree is incomplete, including this operator."""
 
 
 @dataclass(frozen=True)
 class Memory:
     """
-    Encoded problem, used in each step of the search.
-
-    Args:
-        states (`(S, H)`), keys (`(S, H)`): Hidden states of the tokens, and their attention keys.
-        candidates (`(C, H)`), candidate_keys (`(C, H)`): Embeddings of constants, then of numbers, and their keys in
-            the candidate scorer.
-        missing (`(C,)`, bool): True for numbers that were cut off.
+    Encoded problem: hidden states of the tokens and their attention keys `(S, H)`, embeddings of constants, then of
+    numbers, and their keys in the candidate scorer `(C, H)`, and which numbers are missing because they were cut off.
     """
 
     states: np.ndarray
@@ -65,13 +60,7 @@ class Hypothesis:
 
 
 class TreeDecoder:
-    """
-    `GTSDecoder` in NumPy for one problem at a time.
-
-    Args:
-        weights ([`Weights`]): Weights of the solver.
-        config (`Mapping[str, Any]`): The decoder's configuration, with `model_type` `"mwp_gts"`.
-    """
+    """`GTSDecoder` in NumPy for one problem at a time, from the solver's weights and the decoder's configuration."""
 
     model_type = "mwp_gts"
 
@@ -105,17 +94,13 @@ class TreeDecoder:
         max_length: int | None = None,
     ) -> list[tuple[tuple[int, ...], float]]:
         """
-        Return the most probable trees of a problem.
+        Return prefix ids and log probabilities of the `num_return` most probable trees of a problem, best first.
 
         Args:
             states (`(S, H)`): Hidden states of the problem's tokens.
             number_positions (`Sequence[int]`): Token index of each number, -1 for numbers that were cut off.
-            num_beams (`int`, *optional*, defaults to 1): Number of beams.
-            num_return (`int`, *optional*, defaults to 1): Number of trees to return, at most `num_beams`.
+            num_beams (`int`, *optional*, defaults to 1): Number of beams, at least `num_return`.
             max_length (`int`, *optional*): Maximum number of symbols in a tree; by default the decoder's limit.
-
-        Returns:
-            `list[tuple[tuple[int, ...], float]]`: Prefix ids and log probability of each tree, best first.
         """
         max_length = max_length or self.max_length
         if self.input_projection is not None:
@@ -144,11 +129,9 @@ class TreeDecoder:
         candidates = _scores(self.candidate_scorer, nodes, memory.candidate_keys)
         candidates[:, memory.missing] = -np.inf
         log_probs = _log_softmax(np.concatenate([_apply(self.operator_scorer, nodes), candidates], -1))
-        for row, each in enumerate(going):
-            # An operator needs room for itself, its two operands, and the operands that open operators still need.
-            owed = 1 + (each.path.waiting if each.path else 0)
-            if owed + 2 > room:
-                log_probs[row, : self.num_operators] = -np.inf
+        # An operator needs room for itself, its two operands, and the operands that open operators still need.
+        full = [3 + (each.path.waiting if each.path else 0) > room for each in going]
+        log_probs[full, : self.num_operators] = -np.inf
         # Rank the symbols of all trees together; a stable sort prefers earlier trees and symbols of equal scores.
         totals = (np.array([each.score for each in going], np.float32)[:, None] + log_probs).ravel()
         best = np.argsort(-totals, kind="stable")[:num_beams]
@@ -183,11 +166,7 @@ class TreeDecoder:
         """Merge the subtrees that new leaves complete, and set the goal of the next right child."""
         # A leaf that is a right child completes its operator, which may itself complete the next one, and so on.
         while True:
-            ends = [
-                place
-                for place, tree in enumerate(trees)
-                if tree.path is not None and tree.path.left_subtree is not None
-            ]
+            ends = [at for at, tree in enumerate(trees) if tree.path and tree.path.left_subtree is not None]
             if not ends:
                 break
             paths = [trees[place].path for place in ends]
@@ -199,12 +178,9 @@ class TreeDecoder:
             for place, path, merged in zip(ends, paths, _gated(self.merge, np.concatenate(parts, -1)), strict=True):
                 trees[place].path, subtrees[place] = path.rest, merged
         # A left child sets the goal of its sibling; without an open operator, the tree is complete.
-        still = []
-        for tree, subtree in zip(trees, subtrees, strict=True):
-            if tree.path is None:
-                tree.complete = True
-            else:
-                still.append((tree, subtree))
+        for tree in trees:
+            tree.complete = tree.path is None
+        still = [(tree, subtree) for tree, subtree in zip(trees, subtrees, strict=True) if not tree.complete]
         if still:
             inputs = np.stack([np.concatenate([subtree, tree.path.right_goal]) for tree, subtree in still])
             for (tree, subtree), goal in zip(still, _gated(self.goal_right, inputs), strict=True):

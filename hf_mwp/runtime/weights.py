@@ -25,15 +25,9 @@ _TYPES = {"F32": np.float32, "F16": np.float16, "BF16": np.uint16, "I8": np.int8
 
 class Weights:
     """
-    Tensors in the safetensors files of a folder, read from disk when they are used.
-
-    The rows of an int8 tensor `name` are multiplied by the scales in the tensor `name.scale`.
-
-    Args:
-        folder (`str` or `Path`): A model's folder, with one weight file, or several files and their index.
-
-    Raises:
-        UsageError: A weight file is missing, truncated or damaged.
+    Tensors in the safetensors files of a model's folder, read from disk when they are used. The rows of an int8 tensor
+    `name` are multiplied by the scales in the tensor `name.scale`. Raises `UsageError` if a weight file is missing,
+    truncated or damaged.
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -102,14 +96,8 @@ class Weights:
 
 def quantize_int8(tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """
-    Round matrices to int8 and other tensors to float16. Each matrix row has a scale that maps the largest absolute
-    value to 127. [`Weights`] reads both types.
-
-    Args:
-        tensors (`Mapping[str, np.ndarray]`): Weights by name.
-
-    Returns:
-        `dict[str, np.ndarray]`: The rounded tensors, and the scales `(rows,)` of each matrix `name` as `name.scale`.
+    Round matrices to int8 and other tensors to float16, as [`Weights`] reads them. Each matrix row has a scale that
+    maps the largest absolute value to 127; the scales `(rows,)` of a matrix `name` are returned as `name.scale`.
     """
     found: dict[str, np.ndarray] = {}
     for name, values in tensors.items():

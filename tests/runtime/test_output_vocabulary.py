@@ -23,8 +23,6 @@ def test_expressions_survive():
 def test_unknown_symbols_are_named():
     with pytest.raises(ExpressionError, match="'2'.*symbol"):
         OutputVocabulary().encode(Expression.from_infix("N0*2"))
-    with pytest.raises(ValueError, match="-1"):
-        OutputVocabulary().id_to_token(-1)
     with pytest.raises(ValueError, match=r"operators.*\['%'\]"):
         OutputVocabulary(operators=("+", "%"))
     with pytest.raises(ValueError, match="repeat.*'1', '1'"):

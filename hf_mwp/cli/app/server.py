@@ -15,7 +15,7 @@ from typing import Any
 from ...expressions import ExpressionError
 from ...problems import MathWordProblem
 from ...runtime import RuntimeSolver, load_solver
-from ...runtime.answer_records import answer_records
+from ...runtime.answer import answer_records
 from ...usage_error import UsageError
 
 
