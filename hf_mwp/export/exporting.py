@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
-import shutil
 import statistics
 import time
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import torch
 from safetensors.numpy import save_file
+from torch import Tensor, nn
 
 from ..building.solver import decoder_classes, load_solver
 from ..data.batches.mwp_processor import MwpProcessor
@@ -24,6 +27,7 @@ from ..models.mwp_student import MwpStudentModel
 from ..problems import MathWordProblem
 from ..runtime import RuntimeSolver
 from ..runtime.default_search import DefaultSearch
+from ..runtime.encoder import GRAPH
 from ..runtime.solver import EXPORT_RECORD, EXPORT_VERSION
 from ..runtime.weights import FILE_NAME, quantize_int8
 from ..solving.solve_problems import solve_problems
@@ -31,9 +35,9 @@ from ..solving.solver_prediction import SolverPrediction
 from ..store.runs.run_folder import OF_ONE_MODEL, TEXTS, RunFolder
 from ..usage_error import UsageError
 from .export_arguments import ExportArguments
-from .onnx_export import export_encoder
 
 
+OPSET = 20
 # Files that are copied unchanged. `config.json` is written last, so that its absence marks an incomplete folder.
 COPIED = (
     *("tokenizer.json", "mwp_processor.json", "plausibility.json", DefaultSearch.file_name),
@@ -48,11 +52,9 @@ class ExportReport:
 
     Args:
         megabytes (`float`): Size of the folder, in millions of bytes.
-        problems (`int`, *optional*, defaults to 0): Number of compared problems.
-        equal (`int`, *optional*, defaults to 0): Number of problems with the same answer before and after.
-        right_before (`int`, *optional*, defaults to 0): Number of correct answers in PyTorch.
-        right_after (`int`, *optional*, defaults to 0): Number of correct answers in the runtime.
-        milliseconds (`float`, *optional*, defaults to 0): Median CPU time per problem in the runtime.
+        problems, equal (`int`, *optional*): Number of compared problems, and of those with the same answer.
+        right_before, right_after (`int`, *optional*): Number of correct answers in PyTorch and in the runtime.
+        milliseconds (`float`, *optional*): Median CPU time per problem in the runtime.
     """
 
     megabytes: float
@@ -102,14 +104,14 @@ def export_solver(args: ExportArguments, progress: Callable[[Sequence], Iterable
     problems = [] if args.dataset is None else _test_problems(args, processor)
     with RunFolder(folder, for_model=True) as run:
         run.check_unused(args.overwrite)
-        is_own = Path(args.model).resolve() == folder.resolve()
-        copied = {} if is_own else {name: find_beside(args.model, name) for name in COPIED}
-        for name in ("config.json", *(() if is_own else (TEXTS, *OF_ONE_MODEL, *COPIED))):
+        # The model may be in the output folder itself.
+        sources = {name: find_beside(args.model, name) for name in COPIED}
+        copied = {name: source.read_bytes() for name, source in sources.items() if source is not None}
+        for name in ("config.json", TEXTS, *OF_ONE_MODEL, *COPIED):
             (folder / name).unlink(missing_ok=True)
         processor.save_pretrained(folder)
-        for name, source in copied.items():
-            if source is not None:
-                shutil.copyfile(source, folder / name)
+        for name, content in copied.items():
+            (folder / name).write_bytes(content)
         (folder / "tokenizer_config.json").unlink(missing_ok=True)
         _write_weights(model, folder, processor.max_length, args)
         record = {"version": EXPORT_VERSION, "format": args.format, "quantize": args.quantize}
@@ -119,7 +121,7 @@ def export_solver(args: ExportArguments, progress: Callable[[Sequence], Iterable
         _show_runtime(folder / "README.md", processor.language)
     report = ExportReport(_megabytes(folder))
     if args.dataset is not None:
-        report = compare_answers(model, processor, folder, problems, progress)
+        report = _compare_answers(model, processor, folder, problems, progress)
         (folder / EXPORT_RECORD).write_text(json.dumps(record | asdict(report), indent=1) + "\n", "utf-8")
         _note_in_card(folder / "README.md", args, report)
     return report
@@ -134,9 +136,10 @@ def _test_problems(args: ExportArguments, processor: MwpProcessor) -> list[MathW
 
 
 def _write_weights(model: MwpSolver, folder: Path, max_length: int, args: ExportArguments) -> None:
+    kept = ("decoder.", "encoder.", "bottlenecks.")
     if args.format == "onnx":
-        export_encoder(model, folder, max_length, quantize=args.quantize == "int8")
-    kept = ("decoder.",) if args.format == "onnx" else ("decoder.", "encoder.", "bottlenecks.")
+        _write_graph(model, folder / GRAPH, max_length, quantize=args.quantize == "int8")
+        kept = ("decoder.",)
     # A bottleneck network is called by a hook of its layer, and its weights have only one name.
     tensors = {name: value.numpy() for name, value in model.state_dict().items() if name.startswith(kept)}
     if args.quantize == "int8" and args.format == "numpy":
@@ -146,12 +149,58 @@ def _write_weights(model: MwpSolver, folder: Path, max_length: int, args: Export
     save_file(stored, folder / FILE_NAME)
 
 
-def compare_answers(
+class _States(nn.Module):
+    """Encoder of a solver with bottleneck networks, for a single text without padding."""
+
+    def __init__(self, solver: MwpSolver) -> None:
+        super().__init__()
+        self.solver = solver
+
+    def forward(self, input_ids: Tensor) -> Tensor:
+        return self.solver.encode(input_ids, torch.ones_like(input_ids)).last_hidden_state
+
+
+@torch.no_grad()
+def _write_graph(solver: MwpSolver, path: Path, max_length: int, quantize: bool) -> None:
+    """
+    Write the encoder of a solver as an ONNX graph for texts of at most `max_length` tokens. With `quantize`, weights
+    are int8 (one scale per column), and inputs of matrix products are quantized to uint8 at run time.
+    """
+    try:
+        import onnxscript  # noqa: F401 (needed by the exporter)
+        from onnxruntime.quantization import QuantType, quantize_dynamic
+    except ImportError as error:
+        raise UsageError(f"{error}. Install the requirements with `pip install 'hf-mwp[onnx]'`.") from error
+    length = torch.export.Dim("length", min=2, max=max_length)
+    text = torch.arange(min(7, max_length))[None]
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)
+    with TemporaryDirectory() as temporary, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        single = Path(temporary) / GRAPH if quantize else path
+        torch.onnx.export(
+            _States(solver.eval()).eval(),
+            (text,),
+            str(single),
+            dynamo=True,
+            opset_version=OPSET,
+            input_names=["input_ids"],
+            output_names=["states"],
+            dynamic_shapes={"input_ids": {1: length}},
+            external_data=False,
+            verbose=False,
+        )
+        if quantize:
+            # Skip operators with one-dimensional inputs, which onnxruntime cannot run with one scale per column.
+            kinds = ["MatMul", "Gemm", "Gather"]
+            quantize_dynamic(single, path, per_channel=True, weight_type=QuantType.QInt8, op_types_to_quantize=kinds)
+
+
+def _compare_answers(
     model: MwpSolver,
-    processor,
-    folder: str | Path,
+    processor: MwpProcessor,
+    folder: Path,
     problems: Sequence[MathWordProblem],
-    progress: Callable[[Sequence], Iterable] | None = None,
+    progress: Callable[[Sequence], Iterable] | None,
 ) -> ExportReport:
     """Solve problems with PyTorch and with the runtime, using the folder's default search, and compare the answers."""
     solver = RuntimeSolver(folder)
@@ -165,7 +214,7 @@ def compare_answers(
         after.append(SolverPrediction(found.problem, found.beam, found.ranked))
     values = [[each.score.value for each in predictions] for predictions in (before, after)]
     return ExportReport(
-        _megabytes(Path(folder)),
+        _megabytes(folder),
         problems=len(problems),
         equal=sum(first == second for first, second in zip(*values, strict=True)),
         right_before=sum(bool(each.is_right) for each in before),
