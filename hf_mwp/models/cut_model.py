@@ -53,13 +53,6 @@ class CutConfig(PreTrainedConfig):
         super().__post_init__(**kwargs)
         _register_models(type(self))
 
-    def validate_cut_heads(self):
-        """Validate, for `strict`, that the pruned heads exist."""
-        for cut, count in zip(self.cut_heads or (), self._uncut_heads(len(self.cut_heads or ())), strict=True):
-            wrong = [head for head in cut if head not in range(count)]
-            if wrong:
-                raise ValueError(f"`cut_heads` contains head {wrong[0]}, but the layer has heads 0 to {count - 1}.")
-
     def save_pretrained(self, save_directory, **kwargs):
         """Save the config as `PreTrainedConfig` does, with the code of the models."""
         self.auto_map = {name: f"cut_model.{each.__name__}" for name, each in _models(type(self)).items()}
@@ -72,13 +65,10 @@ class CutConfig(PreTrainedConfig):
     def heads_per_layer(self) -> list[int]:
         """Number of remaining attention heads in each layer."""
         cut_heads = self.cut_heads or [[] for _ in self.neurons_per_layer or ()]
-        return [count - len(cut) for cut, count in zip(cut_heads, self._uncut_heads(len(cut_heads)), strict=True)]
-
-    def _uncut_heads(self, layers):
-        if not self.is_encoder_decoder:
-            return [self.num_attention_heads] * layers
-        first = min(self.encoder_layers, layers)
-        return [self.encoder_attention_heads] * first + [self.decoder_attention_heads] * (layers - first)
+        heads = [self.num_attention_heads] * len(cut_heads)
+        if self.is_encoder_decoder:
+            heads[self.encoder_layers :] = [self.decoder_attention_heads] * (len(cut_heads) - self.encoder_layers)
+        return [count - len(cut) for count, cut in zip(heads, cut_heads, strict=True)]
 
 
 class CutModel:
@@ -89,17 +79,6 @@ class CutModel:
         parts = layer_parts(self)
         cut_heads = config.cut_heads or [[] for _ in parts]
         neurons = config.neurons_per_layer or [each.num_neurons for each in parts]
-        if not len(cut_heads) == len(neurons) == len(parts):
-            raise ValueError(
-                f"`cut_heads` has {len(cut_heads)} layers and `neurons_per_layer` {len(neurons)}, but the encoder has "
-                f"{len(parts)}. List each layer of the encoder."
-            )
-        wrong = [layer for layer, each in enumerate(parts) if not 0 <= neurons[layer] <= each.num_neurons]
-        if wrong:
-            raise ValueError(
-                f"`neurons_per_layer` must be between 0 and {parts[wrong[0]].num_neurons} in layer {wrong[0]}, got "
-                f"{neurons[wrong[0]]}."
-            )
         for each, cut, count in zip(parts, cut_heads, neurons, strict=True):
             slice_heads(each, [head for head in range(each.num_heads) if head not in cut])
             slice_neurons(each, range(count))

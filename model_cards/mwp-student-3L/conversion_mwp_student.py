@@ -166,9 +166,11 @@ def build_from_encoder(cls, encoder, layers=None, add_pooling_layer=None, **over
     sizes = sorted(set(overrides) & set(SIZES))
     if sizes:
         raise ValueError(f"{', '.join(sizes)} cannot be changed, because sizes come with the weights of the encoder.")
-    if any(getattr(module, "closed_heads", None) for module in source.modules()):
+    if any(getattr(module, name, None) for module in source.modules() for name in ("closed_heads", "closed_neurons")):
         raise ValueError("A student would not have the encoder's closed gates. Call `hf_mwp.prune_heads(model, {})`.")
     stack = source.transformer if config.model_type == "distilbert" else source.encoder
+    if any(layer._forward_hooks for layer in stack.layer):
+        logger.warning("The student does not copy hooks of the encoder's layers, such as bottleneck networks.")
     indices = select_layers(layers, len(stack.layer))
     states = encoder_state_dict(source, indices)
     if getattr(config, "cut_heads", None):

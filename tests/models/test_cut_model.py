@@ -146,17 +146,6 @@ def test_dtype_mode_pooler_and_attention_are_the_sources():
     assert prune_heads(tiny_encoder("mpnet"), {0: [0]}).pooler is not None
 
 
-def test_configs_that_fit_no_encoder():
-    config = prune_heads(tiny_encoder("modernbert"), {0: [1]}).config
-    fields = {name: value for name, value in config.to_dict().items() if name != "model_type"}
-    with pytest.raises(Exception, match="head 4, .* heads 0 to 3"):
-        type(config)(**fields | {"cut_heads": [[4], [], []]})
-    with pytest.raises(ValueError, match="3 layers and .* 2, but the encoder has 3"):
-        cut_model.CutModernBertModel(type(config)(**fields | {"neurons_per_layer": [20, 20]}))
-    with pytest.raises(ValueError, match="between 0 and 20 in layer 1, got 21"):
-        cut_model.CutModernBertModel(type(config)(**fields | {"neurons_per_layer": [20, 21, 0]}))
-
-
 class WithAnotherPart(ModernBertModel):
     pass
 

@@ -3,7 +3,7 @@ import torch
 from peft import LoraConfig, inject_adapter_in_model
 
 from hf_mwp.models import GTSConfig, GTSDecoder
-from hf_mwp.models.gts.numpy_search import uses_numpy
+from hf_mwp.models.gts.tree_search import uses_numpy
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from hf_mwp.models import GTSConfig, GTSDecoder
-from hf_mwp.models.gts.numpy_search import LiveWeights
+from hf_mwp.models.gts.tree_search import LiveWeights
 from hf_mwp.runtime.tree_search import TreeDecoder
 
 

@@ -69,10 +69,8 @@ class Aggregate(nn.Module):
 class Judge(nn.Module):
     """
     Reasoning or answering layer: a feed-forward layer, attention over reference rows, a second feed-forward layer
-    whose output is the thought's context, and one logit.
-
-    The steps are separate methods, because reference rows are added one by one: [`~Judge.prepare`] and
-    [`~Judge.project_reference`] work row by row, [`~Judge.conclude`] uses the results of attention.
+    whose output is the thought's context, and one logit. The steps are separate methods, because reference rows are
+    added one by one.
     """
 
     def __init__(self, config: AthenaConfig) -> None:

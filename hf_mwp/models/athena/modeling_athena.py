@@ -19,7 +19,7 @@ from ...runtime.output_vocabulary import OutputVocabulary
 from ..decoder import Decoder, DecoderPreTrainedModel
 from ..solver import CANDIDATES, SolveOutput
 from .configuration_athena import AthenaConfig
-from .gold_plan import PlanMaker
+from .gold_plan import InitialConstants, PlanMaker
 from .layers_athena import Aggregate, ConstantEmbedding, FeedForward, Judge
 from .plan_batch import AthenaCollator, AttentionLayout, PlanBatch
 from .thought_search import ThoughtSearch
@@ -28,7 +28,8 @@ from .thoughts import AGGREGATES, OPERATIONS, ThoughtTable
 
 @dataclass
 class AthenaOutput(ModelOutput):
-    """Output of [`AthenaModel`].
+    """
+    Output of [`AthenaModel`].
 
     Args:
         loss (`torch.FloatTensor` of shape `(1,)`, *optional*, returned when targets are given):
@@ -38,9 +39,8 @@ class AthenaOutput(ModelOutput):
             Reasoning logits of the candidates in the order of expansion; the smallest finite number where padded.
         answer_logits (`torch.FloatTensor` of shape `(batch, pool)`):
             Answering logits of the kept thoughts in the order of the pool, padded in the same way.
-        embeddings (`torch.FloatTensor` of shape `(candidates, hidden_size)`):
-            Embeddings of the candidates of all problems, packed as in [`PlanBatch`].
-        contexts (`torch.FloatTensor` of shape `(candidates, hidden_size)`): Contexts of the candidates, packed alike.
+        embeddings, contexts (`torch.FloatTensor` of shape `(candidates, hidden_size)`):
+            Embeddings and contexts of the candidates of all problems, packed as in [`PlanBatch`].
         hidden_states (`tuple(torch.FloatTensor)`, *optional*, returned with `output_hidden_states`):
             Embeddings and contexts `(batch, judged, hidden_size)` in the order of expansion, zero where padded.
     """
@@ -162,9 +162,8 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
     def initial_embeddings(self, states: Tensor, number_positions: Tensor) -> Tensor:
         """Return embeddings `(B * N + C, H)` of the numbers of all problems, then of the initial constants."""
         index = number_positions.clamp_min(0).unsqueeze(-1).expand(-1, -1, states.shape[-1])
-        constants = PlanMaker(self.config).constants
-        literals = [self.config.constants[place] for place in constants.initial]
-        rows = [self.config.initial_constants.index(literal) for literal in literals]
+        initial = InitialConstants(self.config).initial
+        rows = [self.config.initial_constants.index(self.config.constants[place]) for place in initial]
         return torch.cat([states.gather(1, index).flatten(0, 1), self.constants(rows).to(states.dtype)])
 
     def goals(
@@ -222,13 +221,11 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
         plans: PlanBatch | None = None,
         output_hidden_states: bool | None = None,
     ) -> AthenaOutput:
-        """Score the candidates of gold plans.
+        """
+        Score the candidates of gold plans.
 
         Args:
-            encoder_hidden_states (`torch.FloatTensor` of shape `(B, S, encoder_hidden_size)`): Last hidden states.
-            attention_mask (`torch.Tensor` of shape `(B, S)`, *optional*): 0 at padding.
-            number_positions (`torch.LongTensor` of shape `(B, N)`, *optional*):
-                Token of each number, -1 if a problem has fewer numbers.
+            encoder_hidden_states, attention_mask, number_positions: See [`Decoder`].
             question_positions (`torch.LongTensor` of shape `(B, Q)`, *optional*):
                 Tokens of the question in their order, -1 where padded. Defaults to the last token.
             number_groups, labels (*optional*): Not used, because `plans` contain their information.
@@ -241,10 +238,9 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
         states = self.project(encoder_hidden_states)
         number_positions = self.positions_in(states, number_positions)
         if plans is None or plans.shape != tuple(number_positions.shape):
-            shape = None if plans is None else plans.shape
             raise ValueError(
-                f"`plans` must have the shape {tuple(number_positions.shape)} of the batch, got {shape}. Create "
-                "batches with the model's own collator (`make_collator`)."
+                f"`plans` must have the shape {tuple(number_positions.shape)} of the batch, got "
+                f"{getattr(plans, 'shape', None)}. Create batches with the model's own collator (`make_collator`)."
             )
         plans = plans.to(states.device)
         if self.training:
@@ -259,17 +255,16 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
         goals = self.goals(states, attention_mask, question_positions)
         answers = self.answering_logits(pool, goals, owners, plans.pooled, plans.num_pooled)
         judged, pooled = (len(states), plans.num_judged), (len(states), plans.num_pooled)
-        hidden = None
-        if output_hidden_states:
-            hidden = tuple(_laid_out(rows, plans.judged, judged, 0.0) for rows in (embeddings, contexts))
-        return AthenaOutput(
+        output = AthenaOutput(
             loss=self._loss(logits, answers, plans),
             logits=_laid_out(logits, plans.judged, judged, torch.finfo(logits.dtype).min),
             answer_logits=_laid_out(answers, plans.pooled, pooled, torch.finfo(answers.dtype).min),
             embeddings=embeddings,
             contexts=contexts,
-            hidden_states=hidden,
         )
+        if output_hidden_states:
+            output.hidden_states = tuple(_laid_out(rows, plans.judged, judged, 0.0) for rows in (embeddings, contexts))
+        return output
 
     def _embed_candidates(self, initial: Tensor, plans: PlanBatch) -> Tensor:
         """Return the embeddings of all candidates."""

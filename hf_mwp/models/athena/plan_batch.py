@@ -90,9 +90,6 @@ class PlanBatch(IndexBatch):
         others (`list[int]`): the same for the candidates after the steps.
         num_judged, num_pooled, rounds (`int`): `J`, `P` and the number of rounds of the longest plan.
         skipped (`int`): problems without a plan.
-
-    Raises:
-        `ValueError`: a plan has more numbers than the batch.
     """
 
     def __init__(self, plans: Sequence[GoldPlan | None], num_numbers: int) -> None:
@@ -146,8 +143,6 @@ def _columns(problem: int, plan: GoldPlan, shape: tuple[int, int]) -> np.ndarray
     turn, operation, left, right = plan.candidates.T.copy()
     initial = operation < 0
     source = plan.initial[left[initial]]
-    if source.max(initial=-1) >= num_numbers:
-        raise ValueError(f"A plan uses number N{source.max()}, but `number_positions` has {num_numbers} columns.")
     left[initial] = np.where(source >= 0, problem * num_numbers + source, batch * num_numbers - 1 - source)
     rounds = np.unique(turn[plan.kept >= 0])
     number = np.searchsorted(rounds, turn)
@@ -200,15 +195,11 @@ def _pad(groups: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
 
 class AthenaCollator(MwpCollator):
     """
-    Collator that pads encoded problems, and adds their gold plans as `plans` and the mask of their candidates as
-    `decoder_state_mask`. Each plan is made once.
+    Collator that pads encoded problems, and adds their gold plans as `plans` ([`PlanBatch`]) and the mask of their
+    candidates as `decoder_state_mask`. Each plan is made once.
 
     Problems without a plan stay in the batch but have no candidates: their targets cannot be written as a thought (an
     expression in ATHENA's form).
-
-    Args:
-        processor ([`MwpProcessor`]): Processor with the padding token and the symbols.
-        config ([`AthenaConfig`]): Rules for thoughts.
 
     Attributes:
         skipped (`Counter`): Number of problems without a plan, by reason.
@@ -225,7 +216,6 @@ class AthenaCollator(MwpCollator):
         self._plans: dict[tuple, GoldPlan | None] = {}
 
     def __call__(self, features: list[dict[str, Any]]) -> dict[str, Any]:
-        """Return the batch of [`MwpCollator`] with `plans` ([`PlanBatch`]) and `decoder_state_mask`."""
         batch = super().__call__(features)
         if "labels" in batch:
             plans = [self.plan(feature) for feature in features]

@@ -16,13 +16,13 @@ from ...data.batches.tree_batch import TreeBatch
 from ..decoder import Decoder, DecoderPreTrainedModel
 from ..solver import SolveOutput
 from .configuration_gts import GTSConfig
-from .numpy_search import search_in_numpy, uses_numpy
-from .tree_search import DecoderMemory, TreeSearch
+from .tree_search import DecoderMemory, TreeSearch, search_in_numpy, uses_numpy
 
 
 @dataclass
 class GTSOutput(ModelOutput):
-    """Output of [`GTSDecoder`].
+    """
+    Output of [`GTSDecoder`].
 
     Args:
         loss (`torch.FloatTensor` of shape `(1,)`, *optional*, returned when targets are given):
@@ -59,10 +59,6 @@ class AdditiveScorer(nn.Module):
         self.query = nn.Linear(query_size, hidden_size)
         self.key = nn.Linear(key_size, hidden_size, bias=False)
         self.score = nn.Linear(hidden_size, 1, bias=False)
-
-    def project_keys(self, keys: Tensor) -> Tensor:
-        """Project keys `(..., key_size)` to `(..., hidden_size)`."""
-        return self.key(keys)
 
     def forward(self, query: Tensor, projected_keys: Tensor) -> Tensor:
         """Score queries `(..., query_size)` and projected keys `(..., candidates, hidden)` as `(..., candidates)`."""
@@ -135,7 +131,7 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
 
     @torch.no_grad()
     def set_constants(self, constants: Sequence[str], used: Sequence[str] = ()) -> None:
-        """Add constants; see [`Decoder`]."""
+        """Add constants, at the end; see [`Decoder`]."""
         self.constant_embedding = self.with_rows(self.constant_embedding, len(self.added_constants(constants)))
         self.config.constants = list(constants)
 
@@ -145,10 +141,8 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
         if self.input_projection is not None:
             states = self.input_projection(states)
         batch, _, size = states.shape
-        if attention_mask is None:
-            attention_mask = torch.ones(states.shape[:2], dtype=torch.bool, device=states.device)
-        number_positions = self.positions_in(states, number_positions)
-        valid = attention_mask.bool()
+        valid = states.new_ones(states.shape[:2]) if attention_mask is None else attention_mask
+        valid, number_positions = valid.bool(), self.positions_in(states, number_positions)
         if self.config.root_goal == "cls":
             root = states[:, 0]
         else:
@@ -161,9 +155,9 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
         return DecoderMemory(
             states=states,
             padding=~valid,
-            keys=self.attention.project_keys(states),
+            keys=self.attention.key(states),
             candidates=candidates,
-            candidate_keys=self.candidate_scorer.project_keys(self.dropout(candidates)),
+            candidate_keys=self.candidate_scorer.key(self.dropout(candidates)),
             missing=missing,
             root=root,
         )
@@ -212,18 +206,15 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
         labels: Tensor | None = None,
         trees: TreeBatch | None = None,
     ) -> GTSOutput:
-        """Score the nodes of target trees.
+        """
+        Score the nodes of target trees.
 
         Args:
-            encoder_hidden_states (`torch.FloatTensor` of shape `(B, S, encoder_hidden_size)`): Last hidden states.
-            attention_mask (`torch.Tensor` of shape `(B, S)`, *optional*): 0 at padding.
-            number_positions (`torch.LongTensor` of shape `(B, N)`, *optional*):
-                Token of each number, -1 if a problem has fewer numbers.
+            encoder_hidden_states, attention_mask, number_positions: See [`Decoder`].
             number_groups (`torch.LongTensor` of shape `(B, N)`, *optional*):
                 Index of the first number with the same value, for each number. If the target occurs more than once in
                 the text, each occurrence is correct: the loss is `-log` of their summed probability.
-            labels (`torch.LongTensor` of shape `(B, T)`, *optional*):
-                Prefix ids of the target trees, -100 where padded.
+            labels (`torch.LongTensor` of shape `(B, T)`, *optional*): Prefix ids of the targets, -100 where padded.
             trees ([`TreeBatch`], *optional*): Index tensors of the target trees. Created from `labels` by default.
 
         Raises:
@@ -280,9 +271,8 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
                 # Create the goals of this level from the operators above: all left children, then all right children.
                 here = slice(done, done + size // 2)
                 parents, operators = trees.parents[here], trees.parent_operators[here]
-                left, right = self.expand(
-                    goals[-1].index_select(0, parents), contexts[-1].index_select(0, parents), operators
-                )
+                above = (each[-1].index_select(0, parents) for each in (goals, contexts))
+                left, right = self.expand(*above, operators)
                 sibling = subtrees.index_select(0, trees.siblings[here])
                 goal = torch.cat([self.left_goal(left), self.right_goal(right, sibling)])
                 done += size // 2
@@ -318,9 +308,8 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
         """Return the most probable trees of a beam search; see [`Decoder`] and [`TreeSearch`]."""
         length = self.length_limit(max_length, num_beams, num_return_sequences)
         if uses_numpy(self, encoder_hidden_states):
-            return search_in_numpy(
-                self, encoder_hidden_states, attention_mask, number_positions, num_beams, length, num_return_sequences
-            )
+            inputs = (encoder_hidden_states, attention_mask, number_positions)
+            return search_in_numpy(self, *inputs, num_beams, length, num_return_sequences)
         memory = self.encode(encoder_hidden_states, attention_mask, number_positions)
         return TreeSearch(self, memory, num_beams, length, num_return_sequences).run()
 

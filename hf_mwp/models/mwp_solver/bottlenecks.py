@@ -13,17 +13,11 @@ from transformers import initialization as init
 
 class Bottleneck(nn.Module):
     """
-    Two linear layers without activation, from the encoder's width to a smaller one and back.
+    Two linear layers without activation, from the encoder's width to a smaller one and back ("Bottleneck Network" of
+    Ming et al., "A Compact Model for Mathematics Problem Representations Distilled from BERT", AAAI 2025).
 
     They are initialised as a projection onto a random subspace (the rows of the first layer are orthonormal, and the
     second layer is its transpose), so that a pretrained encoder keeps most of its information.
-
-    Args:
-        hidden_size (`int`): Width of the encoder, `m`.
-        bottleneck_size (`int`): Width between the two layers, `n`.
-
-    References:
-        A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), "Bottleneck Network".
     """
 
     def __init__(self, hidden_size: int, bottleneck_size: int) -> None:
@@ -35,7 +29,7 @@ class Bottleneck(nn.Module):
         self.expand_bias = nn.Parameter(torch.empty(hidden_size))
 
     def init_weights(self) -> None:
-        """Initialise the weights as described above. `from_pretrained` does not overwrite loaded weights."""
+        """Initialise the weights, except loaded ones."""
         init.orthogonal_(self.reduce.weight)
         init.copy_(self.expand_weight, self.reduce.weight.T)
         init.zeros_(self.reduce.bias)
@@ -52,21 +46,12 @@ class Bottleneck(nn.Module):
 
 class Bottlenecks(nn.ModuleDict):
     """
-    Bottleneck networks of an encoder, by layer. They are called by forward hooks of the encoder's layers, which
-    [`detach_bottlenecks`] removes again.
-
-    Args:
-        encoder (`nn.Module`): A BERT-like encoder with its layers in one `nn.ModuleList`.
-        layers (`Iterable[int]`): Layers to put bottleneck networks after, counted from 1.
-        hidden_size (`int`): Width of the encoder.
-        bottleneck_size (`int`): Width of the bottleneck networks.
-
-    Raises:
-        ValueError: the encoder's layers are not found.
+    Bottleneck networks after the given `layers` (from 1) of an encoder. They are called by forward hooks of the
+    encoder's layers, which [`detach_bottlenecks`] removes again.
     """
 
-    def __init__(self, encoder: nn.Module, layers: Iterable[int], hidden_size: int, bottleneck_size: int) -> None:
-        super().__init__({str(layer): Bottleneck(hidden_size, bottleneck_size) for layer in layers})
+    def __init__(self, encoder: nn.Module, layers: Iterable[int], bottleneck_size: int) -> None:
+        super().__init__({str(layer): Bottleneck(encoder.config.hidden_size, bottleneck_size) for layer in layers})
         blocks = encoder_layers(encoder)
         for layer, bottleneck in self.items():
             # Prepended, so that hooks which record hidden states receive the input of the next layer.
@@ -121,6 +106,4 @@ def encoder_layers(encoder: nn.Module) -> nn.ModuleList:
     for module in encoder.modules():
         if isinstance(module, nn.ModuleList) and len(module) == count:
             return module
-    raise ValueError(
-        f"`{type(encoder).__name__}` has no `nn.ModuleList` of {count} layers, which bottleneck networks need."
-    )
+    raise ValueError(f"`{type(encoder).__name__}` has no `nn.ModuleList` of {count} layers for bottleneck networks.")

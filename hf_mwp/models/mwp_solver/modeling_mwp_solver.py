@@ -35,17 +35,11 @@ class MwpSolverOutput(ModelOutput):
     Args:
         loss (`torch.FloatTensor` of shape `(1,)`, *optional*, returned when targets are given):
             Loss of the decoder, summed within each problem and averaged over problems.
-        logits (`torch.FloatTensor`, *optional*):
-            Predictions of the decoder. For [`GTSDecoder`], scores `(batch, target length, symbols)` of operators,
-            constants and numbers at each node of the target tree, in prefix order. For [`AthenaModel`], logits
-            `(batch, judged)` of the candidate expressions.
-        answer_logits (`torch.FloatTensor` of shape `(batch, pool)`, *optional*):
-            Logits of being the answer, only for [`AthenaModel`].
+        logits, answer_logits (`torch.FloatTensor`, *optional*):
+            Predictions of the decoder; see [`GTSOutput`] and [`AthenaOutput`].
         hidden_states (`tuple(torch.FloatTensor)`, *optional*):
             The encoder's hidden states `(batch, tokens, width)`, the embedding output first.
-        decoder_hidden_states (`tuple(torch.FloatTensor)`, *optional*):
-            States of the decoder, if it returns any. For [`AthenaModel`], embeddings and contexts
-            `(batch, judged, width)` of the candidates.
+        decoder_hidden_states (`tuple(torch.FloatTensor)`, *optional*): Hidden states of the decoder, if it has any.
         attentions (`tuple(torch.FloatTensor)`, *optional*): The encoder's attention maps.
         last_hidden_state (`torch.FloatTensor` of shape `(batch, tokens, width)`): Input of the decoder.
         bottleneck_states (`tuple(torch.FloatTensor)`, *optional*, with `output_hidden_states` and bottlenecks):
@@ -80,10 +74,7 @@ class MwpSolver(PreTrainedModel, Solver):
     _supports_flash_attn = True
 
     def __init__(
-        self,
-        config: MwpSolverConfig,
-        encoder: PreTrainedModel | None = None,
-        decoder: Decoder | None = None,
+        self, config: MwpSolverConfig, encoder: PreTrainedModel | None = None, decoder: Decoder | None = None
     ) -> None:
         super().__init__(config)
         if encoder is None:
@@ -94,19 +85,15 @@ class MwpSolver(PreTrainedModel, Solver):
                 "encoder, or remove them first (`detach_bottlenecks(encoder)`)."
             )
         self.encoder = encoder
-        if getattr(self.encoder, "pooler", None) is not None:
-            self.encoder.pooler = None
-        if decoder is None:
-            decoder = AutoModel.from_config(config.decoder_config, trust_remote_code=False)
-        self.decoder = decoder
+        if getattr(encoder, "pooler", None) is not None:
+            encoder.pooler = None
+        self.decoder = decoder or AutoModel.from_config(config.decoder_config, trust_remote_code=False)
         # Batches may contain further entries for the trainer, such as teacher outputs.
-        self._decoder_inputs = set(signature(decoder.forward).parameters)
+        self._decoder_inputs = set(signature(self.decoder.forward).parameters)
         config.encoder_config, config.decoder_config = self.encoder.config, self.decoder.config
         self.bottlenecks = None
         if config.bottleneck_layers:
-            self.bottlenecks = Bottlenecks(
-                self.encoder, config.bottleneck_layers, config.hidden_size, config.bottleneck_size
-            )
+            self.bottlenecks = Bottlenecks(self.encoder, config.bottleneck_layers, config.bottleneck_size)
         self.post_init()
 
     @torch.no_grad()
