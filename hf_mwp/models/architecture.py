@@ -175,16 +175,8 @@ def find_architecture(config: PreTrainedConfig) -> Architecture | None:
 class LayerParts:
     """
     Linear layers of one encoder layer, named as in [`Architecture`]. A linear layer is `None` if the architecture does
-    not have it, or if all its heads or neurons were pruned.
-
-    Args:
-        layer (`nn.Module`): The encoder layer.
-        architecture ([`Architecture`]): Names of its linear layers.
-        head_dim (`int`): Width of a head.
-        index (`int`): Index of the layer, for error messages.
-
-    Raises:
-        ValueError: a linear layer is wrapped (adapters, quantisation).
+    not have it, or if all its heads or neurons were pruned. Raises `ValueError` with the layer's index if a linear
+    layer is wrapped (adapters, quantisation).
     """
 
     def __init__(self, layer: nn.Module, architecture: Architecture, head_dim: int, index: int) -> None:
@@ -195,29 +187,26 @@ class LayerParts:
 
     @property
     def num_heads(self) -> int:
-        """Number of remaining heads."""
         return 0 if self.attention_output is None else self.attention_output.in_features // self.head_dim
 
     @property
     def num_neurons(self) -> int:
-        """Number of neurons left in the feed-forward layer."""
         return 0 if self.output is None else self.output.in_features
 
     @property
     def state_projections(self) -> list[nn.Linear]:
         """Query, key and value projections of the hidden states, fused or separate."""
-        return [each for each in (self.query, self.key, self.value, self.query_key_value) if each is not None]
+        return list(filter(None, (self.query, self.key, self.value, self.query_key_value)))
 
     @property
     def head_projections(self) -> list[nn.Linear]:
         """All linear layers whose outputs belong to heads."""
-        positions = (self.position_key, self.position_query)
-        return [*self.state_projections, *(each for each in positions if each is not None)]
+        return [*self.state_projections, *filter(None, (self.position_key, self.position_query))]
 
     @property
     def neuron_projections(self) -> list[nn.Linear]:
         """The linear layers whose outputs belong to neurons."""
-        return [each for each in (self.intermediate, self.gate) if each is not None]
+        return list(filter(None, (self.intermediate, self.gate)))
 
     def bias_of(self, part: str) -> nn.Parameter | None:
         """Return the bias of `"attention_output"` or `"output"`, even if no head or neuron is left."""
@@ -227,13 +216,8 @@ class LayerParts:
 
 def find_encoder(model: nn.Module) -> PreTrainedModel:
     """
-    Return the encoder within a model: the model itself, the base of its head, or the encoder of a solver.
-
-    Args:
-        model (`nn.Module`): An encoder, a model with a head, or a composition of several models.
-
-    Raises:
-        ValueError: the model contains no encoder of a type in [`ARCHITECTURES`].
+    Return the encoder within a model: the model itself, the base of its head, or the encoder of a solver. Raises
+    `ValueError` if the model contains no encoder of a type in [`ARCHITECTURES`].
     """
     types = []
     for part in model.modules():
@@ -254,10 +238,8 @@ def find_encoder(model: nn.Module) -> PreTrainedModel:
 def layer_parts(model: nn.Module) -> list[LayerParts]:
     """
     Return the linear layers of the encoder within a model, layer by layer. An encoder-decoder model has its encoder
-    layers first, then the self-attentions and neurons of its decoder layers, then their cross-attentions.
-
-    Raises:
-        ValueError: the encoder type is not supported, or linear layers are wrapped (adapters, quantisation).
+    layers first, then the self-attentions and neurons of its decoder layers, then their cross-attentions. Raises
+    `ValueError` if the encoder type is not supported, or linear layers are wrapped (adapters, quantisation).
     """
     encoder = find_encoder(model)
     config, architecture = encoder.config, find_architecture(encoder.config)

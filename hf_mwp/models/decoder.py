@@ -106,13 +106,8 @@ class Decoder(ABC):
         cls, vocabulary: OutputVocabulary, encoder_config: PreTrainedConfig, **fields: Any
     ) -> PreTrainedConfig:
         """
-        Return the default configuration for an encoder.
-
-        Args:
-            vocabulary ([`OutputVocabulary`]): Symbols of a processor. The configuration may add constants at the end,
-                which the processor must adopt.
-            encoder_config (`PreTrainedConfig`): Configuration of the encoder.
-            fields: Config fields to override.
+        Return the default configuration for an encoder and the symbols of a processor, with overridden `fields`. It
+        may add constants at the end, which the processor must adopt.
         """
         symbols = {"operators": vocabulary.operators, "constants": vocabulary.constants}
         return cls.config_class(**(symbols | cls.sizes_for(encoder_config) | fields))
@@ -122,10 +117,9 @@ class Decoder(ABC):
     ) -> PreTrainedConfig:
         """Return a copy of the configuration, adapted to a new encoder or with a new dropout if given."""
         config = copy.deepcopy(self.config)
-        for name, value in ({} if encoder_config is None else self.sizes_for(encoder_config)).items():
+        fields = {} if encoder_config is None else self.sizes_for(encoder_config)
+        for name, value in (fields if dropout is None else fields | {"dropout": dropout}).items():
             setattr(config, name, value)
-        if dropout is not None:
-            config.dropout = dropout
         return config
 
     @abstractmethod
@@ -145,15 +139,13 @@ class Decoder(ABC):
     @abstractmethod
     def set_constants(self, constants: Sequence[str], used: Sequence[str] = ()) -> None:
         """
-        Add constants, whose embeddings start around the mean of the existing embeddings.
+        Add constants, whose embeddings start around the mean of the existing embeddings. Raises `ValueError` if an
+        existing constant is missing or has moved.
 
         Args:
             constants (`Sequence[str]`): All constants: the existing ones in their order, then the new ones.
             used (`Sequence[str]`, *optional*): Existing constants that problems use from now on, and not only the
                 decoder to write expressions.
-
-        Raises:
-            `ValueError`: an existing constant is missing or has moved.
         """
 
     @abstractmethod

@@ -15,19 +15,12 @@ class MaskedWords:
     """
     Mixin for masked language modelling without extra weights, listed before the encoder class. Logits are products of
     the last hidden states with the word embeddings, so that the saved checkpoint is the plain encoder. With
-    `sparse = True` and `labels`, logits are computed only for labelled tokens.
+    `sparse = True` and `labels`, logits are computed only for labelled tokens; see [`MwpStudentForMaskedLM`].
     """
 
     sparse = False
 
     def forward(self, input_ids=None, attention_mask=None, labels=None, masked_positions=None, **kwargs):
-        """
-        Compute the logits and, with `labels`, the loss.
-
-        Args:
-            input_ids, attention_mask, kwargs: See the encoder.
-            labels, masked_positions: See [`MwpStudentForMaskedLM`].
-        """
         kwargs["return_dict"] = True
         states = super().forward(input_ids=input_ids, attention_mask=attention_mask, **kwargs).last_hidden_state
         score = partial(nn.functional.linear, weight=self.get_input_embeddings().weight)

@@ -13,21 +13,17 @@ from .solver import CLASSES, EXPRESSION_POSITIONS, PredictionKind, Solver
 
 @dataclass(frozen=True)
 class ModelKind:
-    """
-    Kind of model, which decides how its outputs are read. To add a kind, define it here and extend [`kind_of`].
+    """Kind of model, which decides how its outputs are read. To add a kind, define it here and extend [`kind_of`]."""
 
-    Args:
-        name (`str`): Name in messages.
-        is_solver (`bool`, *optional*, defaults to `False`): Whether the model finds expressions (scored by answers).
-        per_position (`bool`, *optional*, defaults to `False`): Whether losses are means over positions, not over rows.
-        has_decoder (`bool`, *optional*, defaults to `False`): Whether a decoder stack reads the labels and generates.
-        prediction ([`PredictionKind`], *optional*): Predictions that a soft loss compares and a teacher cache stores.
-    """
-
+    # Name in messages.
     name: str
+    # Whether the model finds expressions (scored by answers).
     is_solver: bool = False
+    # Whether losses are means over positions, not over rows.
     per_position: bool = False
+    # Whether a decoder stack reads the labels and generates.
     has_decoder: bool = False
+    # Predictions that a soft loss compares and a teacher cache stores.
     prediction: PredictionKind = CLASSES
 
     @property

@@ -96,11 +96,8 @@ def has_counts(encoder: PreTrainedModel) -> bool:
 
 def note_pruned(model: nn.Module, cut: Mapping[int, Iterable[int]]) -> None:
     """
-    Write the removed heads, and the numbers of heads and neurons if it has these fields, to the encoder's config.
-
-    Args:
-        model (`nn.Module`): The model, from which heads and neurons were already removed.
-        cut (`Mapping[int, Iterable[int]]`): Removed heads of each layer, by their indices before the removal.
+    Write the removed heads, and the numbers of heads and neurons if it has these fields, to the config of an encoder
+    from which they were already removed. `cut` has the removed heads of each layer, by their indices before.
     """
     encoder, noted, found = find_encoder(model), cut_heads(model), layer_parts(model)
     config = encoder.config

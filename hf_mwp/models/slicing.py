@@ -21,12 +21,8 @@ class NoHeads(nn.Module):
 
 def slice_heads(parts: LayerParts, kept: Sequence[int], optimizer: torch.optim.Optimizer | None = None) -> None:
     """
-    Keep only the given heads of a layer, in their order. Parameters stay the same objects.
-
-    Args:
-        parts ([`LayerParts`]): The layer.
-        kept (`Sequence[int]`): Heads to keep.
-        optimizer (`torch.optim.Optimizer`, *optional*): Optimiser whose parameter states are sliced too.
+    Keep only the given heads of a layer, in their order. Parameters stay the same objects; the states that an
+    optimiser has of them are sliced too.
     """
     if parts.num_heads:
         _keep(parts.head_projections, parts.attention_output, parts.num_heads, parts.head_dim, kept, optimizer)
@@ -89,12 +85,7 @@ def fit_heads(model: nn.Module, state_dict: Mapping[str, Tensor], *rest: Any) ->
 
 
 def _keep(
-    makers: Iterable[nn.Linear],
-    reader: nn.Linear,
-    count: int,
-    width: int,
-    kept: Sequence[int],
-    optimizer: torch.optim.Optimizer | None,
+    makers: Iterable[nn.Linear], reader: nn.Linear, count: int, width: int, kept: Sequence[int], optimizer
 ) -> None:
     """Keep some of `count` units of `width` columns: outputs of `makers` and inputs of `reader`."""
     for linear in makers:
@@ -110,11 +101,11 @@ def _keep(
 
 def _slice(parameter: nn.Parameter, dim: int, index: Tensor, optimizer: torch.optim.Optimizer | None) -> None:
     index, before = index.to(parameter.device), parameter.shape
-    state = {} if optimizer is None else optimizer.state.get(parameter, {})
     gradient, parameter.grad = parameter.grad, None
     parameter.data = parameter.data.index_select(dim, index)
     if gradient is not None:
         parameter.grad = gradient.index_select(dim, index)
+    state = {} if optimizer is None else optimizer.state.get(parameter, {})
     for name, value in state.items():
         # Slice the averages of the gradient and its square, but not the step count.
         if isinstance(value, Tensor) and value.shape == before:

@@ -2,6 +2,7 @@
 
 import copy
 import shutil
+from operator import attrgetter
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -36,9 +37,8 @@ class MwpSolverConfig(PreTrainedConfig):
         encoder_config (`PreTrainedConfig` or `dict`):
             Configuration of the encoder, of any type that `AutoModel` supports.
         decoder_config (`PreTrainedConfig` or `dict`):
-            Configuration of the decoder, a [`GTSConfig`] unless its `model_type` says otherwise. Its
-            `encoder_hidden_size` must be the encoder's `hidden_size`; where its own `hidden_size` differs, a linear
-            layer between encoder and decoder reduces the states (Ming et al., Table 1).
+            Configuration of the decoder, by default a [`GTSConfig`]. Its `encoder_hidden_size` must be the encoder's
+            `hidden_size`. If its own `hidden_size` differs, the states are projected (Ming et al., Table 1).
         bottleneck_layers (`list[int]`, *optional*, defaults to `[]`):
             Encoder layers, counted from 1, that are followed by a bottleneck network: two linear layers without
             activation, from the encoder's width to `bottleneck_size` and back. A teacher is fine-tuned with bottleneck
@@ -69,12 +69,11 @@ class MwpSolverConfig(PreTrainedConfig):
         self.bottleneck_layers = sorted(self.bottleneck_layers)
         for name, default in (("encoder_config", "mwp_student"), ("decoder_config", "mwp_gts")):
             value = getattr(self, name)
-            if value is None or isinstance(value, dict):
-                values = dict(value or {})
-                setattr(self, name, AutoConfig.for_model(values.pop("model_type", default), **values))
-            else:
-                # Copy, because the parent class resets the attention implementation of configs, which models may use.
-                setattr(self, name, copy.deepcopy(value))
+            # Copy, because the parent class resets the attention implementation of configs, which models may use.
+            value = copy.deepcopy(value or {})
+            if isinstance(value, dict):
+                value = AutoConfig.for_model(value.pop("model_type", default), **value)
+            setattr(self, name, value)
         super().__post_init__(**kwargs)
 
     def validate_parts(self):
@@ -106,19 +105,11 @@ class MwpSolverConfig(PreTrainedConfig):
             fields[name].pop("_name_or_path", None)
         return fields
 
-    @property
-    def hidden_size(self) -> int:
-        """Width of the encoder."""
-        return self.encoder_config.hidden_size
-
-    @property
-    def num_hidden_layers(self) -> int:
-        """Number of layers of the encoder."""
-        return self.encoder_config.num_hidden_layers
+    hidden_size = property(attrgetter("encoder_config.hidden_size"))
+    num_hidden_layers = property(attrgetter("encoder_config.num_hidden_layers"))
 
     @property
     def vocab_size(self) -> int:
-        """Size of the encoder's vocabulary."""
         return self.encoder_config.vocab_size
 
     @vocab_size.setter

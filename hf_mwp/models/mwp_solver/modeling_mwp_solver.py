@@ -30,7 +30,8 @@ from .whole_loading import load_whole
 
 @dataclass
 class MwpSolverOutput(ModelOutput):
-    """Output of [`MwpSolver`].
+    """
+    Output of [`MwpSolver`].
 
     Args:
         loss (`torch.FloatTensor` of shape `(1,)`, *optional*, returned when targets are given):
@@ -118,7 +119,8 @@ class MwpSolver(PreTrainedModel, Solver):
         bottleneck_size: int | None = None,
         **encoder_kwargs,
     ) -> MwpSolver:
-        """Build a solver from a pretrained encoder and a new or given decoder.
+        """
+        Build a solver from a pretrained encoder and a new or given decoder.
 
         Args:
             encoder (`str`, path or `PreTrainedModel`):
@@ -143,11 +145,8 @@ class MwpSolver(PreTrainedModel, Solver):
                 class, so that the saved solver could not be loaded.
         """
         if not isinstance(encoder, PreTrainedModel):
-            encoder_kwargs.setdefault("dtype", torch.float32)
-            own_code = encoder_kwargs.pop("trust_remote_code", False)
-            encoder = AutoModel.from_pretrained(
-                encoder, use_safetensors=True, trust_remote_code=own_code, **encoder_kwargs
-            )
+            encoder_kwargs = {"dtype": torch.float32, "trust_remote_code": False} | encoder_kwargs
+            encoder = AutoModel.from_pretrained(encoder, use_safetensors=True, **encoder_kwargs)
             note_download(encoder, hub_options(encoder_kwargs))
         _check_reloads(encoder)
         processor.resize_embeddings(encoder)
@@ -222,13 +221,12 @@ class MwpSolver(PreTrainedModel, Solver):
         return_dict: bool | None = None,
         **batch: Any,
     ) -> MwpSolverOutput | tuple:
-        """Encode problems and, with `labels`, score the targets.
+        """
+        Encode problems and, with `labels`, score the targets.
 
         Args:
-            input_ids (`torch.LongTensor` of shape `(B, S)`): Tokens of the masked text.
-            attention_mask (`torch.Tensor` of shape `(B, S)`, *optional*): 0 at padding.
+            input_ids, attention_mask, number_positions: See [`~MwpSolver.solve`].
             token_type_ids (`torch.LongTensor` of shape `(B, S)`, *optional*): Segments.
-            number_positions (`torch.LongTensor` of shape `(B, N)`, *optional*): Token of each number, -1 for none.
             labels (`torch.LongTensor` of shape `(B, T)`, *optional*):
                 Prefix ids of the targets, -100 where padded. Without `labels`, only the encoder is run.
             output_hidden_states (`bool`, *optional*): Whether to return the hidden states of encoder and decoder.
@@ -236,12 +234,11 @@ class MwpSolver(PreTrainedModel, Solver):
             return_dict (`bool`, *optional*): Whether to return a `ModelOutput` (default) instead of a tuple.
             batch: Further batch entries. Arguments of the decoder's `forward` are passed on, others are ignored.
         """
-        extras = {"output_hidden_states": output_hidden_states, "output_attentions": output_attentions}
-        extras = {name: value for name, value in extras.items() if value is not None}
+        asked = {"output_hidden_states": output_hidden_states, "output_attentions": output_attentions}
+        asked = {name: value for name, value in asked.items() if value is not None}
         wanted = output_hidden_states and self.bottlenecks is not None
-        recorded = self.bottlenecks.recorded() if wanted else nullcontext()
-        with recorded as narrow:
-            encoded = self.encode(input_ids, attention_mask, token_type_ids, **extras)
+        with self.bottlenecks.recorded() if wanted else nullcontext() as narrow:
+            encoded = self.encode(input_ids, attention_mask, token_type_ids, **asked)
         states = encoded.last_hidden_state
         predicted = {}
         if labels is not None:
