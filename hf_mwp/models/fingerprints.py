@@ -4,9 +4,9 @@ import ast
 import functools
 import hashlib
 import inspect
+import json
 import sys
 import textwrap
-from array import array
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -29,8 +29,7 @@ DEPTH = 4  # maximum depth of nested objects
 def hash_model(model: nn.Module) -> str:
     """Return a hash of a model's class, config, parameters and buffers. Takes about a second per gigabyte."""
     digest = hashlib.blake2b(digest_size=16)
-    config = getattr(model, "config", None)
-    fields = config.to_dict() if hasattr(config, "to_dict") else {}
+    fields = model.config.to_dict() if hasattr(model, "config") else {}
     digest.update(digest_of({"class": _name(type(model)), "config": _without(fields)}).encode())
     for name, value in sorted({**dict(model.named_parameters()), **dict(model.named_buffers())}.items()):
         digest.update(f"{name} {value.dtype} {tuple(value.shape)} ".encode())
@@ -145,26 +144,16 @@ def row_key(row: Any) -> bytes:
     Return a 16-byte hash of a row as a collator receives it. Lists, arrays and tensors of the same numbers have the
     same hash. Raises `TypeError` for values of other types.
     """
-    return hashlib.blake2b(_encode(row), digest_size=16).digest()
+    encoded = json.dumps(row, sort_keys=True, default=_as_list).encode()
+    return hashlib.blake2b(encoded, digest_size=16).digest()
 
 
-def _encode(value: Any) -> bytes:
-    if isinstance(value, list | tuple):
-        try:
-            data = b"q" + array("q", value).tobytes()
-        except (TypeError, OverflowError):
-            data = b"l" + b"".join(map(_encode, value))
-    elif isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.ndim > 1:
-        data = f"a{value.dtype}{value.shape}".encode() + value.tobytes()
-    elif isinstance(value, np.ndarray | np.generic | torch.Tensor):
-        return _encode(value.tolist())
-    elif isinstance(value, Mapping):
-        data = b"d" + b"".join(_encode(str(name)) + _encode(value[name]) for name in sorted(value, key=str))
-    elif value is None or isinstance(value, bool | int | float | str):
-        data = f"{type(value).__name__[0]}{value}".encode()
-    else:
-        raise TypeError(
-            f"A row contains a `{type(value).__name__}`, which the teacher cache cannot hash. Use numbers, texts, "
-            "lists, arrays or tensors, or set `cache_teacher_outputs=False`."
-        )
-    return len(data).to_bytes(8, "little") + data
+def _as_list(value: Any) -> Any:
+    if isinstance(value, np.ndarray | np.generic | torch.Tensor):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(
+        f"A row contains a `{type(value).__name__}`, which the teacher cache cannot hash. Use numbers, texts, lists, "
+        "arrays or tensors, or set `cache_teacher_outputs=False`."
+    )
