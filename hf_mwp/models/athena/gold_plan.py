@@ -72,13 +72,7 @@ class TargetReader:
             only constants can be exponents.
     """
 
-    def __init__(
-        self,
-        table: ThoughtTable,
-        constants: InitialConstants,
-        groups: Sequence[int] | None = None,
-        values: Sequence[Fraction | str] | None = None,
-    ) -> None:
+    def __init__(self, table: ThoughtTable, constants: InitialConstants, groups=None, values=None) -> None:
         self.table, self.constants, self.groups, self.values = table, constants, groups, values
 
     def read(self, expression: Expression, transforms: Sequence[str]) -> Target:
@@ -109,26 +103,26 @@ class TargetReader:
         if node.token == "/":
             return self._divide(left, right)
         if node.token == "-":
-            right = self._transform("NEG", right)
+            right = self._apply("NEG", right)
             # `0 - a`, where 0 is no initial thought.
             if self._is_spare(left, 0):
                 return right
-        return self._aggregate("ADD", left, right)
+        return self._apply("ADD", left, right)
 
     def _leaf(self, node: Expression) -> Target:
         slot = node.slot_index
         if slot is not None:
-            thought = self.table.number(slot if self.groups is None else self.groups[slot])
+            thought = self.table.add(NUMBER, slot if self.groups is None else self.groups[slot])
             return Target(thought, frozenset({thought}))
         if node.token not in self.constants.literals:
             raise ExpressionError(f"this model does not have the constant {node.token}", token=node.token)
         index = self.constants.literals.index(node.token)
         if index in self.constants.reciprocal:
-            return self._transform("INV", self._constant(self.constants.reciprocal[index]))
+            return self._apply("INV", self._constant(self.constants.reciprocal[index]))
         return self._constant(self.constants.place(index))
 
     def _constant(self, index: int) -> Target:
-        thought = self.table.constant(index)
+        thought = self.table.add(CONSTANT, index)
         return Target(thought, frozenset({thought}), index)
 
     def _value(self, target: Target) -> Fraction | None:
@@ -138,33 +132,29 @@ class TargetReader:
         """Return whether a target is a constant with this value that is not an initial thought."""
         return self._value(target) == value and target.constant not in self.constants.initial
 
-    def _transform(self, operation: str, operand: Target) -> Target:
-        thought = self.table.transform(operation, operand.thought)
-        return Target(thought, operand.nodes | {thought})
-
-    def _aggregate(self, operation: str, left: Target, right: Target) -> Target:
-        thought = self.table.aggregate(operation, left.thought, right.thought)
-        return Target(thought, left.nodes | right.nodes | {thought})
+    def _apply(self, operation: str, *operands: Target) -> Target:
+        thought = self.table.add(operation, *(each.thought for each in operands))
+        return Target(thought, frozenset({thought}).union(*(each.nodes for each in operands)))
 
     def _multiply(self, left: Target, right: Target) -> Target:
         # A factor of 1 or 2 (or its negative) becomes a sum, and the sign a transform.
         for factor, other in ((left, right), (right, left)):
             value = self._value(factor)
             if value in (1, -1, 2, -2):
-                product = self._aggregate("ADD", other, other) if abs(value) == 2 else other
-                return self._transform("NEG", product) if value < 0 else product
+                product = self._apply("ADD", other, other) if abs(value) == 2 else other
+                return self._apply("NEG", product) if value < 0 else product
         # `a * 0.5`, where 0.5 is no initial thought.
         for factor, other in ((left, right), (right, left)):
             if self._is_spare(factor, Fraction(1, 2)):
-                return self._transform("HALF", other)
-        return self._aggregate("MUL", left, right)
+                return self._apply("HALF", other)
+        return self._apply("MUL", left, right)
 
     def _divide(self, left: Target, right: Target) -> Target:
         if self._value(right) == 2:
-            return self._transform("HALF", left)
+            return self._apply("HALF", left)
         if self._is_spare(right, 1):
             return left
-        return self._multiply(left, self._transform("INV", right))
+        return self._multiply(left, self._apply("INV", right))
 
     def _power(self, base: Target, node: Expression) -> Target:
         exponent, allowed, told = None, (2, 3), node.token
@@ -181,7 +171,7 @@ class TargetReader:
                 token=node.token,
             )
         if exponent == Fraction(1, 2):
-            return self._transform("ROOT", base)
+            return self._apply("ROOT", base)
         power = base
         for _ in range(int(exponent) - 1):
             power = self._multiply(power, base)
@@ -223,7 +213,7 @@ class PlanMaker:
 
     def initial_thoughts(self, table: ThoughtTable, slots: Sequence[int]) -> list[int]:
         """Add the initial thoughts to the table, numbers, then constants, and return their rows."""
-        return [*map(table.number, slots), *map(table.constant, self.constants.initial)]
+        return [table.add(NUMBER, slot) for slot in slots] + [table.add(CONSTANT, at) for at in self.constants.initial]
 
     def read_target(self, table: ThoughtTable, expression: Expression, groups=None, values=None) -> Target:
         """Return the target thought of an equation; see [`TargetReader`] for arguments and errors."""
@@ -231,13 +221,7 @@ class PlanMaker:
         groups = groups if self.config.merge_numbers else None
         return TargetReader(table, self.constants, groups, values).read(expression, self.config.transforms)
 
-    def make(
-        self,
-        labels: Sequence[int],
-        positions: Sequence[int],
-        groups: Sequence[int] | None = None,
-        values: Sequence[Fraction | str] | None = None,
-    ) -> GoldPlan:
+    def make(self, labels: Sequence[int], positions: Sequence[int], groups=None, values=None) -> GoldPlan:
         """
         Return the plan of a problem, expanded with the target's nodes as positive candidates.
 

@@ -18,14 +18,13 @@ from .thoughts import AGGREGATES, OPERATIONS, Candidate, Expansion, ThoughtTable
 @dataclass
 class ProblemState:
     """
-    State of the search for one problem.
+    State of the search for one problem (a row of the batch).
 
     Args:
-        problem (`int`): Row of the problem in the batch.
-        expansion ([`Expansion`]): Pool and rounds.
         sources (`list[int]`): Rows of the initial thoughts in the initial embeddings.
-        rows (`list[int]`): Row of each thought of the pool in the tensors of all thoughts.
         reference (`list[int]`): Rows that candidates attend to; the first is row `problem`.
+        candidates (`list[Candidate]`, *optional*): Candidates of the current round; `None` if the expansion has ended.
+        rows (`list[int]`): Row of each thought of the pool in the tensors of all thoughts.
         nodes (`list[frozenset[int]]`): For each thought of the pool, the thoughts that it contains, including itself.
         reasoning, answering (`list[float]`): Log probability and answering logit of each thought of the pool.
         capped (`bool`): Whether a limit cut the expansion short.
@@ -35,6 +34,7 @@ class ProblemState:
     expansion: Expansion
     sources: list[int]
     reference: list[int]
+    candidates: list[Candidate] | None = None
     rows: list[int] = field(default_factory=list)
     nodes: list[frozenset[int]] = field(default_factory=list)
     reasoning: list[float] = field(default_factory=list)
@@ -60,7 +60,6 @@ class ThoughtSearch:
         states (`(B, S, H)`): Hidden states in the decoder's width.
         number_positions (`(B, N)`), number_groups (`(B, N)`, *optional*): Entries of the batch.
         goals (`tuple[Tensor, Tensor | None]`): From [`AthenaModel.goals`].
-        num_beams (`int`): 1 for the paper's search.
     """
 
     def __init__(
@@ -83,33 +82,28 @@ class ThoughtSearch:
         self.thoughts = self.initial.new_zeros(0, size)
         self.projected = dict.fromkeys(AGGREGATES, self.initial.new_zeros(0, 3 * size))
         max_rounds = int(decoder.deepest_target) if config.max_depth is None else config.max_depth
-        positions = number_positions.tolist()
-        groups = [None] * len(positions) if number_groups is None else number_groups.tolist()
-        self.problems = [
-            self._new_problem(problem, positions, groups[problem], max_rounds) for problem in range(len(positions))
-        ]
-
-    def _new_problem(
-        self, problem: int, positions: list[list[int]], groups: list[int] | None, max_rounds: int
-    ) -> ProblemState:
-        width, config = len(positions[problem]), self.config
-        slots = self.maker.initial_slots(positions[problem], groups)
-        initial = self.maker.initial_thoughts(self.table, slots)
-        constants = range(len(positions) * width, len(self.initial))
-        expansion = Expansion(self.table, initial, config.transforms, max_rounds, config.max_candidates)
-        sources = [*(problem * width + slot for slot in slots), *constants]
-        return ProblemState(problem, expansion, sources, [problem])
+        batch, width = number_positions.shape
+        groups = [None] * batch if number_groups is None else number_groups.tolist()
+        constants = range(batch * width, len(self.initial))
+        self.problems = []
+        for problem, positions in enumerate(number_positions.tolist()):
+            slots = self.maker.initial_slots(positions, groups[problem])
+            initial = self.maker.initial_thoughts(self.table, slots)
+            expansion = Expansion(self.table, initial, config.transforms, max_rounds, config.max_candidates)
+            sources = [*(problem * width + slot for slot in slots), *constants]
+            self.problems.append(ProblemState(problem, expansion, sources, [problem]))
 
     def run(self, max_length: int, num_return_sequences: int) -> SolveOutput:
         """Return the answers of all problems."""
         active = self.problems
         while active:
             # All active problems go through a round together; a problem without new candidates is finished.
-            rounds = [(state, state.expansion.next_round()) for state in active]
-            rounds = [(state, candidates) for state, candidates in rounds if candidates is not None]
-            if any(candidates for _, candidates in rounds):
-                self._take_round([(state, candidates) for state, candidates in rounds if candidates])
-            active = [state for state, _ in rounds if not self._is_done(state)]
+            for state in active:
+                state.candidates = state.expansion.next_round()
+            active = [state for state in active if state.candidates is not None]
+            if judged := [state for state in active if state.candidates]:
+                self._take_round(judged)
+            active = [state for state in active if not self._is_done(state)]
         found = [self._answers(state, max_length, num_return_sequences) for state in self.problems]
         result = SolveOutput.of(found, num_return_sequences, self.device)
         result.capped = torch.tensor([state.capped for state in self.problems], dtype=torch.bool, device=self.device)
@@ -122,25 +116,25 @@ class ThoughtSearch:
         is_strong = self.num_beams == 1 and max(state.answering, default=-np.inf) >= _logit(self.config.strength)
         return not pool or is_full or is_strong
 
-    def _take_round(self, rounds: list[tuple[ProblemState, list[Candidate]]]) -> None:
+    def _take_round(self, states: list[ProblemState]) -> None:
         """Score the candidates of some problems and add the accepted candidates to the pools."""
-        embeddings = self._embed(rounds)
-        contexts, logits = self._judge(rounds, embeddings)
+        embeddings = self._embed(states)
+        contexts, logits = self._judge(states, embeddings)
         chosen, first = [], 0
-        for state, candidates in rounds:
-            own = logits[first : first + len(candidates)]
-            chosen += [first + place for place in self._choose(state, candidates, own)]
-            first += len(candidates)
+        for state in states:
+            own = logits[first : first + len(state.candidates)]
+            chosen += [first + place for place in self._choose(state, own)]
+            first += len(own)
         if chosen:
             index = self._index(chosen)
-            self._join(rounds, chosen, embeddings[index], contexts[index])
+            self._join(states, embeddings[index], contexts[index])
 
-    def _embed(self, rounds: list[tuple[ProblemState, list[Candidate]]]) -> Tensor:
+    def _embed(self, states: list[ProblemState]) -> Tensor:
         """Return the embeddings of the candidates, with one call per operation."""
         # Columns of all candidates: operation and rows of both operands.
         columns = []
-        for state, candidates in rounds:
-            for operation, first, second, _ in candidates:
+        for state in states:
+            for operation, first, second, _ in state.candidates:
                 rows = state.sources if operation < 0 else state.rows
                 # The second operand is not read if it is missing (-1).
                 columns.append((operation, rows[first], rows[second]))
@@ -161,33 +155,30 @@ class ThoughtSearch:
             embeddings = embeddings.index_copy(0, self._index(places), made.to(embeddings.dtype))
         return embeddings
 
-    def _judge(
-        self, rounds: list[tuple[ProblemState, list[Candidate]]], embeddings: Tensor
-    ) -> tuple[Tensor, list[float]]:
+    def _judge(self, states: list[ProblemState], embeddings: Tensor) -> tuple[Tensor, list[float]]:
         """Return contexts as a tensor and logits as a list."""
         judge = self.decoder.reason
         rows, queries = judge.prepare(embeddings)
         # Pad queries by the number of candidates, keys and values by the number of reference rows.
-        counts = np.array([len(candidates) for _, candidates in rounds])
-        width, longest = counts.max(), max(len(state.reference) for state, _ in rounds)
-        places = np.flatnonzero((np.arange(width) < counts[:, None]).ravel())
-        reference = np.array([state.reference + [0] * (longest - len(state.reference)) for state, _ in rounds])
-        lengths = np.array([len(state.reference) for state, _ in rounds])
+        counts = np.array([len(state.candidates) for state in states])
+        lengths = np.array([len(state.reference) for state in states])
+        width, longest = counts.max(), lengths.max()
+        places = self._index(np.flatnonzero((np.arange(width) < counts[:, None]).ravel()))
+        reference = np.array([state.reference + [0] * (longest - len(state.reference)) for state in states])
         visible = torch.from_numpy(np.arange(longest) < lengths[:, None]).to(self.device)
-        places = self._index(places)
-        padded = queries.new_zeros(len(rounds) * width, queries.shape[1]).index_copy(0, places, queries)
+        padded = queries.new_zeros(len(states) * width, queries.shape[1]).index_copy(0, places, queries)
         keys_values = self.reference.index_select(0, self._index(reference.ravel()))
         keys_values = keys_values.unflatten(0, reference.shape)
-        attended = judge.attend(padded.unflatten(0, (len(rounds), width)), keys_values, visible.unsqueeze(1))
+        attended = judge.attend(padded.unflatten(0, (len(states), width)), keys_values, visible.unsqueeze(1))
         contexts, logits = judge.conclude(rows, attended.flatten(0, 1).index_select(0, places))
         return contexts, _full(logits).tolist()
 
-    def _choose(self, state: ProblemState, candidates: list[Candidate], logits: list[float]) -> list[int]:
+    def _choose(self, state: ProblemState, logits: list[float]) -> list[int]:
         """Add the accepted candidates to the pool and return their indices in the round."""
         passed = [place for place, logit in enumerate(logits) if logit >= _logit(self.threshold)]
         if state.expansion.round == 1:
             # Keep all initial thoughts if none passes.
-            passed = passed or list(range(len(candidates)))
+            passed = passed or list(range(len(logits)))
         if self.config.max_thoughts:
             room = self.config.max_thoughts - len(state.expansion.pool)
             if len(passed) > room:
@@ -195,23 +186,17 @@ class ThoughtSearch:
                 passed = sorted(sorted(passed, key=lambda place: -logits[place])[:room])
         for place in passed:
             # A thought has the nodes of its operands and itself, whose logits make up its path score.
-            candidate, own = candidates[place], len(state.nodes)
+            candidate, own = state.candidates[place], len(state.nodes)
             operands = () if candidate.operation < 0 else (candidate.left, candidate.right)
             state.nodes.append(frozenset({own}).union(*(state.nodes[each] for each in operands if each >= 0)))
             state.reasoning.append(_log_sigmoid(logits[place]))
-        state.expansion.keep(candidates[place] for place in passed)
+        state.expansion.keep(state.candidates[place] for place in passed)
         return passed
 
-    def _join(
-        self,
-        rounds: list[tuple[ProblemState, list[Candidate]]],
-        chosen: list[int],
-        embeddings: Tensor,
-        contexts: Tensor,
-    ) -> None:
+    def _join(self, states: list[ProblemState], embeddings: Tensor, contexts: Tensor) -> None:
         """Append the rows, reference rows and answering logits of kept thoughts."""
-        counts = [len(state.nodes) - len(state.rows) for state, _ in rounds]
-        owners = [state for (state, _), count in zip(rounds, counts, strict=True) for _ in range(count)]
+        counts = [len(state.nodes) - len(state.rows) for state in states]
+        owners = [state for state, count in zip(states, counts, strict=True) for _ in range(count)]
         first, first_reference = len(self.thoughts), len(self.reference)
         self.thoughts = torch.cat([self.thoughts, embeddings])
         self.reference = torch.cat([self.reference, self.decoder.reason.project_reference(contexts)])
@@ -221,10 +206,9 @@ class ThoughtSearch:
         within = np.concatenate([np.arange(count) for count in counts])
         places = problems * width + self._index(within)
         logits = self.decoder.answering_logits(embeddings, self.goals, problems, places, width)
+        for state in owners if self.config.chain == "replace" else ():
+            state.reference = []
         for number, (state, logit) in enumerate(zip(owners, _full(logits).tolist(), strict=True)):
-            is_first = number == 0 or owners[number - 1] is not state
-            if self.config.chain == "replace" and is_first:
-                state.reference = []
             if self.config.chain != "none":
                 state.reference.append(first_reference + number)
             state.rows.append(first + number)
@@ -236,7 +220,7 @@ class ThoughtSearch:
     def _answers(self, state: ProblemState, max_length: int, count: int) -> list[tuple[list[int], float]]:
         """Return prefix ids and log shares of the best thoughts with at most `max_length` symbols."""
         pool = state.expansion.pool
-        places = [place for place in range(len(pool)) if self.table.prefix_length(pool[place]) <= max_length]
+        places = [place for place in range(len(pool)) if self.table.prefix_lengths[pool[place]] <= max_length]
         if not places:
             return []
         by_path = self.config.ranking == "path"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
 from typing import NamedTuple
 
 from ...expressions.expression import MAX_NODES
@@ -26,53 +25,42 @@ class ThoughtTable:
     """
     Table of thoughts with their ids. Two thoughts have the same id if and only if they have the same operation and the
     same multiset of children. Nested sums and nested products are flattened; nothing else is simplified.
+    `prefix_lengths` are the numbers of symbols of [`~ThoughtTable.prefix`].
     """
 
     def __init__(self) -> None:
         self.kinds: list[str] = []
         self.children: list[tuple[int, ...]] = []
         self._ids: dict[tuple[str, tuple[int, ...]], int] = {}
-        self._sizes: list[int] = []
+        self.prefix_lengths: list[int] = []
 
-    def number(self, slot: int) -> int:
-        """Return the thought of number `slot` of the text."""
-        return self._intern(NUMBER, (slot,))
-
-    def constant(self, index: int) -> int:
-        """Return the thought of the constant with this index in the output vocabulary."""
-        return self._intern(CONSTANT, (index,))
-
-    def transform(self, operation: str, operand: int) -> int:
-        """Return the `NEG`, `INV`, `ROOT` or `HALF` of a thought."""
-        return self._intern(operation, (operand,))
-
-    def aggregate(self, operation: str, left: int, right: int) -> int:
-        """Return the sum (`ADD`) or product (`MUL`) of two thoughts."""
-        flat = (self.children[each] if self.kinds[each] == operation else (each,) for each in (left, right))
-        return self._intern(operation, tuple(sorted(chain.from_iterable(flat))))
-
-    def _intern(self, kind: str, children: tuple[int, ...]) -> int:
+    def add(self, kind: str, *children: int) -> int:
+        """
+        Return the id of a thought: a number or constant (`children` is its index in the text or vocabulary), a
+        transform of a thought, or the sum or product of two thoughts.
+        """
+        if kind in AGGREGATES:
+            flat: list[int] = []
+            for each in children:
+                flat += self.children[each] if self.kinds[each] == kind else (each,)
+            children = tuple(sorted(flat))
         known = self._ids.setdefault((kind, children), len(self.kinds))
         if known == len(self.kinds):
             self.kinds.append(kind)
             self.children.append(children)
-            self._sizes.append(self._size(kind, children))
+            self.prefix_lengths.append(self._prefix_length(kind, children))
         return known
 
-    def _size(self, kind: str, children: tuple[int, ...]) -> int:
+    def _prefix_length(self, kind: str, children: tuple[int, ...]) -> int:
         if kind in (NUMBER, CONSTANT):
             return 1
         if kind not in AGGREGATES:
-            return 2 + self._sizes[children[0]]
+            return 2 + self.prefix_lengths[children[0]]
         inverse = "NEG" if kind == "ADD" else "INV"
         taken = [child for child in children if self.kinds[child] == inverse]
         # An inverse child is written by `-` or `/`, without its own two symbols. 0 or 1 leads if no child is direct.
-        size = sum(self._sizes[child] for child in children) - 2 * len(taken) + len(children) - 1
+        size = sum(self.prefix_lengths[child] for child in children) - 2 * len(taken) + len(children) - 1
         return size + 2 * (len(taken) == len(children))
-
-    def prefix_length(self, thought: int) -> int:
-        """Return the number of symbols of [`~ThoughtTable.prefix`]."""
-        return self._sizes[thought]
 
     def prefix(self, thought: int, vocabulary: OutputVocabulary) -> list[int]:
         """
@@ -109,13 +97,9 @@ class ThoughtTable:
 
 class Candidate(NamedTuple):
     """
-    Thought (expression with an embedding) that may join the pool.
-
-    Args:
-        operation (`int`): Index into `OPERATIONS`, -1 for an initial thought.
-        left (`int`): Index of the operand in the pool; for an initial thought, its index among the initial thoughts.
-        right (`int`): Index of the second operand of `ADD` and `MUL`, -1 for other operations.
-        thought (`int`): Id of the thought in the [`ThoughtTable`].
+    Thought (expression with an embedding) that may join the pool: its operation (index into `OPERATIONS`, -1 for an
+    initial thought), the indices of its operands in the pool (`right` is -1 for operations on one thought; `left` of
+    an initial thought is its index among the initial thoughts), and its id in the [`ThoughtTable`].
     """
 
     operation: int
@@ -194,7 +178,7 @@ class Expansion:
         for candidates in operations:
             first = len(found)
             for candidate in candidates:
-                if candidate.thought in known or self.table.prefix_length(candidate.thought) > MAX_NODES:
+                if candidate.thought in known or self.table.prefix_lengths[candidate.thought] > MAX_NODES:
                     continue
                 if len(found) - first == limit:
                     self.was_cut = True
@@ -206,7 +190,7 @@ class Expansion:
     def _transformed(self, name: str, start: int) -> Iterator[Candidate]:
         operation = OPERATIONS.index(name)
         for place in range(start, len(self.pool)):
-            yield Candidate(operation, place, -1, self.table.transform(name, self.pool[place]))
+            yield Candidate(operation, place, -1, self.table.add(name, self.pool[place]))
 
     def _aggregated(self, name: str, start: int) -> Iterator[Candidate]:
         operation, end = OPERATIONS.index(name), len(self.pool)
@@ -214,4 +198,4 @@ class Expansion:
         pairs = [(left, right) for left in range(start) for right in range(start, end)]
         pairs += [(left, right) for left in range(start, end) for right in range(left, end)]
         for left, right in pairs:
-            yield Candidate(operation, left, right, self.table.aggregate(name, self.pool[left], self.pool[right]))
+            yield Candidate(operation, left, right, self.table.add(name, self.pool[left], self.pool[right]))

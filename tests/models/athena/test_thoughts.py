@@ -154,7 +154,7 @@ def test_any_equation_keeps_its_value_and_is_reached(expression):
     maker, table = new_maker(), ThoughtTable()
     target = maker.read_target(table, expression)
     ids = table.prefix(target.thought, maker.vocabulary)
-    assert len(ids) == table.prefix_length(target.thought)
+    assert len(ids) == table.prefix_lengths[target.thought]
     written = maker.vocabulary.decode(ids)
     numbers = [Fraction(7, 3), Fraction(5), Fraction(11)]
     assert value_of(written, numbers) == value_of(expression, numbers)
@@ -192,7 +192,7 @@ def test_plans_are_those_of_the_naive_twin(expression, subsets):
 @settings(deadline=None, max_examples=25)
 def test_expansions_are_those_of_the_naive_twin(chooser, count):
     table = ThoughtTable()
-    ours = Expansion(table, [table.number(slot) for slot in range(count)], max_rounds=6)
+    ours = Expansion(table, [table.add("NUM", slot) for slot in range(count)], max_rounds=6)
 
     def judge(turn, candidates, pool):
         own = ours.next_round()
@@ -211,7 +211,7 @@ def test_expansions_are_those_of_the_naive_twin(chooser, count):
 
 def test_candidates_are_capped_for_each_operation():
     table = ThoughtTable()
-    expansion = Expansion(table, [table.number(slot) for slot in range(10)], max_candidates=8)
+    expansion = Expansion(table, [table.add("NUM", slot) for slot in range(10)], max_candidates=8)
     expansion.keep(expansion.next_round())
     assert not expansion.was_cut
     for names in (OPERATIONS[:4], OPERATIONS[4:]):
@@ -222,11 +222,11 @@ def test_candidates_are_capped_for_each_operation():
 
 def test_sums_that_double_come_to_an_end():
     table = ThoughtTable()
-    expansion = Expansion(table, [table.number(0)])
+    expansion = Expansion(table, [table.add("NUM", 0)])
     while candidates := expansion.next_round():
-        expansion.keep([max(candidates, key=lambda each: table.prefix_length(each.thought))])
+        expansion.keep([max(candidates, key=lambda each: table.prefix_lengths[each.thought])])
         assert expansion.round < 50
-    assert max(map(table.prefix_length, expansion.pool)) <= 10_000
+    assert max(table.prefix_lengths[each] for each in expansion.pool) <= 10_000
 
 
 @pytest.mark.parametrize(
