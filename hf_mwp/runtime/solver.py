@@ -56,12 +56,6 @@ class RuntimeSolver:
                 f"The symbols in {self.folder / 'mwp_processor.json'} differ from the decoder's symbols. Use a "
                 "processor and a model that were saved together."
             )
-        tokens, rows = self.reader.tokenizer.get_vocab_size(), encoder["vocab_size"]
-        if tokens > rows:
-            raise UsageError(
-                f"The tokenizer of {self.folder} has {tokens} tokens, but the encoder has {rows} embeddings. Use a "
-                "tokenizer and a model that were saved together."
-            )
         weights, graph = Weights(self.folder), self.folder / GRAPH
         if graph.is_file():
             self.encoder = load_graph(graph)

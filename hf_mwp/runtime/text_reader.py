@@ -40,13 +40,8 @@ PROBE = "Tom has [NUM0] APPLES,  Zoë's [NUM]; 小明有[NUM1]个苹果， 一�
 
 class TextReader:
     """
-    Tokenizer of problems that gives the same results as the [`MwpProcessor`] whose files it reads.
-
-    Args:
-        folder (`str` or `Path`): The folder of a solver, with `tokenizer.json` and `mwp_processor.json`.
-
-    Raises:
-        UsageError: A file is missing or damaged.
+    Tokenizer of problems that gives the same results as the [`MwpProcessor`] whose files (`tokenizer.json`,
+    `mwp_processor.json`) it reads from a folder. Raises `UsageError` if a file is missing or damaged.
     """
 
     def __init__(self, folder: str | Path) -> None:

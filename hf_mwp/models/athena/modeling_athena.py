@@ -106,11 +106,9 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
 
     @property
     def title(self) -> str:
-        """Return the name of the decoder in model cards."""
         return f"thought-expansion decoder (ATHENA) of width {self.config.hidden_size}"
 
     def make_collator(self, processor: MwpProcessor) -> AthenaCollator:
-        """Return the collator, whose batches contain gold plans."""
         return AthenaCollator(processor, self.config)
 
     @classmethod

@@ -113,11 +113,9 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
 
     @property
     def title(self) -> str:
-        """Return the name of the decoder in model cards."""
         return f"goal-driven tree decoder (GTS) of width {self.config.hidden_size}"
 
     def make_collator(self, processor: MwpProcessor) -> MwpCollator:
-        """Return the collator, whose batches contain target trees."""
         return MwpCollator(processor)
 
     @property

@@ -1,8 +1,7 @@
 from transformers import AutoConfig, AutoModel
 
 from .configuration_mwp_solver import MwpSolverConfig, save_solver_code
-from .modeling_mwp_solver import MwpSolver, MwpSolverOutput
-from .whole_loading import SolverFolderError
+from .modeling_mwp_solver import MwpSolver, MwpSolverOutput, SolverFolderError
 
 
 AutoConfig.register(MwpSolverConfig.model_type, MwpSolverConfig)

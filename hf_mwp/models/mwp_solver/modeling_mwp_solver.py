@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -12,20 +13,32 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 from transformers import CONFIG_MAPPING, AutoModel, PreTrainedConfig, PreTrainedModel
 from transformers.utils import ModelOutput
 
 from ...data.batches.mwp_processor import MwpProcessor
 from ...data.training_lineage import inherit_training_texts, write_training_texts
-from ...downloads import hub_options, note_download
+from ...downloads import find_beside, hub_options, missing_folder, note_download
+from ...runtime.solver import EXPORT_RECORD
 from ..architecture import count_positions
 from ..decoder import Decoder
 from ..gts import GTSDecoder
 from ..solver import SolveOutput, Solver
 from .bottlenecks import Bottleneck, Bottlenecks, bottleneck_hooks
 from .configuration_mwp_solver import MwpSolverConfig
-from .whole_loading import load_whole
+
+
+WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
+
+
+class SolverFolderError(Exception):
+    """
+    Error for a folder or repository without a complete solver: weights are missing, damaged, or belong to a different
+    model. It does not derive from `ValueError`, `OSError`, `TypeError` or `RuntimeError`, because
+    `transformers.pipeline` would catch these, try other classes and hide the message.
+    """
 
 
 @dataclass
@@ -105,8 +118,60 @@ class MwpSolver(PreTrainedModel, Solver):
 
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path, *model_args, **kwargs):
-        """Load a solver as `PreTrainedModel` does. Raises [`SolverFolderError`] if weights are missing or damaged."""
-        return load_whole(super().from_pretrained, pretrained_model_name_or_path, *model_args, **kwargs)
+        """
+        Load a solver as `PreTrainedModel` does. Raises `OSError` if the folder does not exist, and
+        [`SolverFolderError`] if the model is not a solver, a file is damaged or missing, or weights are missing,
+        unexpected, or have a different shape (unless `ignore_mismatched_sizes=True`). Weights of bottleneck networks
+        may differ according to the given config.
+        """
+        source = pretrained_model_name_or_path
+        with_info = kwargs.pop("output_loading_info", False)
+        any_size = kwargs.pop("ignore_mismatched_sizes", False)
+        hub = hub_options(kwargs)
+        if fault := missing_folder(source):
+            raise OSError(fault)
+        if not isinstance(kwargs.get("config"), PreTrainedConfig):
+            kind = PreTrainedConfig.get_config_dict(kwargs.get("config") or source, **hub)[0].get("model_type")
+            if kind != MwpSolverConfig.model_type:
+                raise SolverFolderError(
+                    f"{source} contains a model of type {kind!r}, not a solver (type {MwpSolverConfig.model_type!r}). "
+                    f"Train a solver from an encoder with `hf-mwp train --encoder {source}`."
+                )
+        folder = Path(source, hub.get("subfolder", ""))
+        file = INDEX if (folder / INDEX).exists() and not (folder / WEIGHTS).exists() else WEIGHTS
+        try:
+            model, found = super().from_pretrained(
+                source, *model_args, ignore_mismatched_sizes=True, output_loading_info=True, **kwargs
+            )
+        # Damaged files raise OSError, ValueError, TypeError, KeyError, ...
+        except Exception as error:
+            if folder.is_dir() and (damage := _damage(folder, file)):
+                raise SolverFolderError(f"{source} {damage}. Download or train it again.") from error
+            raise
+        missing, unexpected = set(found["missing_keys"]), set(found["unexpected_keys"])
+        if any(name.startswith("bottlenecks.") for name in missing | unexpected):
+            # The caller's config may add bottleneck networks, which are new, or leave some out.
+            saved = PreTrainedConfig.get_config_dict(source, **hub)[0].get("bottleneck_layers") or ()
+            changed = tuple(f"bottlenecks.{layer}." for layer in {*saved} ^ {*model.config.bottleneck_layers})
+            missing = {name for name in missing if not name.startswith(changed)}
+            unexpected = {name for name in unexpected if not name.startswith(changed)}
+        if (missing or unexpected) and find_beside(source, EXPORT_RECORD, **hub):
+            raise SolverFolderError(
+                f"{source} was exported for the runtime without PyTorch. Load it with `hf_mwp.runtime.load_solver`, "
+                "or pass `--runtime numpy` to `hf-mwp solve`."
+            )
+        fault, foreign = None, "weights and config.json belong to different models"
+        if missing:
+            fault = f"{file} lacks {_told(missing)} of the solver, which would be random numbers"
+        elif unexpected:
+            fault = f"{file} has {_told(unexpected)} that the solver of config.json does not have; {foreign}"
+        elif found["mismatched_keys"] and not any_size:
+            name, stored, own = min(found["mismatched_keys"])
+            fault = f"{name} is {tuple(stored)} in {file} and {tuple(own)} by config.json; {foreign}"
+        if fault:
+            raise SolverFolderError(f"{source}: {fault}. Download or train it again.")
+        note_download(model, hub)
+        return (model, found) if with_info else model
 
     @classmethod
     def from_encoder_decoder_pretrained(
@@ -274,6 +339,25 @@ class MwpSolver(PreTrainedModel, Solver):
         return self.decoder.generate(
             states, attention_mask, number_positions, num_beams, max_length, num_return_sequences, **extra
         )
+
+
+def _damage(folder: Path, file: str) -> str | None:
+    """Return the fault of the weight files in a local folder, or `None`."""
+    try:
+        files = [file]
+        if file == INDEX:
+            files = sorted({*json.loads((folder / INDEX).read_text("utf-8"))["weight_map"].values()})
+        for file in files:
+            with safe_open(folder / file, "pt"):
+                pass
+    except (SafetensorError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        return f"has a damaged or missing file ({file}: {type(error).__name__}: {error})"
+    return None
+
+
+def _told(names: set[str]) -> str:
+    shown = [*sorted(names)[:3], *(["..."] if len(names) > 3 else [])]
+    return f"{len(names)} weight{'s' * (len(names) > 1)} ({', '.join(shown)})"
 
 
 def _check_reloads(encoder: PreTrainedModel) -> None:

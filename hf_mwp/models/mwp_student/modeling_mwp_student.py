@@ -108,6 +108,8 @@ class MwpStudentModel(MwpStudentPreTrainedModel):
         add_pooling_layer (`bool`, *optional*, defaults to `True`): Whether to compute `pooler_output`.
     """
 
+    _input_embed_layer = "word_embeddings"
+
     def __init__(self, config, add_pooling_layer=True):
         super().__init__(config)
         self.embeddings = MwpStudentEmbeddings(config)
@@ -116,12 +118,6 @@ class MwpStudentModel(MwpStudentPreTrainedModel):
         self.encoder = MwpStudentEncoder(config)
         self.pooler = MwpStudentPooler(config) if add_pooling_layer else None
         self.post_init()
-
-    def get_input_embeddings(self):
-        return self.embeddings.word_embeddings
-
-    def set_input_embeddings(self, value):
-        self.embeddings.word_embeddings = value
 
     def embed(self, input_ids=None, token_type_ids=None, position_ids=None, inputs_embeds=None):
         """Return the embeddings in the width of the encoder, which the first layer reads."""
