@@ -1,7 +1,5 @@
 """Options of `hf-mwp export`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from ..building.model_sources import locate_solver

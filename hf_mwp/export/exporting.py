@@ -1,7 +1,5 @@
 """Export of a solver to a folder for the runtime."""
 
-from __future__ import annotations
-
 import json
 import logging
 import re

@@ -1,7 +1,5 @@
 """Interface of decoders for [`MwpSolver`]."""
 
-from __future__ import annotations
-
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence

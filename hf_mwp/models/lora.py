@@ -1,7 +1,5 @@
 """LoRA: low-rank adapters that are trained instead of an encoder's weights and merged into them."""
 
-from __future__ import annotations
-
 import copy
 from collections import defaultdict
 from collections.abc import Sequence

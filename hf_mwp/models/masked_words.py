@@ -1,7 +1,5 @@
 """Masked language modelling for encoders without a language modelling head."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from torch import nn

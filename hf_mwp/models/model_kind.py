@@ -1,7 +1,5 @@
 """Kinds of models that losses, caches and trainers distinguish."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

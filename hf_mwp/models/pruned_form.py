@@ -1,7 +1,5 @@
 """Classes of pruned models, which `save_pretrained` and `from_pretrained` support, and conversion to these classes."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Iterable, Mapping
 

@@ -1,7 +1,5 @@
 """Functions that remove heads and neurons from a model in memory, with their gradients and optimiser states."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

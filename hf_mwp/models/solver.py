@@ -1,7 +1,5 @@
 """Interface of solvers of math word problems, and kinds of predictions."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Search results and answers of a solver, and the result dictionaries of the pipeline and of `hf-mwp solve`."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress

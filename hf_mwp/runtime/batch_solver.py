@@ -1,7 +1,5 @@
 """Solver for batches of dataset columns, for use in several processes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from math import nan

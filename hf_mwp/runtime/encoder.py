@@ -1,7 +1,5 @@
 """Encoders of the runtime: students in NumPy, and ONNX graphs of all encoders."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Solver that needs only NumPy and tokenizers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tokenization of problems and number positions, and the processor's file, without Transformers."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Container, Mapping, Sequence

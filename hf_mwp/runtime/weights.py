@@ -1,7 +1,5 @@
 """Safetensors weights as NumPy arrays, in full or half precision or int8."""
 
-from __future__ import annotations
-
 import json
 import mmap
 from collections.abc import Mapping

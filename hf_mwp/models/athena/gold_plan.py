@@ -1,7 +1,5 @@
 """Target thoughts of equations, and gold plans: expansions of training problems that keep the target's nodes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Layers of ATHENA, which compute thoughts of many problems at once, as packed rows."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

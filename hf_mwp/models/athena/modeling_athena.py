@@ -1,7 +1,5 @@
 """Thought-expansion decoder ATHENA, batched over the candidates of all problems."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Gold plans of a batch, packed into index tensors, and the collator that makes them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Search of ATHENA: thought expansion for a batch of problems in inference."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 

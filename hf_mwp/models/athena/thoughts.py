@@ -1,7 +1,5 @@
 """Thoughts of ATHENA (expressions as flattened multisets), and their expansion in rounds of candidates."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Goal-driven tree decoder (GTS), batched over the nodes of all problems."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

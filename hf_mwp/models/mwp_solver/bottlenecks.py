@@ -1,7 +1,5 @@
 """Bottleneck networks: small linear networks after layers of an encoder."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
