@@ -89,11 +89,8 @@ def export_solver(args: ExportArguments, progress: Callable[[Sequence], Iterable
     """
     model, processor = load_solver(str(args.model))
     if not model.runs_in_numpy:
-        exported = [f"`--decoder {name}`" for name, kind in decoder_classes().items() if kind.runs_in_numpy]
-        raise UsageError(
-            f"{args.model} has a {model.decoder_title}, which the runtime does not support. Use the solver in PyTorch "
-            f"(`hf-mwp solve`), or train a solver with {' or '.join(exported)}."
-        )
+        names = [f"`--decoder {name}`" for name, kind in decoder_classes().items() if kind.runs_in_numpy]
+        raise UsageError(f"The runtime does not support a {model.decoder_title}. Train with {' or '.join(names)}.")
     if args.format == "numpy" and not isinstance(model.encoder, MwpStudentModel):
         kind = model.encoder.config.model_type
         raise UsageError(f"The encoder of {args.model} is a {kind}, not a student. Use --format onnx.")

@@ -179,10 +179,8 @@ class Decoder(ABC):
         """Return the maximum number of symbols in an expression. Raises `ValueError` for impossible counts."""
         length = self.config.max_length if max_length is None else max_length
         if min(num_beams, length) < 1 or not 1 <= num_return_sequences <= num_beams:
-            raise ValueError(
-                f"`num_beams` ({num_beams}) and `max_length` ({length}) must be at least 1, and "
-                f"`num_return_sequences` ({num_return_sequences}) must be between 1 and `num_beams`."
-            )
+            rule = "`num_beams` and `max_length` must be at least 1, `num_return_sequences` at most `num_beams`"
+            raise ValueError(f"{rule}, got {num_beams}, {length} and {num_return_sequences}.")
         return length
 
     @abstractmethod

@@ -62,36 +62,32 @@ def hash_processing(processing: Any) -> str | None:
     return digest_of(parts)
 
 
-def describe(value: Any) -> Any:
+def describe(value: Any, depth: int = DEPTH) -> Any:
     """
     Return a description of what an object (collator, objective, score) computes, the same in every process: the name
     of its class or function, the source of the module that defines it, and its settings or enclosed variables.
     """
-    return _describe(value, DEPTH)
-
-
-def _describe(value: Any, depth: int) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, list | tuple):
-        return [_describe(each, depth) for each in value]
+        return [describe(each, depth) for each in value]
     if isinstance(value, set | frozenset):
-        return sorted((_describe(each, depth) for each in value), key=str)
+        return sorted((describe(each, depth) for each in value), key=str)
     if isinstance(value, Mapping):
-        return {str(name): _describe(each, depth) for name, each in value.items()}
+        return {str(name): describe(each, depth) for name, each in value.items()}
     if isinstance(value, np.ndarray | torch.Tensor):
         values = torch.as_tensor(value)
         return [str(values.dtype), list(values.shape), hashlib.blake2b(_content(values), digest_size=16).hexdigest()]
     if isinstance(value, functools.partial):
-        return [_describe(each, depth) for each in (value.func, value.args, value.keywords)]
+        return [describe(each, depth) for each in (value.func, value.args, value.keywords)]
     if inspect.ismethod(value):
-        return [_describe(value.__func__, depth), _describe(value.__self__, depth)]
+        return [describe(value.__func__, depth), describe(value.__self__, depth)]
     if isinstance(value, type) or inspect.isroutine(value):
         value = inspect.unwrap(value)
         # Describe only the own settings of an enclosed object: a trainer, for example, refers to everything.
         held = [getattr(value, "__defaults__", None), getattr(value, "__kwdefaults__", None)]
         held += [_cell_content(cell) for cell in getattr(value, "__closure__", None) or ()]
-        return [_name(value), _source(value), [_describe(each, min(depth - 1, 1)) for each in held if depth]]
+        return [_name(value), _source(value), [describe(each, min(depth - 1, 1)) for each in held if depth]]
     kind = type(value)
     if hasattr(getattr(value, "tokenizer", value), "get_vocab"):
         return [hash_processing(value), _source(kind)]
@@ -129,7 +125,7 @@ def _settings(value: Any, depth: int) -> dict[str, Any]:
     left_out = ("model", "tokenizer", *getattr(type(value), "not_settings", ()))
     is_module = isinstance(value, nn.Module)
     return {
-        name: _describe(each, depth)
+        name: describe(each, depth)
         for name, each in settings
         if name not in left_out and not (is_module and name.startswith("_"))
     }

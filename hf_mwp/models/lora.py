@@ -162,9 +162,7 @@ def load_adapters(model: nn.Module, folder: str | PathLike) -> None:
     own = _adapters(model) if has_lora(model) else {}
     shapes = [{name: value.shape for name, value in each.items()} for each in (found, own)]
     if shapes[0] != shapes[1]:
-        raise UsageError(
-            f"{folder} and the model have different adapters. Resume with the LoRA options of the first run."
-        )
+        raise UsageError(f"{folder} has different adapters. Resume with the LoRA options of the first run.")
     model.load_state_dict(found, strict=False)
 
 

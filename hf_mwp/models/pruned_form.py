@@ -43,11 +43,8 @@ def pruned_class(model: nn.Module) -> type[PreTrainedModel]:
                 return cut_class(stock)
             if type(model) is stock and auto_class in STUDENTS:
                 return STUDENTS[auto_class]
-    raise ValueError(
-        f"No class can load a pruned {type(model).__name__}. Supported are encoders of Transformers without a head, "
-        "...ForSequenceClassification, ...ForMaskedLM and ...ForConditionalGeneration. Prune the encoder instead "
-        f"({type(encoder).__name__})."
-    )
+    own, inner = type(model).__name__, type(encoder).__name__
+    raise ValueError(f"No class can load a pruned {own}. Prune the encoder instead ({inner}).")
 
 
 def to_saved_form(model: nn.Module) -> nn.Module:

@@ -1,7 +1,7 @@
 """Solver for batches of dataset columns, for use in several processes."""
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cache
 from math import nan
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,11 @@ from .solver import RuntimeSolver
 
 # Default values keep the column types the same in all batches, also if a batch has no value for a column.
 EMPTY = {"answer": nan, "value": "", "equation": "", "score": nan, "plausibility": nan, "error": ""}
+
+
+@cache
+def _solver(folder: str) -> RuntimeSolver:
+    return RuntimeSolver(folder)
 
 
 class BatchSolver:
@@ -42,21 +47,13 @@ class BatchSolver:
             raise ValueError("`top_k` is not supported, because a row has one answer. Remove it.")
         self.folder, self.column, self.search = str(folder), column, search
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "solver"}
-
-    @cached_property
-    def solver(self) -> RuntimeSolver:
-        """The solver, loaded once in each process."""
-        return RuntimeSolver(self.folder)
-
     def __call__(self, columns: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
         """
         Solve a batch, whose columns are lists, arrays or a data frame. Returns the columns with `answer`, `value`,
         `equation`, `score`, `plausibility` and `error`, which replace columns of these names. Missing values are NaN
         for numbers and empty strings for texts.
         """
-        found = self.solver([str(text) for text in columns[self.column]], **self.search)
+        found = _solver(self.folder)([str(text) for text in columns[self.column]], **self.search)
         given = {name: list(columns[name]) for name in columns}
         return given | {
             name: [empty if each.get(name) is None else each[name] for each in found] for name, empty in EMPTY.items()

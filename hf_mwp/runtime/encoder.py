@@ -22,10 +22,8 @@ class Encoder:
 
     def __init__(self, weights: Weights, config: Mapping[str, Any], bottleneck_layers=()) -> None:
         if config["model_type"] != "mwp_student":
-            raise UsageError(
-                f"The runtime supports mwp_student encoders, not {config['model_type']}. Export the solver with "
-                "`hf-mwp export --format onnx`, or distil a student."
-            )
+            kind = config["model_type"]
+            raise UsageError(f"The runtime needs `hf-mwp export --format onnx` for encoders of the type {kind}.")
         self.weights, self.config = weights, config
         if config["hidden_act"] not in ACTIVATIONS:
             names = ", ".join(ACTIVATIONS)

@@ -36,24 +36,16 @@ class RuntimeSolver:
         self.folder = Path(folder)
         config = read_json(self.folder / "config.json")
         if config.get("decoder_config", {}).get("model_type") != TreeDecoder.model_type:
-            raise UsageError(
-                f"{folder} is not a solver with the decoder {TreeDecoder.model_type!r}, the only one that the runtime "
-                "supports. Use PyTorch (`--runtime torch`, or the pipeline)."
-            )
+            kind = TreeDecoder.model_type
+            raise UsageError(f"{folder} is not a solver with the decoder {kind!r}. Use `--runtime torch`.")
         if (self.folder / EXPORT_RECORD).is_file():
             version = read_json(self.folder / EXPORT_RECORD).get("version")
             if version != EXPORT_VERSION:
-                raise UsageError(
-                    f"{folder} has version {version!r} of the export format, but this hf_mwp reads version "
-                    f"{EXPORT_VERSION}. Export the solver again with the installed hf_mwp."
-                )
+                raise UsageError(f"{folder} has version {version!r} of the export format. Export the solver again.")
         self.reader = TextReader(self.folder)
         encoder, decoder = config["encoder_config"], config["decoder_config"]
         if self.reader.vocabulary != OutputVocabulary(decoder["operators"], decoder["constants"]):
-            raise UsageError(
-                f"The symbols in {self.folder / 'mwp_processor.json'} differ from the decoder's symbols. Use a "
-                "processor and a model that were saved together."
-            )
+            raise UsageError(f"{folder}: mwp_processor.json and config.json have different symbols. Save both again.")
         weights, graph = Weights(self.folder), self.folder / GRAPH
         if graph.is_file():
             self.encoder = load_graph(graph)
@@ -168,8 +160,6 @@ def load_solver(folder: str | Path) -> RuntimeSolver:
     if fault := missing_folder(folder):
         raise UsageError(fault)
     if not name.exists() and len(name.parts) == 2:
-        raise UsageError(
-            f"The folder {name} does not exist, and the runtime does not download models. Download a model from the "
-            f"Hub with `hf download {name} --local-dir {name.name}`, then load {name.name}."
-        )
+        download = f"hf download {name} --local-dir {name.name}"
+        raise UsageError(f"The folder {name} does not exist. Run `{download}` and load {name.name}.")
     return RuntimeSolver(folder)

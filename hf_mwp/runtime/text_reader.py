@@ -57,9 +57,7 @@ class TextReader:
         self.tokenizer.no_truncation()
         digest = self.fields.get("tokenizer_digest")
         if digest not in (None, vocabulary_digest(self.tokenizer.get_vocab(), self.tokenizer.encode(PROBE).ids)):
-            raise UsageError(
-                f"{path} is not the tokenizer with which {FILE_NAME} was saved. Download or export the solver again."
-            )
+            raise UsageError(f"{path} does not belong to {FILE_NAME}. Download or export the solver again.")
         self.tokenizer.enable_truncation(self.max_length)
 
     @property

@@ -128,7 +128,9 @@ class TreeDecoder:
         nodes = np.concatenate([goals, contexts], -1)
         candidates = _scores(self.candidate_scorer, nodes, memory.candidate_keys)
         candidates[:, memory.missing] = -np.inf
-        log_probs = _log_softmax(np.concatenate([_apply(self.operator_scorer, nodes), candidates], -1))
+        scores = np.concatenate([_apply(self.operator_scorer, nodes), candidates], -1)
+        scores -= scores.max(-1, keepdims=True)
+        log_probs = scores - np.log(np.exp(scores).sum(-1, keepdims=True))
         # An operator needs room for itself, its two operands, and the operands that open operators still need.
         full = [3 + (each.path.waiting if each.path else 0) > room for each in going]
         log_probs[full, : self.num_operators] = -np.inf
@@ -208,8 +210,3 @@ def _scores(scorer: tuple[Linear, np.ndarray, np.ndarray], queries: np.ndarray, 
     """Compute additive scores `(n, candidates)` of queries `(n, ...)` and projected keys `(candidates, H)`."""
     hidden = keys[None] + _apply(scorer[0], queries)[:, None]
     return np.tanh(hidden, out=hidden) @ scorer[2]
-
-
-def _log_softmax(scores: np.ndarray) -> np.ndarray:
-    shifted = scores - scores.max(-1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))

@@ -112,10 +112,8 @@ class MwpStudentConfig(PreTrainedConfig):
         if self.head_dim is None:
             heads = self.num_attention_heads
             if not isinstance(heads, int) or heads < 1 or self.hidden_size % heads:
-                raise ValueError(
-                    f"hidden_size={self.hidden_size} cannot be divided by num_attention_heads={heads}. Set "
-                    "`head_dim`, the width of one head before heads were removed."
-                )
+                sizes = f"hidden_size={self.hidden_size} is not divisible by num_attention_heads={heads}"
+                raise ValueError(f"{sizes}. Set `head_dim`, the width of one head before heads were removed.")
             self.head_dim = self.hidden_size // heads
         if self.pos_labels is not None and not self.num_pos_tags:
             self.num_pos_tags = len(self.pos_labels)

@@ -101,12 +101,11 @@ class MwpStudentPreTrainedModel(PreTrainedModel):
 
 class MwpStudentModel(MwpStudentPreTrainedModel):
     """
-    Student encoder with BERT's architecture and outputs (Ming et al., AAAI 2025).
-
-    Args:
-        config ([`MwpStudentConfig`]): Sizes of the model.
-        add_pooling_layer (`bool`, *optional*, defaults to `True`): Whether to compute `pooler_output`.
+    Student encoder with BERT's architecture and outputs (Ming et al., AAAI 2025). It computes `pooler_output` with
+    `add_pooling_layer=True`.
     """
+
+    _input_embed_layer = "word_embeddings"
 
     def __init__(self, config, add_pooling_layer=True):
         super().__init__(config)
@@ -116,12 +115,6 @@ class MwpStudentModel(MwpStudentPreTrainedModel):
         self.encoder = MwpStudentEncoder(config)
         self.pooler = MwpStudentPooler(config) if add_pooling_layer else None
         self.post_init()
-
-    def get_input_embeddings(self):
-        return self.embeddings.word_embeddings
-
-    def set_input_embeddings(self, value):
-        self.embeddings.word_embeddings = value
 
     def embed(self, input_ids=None, token_type_ids=None, position_ids=None, inputs_embeds=None):
         """Return the embeddings in the width of the encoder, which the first layer reads."""

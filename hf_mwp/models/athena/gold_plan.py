@@ -164,10 +164,8 @@ class TargetReader:
             exponent = Fraction(self.values[node.slot_index])
             told = f"{node.token} = {exponent}"
         if exponent not in allowed:
-            raise ExpressionError(
-                f"exponents must be 1, 2, 3 or 0.5, or numbers of the text with the value 2 or 3, got {told}",
-                token=node.token,
-            )
+            rule = "exponents must be 1, 2, 3 or 0.5, or numbers of the text with the value 2 or 3"
+            raise ExpressionError(f"{rule}, got {told}", token=node.token)
         if exponent == Fraction(1, 2):
             return self._apply("ROOT", base)
         power = base

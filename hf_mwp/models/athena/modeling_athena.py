@@ -61,9 +61,6 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
     the answering layer predicts which thought of the pool is the answer. In training, the target's nodes join the
     pool, so that all candidates are known beforehand (see [`PlanBatch`]). In inference, [`~AthenaModel.generate`]
     expands all problems of a batch together.
-
-    Args:
-        config ([`AthenaConfig`]): Sizes, symbols, rules, dropout.
     """
 
     config_class = AthenaConfig
@@ -234,10 +231,8 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
         states = self.project(encoder_hidden_states)
         number_positions = self.positions_in(states, number_positions)
         if plans is None or plans.shape != tuple(number_positions.shape):
-            raise ValueError(
-                f"`plans` must have the shape {tuple(number_positions.shape)} of the batch, got "
-                f"{getattr(plans, 'shape', None)}. Create batches with the model's own collator (`make_collator`)."
-            )
+            shape = tuple(number_positions.shape)
+            raise ValueError(f"`plans` must have the shape {shape} of the batch. Use the collator of `make_collator`.")
         plans = plans.to(states.device)
         if self.training:
             self.deepest_target.clamp_(min=plans.rounds)

@@ -76,9 +76,6 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
 
     With targets, all nodes of all problems are scored in two sweeps (see [`TreeBatch`]): subtrees bottom-up, goals
     top-down. Without targets, [`~GTSDecoder.generate`] builds trees for all problems and beams at once.
-
-    Args:
-        config ([`GTSConfig`]): Sizes, symbols, dropout.
     """
 
     config_class = GTSConfig

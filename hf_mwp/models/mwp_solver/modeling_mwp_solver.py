@@ -94,10 +94,8 @@ class MwpSolver(PreTrainedModel, Solver):
         if encoder is None:
             encoder = AutoModel.from_config(config.encoder_config, trust_remote_code=False)
         elif any(bottleneck_hooks(encoder)):
-            raise ValueError(
-                f"This `{type(encoder).__name__}` has bottleneck networks of another solver. Pass a fresh copy of the "
-                "encoder, or remove them first (`detach_bottlenecks(encoder)`)."
-            )
+            kind = type(encoder).__name__
+            raise ValueError(f"This `{kind}` has bottleneck networks. Call `detach_bottlenecks(encoder)` first.")
         self.encoder = encoder
         if getattr(encoder, "pooler", None) is not None:
             encoder.pooler = None
@@ -156,10 +154,8 @@ class MwpSolver(PreTrainedModel, Solver):
             missing = {name for name in missing if not name.startswith(changed)}
             unexpected = {name for name in unexpected if not name.startswith(changed)}
         if (missing or unexpected) and find_beside(source, EXPORT_RECORD, **hub):
-            raise SolverFolderError(
-                f"{source} was exported for the runtime without PyTorch. Load it with `hf_mwp.runtime.load_solver`, "
-                "or pass `--runtime numpy` to `hf-mwp solve`."
-            )
+            ways = "Load it with `hf_mwp.runtime.load_solver` or `hf-mwp solve --runtime numpy`."
+            raise SolverFolderError(f"{source} was exported for the runtime without PyTorch. {ways}")
         fault, foreign = None, "weights and config.json belong to different models"
         if missing:
             fault = f"{file} lacks {_told(missing)} of the solver, which would be random numbers"

@@ -1,5 +1,6 @@
 """Conversion of BERT- and RoBERTa-like encoders into students."""
 
+from torch import nn
 from transformers.utils import logging
 
 from .configuration_mwp_student import MwpStudentConfig
@@ -77,10 +78,7 @@ def select_layers(layers, num_hidden_layers):
     indices = list(range(layers)) if isinstance(layers, int) else list(layers)
     wrong = [index for index in indices if not isinstance(index, int) or not 0 <= index < num_hidden_layers]
     if wrong or not indices:
-        raise ValueError(
-            f"layers={layers} must be a number from 1 to {num_hidden_layers} or indices from 0 to "
-            f"{num_hidden_layers - 1}, because the encoder has {num_hidden_layers} layers."
-        )
+        raise ValueError(f"layers={layers} must be a count or indices of the encoder's {num_hidden_layers} layers.")
     return indices
 
 
@@ -159,18 +157,17 @@ def build_from_encoder(cls, encoder, layers=None, add_pooling_layer=None, **over
     source = getattr(encoder, "base_model", None)
     config = getattr(source, "config", None)
     if getattr(config, "model_type", None) not in SOURCES or getattr(config, "is_decoder", False):
-        raise ValueError(
-            f"Cannot make a student from {type(encoder).__name__}. Pass an encoder (no decoder) of one of the types "
-            f"{', '.join(SOURCES)}."
-        )
+        kind = type(encoder).__name__
+        raise ValueError(f"Cannot make a student from {kind}. Pass an encoder of the type {', '.join(SOURCES)}.")
     sizes = sorted(set(overrides) & set(SIZES))
     if sizes:
         raise ValueError(f"{', '.join(sizes)} cannot be changed, because sizes come with the weights of the encoder.")
     if any(getattr(module, name, None) for module in source.modules() for name in ("closed_heads", "closed_neurons")):
         raise ValueError("A student would not have the encoder's closed gates. Call `hf_mwp.prune_heads(model, {})`.")
     stack = source.transformer if config.model_type == "distilbert" else source.encoder
-    if any(layer._forward_hooks for layer in stack.layer):
-        logger.warning("The student does not copy hooks of the encoder's layers, such as bottleneck networks.")
+    hooks = [hook for layer in stack.layer for hook in layer._forward_hooks.values()]
+    if any(isinstance(getattr(hook, "__self__", None), nn.Module) for hook in hooks):
+        logger.warning("The student does not copy the bottleneck networks of the encoder's layers.")
     indices = select_layers(layers, len(stack.layer))
     states = encoder_state_dict(source, indices)
     if getattr(config, "cut_heads", None):
@@ -183,10 +180,8 @@ def build_from_encoder(cls, encoder, layers=None, add_pooling_layer=None, **over
     missing, unexpected = student.base_model.load_state_dict(states, strict=False)
     wrong = [name for name in missing + unexpected if not name.startswith("pooler.")]
     if wrong:
-        raise ValueError(
-            f"{type(encoder).__name__} does not have the parameters of a plain encoder ({', '.join(wrong[:4])}, ...). "
-            "Merge adapters and undo quantisation first."
-        )
+        names = ", ".join(wrong[:4])
+        raise ValueError(f"This is no plain encoder ({names}, ...). Merge adapters and undo quantisation first.")
     shapes = {name: value.shape for name, value in student.state_dict().items()}
     heads = {name: value for name, value in head_state_dict(encoder).items() if shapes.get(name) == value.shape}
     student.load_state_dict(heads, strict=False)

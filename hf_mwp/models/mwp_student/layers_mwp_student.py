@@ -105,15 +105,11 @@ class MwpStudentSelfAttention(nn.Module):
         batch, length, _ = hidden_states.shape
         shape = (batch, length, -1, self.attention_head_size)
         attention = ALL_ATTENTION_FUNCTIONS.get_interface(self.config._attn_implementation, eager_attention_forward)
+        projections = (self.query, self.key, self.value)
+        query, key, value = (linear(hidden_states).view(shape).transpose(1, 2) for linear in projections)
+        dropout = self.dropout.p if self.training else 0.0
         context, probabilities = attention(
-            self,
-            self.query(hidden_states).view(shape).transpose(1, 2),
-            self.key(hidden_states).view(shape).transpose(1, 2),
-            self.value(hidden_states).view(shape).transpose(1, 2),
-            attention_mask,
-            dropout=self.dropout.p if self.training else 0.0,
-            scaling=self.scaling,
-            **kwargs,
+            self, query, key, value, attention_mask, dropout=dropout, scaling=self.scaling, **kwargs
         )
         return context.reshape(batch, length, -1), probabilities
 

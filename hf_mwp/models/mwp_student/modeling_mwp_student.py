@@ -101,11 +101,8 @@ class MwpStudentPreTrainedModel(PreTrainedModel):
 
 class MwpStudentModel(MwpStudentPreTrainedModel):
     """
-    Student encoder with BERT's architecture and outputs (Ming et al., AAAI 2025).
-
-    Args:
-        config ([`MwpStudentConfig`]): Sizes of the model.
-        add_pooling_layer (`bool`, *optional*, defaults to `True`): Whether to compute `pooler_output`.
+    Student encoder with BERT's architecture and outputs (Ming et al., AAAI 2025). It computes `pooler_output` with
+    `add_pooling_layer=True`.
     """
 
     _input_embed_layer = "word_embeddings"

@@ -5,13 +5,7 @@ import shutil
 from pathlib import Path
 
 
-FILES = (
-    "configuration_mwp_student.py",
-    "conversion_mwp_student.py",
-    "layers_mwp_student.py",
-    "modeling_mwp_student.py",
-    "remote_code.py",
-)
+FILES = (*sorted(path.name for path in Path(__file__).parent.glob("*_mwp_student.py")), "remote_code.py")
 
 AUTO_MAP = {
     "AutoConfig": "configuration_mwp_student.MwpStudentConfig",
@@ -44,10 +38,7 @@ def save_student_code(folder):
     path = folder / "config.json"
     config = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     if config.get("model_type") != "mwp_student":
-        raise ValueError(
-            f"{folder} has no config.json of a student (model_type 'mwp_student'). Call "
-            "`student.save_pretrained(folder)` first."
-        )
+        raise ValueError(f"{folder} contains no mwp_student. Call `student.save_pretrained(folder)` first.")
     for name in FILES:
         shutil.copyfile(Path(__file__).with_name(name), folder / name)
     name_code(path, AUTO_MAP)
