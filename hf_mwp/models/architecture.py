@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from torch import nn
@@ -78,11 +79,14 @@ class Architecture:
         return [layer for each in lists for layer in each.get_submodule(inner)] if inner else list(lists)
 
 
+def _attention(pattern: str, names: Sequence[str] = "qkv") -> dict[str, str]:
+    """Return the names of query, key and value projections that follow a pattern."""
+    return dict(zip(("query", "key", "value"), map(pattern.format, names), strict=True))
+
+
 _BART = Architecture(
     layers="encoder.layers",
-    query="self_attn.q_proj",
-    key="self_attn.k_proj",
-    value="self_attn.v_proj",
+    **_attention("self_attn.{}_proj"),
     attention_output="self_attn.out_proj",
     intermediate="fc1",
     output="fc2",
@@ -95,9 +99,7 @@ _BART_DECODER = replace(
 _BART_CROSS = replace(
     _BART_DECODER,
     attentions="cross_attentions",
-    query="encoder_attn.q_proj",
-    key="encoder_attn.k_proj",
-    value="encoder_attn.v_proj",
+    **_attention("encoder_attn.{}_proj"),
     attention_output="encoder_attn.out_proj",
     intermediate=None,
     output=None,
@@ -107,26 +109,20 @@ ARCHITECTURES = {
     **dict.fromkeys(("bert", "roberta", "xlm-roberta", "camembert", "electra", "mwp_student"), Architecture()),
     "distilbert": Architecture(
         layers="transformer.layer",
-        query="attention.q_lin",
-        key="attention.k_lin",
-        value="attention.v_lin",
+        **_attention("attention.{}_lin"),
         attention_output="attention.out_lin",
         intermediate="ffn.lin1",
         output="ffn.lin2",
     ),
     "albert": Architecture(
         layers="encoder.albert_layer_groups.*.albert_layers",
-        query="attention.query",
-        key="attention.key",
-        value="attention.value",
+        **_attention("attention.{}", ("query", "key", "value")),
         attention_output="attention.dense",
         intermediate="ffn",
         output="ffn_output",
     ),
     "deberta-v2": Architecture(
-        query="attention.self.query_proj",
-        key="attention.self.key_proj",
-        value="attention.self.value_proj",
+        **_attention("attention.self.{}_proj", ("query", "key", "value")),
         position_key="attention.self.pos_key_proj",
         position_query="attention.self.pos_query_proj",
         attention="attention.self",
@@ -143,18 +139,14 @@ ARCHITECTURES = {
         lora_targets=("query_key_value",),
     ),
     "mpnet": Architecture(
-        query="attention.attn.q",
-        key="attention.attn.k",
-        value="attention.attn.v",
+        **_attention("attention.attn.{}"),
         attention_output="attention.attn.o",
         attention="attention.attn",
         biased_attention="attention.attn",
     ),
     "nomic_bert": Architecture(
         layers="layers",
-        query="self_attn.q_proj",
-        key="self_attn.k_proj",
-        value="self_attn.v_proj",
+        **_attention("self_attn.{}_proj"),
         attention_output="self_attn.o_proj",
         intermediate="mlp.up_proj",
         gate="mlp.gate_proj",

@@ -95,11 +95,11 @@ CANDIDATES = JudgedCandidates()
 
 @dataclass
 class SolveOutput(ModelOutput):
-    """Decoded expressions, best first.
+    """
+    Decoded expressions, best first.
 
     Args:
-        sequences (`torch.LongTensor` of shape `(batch, num_return_sequences, longest)`):
-            Prefix ids, -100 after the end.
+        sequences (`torch.LongTensor` of shape `(batch, num_return_sequences, longest)`): Prefix ids, then -100.
         scores (`torch.FloatTensor` of shape `(batch, num_return_sequences)`):
             Sum of the log probabilities of the symbols; minus infinity where there is no expression.
         finished (`torch.BoolTensor` of shape `(batch, num_return_sequences)`):
@@ -137,9 +137,8 @@ class Solver(ABC):
     - `loss`, summed within each problem and averaged over problems;
     - the outputs of its kind of prediction, which distillation compares and a teacher cache stores. The default is
       `logits` `(problems, positions, symbols + numbers)` at the positions of `labels`: scores of the vocabulary's
-      symbols, then of the problem's numbers. Numbers that a problem does not have get the smallest finite number.
-
-    On request, the output also contains `hidden_states` and `attentions` of the encoder.
+      symbols, then of the problem's numbers. Numbers that a problem does not have get the smallest finite number;
+    - on request, `hidden_states` and `attentions` of the encoder.
 
     Attributes:
         encoder (`PreTrainedModel`): Encoder of the text.

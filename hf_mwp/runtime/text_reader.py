@@ -48,6 +48,10 @@ class TextReader:
             raise UsageError(f"{folder / FILE_NAME} does not exist. Pass the folder of a saved solver.")
         self.fields = read_fields(folder / FILE_NAME)
         self.vocabulary = OutputVocabulary(tuple(self.fields["operators"]), tuple(self.fields["constants"]))
+        self.language, self.max_length = self.fields.get("language", "zh"), self.fields.get("max_length", 512)
+        # Style of number placeholders, as arguments for `MaskedText.text`.
+        indexed, limit = self.fields.get("indexed_numbers", False), self.fields.get("num_index_tokens", 16)
+        self.style = {"indexed": indexed, "limit": limit}
         path = folder / "tokenizer.json"
         try:
             self.tokenizer = Tokenizer.from_file(str(path))
@@ -59,19 +63,6 @@ class TextReader:
         if digest not in (None, vocabulary_digest(self.tokenizer.get_vocab(), self.tokenizer.encode(PROBE).ids)):
             raise UsageError(f"{path} does not belong to {FILE_NAME}. Download or export the solver again.")
         self.tokenizer.enable_truncation(self.max_length)
-
-    @property
-    def language(self) -> str:
-        return self.fields.get("language", "zh")
-
-    @property
-    def max_length(self) -> int:
-        return self.fields.get("max_length", 512)
-
-    @property
-    def style(self) -> dict[str, Any]:
-        """Style of number placeholders, as arguments for [`~problems.MaskedText.text`]."""
-        return {"indexed": self.fields.get("indexed_numbers", False), "limit": self.fields.get("num_index_tokens", 16)}
 
     def problem(self, text: str | MathWordProblem) -> MathWordProblem:
         """Create a problem from a text in the solver's language."""

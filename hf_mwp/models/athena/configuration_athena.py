@@ -17,23 +17,20 @@ class AthenaConfig(PreTrainedConfig):
 
     Args:
         hidden_size (`int`, *optional*, defaults to 312): Width of thoughts, contexts and goals.
-        encoder_hidden_size (`int`, *optional*):
-            Width of the encoder's hidden states. If it differs from `hidden_size`, a linear layer, GELU and a layer
-            norm are inserted between encoder and decoder. Defaults to `hidden_size`.
+        encoder_hidden_size (`int`, *optional*, defaults to `hidden_size`):
+            Width of the encoder's hidden states. If it differs from `hidden_size`, they are projected.
         num_attention_heads (`int`, *optional*, defaults to 12): Number of attention heads (paper: as the encoder).
-        intermediate_size (`int`, *optional*):
-            Width of the feed-forward layers (paper: as the encoder). Defaults to four times `hidden_size`.
+        intermediate_size (`int`, *optional*, defaults to `4 * hidden_size`):
+            Width of the feed-forward layers (paper: as the encoder).
         operators (`list[str]`, *optional*, defaults to `["+", "-", "*", "/", "^"]`): Operators of the output.
         constants (`list[str]`, *optional*, defaults to `[]`):
             Constants of the output, in the order of their ids. 0, 1, 2 and 0.5 are added if missing, because
             expressions of thoughts use them.
-        initial_constants (`list[str]`, *optional*):
-            Constants that are initial thoughts. Defaults to `constants`.
+        initial_constants (`list[str]`, *optional*, defaults to `constants`): Constants that are initial thoughts.
         transforms (`list[str]`, *optional*, defaults to `["NEG", "INV", "ROOT", "HALF"]`):
             Operations on one thought, in the order of expansion.
         threshold (`float`, *optional*, defaults to 0.5): Minimum probability of candidates that are kept.
-        strength (`float`, *optional*, defaults to 0.95): The expansion ends once a thought is the answer with
-            at least this probability.
+        strength (`float`, *optional*, defaults to 0.95): Probability of an answer that ends the expansion.
         max_depth (`int`, *optional*):
             Maximum number of rounds, including the initial one; 0 for no limit. Defaults to the rounds of the deepest
             training target. (The authors' implementation uses the test labels.)
@@ -52,11 +49,9 @@ class AthenaConfig(PreTrainedConfig):
             Positive candidates in training: the target's `"nodes"` as written, or also their `"subsets"` (`multi` in
             the authors' implementation).
         merge_numbers (`bool`, *optional*, defaults to `True`):
-            Whether equal numbers of a text are one thought. The authors' implementation has separate thoughts, so that
-            only one of the equal numbers is correct.
+            Whether equal numbers of a text are one thought (separate thoughts in the authors' implementation).
         strict_exponents (`bool`, *optional*, defaults to `False`):
-            If `True`, numbers of the text cannot be exponents, as in the authors' implementation. If `False`, those
-            with the values 2 and 3 can.
+            Whether numbers of the text cannot be exponents, as in the authors' implementation, or only 2 and 3 can.
         reciprocal_constants (`bool`, *optional*, defaults to `True`):
             Whether a constant below 1 is written as `1 / c` if its reciprocal `c` is an initial constant too.
         loss_normalization (`str`, *optional*, defaults to `"problems"`):
@@ -64,14 +59,12 @@ class AthenaConfig(PreTrainedConfig):
             (`"thoughts"`, as in the authors' implementation).
         ranking (`str`, *optional*, defaults to `"path"`):
             Order of several answers: `"path"`, log answering probability plus log probabilities of all nodes, or
-            `"answer"`, only the answering logit. If only one answer is returned, it is the one
-            with the largest answering logit, whatever `ranking` is.
+            `"answer"`, the answering logit, which always chooses the answer with one beam.
         beam_threshold (`float`, *optional*, defaults to 0.1): Replaces `threshold` if several beams are used.
         dropout (`float`, *optional*, defaults to 0.5): Dropout after each attention and feed-forward layer.
         layer_norm_eps (`float`, *optional*, defaults to 1e-5): Epsilon of the layer norms.
         initializer_range (`float`, *optional*):
-            Standard deviation of the linear layers' initial weights. Defaults to the initialisation of `nn.Linear`, as
-            in the authors' implementation.
+            Standard deviation of the linear layers' initial weights. Defaults to the initialisation of `nn.Linear`.
     """
 
     model_type = "mwp_athena"

@@ -63,8 +63,7 @@ class TargetReader:
     a`, `a * 0.5` is `HALF a`, `a / 1` is `a`.
 
     Args:
-        table ([`ThoughtTable`]): Table to add thoughts to.
-        constants ([`InitialConstants`]): Constants of the vocabulary.
+        table ([`ThoughtTable`]), constants ([`InitialConstants`]): Thoughts, and constants of the vocabulary.
         groups (`Sequence[int]`, *optional*): Index of the number to use, for each number (the first equal number).
         values (`Sequence[Fraction | str]`, *optional*): Exact values of the numbers, for exponents. Without values,
             only constants can be exponents.
@@ -219,15 +218,9 @@ class PlanMaker:
 
     def make(self, labels: Sequence[int], positions: Sequence[int], groups=None, values=None) -> GoldPlan:
         """
-        Return the plan of a problem, expanded with the target's nodes as positive candidates.
-
-        Args:
-            labels (`Sequence[int]`): Prefix ids of the equation.
-            positions (`Sequence[int]`): Token of each number, -1 for numbers in truncated text.
-            groups, values (*optional*): See [`TargetReader`].
-
-        Raises:
-            `ExpressionError`: the target cannot be written as a thought.
+        Return the plan of a problem, expanded with the target's nodes as positive candidates, from the prefix ids of
+        its equation and the token of each number (-1 in truncated text); for `groups` and `values`, see
+        [`TargetReader`]. Raises `ExpressionError` if the target cannot be written as a thought.
         """
         table = ThoughtTable()
         slots = self.initial_slots(positions, groups)

@@ -51,13 +51,8 @@ class ThoughtSearch:
     With one beam, this is the paper's search: candidates with a probability of at least `threshold` join the pool, the
     expansion ends when an answering probability reaches `strength`, and the thought with the largest answering
     logit is the answer. With more beams, `beam_threshold` is used, only limits end the expansion, and the answers are
-    the best thoughts of the pool by `ranking`.
-
-    Args:
-        decoder ([`AthenaModel`]): Layers and configuration.
-        states (`(B, S, H)`): Hidden states in the decoder's width.
-        number_positions (`(B, N)`), number_groups (`(B, N)`, *optional*): Entries of the batch.
-        goals (`tuple[Tensor, Tensor | None]`): From [`AthenaModel.goals`].
+    the best thoughts of the pool by `ranking`. `states` `(B, S, H)` have the decoder's width, and `goals` come from
+    [`AthenaModel.goals`].
     """
 
     def __init__(

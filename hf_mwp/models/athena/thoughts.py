@@ -116,12 +116,7 @@ class Expansion:
     dropped if it is already in the pool or in the same round, or too long for an [`Expression`] (flattened sums can
     double in each even round); rejected candidates may return.
 
-    Args:
-        table ([`ThoughtTable`]): Table to add thoughts to.
-        initial (`Sequence[int]`): Initial thoughts.
-        transforms (`Sequence[str]`, *optional*): Transforms to use, in order.
-        max_rounds, max_candidates (`int`, *optional*): Maximum number of rounds, including round 0, and of candidates
-            in a round; 0 (default) for no limit.
+    Limits (0 for none) are the number of rounds, including round 0, and of candidates in a round.
 
     Attributes:
         pool (`list[int]`): Thoughts that were kept.

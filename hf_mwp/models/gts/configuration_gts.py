@@ -14,9 +14,8 @@ class GTSConfig(PreTrainedConfig):
 
     Args:
         hidden_size (`int`, *optional*, defaults to 312): Width of goals, contexts and subtree embeddings.
-        encoder_hidden_size (`int`, *optional*):
-            Width of the encoder's hidden states. If it differs from `hidden_size`, a linear layer without activation
-            is inserted between encoder and decoder. Defaults to `hidden_size`.
+        encoder_hidden_size (`int`, *optional*, defaults to `hidden_size`):
+            Width of the encoder's hidden states. If it differs from `hidden_size`, a linear layer projects them.
         operator_embedding_size (`int`, *optional*, defaults to 128): Width of operator embeddings (paper: 128).
         operators (`list[str]`, *optional*, defaults to `["+", "-", "*", "/", "^"]`):
             Binary operators, in the order of their ids.
@@ -29,8 +28,7 @@ class GTSConfig(PreTrainedConfig):
             Maximum number of symbols in a decoded expression (original implementation: 30; the longest expression of
             Math23k has 41).
         initializer_range (`float`, *optional*):
-            Standard deviation of the linear layers' initial weights. Defaults to the initialisation of `nn.Linear`, as
-            in the original implementation.
+            Standard deviation of the linear layers' initial weights. Defaults to the initialisation of `nn.Linear`.
     """
 
     model_type = "mwp_gts"

@@ -18,10 +18,9 @@ CODE = "use_hf_mwp.py"
 
 def save_solver_code(folder: str | PathLike) -> None:
     """
-    Add a code file to a folder written by `save_pretrained`, and refer to it in the `config.json`, so that
+    Add a code file to a solver's folder, and refer to it in the `config.json`, so that
     `AutoModel.from_pretrained(folder, trust_remote_code=True)` and `pipeline("math-word-problem", ...)` import hf_mwp,
-    or ask to install it. `save_pretrained` of a solver calls this function; call it for folders of earlier versions.
-    The file only imports hf_mwp, because the solver's own code is most of the package.
+    or ask to install it. `save_pretrained` calls this function; call it for folders of earlier versions.
     """
     shutil.copyfile(Path(__file__).with_name(CODE), Path(folder) / CODE)
     classes = {"AutoConfig": "use_hf_mwp.MwpSolverConfig", "AutoModel": "use_hf_mwp.MwpSolver"}
@@ -34,8 +33,7 @@ class MwpSolverConfig(PreTrainedConfig):
     Configuration of an [`MwpSolver`].
 
     Args:
-        encoder_config (`PreTrainedConfig` or `dict`):
-            Configuration of the encoder, of any type that `AutoModel` supports.
+        encoder_config (`PreTrainedConfig` or `dict`): Configuration of the encoder, of any type with an `AutoModel`.
         decoder_config (`PreTrainedConfig` or `dict`):
             Configuration of the decoder, by default a [`GTSConfig`]. Its `encoder_hidden_size` must be the encoder's
             `hidden_size`. If its own `hidden_size` differs, the states are projected (Ming et al., Table 1).
