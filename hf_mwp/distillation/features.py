@@ -8,7 +8,7 @@ from typing import Any
 from accelerate.utils import extract_model_from_parallel
 from torch import Tensor, nn
 
-from ..models.slicing import NoHeads
+from ..models.cut_model import NoHeads
 
 
 KINDS = ("query", "key", "value")

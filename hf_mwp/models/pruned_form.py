@@ -8,13 +8,12 @@ from transformers import PreTrainedModel
 
 from ..data.training_lineage import inherit_training_texts
 from .architecture import CUT_PREFIX, cut_heads, find_encoder, layer_parts
-from .cut_model import cut_class, stock_models
+from .cut_model import cut_class, share_bias, stock_models
 from .mwp_solver import MwpSolver
 from .mwp_solver.bottlenecks import detach_bottlenecks
 from .mwp_student import MwpStudentForMaskedLM, MwpStudentForSequenceClassification, MwpStudentModel
 from .mwp_student.conversion_mwp_student import SOURCES
 from .mwp_student.layers_mwp_student import MwpStudentBias
-from .slicing import share_bias
 
 
 # Students by the Auto class that loads the Transformers model which they replace.

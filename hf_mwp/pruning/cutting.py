@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from torch import nn
 
 from ..models.architecture import layer_parts
+from ..models.cut_model import fit_heads, slice_heads, slice_neurons
 from ..models.pruned_form import note_pruned, to_saved_form
-from ..models.slicing import fit_heads, slice_heads, slice_neurons
 from .gates import HeadGates, NeuronGates, check_indices
 
 

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from transformers import TrainingArguments
 
 from ..models.architecture import cut_heads, find_encoder, layer_parts
+from ..models.cut_model import fit_heads, slice_heads
 from ..models.pruned_form import note_pruned
-from ..models.slicing import fit_heads, slice_heads
 from .gates import HeadGates
 
 

@@ -30,8 +30,7 @@ class MwpStudentConfig(PreTrainedConfig):
         intermediate_size (`int` or `list[int]`, *optional*, defaults to 1200):
             Feed-forward neurons of every layer, or one number per layer. A layer with 0 neurons keeps the output bias
             of its feed-forward network.
-        hidden_act (`str`, *optional*, defaults to `"gelu"`):
-            Activation of the feed-forward network and of the masked-language-modelling head.
+        hidden_act (`str`, *optional*, defaults to `"gelu"`): Activation of feed-forward networks and of heads.
         hidden_dropout_prob (`float`, *optional*, defaults to 0.1): Dropout of the embeddings and sublayer outputs.
         attention_probs_dropout_prob (`float`, *optional*, defaults to 0.1): Dropout of the attention probabilities.
         classifier_dropout (`float`, *optional*): Dropout before the classifier; defaults to `hidden_dropout_prob`.
@@ -56,9 +55,9 @@ class MwpStudentConfig(PreTrainedConfig):
         pos_loss_weight (`float`, *optional*, defaults to 5.0):
             Weight of the tagging loss in [`MwpStudentForPreTraining`]; masked language modelling has weight 1.
         sparse_prediction (`bool`, *optional*, defaults to `False`):
-            If `True`, a forward pass with labels scores the vocabulary only at the labelled tokens: `logits` then has
-            the shape `(labelled tokens, vocab_size)`. At 15 % masking that saves most of the work of pretraining. With
-            labels of tagging alone, [`MwpStudentForPreTraining`] does not score the vocabulary at all.
+            Whether a forward pass with labels scores the vocabulary only at the labelled tokens, which saves most of
+            the work of pretraining. `logits` then has the shape `(labelled tokens, vocab_size)`, or is `None` with
+            labels of tagging alone.
         cut_heads (`list[list[int]]`, *optional*): Pruned attention heads of each layer, by their original indices.
 
     Raises:

@@ -106,12 +106,9 @@ def student_config(source, states, num_hidden_layers, **overrides):
     config = source.config
     offset = config.pad_token_id + 1 if SOURCES[config.model_type] else getattr(config, "position_offset", 0)
     head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-    rows = {"attention.self.query": [], "intermediate.dense": []}
-    for index in range(num_hidden_layers):
-        for name, counts in rows.items():
-            weight = states.get(f"encoder.layer.{index}.{name}.weight")
-            counts.append(0 if weight is None else len(weight))
-    heads, neurons = [count // head_dim for count in rows["attention.self.query"]], rows["intermediate.dense"]
+    layers = [f"encoder.layer.{index}" for index in range(num_hidden_layers)]
+    heads = [len(states.get(f"{layer}.attention.self.query.weight", ())) // head_dim for layer in layers]
+    neurons = [len(states.get(f"{layer}.intermediate.dense.weight", ())) for layer in layers]
     words, projection = states["embeddings.word_embeddings.weight"], states.get("embeddings_project.weight")
     renamed = DISTILBERT_FIELDS if config.model_type == "distilbert" else {}
     fields = {name: getattr(config, renamed.get(name, name)) for name in COPIED if name != "layer_norm_eps"}

@@ -20,7 +20,7 @@ from hf_mwp.distillation.objectives import (
 from hf_mwp.distillation.teachers.cache.output_layout import OutputLayout
 from hf_mwp.distillation.teachers.teacher_request import TeacherRequest
 from hf_mwp.losses import CKALoss, HiddenMSELoss
-from hf_mwp.models.slicing import NoHeads
+from hf_mwp.models.cut_model import NoHeads
 from hf_mwp.pruning import prune_heads
 from tests.tiny import tiny_classifier, tiny_tokenizer
 from tests.tiny_seq2seq import KINDS, tiny_pairs, tiny_seq2seq

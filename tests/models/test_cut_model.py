@@ -40,7 +40,7 @@ print(*sorted(file for file in os.listdir(target + "-saved") if file.endswith(".
 assert "hf_mwp" not in sys.modules
 """
 
-CODE = ["architecture.py", "cut_model.py", "slicing.py"]
+CODE = ["architecture.py", "cut_model.py"]
 INPUT_IDS = torch.arange(3, 11).unsqueeze(0)
 GONE = {0: [1], 2: [0, 1, 2, 3]}
 
