@@ -1,7 +1,7 @@
 """Parser for the infix notations of datasets: a single scan with an operator stack, without recursion."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from .numbers import (
     NUMBER_PATTERN,
@@ -56,9 +56,7 @@ def split_equation(text: str) -> tuple[int, int]:
     raise ExpressionError("one side of the equation must be only an unknown or only a number", equals, "=")
 
 
-def infix_to_postfix(
-    text: str, numbers: Iterable[str] | None = None, max_length: int | None = None
-) -> tuple[list[str], list[int]]:
+def infix_to_postfix(text: str, numbers: Iterable[str] | None = None) -> tuple[list[str], list[int]]:
     """
     Convert an equation in any notation of [`Expression.from_infix`] to postfix tokens and their character offsets.
     Literals are written in half-width characters without commas.
@@ -69,7 +67,6 @@ def infix_to_postfix(
     """
     if not isinstance(text, str):
         raise ExpressionError(f"an expression must be a string, not {type(text).__name__}")
-    _check_length(text, max_length)
     text = to_half_width(text)
     start, end = split_equation(text)
     return _Scan(text, start, end, numbers or ()).run()
@@ -241,26 +238,3 @@ class _Scan:
 def is_slot(token: str) -> bool:
     """Return whether a token is a number slot: `N0`, `N1`, ..."""
     return SLOT_PATTERN.fullmatch(token) is not None
-
-
-def _check_length(parts: Sequence, limit: int | None) -> None:
-    if limit is not None and len(parts) > limit:
-        kind = "characters" if isinstance(parts, str) else "tokens"
-        raise ExpressionError(f"an expression may have at most max_length={limit} {kind}, not {len(parts)}")
-
-
-def check_tokens(tokens: Sequence[str], max_length: int | None) -> list[str]:
-    """
-    Return prefix or postfix tokens as a list, with operators in their standard spelling. Raises `ExpressionError` if
-    the sequence is empty, longer than `max_length`, a single string, or contains a non-string.
-    """
-    if isinstance(tokens, str):
-        raise ExpressionError("expected a sequence of tokens, not a string: split it into tokens", token=tokens)
-    tokens = list(tokens)
-    if not tokens:
-        raise ExpressionError("the expression is empty: pass at least one token")
-    _check_length(tokens, max_length)
-    for position, token in enumerate(tokens):
-        if not isinstance(token, str):
-            raise ExpressionError(f"a token must be a string, not {type(token).__name__}", position, str(token))
-    return [OPERATOR_SPELLINGS.get(token, token) for token in tokens]
