@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
+from ..expressions import ExpressionError
 from .chinese_distractors import add_chinese_distractors
 from .english_distractors import add_english_distractors
-from .math_word_problem import MathWordProblem
+from .math_word_problem import MathWordProblem, ProblemError
 
 
 def add_distractors(problems: Sequence[MathWordProblem], seed: int = 0) -> Iterator[MathWordProblem | None]:
@@ -40,4 +42,18 @@ def add_distractors(problems: Sequence[MathWordProblem], seed: int = 0) -> Itera
     chinese = [problem for problem in problems if problem.language == "zh"]
     made = {"en": add_english_distractors(english, seed), "zh": add_chinese_distractors(chinese, seed)}
     for problem in problems:
-        yield next(made[problem.language])
+        found = next(made[problem.language])
+        yield None if found is None else with_added_numbers(problem, *found)
+
+
+def with_added_numbers(problem: MathWordProblem, text: str, added: int, mark: str = "D") -> MathWordProblem | None:
+    """
+    Return the problem with a new `text` that contains `added` more numbers; `-{mark}{added}` is appended to its id.
+    Returns `None` if `text` has a different number of numbers, or if the equation no longer gives the answer.
+    """
+    new = replace(problem, text=text, id=f"{problem.id}-{mark}{added}", context="")
+    try:
+        same = new.expression.num_operators == problem.expression.num_operators and new.agrees()
+    except (ExpressionError, ProblemError):
+        return None
+    return new if same and added and len(new.numbers) == len(problem.numbers) + added else None

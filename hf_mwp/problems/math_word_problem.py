@@ -88,11 +88,6 @@ class MathWordProblem:
         brackets (`"(1/2)"`)."""
         return tuple(mention.literal for mention in self.masked.mentions)
 
-    @property
-    def unreadable_numbers(self) -> tuple[str, ...]:
-        """Return the numbers in digits that are not masked because they are too long or too large."""
-        return self.masked.unreadable
-
     @cached_property
     def values(self) -> tuple[Fraction, ...]:
         """Return the exact values of the numbers."""
@@ -124,6 +119,11 @@ class MathWordProblem:
     def constants(self) -> set[Fraction]:
         """Return the values of the constants in the equation. Raises the errors of [`~MathWordProblem.expression`]."""
         return {parse_number(leaf.token) for leaf in self.expression.leaves() if not leaf.is_slot}
+
+    @property
+    def known_values(self) -> set[Fraction | float | None]:
+        """Return the values of the numbers in the text, of the answer, and of the constants in the equation."""
+        return {*self.values, self.answer_value, *self.constants}
 
     @cached_property
     def equation_value(self) -> Fraction | float:
@@ -172,8 +172,8 @@ def refusal(problem: MathWordProblem) -> str | None:
         return f"The text is not valid Unicode: half a surrogate pair (U+{code:04X}) at position {error.start}."
     if not problem.text.strip():
         return "The text is empty."
-    if problem.unreadable_numbers:
-        listed = ", ".join(each if len(each) <= 20 else f"{each[:20]}..." for each in problem.unreadable_numbers)
+    if problem.masked.unreadable:
+        listed = ", ".join(each if len(each) <= 20 else f"{each[:20]}..." for each in problem.masked.unreadable)
         return f"The text has a number that cannot be parsed: {listed}. Use at most {MAX_NUMBER_LENGTH} digits."
     if not problem.numbers:
         return "The text contains no number to calculate with. Write its numbers in digits."

@@ -15,7 +15,7 @@ from ..data_error import DataError
 
 
 if TYPE_CHECKING:
-    from ...problems.tagging.tagged_word import TaggedWord
+    from ...problems.tagging.pos_tagger import TaggedWord
 
 SPECIAL, ORDINARY, KEYWORD, NUMBER = range(4)
 """Token classes for masking: never masked, ordinary, part of a mathematical keyword, part of a quantity."""

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from transformers.utils import logging
 
-from ...problems.tagging.pos_tagger import PosTagger
-from ...problems.tagging.tagged_word import TaggedWord
+from ...problems.tagging.pos_tagger import PosTagger, TaggedWord
 from ...store.row_store import RowStore
 from ..data_error import DataError
 

@@ -1,4 +1,4 @@
-"""Search for numbers in digits, including signs, bare fractions, scientific notation and non-Latin digits."""
+"""Search for numbers in digits, including signs, bare fractions and scientific notation."""
 
 import re
 from itertools import pairwise
@@ -9,8 +9,8 @@ from .number_mention import MINUS, VULGAR, NumberMention, literal_in_digits
 
 _FRACTION = r"[(（]\d+[/／](?![0０]+[)）])\d+[)）]"
 _PATTERN = re.compile(
-    rf"\d*{_FRACTION}|(?:\d{{1,3}}(?:[,٬]\d{{3}})+(?!\d)|\d+)"
-    rf"(?:\s?[{VULGAR}]|(?:[.．٫]\d+)?(?:[%％٪]|[eE][-+]?\d+(?![0-9A-Za-z_]))?)|(?<![\w.])\.\d+[%％]?|[{VULGAR}]"
+    rf"\d*{_FRACTION}|(?:\d{{1,3}}(?:,\d{{3}})+(?!\d)|\d+)"
+    rf"(?:\s?[{VULGAR}]|(?:[.．]\d+)?(?:[%％]|[eE][-+]?\d+(?![0-9A-Za-z_]))?)|(?<![\w.])\.\d+[%％]?|[{VULGAR}]"
 )
 _SLASH = "/／⁄"
 _HAS_SLASH = re.compile(f"[{_SLASH}]")

@@ -18,9 +18,9 @@ def find_numbers(text: str, language: str = "zh", parse_number_words: bool | Non
     """
     Find the numbers in a text, from left to right.
 
-    - Digits in half width, full width or a different script: integers, decimals with `.` or `．`, thousands commas
-      (`3,409`, but not `2,5,11`), percentages, bracketed fractions `(3/8)`, mixed numbers `1(3/4)`, and scientific
-      notation `1.2e3`. A full stop or comma without a following digit, and a full-width comma, are punctuation.
+    - Digits in half width or full width: integers, decimals with `.` or `．`, thousands commas (`3,409`, but not
+      `2,5,11`), percentages, bracketed fractions `(3/8)`, mixed numbers `1(3/4)`, and scientific notation `1.2e3`. A
+      full stop or comma without a following digit, and a full-width comma, are punctuation.
     - A bare fraction `3/8`, `1 3/8` or `1½` is a single number. It is a division of two numbers next to an operator or
       an equals sign (`2*3/8`, `6/3=2`), next to words for a division (`6/3的商`, `算式6/3`, "divide 6/3"), in
       `3/8/2024`, or with more than three digits over four digits.

@@ -1,7 +1,6 @@
 """A class for numbers found in problem texts, and conversion of their spellings to literals."""
 
 import re
-import unicodedata
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -17,20 +16,15 @@ _SIGN = re.compile(rf"[{MINUS}]\s?(?=[\d(（.{VULGAR}])")
 _FRACTION = re.compile(r"(?:(\d+)\s)?(\d+) ?[/／⁄] ?(\d+)")
 _BARE = re.compile(rf"\d+ ?[/／⁄] ?\d+|[{VULGAR}]")
 _SCIENTIFIC = re.compile(r"([\d,]+(?:\.\d+)?)[eE]([-+]?\d{1,9})", flags=re.ASCII)
-_FOREIGN = re.compile(r"(?![0-9０-９])\d|[٪٫٬]")
-_FOREIGN_SIGNS = {"٪": "%", "٫": ".", "٬": ","}
 
 
 def literal_in_digits(written: str) -> str:
     """
     Convert a number in digits to a literal: `1/2` to `(1/2)`, `1 1/2` and `1½` to `1(1/2)`, `1.5e3` to `1500`, `− 4`
-    to `-4`. Digits in non-Latin scripts become ASCII digits. Raises `ExpressionError` if the exponent of scientific
-    notation is `MAX_NUMBER_LENGTH` or more.
+    to `-4`. Raises `ExpressionError` if the exponent of scientific notation is `MAX_NUMBER_LENGTH` or more.
     """
     if sign := _SIGN.match(written):
         return "-" + to_half_width(literal_in_digits(written[sign.end() :]))
-    if not written.isascii():
-        written = _FOREIGN.sub(_to_ascii, written)
     if fraction := _FRACTION.fullmatch(written):
         return to_half_width(f"{fraction[1] or ''}({fraction[2]}/{fraction[3]})")
     if vulgar := VULGAR_PATTERN.fullmatch(written):
@@ -43,23 +37,12 @@ def literal_in_digits(written: str) -> str:
     return written
 
 
-def _to_ascii(match: re.Match) -> str:
-    character = match.group()
-    return _FOREIGN_SIGNS.get(character) or str(unicodedata.decimal(character))
-
-
 def literal_of(value: Fraction) -> str:
     """Return the shortest literal of a non-negative value: `12`, `0.75`, or `(1/3)` if no decimal is exact."""
     if value.denominator == 1:
         return str(value.numerator)
-    rest, digits = value.denominator, 0
-    for prime in (2, 5):
-        power = 0
-        while rest % prime == 0:
-            rest //= prime
-            power += 1
-        digits = max(digits, power)
-    if rest != 1:
+    digits = next((each for each in range(value.denominator.bit_length()) if 10**each % value.denominator == 0), None)
+    if digits is None:
         return f"({value.numerator}/{value.denominator})"
     whole, decimals = divmod(value.numerator * 10**digits // value.denominator, 10**digits)
     return f"{whole}.{decimals:0{digits}d}"
@@ -82,7 +65,7 @@ class NumberMention:
     @property
     def is_percent(self) -> bool:
         """Return whether the number is written with a percent sign."""
-        return self.text[-1] in "%％٪"
+        return self.text[-1] in "%％"
 
     @property
     def literal(self) -> str:
