@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from .numbers import ExpressionError, parse_number
-from .operators import PRECEDENCE, offset_in_infix
+from .operators import MARK, PRECEDENCE, infix_from_postfix
 from .parsing import is_slot
 
 
@@ -39,7 +39,7 @@ def evaluate_postfix(
                 stack.append(_slot_value(token, numbers or ()) if is_slot(token) else parse_number(token))
         except (ExpressionError, OverflowError) as error:
             reason = error.reason if isinstance(error, ExpressionError) else "the result is too large"
-            raise ExpressionError(reason, offset_in_infix(tokens, index), token) from error
+            raise ExpressionError(reason, infix_from_postfix(tokens, index).index(MARK), token) from error
     return stack.pop()
 
 

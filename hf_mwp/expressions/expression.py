@@ -19,7 +19,7 @@ class Expression:
     `N0`, `N1`, ..., which stand for the first, second, ... number in a problem text.
 
     Trees are equal if they have the same shape and tokens. Compare the results of [`~Expression.canonical`] to treat
-    `a+b` and `b+a` as equal. No method is recursive. `len(expression)` is the number of nodes.
+    `a+b` and `b+a` as equal. `len(expression)` is the number of nodes.
 
     Args:
         token (`str`): An operator or, for a leaf, a slot or literal. Literals are stored in half-width characters
@@ -52,21 +52,19 @@ class Expression:
     def __init__(self, token: str, left: "Expression | None" = None, right: "Expression | None" = None):
         if not isinstance(token, str):
             raise ExpressionError(f"a token must be a string, not {type(token).__name__}", token=str(token))
-        if left is None and right is None:
-            if token in PRECEDENCE:
-                raise ExpressionError("an operator needs two operands", token=token)
-            if not is_slot(token):
-                parse_number(token)
-                token = normalize_number(token)
-            size, depth = 1, 0
-        else:
-            if token not in PRECEDENCE:
-                raise ExpressionError("a node with operands must be one of + - * / ^", token=token)
+        if token in PRECEDENCE:
             if not isinstance(left, Expression) or not isinstance(right, Expression):
                 raise ExpressionError("an operator needs two operands of type Expression", token=token)
             size, depth = len(left) + len(right) + 1, max(left.depth, right.depth) + 1
             if size > MAX_NODES:
                 raise ExpressionError(f"an expression may have at most {MAX_NODES} nodes", token=token)
+        elif left is not None or right is not None:
+            raise ExpressionError("a node with operands must be one of + - * / ^", token=token)
+        else:
+            if not is_slot(token):
+                parse_number(token)
+                token = normalize_number(token)
+            size, depth = 1, 0
         fields = {"token": token, "left": left, "right": right, "depth": depth, "_size": size}
         for name, value in (fields | {"_hash": hash((token, left, right))}).items():
             object.__setattr__(self, name, value)
@@ -92,9 +90,9 @@ class Expression:
                 `-5^2`); otherwise it becomes the division `3/8` or the difference `0-5`.
 
         Raises:
-            ExpressionError: If the text cannot be parsed. `position` is a character offset in `text`.
+            ExpressionError: The text cannot be parsed. `position` is a character offset in `text`.
         """
-        return cls._build(*infix_to_postfix(text, numbers))
+        return cls._build(infix_to_postfix(text, numbers))
 
     @classmethod
     def from_postfix(cls, tokens: Sequence[str]) -> "Expression":
@@ -105,18 +103,18 @@ class Expression:
         Raises:
             ExpressionError: If the tokens do not form a tree. `position` is an index into `tokens`.
         """
-        return cls._build(tokens, range(len(tokens)))
+        return cls._build([(token, place) for place, token in enumerate(tokens)])
 
     @classmethod
     def from_prefix(cls, tokens: Sequence[str]) -> "Expression":
         """Build a tree from prefix tokens. See [`~Expression.from_postfix`]."""
-        return cls._build(tokens[::-1], range(len(tokens))[::-1], reverse=True)
+        return cls._build([(token, place) for place, token in enumerate(tokens)][::-1], reverse=True)
 
     @classmethod
-    def _build(cls, tokens: Sequence[str], positions: Sequence[int], reverse: bool = False) -> "Expression":
-        """Build a tree from postfix tokens or, if `reverse`, from reversed prefix tokens."""
+    def _build(cls, tokens: list[tuple[str, int]], reverse: bool = False) -> "Expression":
+        """Build a tree from postfix tokens with their positions or, if `reverse`, from reversed prefix tokens."""
         stack: list[tuple[Expression, int]] = []
-        for token, position in zip(tokens, positions, strict=True):
+        for token, position in tokens:
             operands = ()
             if token in PRECEDENCE:
                 if len(stack) < 2:
@@ -151,7 +149,7 @@ class Expression:
 
     @property
     def num_operators(self) -> int:
-        """Return the number of operators (inner nodes)."""
+        """Number of operators (inner nodes)."""
         return self._size // 2
 
     def leaves(self) -> "Iterator[Expression]":
@@ -221,10 +219,9 @@ class Expression:
         """
         Return the canonical form, which is equal for trees that differ only by commuting and regrouping.
 
-        Sums (`+` and `-`) and products (`*` and `/`) are flattened and their terms are sorted, subtracted terms and
-        divisors last: `a+b = b+a`, `(a+b)+c = c+(a+b)`, `a-b-c = a-(b+c)`, `a-(b-c) = c+a-b`, `a/(b/c) = c*a/b`.
-        Nothing is computed or expanded; `10.0` is written `10`. The value is the same, except for `c = 0` in
-        `a/(b/c)`: only the canonical form has a value.
+        Sums and products are flattened and their terms are sorted, subtracted terms and divisors last: `a+b = b+a`,
+        `a-b-c = a-(b+c)`, `a/(b/c) = c*a/b`. Nothing is computed or expanded; `10.0` is written `10`. The value is the
+        same, except for `c = 0` in `a/(b/c)`: only the canonical form has a value.
         """
         return Expression.from_prefix(canonical_prefix(self.to_postfix()))
 
