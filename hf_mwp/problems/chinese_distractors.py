@@ -27,7 +27,7 @@ def add_chinese_distractors(problems: Sequence[MathWordProblem], seed: int) -> I
     runs = [run for problem in problems if (run := _opening(problem))]
     by_unit: dict[str, list[int]] = defaultdict(list)
     for index, run in enumerate(runs):
-        for unit in {unit for _, _, unit in run}:
+        for unit in {unit for *_, unit in run}:
             by_unit[unit].append(index)
     for index, problem in enumerate(problems):
         yield _distract(problem, runs, by_unit, random.Random(f"{seed} {index} {problem.text}"))

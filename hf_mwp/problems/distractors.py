@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from ..expressions import ExpressionError
 from .chinese_distractors import add_chinese_distractors
 from .english_distractors import add_english_distractors
-from .math_word_problem import MathWordProblem, ProblemError
+from .math_word_problem import MathWordProblem
 
 
 def add_distractors(problems: Sequence[MathWordProblem], seed: int = 0) -> Iterator[MathWordProblem | None]:
@@ -22,8 +21,7 @@ def add_distractors(problems: Sequence[MathWordProblem], seed: int = 0) -> Itera
     problem, and no number with its text, equation or answer. The result depends only on the arguments.
 
     Args:
-        problems (`Sequence[MathWordProblem]`): Problems with equation and answer. They are also the source of the
-            distractors for problems in the same language.
+        problems (`Sequence[MathWordProblem]`): Problems with equation and answer, and the source of the distractors.
         seed (`int`, *optional*, defaults to 0): Seed for the choice of clauses and positions.
 
     Yields:
@@ -52,8 +50,6 @@ def with_added_numbers(problem: MathWordProblem, text: str, added: int, mark: st
     Returns `None` if `text` has a different number of numbers, or if the equation no longer gives the answer.
     """
     new = replace(problem, text=text, id=f"{problem.id}-{mark}{added}", context="")
-    try:
-        same = new.expression.num_operators == problem.expression.num_operators and new.agrees()
-    except (ExpressionError, ProblemError):
+    if not added or not new.agrees() or len(new.numbers) != len(problem.numbers) + added:
         return None
-    return new if same and added and len(new.numbers) == len(problem.numbers) + added else None
+    return new if new.expression.num_operators == problem.expression.num_operators else None

@@ -139,14 +139,12 @@ class MathWordProblem:
     def agrees(self, tolerance: float = 1e-4) -> bool:
         """
         Return whether the equation evaluates to the annotated answer, closely enough for a training example, because
-        annotators round. The scoring of solvers is stricter ([`~hf_mwp.metrics.answers_match`]).
+        annotators round. The scoring of solvers is stricter ([`~hf_mwp.metrics.answers_match`]). Without a value of
+        the answer or the equation, returns `False`.
 
         Args:
             tolerance (`float`, *optional*, defaults to 1e-4): Maximum difference. It is relative if the absolute value
                 of the answer exceeds 1, and absolute otherwise.
-
-        Returns:
-            `bool`: Whether they agree. `False` if the answer or the equation is missing or has no value.
         """
         if self.answer_value is None:
             return False

@@ -34,15 +34,9 @@ def find_numbers(text: str, language: str = "zh", parse_number_words: bool | Non
 
     Args:
         text (`str`): The problem text.
-        language (`str`, *optional*, defaults to `"zh"`): Language of the text, `"zh"` or `"en"`.
+        language (`str`, *optional*, defaults to `"zh"`): `"zh"` or `"en"`; `ValueError` is raised for any other.
         parse_number_words (`bool`, *optional*): Whether number words are numbers. Defaults to `True` for English and
             `False` for Chinese.
-
-    Returns:
-        `list[NumberMention]`: The numbers, by position. They do not overlap.
-
-    Raises:
-        ValueError: If the language is unknown.
 
     Example:
 

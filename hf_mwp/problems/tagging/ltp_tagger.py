@@ -47,8 +47,8 @@ class LtpTagger:
 
     def __init__(self, folder_or_id: str | PathLike):
         self._source = str(folder_or_id)
-        folder = _find_folder(self._source)
         try:
+            folder = _find_folder(self._source)
             config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
             files = _model_files(folder, config)
             import importlib.metadata
@@ -66,8 +66,9 @@ class LtpTagger:
             ) from error
         except Exception as error:
             raise ProblemError(
-                f"{folder} contains no LTP model that splits and tags texts, or the model is damaged: "
-                f"{type(error).__name__}: {error}"
+                f"{self._source} is not a folder with an LTP model that splits and tags texts, or is damaged or "
+                f"cannot be downloaded from the Hub ({type(error).__name__}: {error}). Pass a folder with an LTP "
+                "model or a Hub id such as LTP/small"
             ) from error
         if config["nerual"]:
             import torch
@@ -100,13 +101,7 @@ def _find_folder(source: str) -> Path:
     from huggingface_hub import snapshot_download
 
     name, _, revision = source.partition("@")
-    try:
-        return Path(snapshot_download(name, revision=revision or None, allow_patterns=_FILES))
-    except Exception as error:
-        raise ProblemError(
-            f"{source} is not a folder and cannot be downloaded from the Hub: {type(error).__name__}: {error}. Pass a "
-            "folder with an LTP model or a Hub id such as LTP/small"
-        ) from error
+    return Path(snapshot_download(name, revision=revision or None, allow_patterns=_FILES))
 
 
 def _model_files(folder: Path, config: dict[str, Any]) -> list[Path]:
