@@ -4,8 +4,8 @@ import re
 from fractions import Fraction
 
 from ..expressions import NUMBER_PATTERN, Expression, ExpressionError, parse_number
-from ..expressions.numbers import to_half_width
-from .numbers.number_mention import VULGAR, literal_in_digits
+from ..expressions.numbers import VULGAR, to_half_width
+from .numbers.digit_numbers import literal_in_digits
 
 
 # Math23k writes fractions ((7)/(4)) and mixed numbers 7((2)/(3)); other datasets write 7_2/3 and 7 2/3.

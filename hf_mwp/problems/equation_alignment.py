@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from ..expressions import Expression, normalize_number, parse_number
-from .numbers.number_mention import NumberMention, literal_of
+from .numbers.digit_numbers import literal_of
+from .numbers.masked_text import NumberMention
 
 
 def group_numbers(mentions: Sequence[NumberMention]) -> tuple[int, ...]:

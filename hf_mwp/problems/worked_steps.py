@@ -7,7 +7,7 @@ from itertools import product
 from ..expressions import OPERATORS, Expression, ExpressionError, parse_number
 from ..expressions.numbers import to_half_width
 from .math_word_problem import MathWordProblem, ProblemError
-from .numbers.number_mention import literal_of
+from .numbers.digit_numbers import literal_of
 
 
 STEP_FAULTS = {

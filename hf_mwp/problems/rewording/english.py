@@ -3,7 +3,8 @@
 import re
 from fractions import Fraction
 
-from ..numbers.number_mention import NumberMention, literal_of
+from ..numbers.digit_numbers import literal_of
+from ..numbers.masked_text import NumberMention
 
 
 # Verbs that are common in word problems: base form and past tense, and base forms of regular verbs.
