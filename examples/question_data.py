@@ -22,8 +22,8 @@ from pathlib import Path
 
 from hf_mwp.data import load_mwp_dataset, problem_from_row
 from hf_mwp.problems import MathWordProblem, add_distractors, reverse_operations
-from hf_mwp.problems.added_numbers import known_values, with_added_numbers
 from hf_mwp.problems.clauses import split_clauses
+from hf_mwp.problems.distractors import with_added_numbers
 
 
 HELD_OUT = ["unbiasedmwp", "cm17k", "hmwp", "ape_clean:test", "ape210k:test"]
@@ -66,7 +66,7 @@ def add_remarks(problems: list[MathWordProblem], seed: int) -> Iterator[MathWord
         if len(clauses) < 2 or not problem.agrees():
             yield None
             continue
-        taken = known_values(problem)
+        taken = problem.known_values
         person = _PERSON.search(problem.text)
         numbers = [n for n in (*range(2, 60), 80, 100, 120, 200) if n not in taken]
         possible = []

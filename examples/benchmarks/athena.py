@@ -71,7 +71,7 @@ class Setting:
         self.processor.add_columns(self.decoder.extra_columns)
         self.collator = self.decoder.make_collator(self.processor)
         sample = random.Random(SEED).sample(range(len(data)), min(len(data), 100 * args.batch_size))
-        encoded = self.processor.encode_rows(data.select(sample).to_list())
+        encoded = self.processor.encode(data.select(sample).to_list(), with_labels=True, skipped=[])
         rows = [dict(zip(encoded, each, strict=True)) for each in zip(*encoded.values(), strict=True)]
         rows = [row for row in rows if row["labels"] and self.collator.plan(row) is not None]
         # The first batch is the longest.

@@ -256,7 +256,8 @@ def make_student_and_processor(
         decoder = {"new_decoder": options.new_decoder, "decoder_dropout": dropout}
         return cut_student(teacher, options.layers_of(teacher), **decoder, **options.dropouts), processor
     if start == "prune":
-        columns, collate = processor.encode_rows(islice(rows, SAMPLE_SIZE)), teacher.make_collator(processor)
+        columns = processor.encode(islice(rows, SAMPLE_SIZE), with_labels=True, skipped=[])
+        collate = teacher.make_collator(processor)
         encoded = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
         labelled = [row for row in encoded if row["labels"]]
         batches = (collate(labelled[at : at + SAMPLE_BATCH]) for at in range(0, len(labelled), SAMPLE_BATCH))

@@ -18,7 +18,7 @@ _MODULES = {
     "TrainingTexts": "training_texts",
     "TreeBatch": "batches.tree_batch",
     "dataset_report": "reading.load_report",
-    "encode_corpus": "corpus.encoded_corpus",
+    "encode_corpus": "corpus.pretraining_dataset",
     "load_glue": "datasets.glue",
     "load_mwp_dataset": "datasets.loading",
     "pos_label_list": "corpus.pretraining_encoder",

@@ -24,6 +24,3 @@ class DataError(ValueError):
         place = {"{}": self.file, "line {}": line, "field {!r}": field}
         told = ", ".join(form.format(part) for form, part in place.items() if part is not None)
         super().__init__(f"{told}: {message}" if told else message)
-
-    def __reduce__(self):
-        return type(self), (self.reason, self.file, self.line, self.field)

@@ -9,7 +9,7 @@ from typing import Any
 from .corpus.pretraining_texts import read_texts
 from .datasets.glue import GLUE_SOURCES
 from .datasets.seq2seq import locate_pairs
-from .datasets.sources import locate_dataset, locate_part
+from .datasets.sources import locate_dataset
 
 
 def locate_problems(source: str, options: Mapping[str, Any]) -> Path | None:
@@ -31,7 +31,7 @@ def locate_source(source: str, options: Mapping[str, Any]) -> Path | None:
     if options.get("dataset") is not None:
         dataset = locate_dataset(options["dataset"], near)
         near = dataset if dataset.is_dir() else dataset.parent
-    return locate_part(source, near)
+    return locate_dataset(source, near, beside=True)
 
 
 def locate_texts(source: str, options: Mapping[str, Any]) -> Path | None:

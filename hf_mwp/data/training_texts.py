@@ -80,7 +80,7 @@ class TrainingTexts:
         """Return whether `text` is a training text, and whether it is a training text if numbers are ignored. Spaces,
         punctuation and the form of numerals are always ignored."""
         exact, masked = TextKeys.of(text)
-        return exact != "" and _has(self.exact, digest(exact)), masked != "" and _has(self.masked, digest(masked))
+        return exact != "" and digest(exact) in self.exact, masked != "" and digest(masked) in self.masked
 
     def to_dict(self) -> dict[str, Any]:
         """Return the sizes, the sources and the ancestors with unknown training texts, for the record of a run."""
@@ -134,11 +134,6 @@ class TrainingTexts:
 def digest(key: str) -> int:
     """Return a 32-bit hash of a key."""
     return int.from_bytes(blake2b(key.encode("utf-8", "surrogatepass"), digest_size=4).digest(), "little")
-
-
-def _has(digests: np.ndarray, value: int) -> bool:
-    place = int(np.searchsorted(digests, np.uint32(value)))
-    return place < len(digests) and int(digests[place]) == value
 
 
 def short_name(name: str) -> str:

@@ -5,12 +5,4 @@ from .numbers import NUMBER_PATTERN, ExpressionError, normalize_number, parse_nu
 from .operators import OPERATORS
 
 
-__all__ = [
-    "NUMBER_PATTERN",
-    "OPERATORS",
-    "Expression",
-    "ExpressionError",
-    "draw",
-    "normalize_number",
-    "parse_number",
-]
+__all__ = ["NUMBER_PATTERN", "OPERATORS", "Expression", "ExpressionError", "draw", "normalize_number", "parse_number"]

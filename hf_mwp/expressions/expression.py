@@ -7,12 +7,10 @@ from .canonical import canonical_prefix
 from .evaluation import Number, evaluate_postfix
 from .numbers import ExpressionError, normalize_number, parse_number
 from .operators import PRECEDENCE, infix_from_postfix, nesting_level
-from .parsing import check_tokens, infix_to_postfix, is_slot
+from .parsing import infix_to_postfix, is_slot
 
 
 MAX_NODES = 10_000  # maximum number of nodes of a tree; bounds the running time of all methods
-MAX_DEPTH = 100
-MAX_LENGTH = 4096
 
 
 class Expression:
@@ -21,7 +19,7 @@ class Expression:
     `N0`, `N1`, ..., which stand for the first, second, ... number in a problem text.
 
     Trees are equal if they have the same shape and tokens. Compare the results of [`~Expression.canonical`] to treat
-    `a+b` and `b+a` as equal. No method is recursive. `len(expression)` is the number of nodes.
+    `a+b` and `b+a` as equal. `len(expression)` is the number of nodes.
 
     Args:
         token (`str`): An operator or, for a leaf, a slot or literal. Literals are stored in half-width characters
@@ -54,33 +52,25 @@ class Expression:
     def __init__(self, token: str, left: "Expression | None" = None, right: "Expression | None" = None):
         if not isinstance(token, str):
             raise ExpressionError(f"a token must be a string, not {type(token).__name__}", token=str(token))
-        if left is None and right is None:
-            if token in PRECEDENCE:
-                raise ExpressionError("an operator needs two operands", token=token)
-            if not is_slot(token):
-                parse_number(token)
-                token = normalize_number(token)
-            size, depth = 1, 0
-        else:
-            if token not in PRECEDENCE:
-                raise ExpressionError("a node with operands must be one of + - * / ^", token=token)
+        if token in PRECEDENCE:
             if not isinstance(left, Expression) or not isinstance(right, Expression):
                 raise ExpressionError("an operator needs two operands of type Expression", token=token)
             size, depth = len(left) + len(right) + 1, max(left.depth, right.depth) + 1
             if size > MAX_NODES:
                 raise ExpressionError(f"an expression may have at most {MAX_NODES} nodes", token=token)
+        elif left is not None or right is not None:
+            raise ExpressionError("a node with operands must be one of + - * / ^", token=token)
+        else:
+            if not is_slot(token):
+                parse_number(token)
+                token = normalize_number(token)
+            size, depth = 1, 0
         fields = {"token": token, "left": left, "right": right, "depth": depth, "_size": size}
         for name, value in (fields | {"_hash": hash((token, left, right))}).items():
             object.__setattr__(self, name, value)
 
     @classmethod
-    def from_infix(
-        cls,
-        text: str,
-        numbers: Iterable[str] | None = None,
-        max_depth: int | None = MAX_DEPTH,
-        max_length: int | None = MAX_LENGTH,
-    ) -> "Expression":
+    def from_infix(cls, text: str, numbers: Iterable[str] | None = None) -> "Expression":
         """
         Parse an equation in any of the notations that datasets use.
 
@@ -98,48 +88,33 @@ class Expression:
             numbers (`Iterable[str]`, *optional*): Numbers in the problem text, as written. A fraction `(3/8)` or a
                 negative number `-5` in the equation becomes a single literal if `numbers` contains it (except in
                 `-5^2`); otherwise it becomes the division `3/8` or the difference `0-5`.
-            max_depth (`int`, *optional*, defaults to 100), max_length (`int`, *optional*, defaults to 4096): Maximum
-                depth of the tree and maximum number of characters. `None` means no limit.
 
         Raises:
-            ExpressionError: If the text cannot be parsed. `position` is a character offset in `text`.
+            ExpressionError: The text cannot be parsed. `position` is a character offset in `text`.
         """
-        tokens, positions = infix_to_postfix(text, numbers, max_length)
-        return cls._build(tokens, positions, max_depth)
+        return cls._build(infix_to_postfix(text, numbers))
 
     @classmethod
-    def from_postfix(
-        cls, tokens: Sequence[str], max_depth: int | None = MAX_DEPTH, max_length: int | None = MAX_LENGTH
-    ) -> "Expression":
+    def from_postfix(cls, tokens: Sequence[str]) -> "Expression":
         """
-        Build a tree from postfix tokens. This is the inverse of [`~Expression.to_postfix`].
-
-        Args:
-            tokens (`Sequence[str]`): Operators, slots and literals, including bracketed fractions.
-            max_depth (`int`, *optional*, defaults to 100), max_length (`int`, *optional*, defaults to 4096): Maximum
-                depth of the tree and maximum number of tokens. `None` means no limit.
+        Build a tree from postfix tokens: operators, slots and literals, including bracketed fractions. This is the
+        inverse of [`~Expression.to_postfix`].
 
         Raises:
             ExpressionError: If the tokens do not form a tree. `position` is an index into `tokens`.
         """
-        tokens = check_tokens(tokens, max_length)
-        return cls._build(tokens, range(len(tokens)), max_depth)
+        return cls._build([(token, place) for place, token in enumerate(tokens)])
 
     @classmethod
-    def from_prefix(
-        cls, tokens: Sequence[str], max_depth: int | None = MAX_DEPTH, max_length: int | None = MAX_LENGTH
-    ) -> "Expression":
-        """Build a tree from prefix tokens. The arguments are those of [`~Expression.from_postfix`]."""
-        tokens = check_tokens(tokens, max_length)
-        return cls._build(tokens[::-1], range(len(tokens))[::-1], max_depth, reverse=True)
+    def from_prefix(cls, tokens: Sequence[str]) -> "Expression":
+        """Build a tree from prefix tokens. See [`~Expression.from_postfix`]."""
+        return cls._build([(token, place) for place, token in enumerate(tokens)][::-1], reverse=True)
 
     @classmethod
-    def _build(
-        cls, tokens: Sequence[str], positions: Sequence[int], max_depth: int | None, reverse: bool = False
-    ) -> "Expression":
-        """Build a tree from postfix tokens or, if `reverse`, from reversed prefix tokens."""
+    def _build(cls, tokens: list[tuple[str, int]], reverse: bool = False) -> "Expression":
+        """Build a tree from postfix tokens with their positions or, if `reverse`, from reversed prefix tokens."""
         stack: list[tuple[Expression, int]] = []
-        for token, position in zip(tokens, positions, strict=True):
+        for token, position in tokens:
             operands = ()
             if token in PRECEDENCE:
                 if len(stack) < 2:
@@ -147,12 +122,11 @@ class Expression:
                 last, first = stack.pop()[0], stack.pop()[0]
                 operands = (last, first) if reverse else (first, last)
             try:
-                node = cls(token, *operands)
+                stack.append((cls(token, *operands), position))
             except ExpressionError as error:
-                raise ExpressionError(error.reason, position, token) from error
-            if max_depth is not None and node.depth > max_depth:
-                raise ExpressionError(f"the tree is deeper than max_depth={max_depth}", position, token)
-            stack.append((node, position))
+                raise ExpressionError(error.reason, position, error.token) from error
+        if not stack:
+            raise ExpressionError("the expression is empty: pass at least one token")
         if len(stack) > 1:
             node, position = stack[-2] if reverse else stack[1]
             raise ExpressionError("the tokens have too many operands for the operators", position, node.token)
@@ -175,7 +149,7 @@ class Expression:
 
     @property
     def num_operators(self) -> int:
-        """Return the number of operators (inner nodes)."""
+        """Number of operators (inner nodes)."""
         return self._size // 2
 
     def leaves(self) -> "Iterator[Expression]":
@@ -239,18 +213,17 @@ class Expression:
             if index is not None and index >= len(numbers):
                 raise ExpressionError(f"the slot has no number: only {len(numbers)} were passed", token=node.token)
             tokens.append(node.token if index is None else numbers[index])
-        return Expression.from_prefix(tokens, max_depth=None, max_length=None)
+        return Expression.from_prefix(tokens)
 
     def canonical(self) -> "Expression":
         """
         Return the canonical form, which is equal for trees that differ only by commuting and regrouping.
 
-        Sums (`+` and `-`) and products (`*` and `/`) are flattened and their terms are sorted, subtracted terms and
-        divisors last: `a+b = b+a`, `(a+b)+c = c+(a+b)`, `a-b-c = a-(b+c)`, `a-(b-c) = c+a-b`, `a/(b/c) = c*a/b`.
-        Nothing is computed or expanded; `10.0` is written `10`. The value is the same, except for `c = 0` in
-        `a/(b/c)`: only the canonical form has a value.
+        Sums and products are flattened and their terms are sorted, subtracted terms and divisors last: `a+b = b+a`,
+        `a-b-c = a-(b+c)`, `a/(b/c) = c*a/b`. Nothing is computed or expanded; `10.0` is written `10`. The value is the
+        same, except for `c = 0` in `a/(b/c)`: only the canonical form has a value.
         """
-        return Expression.from_prefix(canonical_prefix(self.to_postfix()), max_depth=None, max_length=None)
+        return Expression.from_prefix(canonical_prefix(self.to_postfix()))
 
     def complexity(self) -> str:
         """
@@ -289,7 +262,7 @@ class Expression:
         return self._hash
 
     def __reduce__(self):
-        return Expression.from_prefix, (self.to_prefix(), None, None)
+        return Expression.from_prefix, (self.to_prefix(),)
 
     def __str__(self) -> str:
         return self.to_infix()

@@ -36,7 +36,7 @@ _HALF_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F) if code != 
 _HALF_WIDTH |= str.maketrans("\u3000×✕✖∗·⋅÷⁄∕∶−–﹣【】〔〕", " ***" + "***" + "///" + ":" + "---" + "[][]")
 
 _LITERAL = re.compile(
-    r"([+-]?)(?:(\d*)\((\d+)/(\d+)\)|(\d+(?:\.\d+)?|\d{1,3}(?:,\d{3})+(?:\.\d+)?|\.\d+)(%?))", flags=re.ASCII
+    r"([+-]?)(?:(\d*)\((\d+)/(?!0+\))(\d+)\)|(\d+(?:\.\d+)?|\d{1,3}(?:,\d{3})+(?:\.\d+)?|\.\d+)(%?))", flags=re.ASCII
 )
 
 
@@ -85,12 +85,8 @@ def parse_number(text: str) -> Fraction:
     `0.666666666667*30` is 20. The fraction must have a denominator of at most `MAX_DENOMINATOR` and no exact decimal
     form, and differ from the decimal by at most one unit of the last digit (plus the rounding of a double).
 
-    Args:
-        text (`str`): The literal as written. A sign and surrounding white space are allowed.
-
-    Raises:
-        ExpressionError: If `text` is not a single literal, is longer than `MAX_NUMBER_LENGTH` characters, or has a
-            zero denominator.
+    Raises `ExpressionError` if `text` is not a single literal (with or without sign), is longer than
+    `MAX_NUMBER_LENGTH` characters, or has a zero denominator.
     """
     if len(text) > MAX_NUMBER_LENGTH:
         raise ExpressionError(f"a number may have at most {MAX_NUMBER_LENGTH} characters, not {len(text)}", token=text)
@@ -99,8 +95,6 @@ def parse_number(text: str) -> Fraction:
         raise ExpressionError("not a number: expected a form like 12, 3.5, 80%, (3/8) or 1(3/4)", token=text)
     sign, whole, numerator, denominator, decimal, percent = match.groups()
     if decimal is None:
-        if not int(denominator):
-            raise ExpressionError("division by zero in a fraction", token=text)
         value = Fraction(int(whole or 0)) + Fraction(int(numerator), int(denominator))
     else:
         value = _decimal_value(decimal.replace(",", ""))

@@ -15,7 +15,7 @@ RIGHT_ASSOCIATIVE = frozenset("^")
 # Ape210k writes powers as `**` and, rarely, ratios as `:`.
 OPERATOR_SPELLINGS = {"+": "+", "-": "-", "*": "*", "/": "/", "^": "^", "**": "^", ":": "/"}
 BRACKETS = {"(": ")", "[": "]", "{": "}"}
-_MARK = "\0"
+MARK = "\0"  # Marks the place of a token in an infix text.
 
 
 def needs_brackets(parent: str, child: str, is_right: bool) -> bool:
@@ -25,17 +25,12 @@ def needs_brackets(parent: str, child: str, is_right: bool) -> bool:
     return is_right != (parent in RIGHT_ASSOCIATIVE)
 
 
-def offset_in_infix(tokens: Sequence[str], index: int) -> int:
-    """Return the character offset of the postfix token `tokens[index]` in the infix text of the tree."""
-    return infix_from_postfix(tokens, index).index(_MARK)
-
-
 def infix_from_postfix(tokens: Sequence[str], marked: int | None = None) -> str:
-    """Convert a tree in postfix order to infix text, with a null character before the token `tokens[marked]`."""
+    """Convert a tree in postfix order to infix text, with `MARK` before the token `tokens[marked]`."""
     literals = {token for token in tokens if token[0] == "("}
     stack: list[tuple[str, str]] = []  # text and outermost operator ("" for a leaf) of each operand
     for index, token in enumerate(tokens):
-        mark = _MARK if index == marked else ""
+        mark = MARK if index == marked else ""
         if token not in PRECEDENCE:
             stack.append((mark + token, ""))
             continue
@@ -51,7 +46,7 @@ def _operand(parent: str, operand: tuple[str, str], is_right: bool, literals: se
         return f"({text})" if text[0] == "-" else text
     if not needs_brackets(parent, operator, is_right):
         return text
-    if operator == "/" and f"({text.replace(_MARK, '')})" in literals:
+    if operator == "/" and f"({text.replace(MARK, '')})" in literals:
         # The quotient of 3 and 8 must differ from the literal (3/8).
         text = "({})/{}".format(*text.split("/"))
     return f"({text})"

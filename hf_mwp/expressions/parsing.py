@@ -1,7 +1,7 @@
 """Parser for the infix notations of datasets: a single scan with an operator stack, without recursion."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from .numbers import (
     NUMBER_PATTERN,
@@ -56,20 +56,13 @@ def split_equation(text: str) -> tuple[int, int]:
     raise ExpressionError("one side of the equation must be only an unknown or only a number", equals, "=")
 
 
-def infix_to_postfix(
-    text: str, numbers: Iterable[str] | None = None, max_length: int | None = None
-) -> tuple[list[str], list[int]]:
+def infix_to_postfix(text: str, numbers: Iterable[str] | None = None) -> list[tuple[str, int]]:
     """
-    Convert an equation in any notation of [`Expression.from_infix`] to postfix tokens and their character offsets.
-    Literals are written in half-width characters without commas.
-
-    A bracketed fraction `(3/8)` or a negative number `-5` is a single literal if `numbers` contains it, otherwise a
-    division or `0-5`. A bare fraction `3/8` becomes the literal `(3/8)` if `numbers` contains `3/8` and neither `/`
-    nor `^` is next to it. Raises `ExpressionError` with the position and token of the first error.
+    Convert an equation ([`Expression.from_infix`]) to postfix tokens with their character offsets. A bare fraction
+    `3/8` becomes the literal `(3/8)` if `numbers` contains `3/8` and neither `/` nor `^` is next to it.
     """
     if not isinstance(text, str):
         raise ExpressionError(f"an expression must be a string, not {type(text).__name__}")
-    _check_length(text, max_length)
     text = to_half_width(text)
     start, end = split_equation(text)
     return _Scan(text, start, end, numbers or ()).run()
@@ -93,11 +86,10 @@ class _Scan:
         self.fractions = {number for number in written if number[:1] == "("}
         self.negatives = {parse_number(number) for number in written if number[:1] == "-"}
         self.bare_fractions = {number for number in written if _BARE_FRACTION.fullmatch(number)}
-        self.output: list[str] = []
-        self.positions: list[int] = []
+        self.output: list[tuple[str, int]] = []  # token, offset
         self.stack: list[tuple[str, int, int]] = []  # operator or open bracket, precedence (0: bracket), offset
 
-    def run(self) -> tuple[list[str], list[int]]:
+    def run(self) -> list[tuple[str, int]]:
         expects_operand = True
         while True:
             self.position = _SPACE.match(self.text, self.position).end()
@@ -112,12 +104,8 @@ class _Scan:
             symbol, precedence, offset = self.stack.pop()
             if not precedence:
                 raise ExpressionError("the opening bracket is not closed", offset, symbol)
-            self._emit(symbol, offset)
-        return self.output, self.positions
-
-    def _emit(self, token: str, offset: int) -> None:
-        self.output.append(token)
-        self.positions.append(offset)
+            self.output.append((symbol, offset))
+        return self.output
 
     def _operand(self) -> bool:
         """Parse a literal, slot, sign or opening bracket. Return whether an operand must follow."""
@@ -126,13 +114,13 @@ class _Scan:
         if symbol in "(-" and (self.fractions or self.negatives) or self.bare_fractions:
             literal = self._listed_literal()
             if literal is not None:
-                self._emit(literal, position)
+                self.output.append((literal, position))
                 return False
         if symbol in BRACKETS:
             self.stack.append((symbol, 0, position))
         elif symbol == "-":
             # `-a` is `0-a`: the zero is emitted before `a`, the minus after it.
-            self._emit("0", position)
+            self.output.append(("0", position))
             self.stack.append(("-", SIGN_PRECEDENCE, position))
         elif symbol != "+":
             self._number_or_slot()
@@ -177,8 +165,8 @@ class _Scan:
             literal = _literal(number)
             # Like (1/2), ½ is a division if the problem text does not contain it.
             divided = literal[0] == "(" and literal not in self.fractions
-            for token in [*literal[1:-1].split("/"), "/"] if divided else [literal]:
-                self._emit(token, position)
+            tokens = [*literal[1:-1].split("/"), "/"] if divided else [literal]
+            self.output += [(token, position) for token in tokens]
             self.position = number.end()
             return
         word = _WORD.match(self.text, position, self.end)
@@ -187,7 +175,7 @@ class _Scan:
         if SLOT_PATTERN.fullmatch(word.group()) is None:
             fault = "expected a number or a slot such as N0: remove unknowns and units from the expression"
             raise ExpressionError(fault, position, word.group())
-        self._emit(word.group(), position)
+        self.output.append((word.group(), position))
         self.position = word.end()
 
     def _operator(self) -> bool:
@@ -215,7 +203,7 @@ class _Scan:
     def _reduce(self, precedence: int) -> None:
         while self.stack and self.stack[-1][1] >= precedence:
             symbol, _, offset = self.stack.pop()
-            self._emit(symbol, offset)
+            self.output.append((symbol, offset))
 
     def _close(self, symbol: str, position: int) -> None:
         self._reduce(1)
@@ -227,40 +215,16 @@ class _Scan:
 
     def _percent(self, position: int) -> None:
         """Apply a percent sign: `20 %` becomes the literal `20%`; `(3+4)%` and `N0%` are divided by 100."""
-        last = self.output[-1]
+        last, offset = self.output[-1]
         before = self.text[:position].rstrip()[-1]
         if before == "%":
             raise ExpressionError("the number has two percent signs", position, "%")
         if before.isdigit() and last.replace(".", "").isdigit():
-            self.output[-1] = f"{last}%"
+            self.output[-1] = (f"{last}%", offset)
         else:
-            self._emit("100", position)
-            self._emit("/", position)
+            self.output += [("100", position), ("/", position)]
 
 
 def is_slot(token: str) -> bool:
     """Return whether a token is a number slot: `N0`, `N1`, ..."""
     return SLOT_PATTERN.fullmatch(token) is not None
-
-
-def _check_length(parts: Sequence, limit: int | None) -> None:
-    if limit is not None and len(parts) > limit:
-        kind = "characters" if isinstance(parts, str) else "tokens"
-        raise ExpressionError(f"an expression may have at most max_length={limit} {kind}, not {len(parts)}")
-
-
-def check_tokens(tokens: Sequence[str], max_length: int | None) -> list[str]:
-    """
-    Return prefix or postfix tokens as a list, with operators in their standard spelling. Raises `ExpressionError` if
-    the sequence is empty, longer than `max_length`, a single string, or contains a non-string.
-    """
-    if isinstance(tokens, str):
-        raise ExpressionError("expected a sequence of tokens, not a string: split it into tokens", token=tokens)
-    tokens = list(tokens)
-    if not tokens:
-        raise ExpressionError("the expression is empty: pass at least one token")
-    _check_length(tokens, max_length)
-    for position, token in enumerate(tokens):
-        if not isinstance(token, str):
-            raise ExpressionError(f"a token must be a string, not {type(token).__name__}", position, str(token))
-    return [OPERATOR_SPELLINGS.get(token, token) for token in tokens]

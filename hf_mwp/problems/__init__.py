@@ -8,14 +8,11 @@ from .distractors import add_distractors
 from .english_comparisons import compare_counts
 from .keywords import find_keywords
 from .math_word_problem import MathWordProblem, ProblemError, refusal
-from .numbers.masked_text import MaskedText, find_numbers, mask_numbers
-from .numbers.number_mention import NumberMention
+from .numbers.masked_text import MaskedText, NumberMention, find_numbers, mask_numbers
 from .reverse_operations import reverse_operations
 from .step_questions import ask_steps
-from .tagging.jieba_tagger import JiebaTagger
-from .tagging.ltp_tagger import LtpTagger
-from .tagging.pos_tagger import PosTagger, load_tagger
-from .tagging.tagged_word import TaggedWord
+from .tagging import JiebaTagger, LtpTagger, PosTagger, load_tagger
+from .tagging.pos_tagger import TaggedWord
 
 
 __all__ = [

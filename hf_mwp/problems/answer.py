@@ -4,8 +4,8 @@ import re
 from fractions import Fraction
 
 from ..expressions import NUMBER_PATTERN, Expression, ExpressionError, parse_number
-from ..expressions.numbers import to_half_width
-from .numbers.number_mention import VULGAR, literal_in_digits
+from ..expressions.numbers import VULGAR, to_half_width
+from .numbers.digit_numbers import literal_in_digits
 
 
 # Math23k writes fractions ((7)/(4)) and mixed numbers 7((2)/(3)); other datasets write 7_2/3 and 7 2/3.
@@ -30,12 +30,7 @@ def answer_value(answer: str) -> Fraction | float | None:
     numbers `7((2)/(3))`, `23(1/3)`, `2_1/5`, `2 1/5` and `2⅕`. In all other answers, the first number is the value: 9
     in `9 (apples)`, 7 in `7 r4`, 5 in `5千克`, `x=5`, `[5, 3]` and `5;3`, 0.0012 in `1.2e-3`. An amount written with
     two numbers (`2小时30分`, `5元3角`) has no value.
-
-    Args:
-        answer (`str`): The answer as written. Only the first 1,000 characters are used.
-
-    Returns:
-        `Fraction`, `float` or `None`: The value, or `None` if the answer cannot be parsed.
+    Returns `None` if the answer cannot be parsed. Only the first 1,000 characters are used.
     """
     return _read(answer)[0]
 

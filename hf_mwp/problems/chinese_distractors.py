@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 
-from .added_numbers import known_values, with_added_numbers
 from .clauses import UNITS, find_question_words, split_clauses
 from .math_word_problem import MathWordProblem
 
@@ -23,12 +22,12 @@ _UNIT = re.compile(rf"(?:[千毫分厘平立]方?[米克升秒钟])|小时|公[�
 _PARTS = (("红", "白"), ("大", "小"), ("新", "旧"), ("黑", "黄"), ("红", "绿"), ("蓝", "紫"))
 
 
-def add_chinese_distractors(problems: Sequence[MathWordProblem], seed: int = 0) -> Iterator[MathWordProblem | None]:
-    """Add distractors to Chinese problems (see [`~problems.add_distractors`])."""
+def add_chinese_distractors(problems: Sequence[MathWordProblem], seed: int) -> Iterator[tuple[str, int] | None]:
+    """Yield the text of each problem with distractors, and the number of added numbers ([`add_distractors`])."""
     runs = [run for problem in problems if (run := _opening(problem))]
     by_unit: dict[str, list[int]] = defaultdict(list)
     for index, run in enumerate(runs):
-        for unit in {unit for _, _, unit in run}:
+        for unit in {unit for *_, unit in run}:
             by_unit[unit].append(index)
     for index, problem in enumerate(problems):
         yield _distract(problem, runs, by_unit, random.Random(f"{seed} {index} {problem.text}"))
@@ -57,12 +56,12 @@ def _opening(problem: MathWordProblem) -> list[Statement]:
 
 def _distract(
     problem: MathWordProblem, runs: list[list[Statement]], by_unit: dict[str, list[int]], rng: random.Random
-) -> MathWordProblem | None:
+) -> tuple[str, int] | None:
     clauses = split_clauses(problem.text)
     if len(clauses) < 2 or not problem.masked.mentions or not problem.agrees():
         return None
     question = problem.text[clauses[-1][0] :]
-    taken = known_values(problem)
+    taken = problem.known_values
     matches = [_UNIT.match(problem.text, mention.end) for mention in problem.masked.mentions]
     units = sorted({match[0] for match in matches if match} & by_unit.keys())
     wanted, pieces = rng.choice((1, 1, 2, 2, 3, 4, 5)), []
@@ -85,7 +84,7 @@ def _distract(
         taken |= values
         added += len(run)
         pieces.append([statement for statement, _, _ in run])
-    return with_added_numbers(problem, _insert(text, pieces, rng), added)
+    return _insert(text, pieces, rng), added
 
 
 def _divide(

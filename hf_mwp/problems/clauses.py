@@ -35,23 +35,9 @@ def find_question(text: str, language: str = "zh") -> tuple[list[tuple[int, int]
     Split a text into clauses and find the question: the last clause with a question word or question mark or, if no
     clause has any, the last clause.
 
-    Args:
-        text (`str`): The text, with numbers or placeholders.
-        language (`str`, *optional*, defaults to `"zh"`): `"zh"` or `"en"`.
-
     Returns:
         `tuple[list[tuple[int, int]], int]`: Half-open character ranges of the clauses without separators, and the
         index of the question (-1 if the text is blank).
-
-    Example:
-
-    ```python
-    >>> text = "小明有4个苹果，一共有多少个？"
-    >>> clauses, place = find_question(text)
-    >>> start, end = clauses[place]
-    >>> text[start:end]
-    '一共有多少个？'
-    ```
     """
     breaks = [match.span() for match in CLAUSE_BREAK.finditer(text)]
     starts = [0, *(end for _, end in breaks)]

@@ -14,16 +14,7 @@ _SHOWN = re.compile(r"\r(?!\n)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
 def without_controls(text: str) -> str:
-    """
-    Remove control characters and terminal escape sequences, whose digits must not be mistaken for numbers.
-
-    Example:
-
-    ```python
-    >>> without_controls("\\x1b[31m4\\x1b[0m apples\\x00")
-    '4 apples'
-    ```
-    """
+    """Remove control characters and terminal escape sequences, whose digits must not be mistaken for numbers."""
     return _UNREAD.sub("", text)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from .chinese_distractors import add_chinese_distractors
 from .english_distractors import add_english_distractors
@@ -20,8 +21,7 @@ def add_distractors(problems: Sequence[MathWordProblem], seed: int = 0) -> Itera
     problem, and no number with its text, equation or answer. The result depends only on the arguments.
 
     Args:
-        problems (`Sequence[MathWordProblem]`): Problems with equation and answer. They are also the source of the
-            distractors for problems in the same language.
+        problems (`Sequence[MathWordProblem]`): Problems with equation and answer, and the source of the distractors.
         seed (`int`, *optional*, defaults to 0): Seed for the choice of clauses and positions.
 
     Yields:
@@ -40,4 +40,16 @@ def add_distractors(problems: Sequence[MathWordProblem], seed: int = 0) -> Itera
     chinese = [problem for problem in problems if problem.language == "zh"]
     made = {"en": add_english_distractors(english, seed), "zh": add_chinese_distractors(chinese, seed)}
     for problem in problems:
-        yield next(made[problem.language])
+        found = next(made[problem.language])
+        yield None if found is None else with_added_numbers(problem, *found)
+
+
+def with_added_numbers(problem: MathWordProblem, text: str, added: int, mark: str = "D") -> MathWordProblem | None:
+    """
+    Return the problem with a new `text` that contains `added` more numbers; `-{mark}{added}` is appended to its id.
+    Returns `None` if `text` has a different number of numbers, or if the equation no longer gives the answer.
+    """
+    new = replace(problem, text=text, id=f"{problem.id}-{mark}{added}", context="")
+    if not added or not new.agrees() or len(new.numbers) != len(problem.numbers) + added:
+        return None
+    return new if new.expression.num_operators == problem.expression.num_operators else None

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from .added_numbers import known_values, with_added_numbers
 from .math_word_problem import MathWordProblem
 
 
@@ -34,8 +33,8 @@ Statement = tuple[str, Fraction, str]
 """A sentence with a single number; the value of the number; the name at the beginning or `""`."""
 
 
-def add_english_distractors(problems: Sequence[MathWordProblem], seed: int = 0) -> Iterator[MathWordProblem | None]:
-    """Add distractors to English problems (see [`~problems.add_distractors`])."""
+def add_english_distractors(problems: Sequence[MathWordProblem], seed: int) -> Iterator[tuple[str, int] | None]:
+    """Yield the text of each problem with distractors, and the number of added numbers ([`add_distractors`])."""
     statements = [found for problem in problems if (found := _opening(problem))]
     for index, problem in enumerate(problems):
         yield _distract(problem, statements, random.Random(f"{seed} {index} {problem.text}"))
@@ -63,12 +62,12 @@ def _content(text: str) -> set[str]:
     return {word.removesuffix("s") for word in words if len(word) > 2 and word not in _COMMON}
 
 
-def _distract(problem: MathWordProblem, statements: Sequence[Statement], rng: random.Random) -> MathWordProblem | None:
+def _distract(problem: MathWordProblem, statements: Sequence[Statement], rng: random.Random) -> tuple[str, int] | None:
     sentences = [match[0] for match in _SENTENCE.finditer(problem.text)]
     if len(sentences) < 2 or not problem.masked.mentions or not problem.agrees():
         return None
     known = _content(problem.text)
-    taken = known_values(problem)
+    taken = problem.known_values
     subject = _SUBJECT.search(problem.text)
     added = 0
     for _ in range(_TRIES if statements else 0):
@@ -88,4 +87,4 @@ def _distract(problem: MathWordProblem, statements: Sequence[Statement], rng: ra
         taken.add(value)
         known |= about
         added += 1
-    return with_added_numbers(problem, " ".join(sentences), added)
+    return " ".join(sentences), added

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from ..expressions import Expression, normalize_number, parse_number
-from .numbers.number_mention import NumberMention, literal_of
+from .numbers.digit_numbers import literal_of
+from .numbers.masked_text import NumberMention
 
 
 def group_numbers(mentions: Sequence[NumberMention]) -> tuple[int, ...]:
@@ -41,7 +42,7 @@ def align_literals(expression: Expression, mentions: Sequence[NumberMention]) ->
     # Each literal is looked up once, although it may occur several times.
     leaves = {leaf.token for leaf in expression.leaves()}
     symbols = {token: _symbol(token, by_kind, by_value) for token in leaves}
-    return Expression.from_postfix([symbols.get(token, token) for token in tokens], max_depth=None, max_length=None)
+    return Expression.from_postfix([symbols.get(token, token) for token in tokens])
 
 
 INVERSE = {"+": "-", "-": "+", "*": "/", "/": "*"}

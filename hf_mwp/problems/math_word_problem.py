@@ -88,11 +88,6 @@ class MathWordProblem:
         brackets (`"(1/2)"`)."""
         return tuple(mention.literal for mention in self.masked.mentions)
 
-    @property
-    def unreadable_numbers(self) -> tuple[str, ...]:
-        """Return the numbers in digits that are not masked because they are too long or too large."""
-        return self.masked.unreadable
-
     @cached_property
     def values(self) -> tuple[Fraction, ...]:
         """Return the exact values of the numbers."""
@@ -125,6 +120,11 @@ class MathWordProblem:
         """Return the values of the constants in the equation. Raises the errors of [`~MathWordProblem.expression`]."""
         return {parse_number(leaf.token) for leaf in self.expression.leaves() if not leaf.is_slot}
 
+    @property
+    def known_values(self) -> set[Fraction | float | None]:
+        """Return the values of the numbers in the text, of the answer, and of the constants in the equation."""
+        return {*self.values, self.answer_value, *self.constants}
+
     @cached_property
     def equation_value(self) -> Fraction | float:
         """Return the value of the equation. Raises the errors of [`~MathWordProblem.expression`] and
@@ -139,14 +139,12 @@ class MathWordProblem:
     def agrees(self, tolerance: float = 1e-4) -> bool:
         """
         Return whether the equation evaluates to the annotated answer, closely enough for a training example, because
-        annotators round. The scoring of solvers is stricter ([`~hf_mwp.metrics.answers_match`]).
+        annotators round. The scoring of solvers is stricter ([`~hf_mwp.metrics.answers_match`]). Without a value of
+        the answer or the equation, returns `False`.
 
         Args:
             tolerance (`float`, *optional*, defaults to 1e-4): Maximum difference. It is relative if the absolute value
                 of the answer exceeds 1, and absolute otherwise.
-
-        Returns:
-            `bool`: Whether they agree. `False` if the answer or the equation is missing or has no value.
         """
         if self.answer_value is None:
             return False
@@ -172,8 +170,8 @@ def refusal(problem: MathWordProblem) -> str | None:
         return f"The text is not valid Unicode: half a surrogate pair (U+{code:04X}) at position {error.start}."
     if not problem.text.strip():
         return "The text is empty."
-    if problem.unreadable_numbers:
-        listed = ", ".join(each if len(each) <= 20 else f"{each[:20]}..." for each in problem.unreadable_numbers)
+    if problem.masked.unreadable:
+        listed = ", ".join(each if len(each) <= 20 else f"{each[:20]}..." for each in problem.masked.unreadable)
         return f"The text has a number that cannot be parsed: {listed}. Use at most {MAX_NUMBER_LENGTH} digits."
     if not problem.numbers:
         return "The text contains no number to calculate with. Write its numbers in digits."

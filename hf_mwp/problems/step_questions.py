@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from dataclasses import replace
 
-from .math_word_problem import MathWordProblem, ProblemError
+from .math_word_problem import MathWordProblem
 from .rewording.english import SENTENCE_END, ask_in_english, capitalized
 from .worked_steps import STEP, StepError, compose_steps
 
@@ -42,9 +42,6 @@ def ask_steps(problem: MathWordProblem, worked: str) -> list[MathWordProblem]:
     Returns:
         `list[MathWordProblem]`: New problems with equation and answer, in the order of the steps.
 
-    Raises:
-        ProblemError: If the problem is not in English.
-
     Example:
 
     ```python
@@ -55,8 +52,6 @@ def ask_steps(problem: MathWordProblem, worked: str) -> list[MathWordProblem]:
     ('How many clips did Natalia sell in May?', 'x=48/2', '24')
     ```
     """
-    if problem.language != "en":
-        raise ProblemError(f"`language` {problem.language!r} of problem {problem.id!r} is not supported")
     *context, question = SENTENCE_END.split(problem.text.strip())
     if not context or not question.endswith("?") or _ASKS.search(" ".join(context)):
         return []

@@ -51,21 +51,12 @@ class TextKeys(NamedTuple):
         """Compute the keys of a text. Both are empty if the text has neither letters nor digits."""
         text = to_half_width(unicodedata.normalize("NFKC", without_controls(text))).lower()
         if _CHINESE.search(text):
-            text = _SHARE.sub(_share, numerals_in_digits(_SPACE.sub("", text)))
+            # The percent sign is dropped because it is punctuation.
+            text = numerals_in_digits(_SPACE.sub("", text))
+            text = _SHARE.sub(lambda share: share[2] if share[1] == "100" else f"{share[2]}/{share[1]}", text)
         else:
-            text = _words_in_digits(text)
+            for start, stop, value in reversed(list(find_english_numerals(text))):
+                text = f"{text[:start]}{value}{text[stop:]}"
+            text = _ONE.sub("1", text)
         exact = _DROPPED.sub("", _SPACE.sub("", text))
         return cls(exact, _NUMBER.sub("#", exact))
-
-
-def _share(match: re.Match) -> str:
-    # The percent sign is dropped because it is punctuation.
-    return match[2] if match[1] == "100" else f"{match[2]}/{match[1]}"
-
-
-def _words_in_digits(text: str) -> str:
-    parts, end = [], 0
-    for start, stop, value in find_english_numerals(text):
-        parts += (text[end:start], str(value))
-        end = stop
-    return _ONE.sub("1", "".join((*parts, text[end:])))

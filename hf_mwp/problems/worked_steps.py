@@ -7,7 +7,7 @@ from itertools import product
 from ..expressions import OPERATORS, Expression, ExpressionError, parse_number
 from ..expressions.numbers import to_half_width
 from .math_word_problem import MathWordProblem, ProblemError
-from .numbers.number_mention import literal_of
+from .numbers.digit_numbers import literal_of
 
 
 STEP_FAULTS = {
@@ -68,14 +68,6 @@ def compose_steps(problem: MathWordProblem, worked: str) -> Expression:
 
     Raises:
         StepError: If no expression or more than one expression uses all steps.
-
-    Example:
-
-    ```python
-    >>> problem = MathWordProblem("48 clips in April, half as many in May. How many?", answer="72", language="en")
-    >>> compose_steps(problem, "48/2 = <<48/2=24>>24 in May, <<48+24=72>>72 in all").to_infix()
-    '48+48/2'
-    ```
     """
     steps = STEP.findall(worked)
     if not steps:
@@ -103,7 +95,12 @@ class _TextNumbers:
         if "percent" in problem.text.lower():
             written = {value: literal_of(value) for value in problem.values if value > 0}
             shares |= {value / 100: Expression.from_infix(f"{literal}/100") for value, literal in written.items()}
-        self.derived = dict(each for value, share in shares.items() for each in _derived(value, share))
+        # A step may use 0.2, 1.2, 0.8, 20, 120 and 80 for 20%.
+        self.derived: dict[Fraction, Expression] = {}
+        one, hundred = Expression("1"), Expression("100")
+        for value, share in shares.items():
+            parts = {value: share, 1 + value: Expression("+", one, share), 1 - value: Expression("-", one, share)}
+            self.derived |= {100 * part: Expression("*", tree, hundred) for part, tree in parts.items()} | parts
         # The same literals as in `MathWordProblem.expression`.
         self.literals = (*problem.numbers, *(mention.text for mention in mentions if mention.is_bare_fraction))
 
@@ -111,14 +108,6 @@ class _TextNumbers:
         """Replace a match of `_PERCENTAGE` (`20/100`, `20*.01`) by `20%` if the text contains `20%`."""
         number = match[1] or match[2]
         return f"{number}%" if Fraction(number) in self.percentages else match.group()
-
-
-def _derived(value: Fraction, share: Expression) -> list[tuple[Fraction, Expression]]:
-    """Return the numbers that a step may use for a percentage and their trees: 0.2, 1.2, 0.8, 20, 120, 80 for 20%."""
-    one, hundred = Expression("1"), Expression("100")
-    more, less = Expression("+", one, share), Expression("-", one, share)
-    parts = {value: share, 1 + value: more, 1 - value: less}
-    return [(100 * part, Expression("*", tree, hundred)) for part, tree in parts.items()] + list(parts.items())
 
 
 def _read_step(step: str, numbers: _TextNumbers) -> tuple[Expression, Fraction]:
@@ -204,9 +193,5 @@ def _insert(trees: list[Expression]) -> Expression:
     """Return the last tree with each slot replaced by the tree of the earlier step."""
     whole: list[Expression] = []
     for tree in trees:
-        leaves = [whole[leaf.slot_index] if leaf.is_slot else leaf for leaf in tree.leaves()]
-        try:
-            whole.append(_fill(tree, leaves))
-        except ExpressionError as error:
-            raise StepError("unreadable_step", "the expression is too long") from error
+        whole.append(_fill(tree, [whole[leaf.slot_index] if leaf.is_slot else leaf for leaf in tree.leaves()]))
     return whole[-1]

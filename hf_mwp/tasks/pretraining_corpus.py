@@ -17,7 +17,7 @@ from ..data.locating import locate_texts
 from ..downloads import missing_folder
 from ..options import option
 from ..options.checks import check_at_least_one
-from ..problems.tagging.pos_tagger import PosTagger, load_tagger, split_tagger
+from ..problems.tagging import PosTagger, load_tagger, split_tagger
 from ..usage_error import UsageError
 from .reporter import SILENT, Reporter
 

@@ -86,7 +86,7 @@ def test_contexts_of_candidates_are_learned_live_and_from_the_cache(processor, t
 
 def test_the_loss_on_contexts_is_a_mean_over_the_candidates_of_each_problem(processor):
     teacher, student = (tiny_athena_solver(processor, seed=seed).eval() for seed in (1, 2))
-    columns = processor.encode_rows(tiny_rows(6))
+    columns = processor.encode(tiny_rows(6), with_labels=True, skipped=[])
     rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
     rows[2] = rows[2] | {"labels": processor.vocabulary.encode(Expression.from_infix("0.5^N0"))}
     batch = student.make_collator(processor)(rows)
@@ -134,7 +134,7 @@ def test_decoders_that_cannot_be_compared_are_named(processor):
 
 def test_an_ensemble_judges_by_the_mean_probability(processor):
     members = [tiny_athena_solver(processor, seed=seed).eval() for seed in range(2)]
-    columns = processor.encode_rows(tiny_rows(6))
+    columns = processor.encode(tiny_rows(6), with_labels=True, skipped=[])
     rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
     batch = members[0].make_collator(processor)(rows)
     with torch.no_grad():

@@ -72,23 +72,22 @@ def test_random_strings(count):
 @pytest.mark.parametrize(
     "piece", ["(", ")", "[", "()", "(1", "1(", "-", "+", "1+", "2^", "((1)", "%", "1%", "N0*", "1(1/2)", "=", "x="]
 )
-@pytest.mark.parametrize("limits", [{}, {"max_length": None}, {"max_length": None, "max_depth": None}])
-def test_10_000_characters(piece, limits):
+def test_10_000_characters(piece):
     text = piece * (10_000 // len(piece))
     start = time.perf_counter()
     for candidate in (text, text + "1"):
         with pytest.raises(ExpressionError):
-            tree = Expression.from_infix(candidate, **limits)
+            tree = Expression.from_infix(candidate)
             if tree.num_operators:
                 tree.evaluate()
-                raise ExpressionError("fine: parsed with limits off")
+                raise ExpressionError("fine: parsed")
             raise ExpressionError("fine: only signs or brackets")
     assert time.perf_counter() - start < 5
 
 
 def test_nested_brackets_around_one_number():
     assert Expression.from_infix("(" * 2000 + "1" + ")" * 2000).to_infix() == "1"
-    assert Expression.from_infix("(" * 50_000 + "1" + ")" * 50_000, max_length=None).to_infix() == "1"
+    assert Expression.from_infix("(" * 50_000 + "1" + ")" * 50_000).to_infix() == "1"
 
 
 @given(st.text(max_size=30))

@@ -39,8 +39,8 @@ def test_what_is_read(written, read):
 def test_digits_of_escape_sequences_are_no_numbers():
     problem = MathWordProblem("小明有\x1b[31m4\x1b[0m个苹果，又买了\x1b[32m2\x1b[0m个", "x=4+2")
     assert problem.numbers == ("4", "2") and str(problem.expression) == "N0+N1"
-    assert problem.unreadable_numbers == ()
-    assert MathWordProblem("\x1b[" + "1" * 300 + "m4个").unreadable_numbers == ()
+    assert problem.masked.unreadable == ()
+    assert MathWordProblem("\x1b[" + "1" * 300 + "m4个").masked.unreadable == ()
 
 
 def test_what_is_shown():

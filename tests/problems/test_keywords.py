@@ -125,11 +125,6 @@ def test_every_word_is_found_where_it_stands_alone(language):
             assert found(text, language) == [word], group["name"]
 
 
-def test_wrong_names():
-    with pytest.raises(ValueError, match="zh, en"):
-        find_keywords("3", "fr")
-
-
 def test_the_lists_go_into_the_wheel(repository):
     setup = (repository / "setup.cfg").read_text(encoding="utf-8")
     assert re.search(r"\[options\.package_data\]\nhf_mwp\.problems =\n    \*\.yaml", setup)

@@ -111,7 +111,7 @@ def test_a_text_that_is_too_long_or_has_its_numbers_beyond_the_cut_gets_an_error
     # What a trainer evaluates is read in the same way.
     rows = [{"text": text} for text in texts[1:]]
     for each in rows:
-        each["number_positions"] = processor.encode_rows([each])["number_positions"][0]
+        each["number_positions"] = processor.encode([each])["number_positions"][0]
     sequences = [processor.vocabulary.encode(Expression.from_infix("N0"))] * 2
     read = read_predictions(rows, sequences, [-0.5, -0.5], processor)
     assert [each.expression is None for each in read] == [True, False]

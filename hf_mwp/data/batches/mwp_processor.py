@@ -11,7 +11,7 @@ from transformers import AddedToken, BatchEncoding, PreTrainedTokenizerBase
 from transformers.utils import PushToHubMixin, cached_file
 
 from ...expressions import Expression, ExpressionError
-from ...problems import MathWordProblem
+from ...problems import MathWordProblem, ProblemError
 from ...runtime.output_vocabulary import OutputVocabulary
 from ...runtime.text_reader import find_number_positions, find_question_positions, read_fields
 from ...usage_error import UsageError
@@ -144,12 +144,17 @@ class MwpProcessor(PushToHubMixin):
             raise TypeError(f"problems[{len(found)}]: {error}") from error
         return found
 
-    def encode(self, problems: Sequence[ProblemLike], with_labels: bool = False) -> dict[str, list]:
+    def encode(
+        self, problems: Iterable[ProblemLike], with_labels: bool = False, skipped: list | None = None
+    ) -> dict[str, list]:
         """Encode problems without padding.
 
         Args:
-            problems (`Sequence[str | MathWordProblem | Mapping]`): Texts, problems, or rows of [`load_mwp_dataset`].
+            problems (iterable of `str`, [`MathWordProblem`] or `Mapping`): Texts, problems, or rows of
+                [`load_mwp_dataset`].
             with_labels (`bool`, *optional*, defaults to `False`): Whether to encode the equations too.
+            skipped (`list`, *optional*): List to which `(id, reason)` is appended for each problem whose equation
+                cannot be encoded. The labels of this problem are empty. Without `skipped`, an error is raised.
 
         Returns:
             `dict[str, list]`: for each problem `input_ids`, `number_positions` (index of the token of each number, or
@@ -157,9 +162,9 @@ class MwpProcessor(PushToHubMixin):
             `with_labels`, `labels` (symbol ids in prefix order).
 
         Raises:
-            ExpressionError: `with_labels`, and an equation cannot be parsed, or uses a constant that is not in the
-                vocabulary or a number that was truncated.
-            ProblemError: `with_labels`, and a problem has no equation.
+            ExpressionError: An equation cannot be parsed, or uses a constant that is not in the vocabulary or a number
+                that was truncated.
+            ProblemError: A problem has no equation.
         """
         problems = self.problems(problems)
         encoded = self.tokenize(problems)
@@ -174,8 +179,17 @@ class MwpProcessor(PushToHubMixin):
             columns["question_positions"] = [find_question_positions(*each, self.style) for each in read]
         if "number_values" in self.extra_columns:
             columns["number_values"] = [[str(value) for value in problem.values] for problem in problems]
-        if with_labels:
-            columns["labels"] = list(map(self._encode_equation, problems, columns["number_positions"]))
+        if not with_labels:
+            return columns
+        columns["labels"] = []
+        for problem, positions in zip(problems, columns["number_positions"], strict=True):
+            try:
+                columns["labels"].append(self._encode_equation(problem, positions))
+            except (ExpressionError, ProblemError) as error:
+                if skipped is None:
+                    raise
+                columns["labels"].append([])
+                skipped.append((problem.id, str(error)))
         return columns
 
     @property
@@ -210,8 +224,7 @@ class MwpProcessor(PushToHubMixin):
     def __call__(self, problems: str | MathWordProblem | Sequence[str | MathWordProblem]) -> BatchEncoding:
         """Return padded tensors for [`MwpSolver.solve`]: `input_ids` and `attention_mask` of shape `(B, S)`,
         `number_positions` and `number_groups` `(B, N)`, and `question_positions` `(B, Q)` if it is an extra column."""
-        single = isinstance(problems, (str, MathWordProblem))
-        return self.pad(self.encode([problems] if single else problems))
+        return self.pad(self.encode([problems] if isinstance(problems, (str, MathWordProblem)) else problems))
 
     def pad(self, columns: dict[str, list]) -> BatchEncoding:
         """Convert encoded problems to tensors, padded to the longest problem."""
@@ -225,34 +238,18 @@ class MwpProcessor(PushToHubMixin):
         """Convert a row of [`SolveOutput.sequences`] to a tree. Raises `ExpressionError` if it is not a valid tree."""
         return self.vocabulary.decode(ids)
 
-    def encode_rows(self, rows: Iterable[dict[str, Any]], skipped: list | None = None) -> dict[str, list]:
-        """Encode rows of [`load_mwp_dataset`] with labels. If an equation cannot be encoded, its labels are empty and
-        `(id, reason)` is appended to `skipped`."""
-        problems = self.problems(rows)
-        columns = self.encode(problems)
-        columns["labels"] = []
-        for problem, positions in zip(problems, columns["number_positions"], strict=True):
-            try:
-                columns["labels"].append(self._encode_equation(problem, positions))
-            except ValueError as error:
-                columns["labels"].append([])
-                if skipped is not None:
-                    skipped.append((problem.id, str(error)))
-        return columns
-
     def prepare_dataset(self, dataset, skipped: list | None = None):
         """Add model inputs to the rows of a dataset. The original columns are kept.
 
         Args:
             dataset (`datasets.Dataset`): Rows of [`load_mwp_dataset`].
             skipped (`list`, *optional*): List to which `(id, reason)` is appended for each row whose equation cannot
-                be encoded. Such rows are left out. Without `skipped` they are kept with empty labels and count as
-                wrong in an evaluation.
+                be encoded. Such rows are left out. Without `skipped` they are kept with empty labels.
         """
 
         def encode(columns: dict[str, list]) -> dict[str, list]:
             rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-            return self.encode_rows(rows, skipped)
+            return self.encode(rows, with_labels=True, skipped=[] if skipped is None else skipped)
 
         prepared = dataset.map(encode, batched=True, desc="Encoding problems", load_from_cache_file=False)
         if skipped is None:
@@ -271,12 +268,8 @@ class MwpProcessor(PushToHubMixin):
             )
 
     def check_language(self, languages: Iterable[str | None], reader: str, source: str) -> None:
-        """Raise [`UsageError`] if the language of the processor is not among the stated languages of the problems.
-
-        Args:
-            languages (`Iterable[str | None]`): Language of each problem, or `None` if it is not stated.
-            reader (`str`), source (`str`): Names of the model and of the dataset in the message.
-        """
+        """Raise [`UsageError`] if the language of the processor is not among the stated languages of the problems
+        (`None`: not stated). `reader` and `source` name the model and the dataset in the message."""
         stated = sorted({*languages} - {None})
         if stated and self.language not in stated:
             raise UsageError(
@@ -351,8 +344,7 @@ class MwpProcessor(PushToHubMixin):
         tokenizer = load_tokenizer(name_or_path, **kwargs)
         try:
             symbols = (fields.pop(name, ()) for name in ("operators", "constants", "written_constants"))
-            vocabulary = OutputVocabulary(*symbols)
-            processor = cls(tokenizer, vocabulary, **fields)
+            processor = cls(tokenizer, OutputVocabulary(*symbols), **fields)
         except ValueError as error:
             raise ValueError(f"{path}: {error} Save the processor again.") from error
         if digest is not None and digest != tokenizer_digest(processor.tokenizer):

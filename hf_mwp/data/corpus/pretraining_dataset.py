@@ -1,20 +1,32 @@
-"""Functions that prepare a corpus for pretraining: encoding, checks of the labels, and the validation split."""
+"""Encoding of a corpus into memory-mapped Arrow files, checks of its labels, and its validation split."""
+
+from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+import json
+import os
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..batches.mwp_processor import MwpProcessor
+from ...problems.keywords import read_keywords
+from ...store.row_store import RowStore
+from ..batches.mwp_processor import MwpProcessor, tokenizer_settings
 from ..data_error import DataError
 from ..training_texts import TrainingTexts
-from .encoded_corpus import EMPTY, encode_corpus, read_labelling
 from .pretraining_encoder import PreTrainingEncoder, pos_label_list
 
 
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+VERSION = 3  # Version of the column format. Files with a different version are not read.
+EMPTY = "the corpus is empty. Pass at least one text"
 ENCODED_COLUMNS = ("input_ids", "mask_class", "mask_unit", "text_key")
+Progress = Callable[[int, int | None], None]
 
 
 def prepare_texts(
@@ -22,21 +34,13 @@ def prepare_texts(
     config: Any,
     processor: MwpProcessor,
     cache_dir: str | Path,
-    with_tags: bool = True,
-    progress: Callable[[int, int | None], None] | None = None,
+    with_tags: bool,
+    progress: Progress | None = None,
 ) -> Any:
     """
-    Encode the texts of a corpus if they are not encoded yet.
-
-    Args:
-        texts ([`TaggedCorpus`], `Sequence` or `datasets.Dataset`): A tagged corpus, a sequence of texts, a sequence of
-            pairs of text and tagged words, or the result of [`encode_corpus`].
-        config (`PreTrainedConfig`): Config of the model, with the labels and the tagger of its tagging head.
-        processor ([`MwpProcessor`]): Processor that masks numbers and tokenizes.
-        cache_dir (`str` or `Path`): See [`encode_corpus`].
-        with_tags (`bool`, *optional*, defaults to `True`): Whether tagging is trained. If not, tags only mark
-            quantity words, so that the same tokens are masked as with tagging.
-        progress (`Callable[[int, int | None], None]`, *optional*): See [`encode_corpus`].
+    Encode the texts of a corpus if they are not encoded yet. `texts` is a [`TaggedCorpus`], a sequence of texts or of
+    pairs of text and tagged words, or the result of [`encode_corpus`]. Without `with_tags`, tags only mark quantity
+    words, so that the same tokens are masked as with tagging. A config without labels gets those of the corpus.
 
     Raises:
         ValueError: There is no text, or with tags: tags are missing or differ from the tags of the tagging head.
@@ -51,24 +55,23 @@ def prepare_texts(
                 "a list of texts, or the result of `encode_corpus`. With `pos_loss_weight`, texts must be tagged"
             )
         if with_tags:
-            _check_encoded_labels(config, texts)
+            _check_labels(config, *_read_labelling(texts))
         return texts.with_format("numpy")
     tagger, corpus, tags = getattr(texts, "tagger", None), _text_pairs(texts), None
     if with_tags:
         # In a `TaggedCorpus` every text has tagged words. Check any other corpus.
-        bare = () if tagger is not None else (index for index, (_, words) in enumerate(corpus) if words is None)
-        for index in bare:
+        index = None if tagger else next((place for place, (_, words) in enumerate(corpus) if words is None), None)
+        if index is not None:
             raise DataError(
                 f"text {index} has no tags, which `pos_loss_weight` needs. Tag the corpus with `tag_corpus`, or set "
                 "`pos_loss_weight=0`"
             )
-        check_tagger(config, tagger)
         tags = getattr(texts, "tags", None)
         if config.pos_labels is not None:
             tags = sorted({label[2:] for label in config.pos_labels} | set(tags or ()))
         elif tags is None:
             tags = sorted({word.tag for _, words in corpus for word in words})
-        _check_labels(config, pos_label_list(tags), tagger)
+        _check_labels(config, tagger, pos_label_list(tags))
     # Models without a tagging head have no `pos_tagger`.
     encoder = PreTrainingEncoder(processor, tags, tagger or getattr(config, "pos_tagger", None))
     return encode_corpus(corpus, encoder, cache_dir, progress=progress).with_format("numpy")
@@ -90,11 +93,12 @@ def check_tagger(config: Any, tagger: str | None) -> None:
         )
 
 
-def _check_labels(config: Any, labels: list[str], tagger: str | None) -> None:
-    """
-    Raise `ValueError` if the labels of the corpus are not those of the tagging head. Set the labels in the config if
-    it has none.
-    """
+def _check_labels(config: Any, tagger: str | None, labels: list[str] | None) -> None:
+    """Raise `ValueError` if the labels of the corpus are not those of the tagging head. If the config has no labels,
+    set those of the corpus."""
+    check_tagger(config, tagger)
+    if labels is None:
+        return
     if config.pos_labels is None:
         if config.num_pos_tags != len(labels):
             raise ValueError(
@@ -110,17 +114,89 @@ def _check_labels(config: Any, labels: list[str], tagger: str | None) -> None:
         )
 
 
-def _check_encoded_labels(config: Any, dataset: Any) -> None:
-    """Raise `ValueError` if the labels of encoded texts differ from the labels of the tagging head."""
-    if config.pos_labels is None:
-        raise DataError(
-            "the config of the model has no `pos_labels` for its tagging head. Set `config.pos_labels` to the "
-            "`pos_labels` of the `PreTrainingEncoder`"
-        )
-    tagger, labels = read_labelling(dataset)
-    check_tagger(config, tagger)
-    if labels is not None:
-        _check_labels(config, labels, tagger)
+def encode_corpus(
+    corpus: Iterable,
+    encoder: PreTrainingEncoder,
+    cache_dir: str | os.PathLike,
+    batch_size: int = 1000,
+    progress: Progress | None = None,
+) -> Dataset:
+    """
+    Encode a corpus into Arrow files, or reuse existing files. Memory use does not grow with the corpus.
+
+    The folder name contains a fingerprint of the texts, tags, tokenizer, number masking and keywords. If a file is
+    damaged or missing, the corpus is encoded again, with a warning.
+
+    Args:
+        corpus (iterable of `(str, list[TaggedWord] | None)`): Pairs of text and tagged words: a [`TaggedCorpus`] or a
+            list.
+        encoder ([`PreTrainingEncoder`]): Encoder of the texts.
+        cache_dir (`str`): Folder in which the folder of the files is created.
+        batch_size (`int`, *optional*, defaults to 1000): Number of texts that are encoded at a time.
+        progress (`Callable[[int, int | None], None]`, *optional*): Called with the number of encoded texts and the
+            total number.
+
+    Returns:
+        `datasets.Dataset`: the columns that [`~PreTrainingEncoder.encode`] returns.
+
+    Raises:
+        DataError: The corpus is empty, or a tag is unknown to the encoder.
+        OSError: The files cannot be written.
+    """
+    from datasets import Dataset, DatasetInfo, concatenate_datasets
+
+    count, fingerprint = _fingerprint(corpus, encoder)
+    if not count:
+        raise DataError(EMPTY)
+    folder = Path(cache_dir) / f"encoded-{fingerprint}"
+    store = RowStore(folder, fingerprint)
+    with store.locked():
+        if len(store) < count:
+            store.clear()
+            _write(store, corpus, count, encoder, batch_size, progress)
+    labelling = {"tagger": encoder.tagger, "pos_labels": encoder.pos_labels}
+    info = DatasetInfo(description=json.dumps(labelling, ensure_ascii=False))
+    return concatenate_datasets([Dataset.from_file(str(path), info=info) for path in store.paths])
+
+
+def _write(store, corpus, count, encoder, batch_size, progress) -> None:
+    import pyarrow as pa
+
+    columns = {"input_ids": pa.list_(pa.int32())}
+    if encoder.tags is not None:
+        columns["pos_labels"] = pa.list_(pa.int16())
+    columns |= {"mask_class": pa.list_(pa.int8()), "mask_unit": pa.list_(pa.int16())}
+    columns |= {"length": pa.int32(), "text_key": pa.int64()}
+    items, done = iter(corpus), 0
+    with store.writing(pa.schema(columns)):
+        while batch := list(islice(items, batch_size)):
+            store.append(encoder.encode(*zip(*batch, strict=True)))
+            done += len(batch)
+            if progress is not None:
+                progress(done, count)
+
+
+def _fingerprint(corpus: Iterable, encoder: PreTrainingEncoder) -> tuple[int, str]:
+    """Return the number of texts and a hash of all inputs that determine the columns."""
+    processor = encoder.processor
+    fields: dict[str, Any] = {"version": VERSION, "tagger": encoder.tagger, "tags": encoder.tags, **processor.settings}
+    fields["tokenizer"] = tokenizer_settings(processor.tokenizer)
+    fields["keywords"] = read_keywords(processor.language)
+    digest, count = hashlib.blake2b(json.dumps(fields).encode(), digest_size=12), 0
+    for text, words in corpus:
+        record = [text, *(f"{word.tag} {word.start} {word.end}" for word in words or ())]
+        digest.update("\0".join(record).encode("utf-8", "surrogatepass") + b"\n")
+        count += 1
+    return count, digest.hexdigest()
+
+
+def _read_labelling(dataset: Dataset) -> tuple[str | None, list[str] | None]:
+    """Return the tagger and labels of a dataset made by [`encode_corpus`], or `(None, None)` for any other dataset."""
+    try:
+        labelling = json.loads(dataset.info.description)
+        return labelling["tagger"], labelling["pos_labels"]
+    except (ValueError, KeyError, TypeError):
+        return None, None
 
 
 def texts_of_corpus(corpus: Any, encoded: Any, learned: Any, sources: Sequence[str]) -> TrainingTexts:

@@ -15,7 +15,7 @@ from ..data_error import DataError
 
 
 if TYPE_CHECKING:
-    from ...problems.tagging.tagged_word import TaggedWord
+    from ...problems.tagging.pos_tagger import TaggedWord
 
 SPECIAL, ORDINARY, KEYWORD, NUMBER = range(4)
 """Token classes for masking: never masked, ordinary, part of a mathematical keyword, part of a quantity."""
@@ -56,17 +56,14 @@ class PreTrainingEncoder:
                 without tagged words. Required if the encoder has tags.
 
         Returns:
-            `dict[str, list]`: for each text
+            `dict[str, list]`: for each text `input_ids`, `length` (number of tokens), `text_key` (hash of the text
+            without its numbers), and for each token
 
-            - `input_ids`: array of token ids.
-            - `pos_labels`, if the encoder has tags: for each token an index in [`pos_label_list`], or -100 for a token
-              outside all words. A number placeholder has the label of the word in which the number begins.
-            - `mask_class`: for each token 0 (special or unknown, never masked), 1 (ordinary), 2 (part of a
-              mathematical keyword) or 3 (part of a quantity word, or a number placeholder).
-            - `mask_unit`: for each token the number of its unit. The tokens of a keyword or quantity word have the
-              same number and are masked together.
-            - `length`: number of tokens.
-            - `text_key`: hash of the text without its numbers.
+            - `pos_labels`, if the encoder has tags: index in [`pos_label_list`], or -100 for a token outside all
+              words. A number placeholder has the label of the word in which the number begins.
+            - `mask_class`: 0 (special or unknown, never masked), 1 (ordinary), 2 (part of a mathematical keyword) or 3
+              (part of a quantity word, or a number placeholder).
+            - `mask_unit`: number of its unit. The tokens of a keyword or quantity word are masked together.
 
         Raises:
             DataError: Words are missing or are not in their text, or a tag is unknown to the encoder.

@@ -56,11 +56,8 @@ def read_texts(
         DataError: A source does not exist (raised at once), or is damaged (raised during iteration, with file and
             line).
     """
-    sources = _open(paths_or_names, ("train",), data_dir)
-    held_out = held_out_texts(exclude, data_dir)
-    if not sources:
-        raise DataError("no source of texts was given. Pass files or names of datasets")
-    return _read(chain.from_iterable(sources), held_out, language, Counter() if counts is None else counts)
+    texts = chain.from_iterable(_open(paths_or_names, ("train",), data_dir))
+    return _read(texts, held_out_texts(exclude, data_dir), language, Counter() if counts is None else counts)
 
 
 def held_out_texts(exclude: Iterable[str | Path] | str | Path, data_dir: str | Path | None = None) -> Iterator[str]:
@@ -89,15 +86,15 @@ def _open(
     for source in [sources] if isinstance(sources, str | Path) else sources:
         if split_name(source)[0] in LOADERS:
             opened.append(_clean(_texts_of_rows(source, parts, data_dir)))
-        elif not Path(source).is_file():
-            names = ", ".join(LOADERS)
-            fault = f"this is not a file. Pass a file, or one of the datasets {names}"
-            raise DataError(f"{fault}, optionally with a split (ape210k:validation)", source)
-        elif not Path(source).name.endswith(_TEXT_FILES + RECORD_FILES):
-            endings = ", ".join(_TEXT_FILES[:1] + RECORD_SUFFIXES)
-            raise DataError(f"the name of a text file must end in {endings}, optionally followed by .gz", source)
-        else:
+        elif Path(source).is_file() and Path(source).name.endswith(_TEXT_FILES + RECORD_FILES):
             opened.append(_clean(_texts_of_file(Path(source))))
+        else:
+            endings = ", ".join(_TEXT_FILES[:1] + RECORD_SUFFIXES)
+            raise DataError(
+                f"not a text file. Pass a file that ends in {endings}, optionally followed by .gz, or one of the "
+                f"datasets {', '.join(LOADERS)}, optionally with a split (ape210k:validation)",
+                source,
+            )
     return opened
 
 

@@ -7,18 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from transformers.utils import logging
 
-from ...problems.tagging.pos_tagger import PosTagger
-from ...problems.tagging.tagged_word import TaggedWord
+from ...problems.tagging.pos_tagger import PosTagger, TaggedWord
 from ...store.row_store import RowStore
 from ..data_error import DataError
 
-
-logger = logging.get_logger(__name__)
 
 SHARD_SIZE = 1024
 """Number of texts in a file, and maximum number of texts that a killed process loses."""
@@ -90,26 +85,23 @@ def tag_corpus(
             total number, which is `None` if `texts` has no length.
 
     Raises:
-        DataError: The corpus is empty, or the tagger returns words that are not in the text.
+        DataError: The corpus is empty.
         OSError: The files cannot be written. Complete files are kept.
     """
-    root, progress = Path(cache_dir), progress or (lambda done, total: None)
-    folder, total = root / f"{tagger.name}-{tagger.fingerprint}", len(texts) if hasattr(texts, "__len__") else None
-    others = [path for path in root.glob(f"{tagger.name}-*") if path != folder]
-    if others and not folder.exists():
-        logger.warning(
-            f"The tags in {', '.join(map(str, others))} are not used because they were made with a different version, "
-            f"dictionary or model of {tagger.name}. Delete them if they are no longer needed."
-        )
+    import pyarrow
+
+    progress, total = progress or (lambda done, total: None), len(texts) if hasattr(texts, "__len__") else None
     stream, keys, tags, done, writing = iter(texts), bytearray(), set(), 0, False
-    store = RowStore(folder, f"{tagger.name} {tagger.fingerprint}")
+    store = RowStore(Path(cache_dir) / f"{tagger.name}-{tagger.fingerprint}", f"{tagger.name} {tagger.fingerprint}")
     with ExitStack() as stack:
         while chunk := list(islice(stream, SHARD_SIZE)):
             own = [hashlib.blake2b(text.encode(), digest_size=16).digest() for text in chunk]
             # Lock the folder before the first file is written, then check again which texts are missing.
             if len(store.missing(own)) and not writing:
                 stack.enter_context(store.locked())
-                stack.enter_context(store.writing(_schema()))
+                text, binary = pyarrow.string(), pyarrow.binary()
+                schema = {"key": pyarrow.binary(16), "text": text, "tags": text, "words": binary}
+                stack.enter_context(store.writing(pyarrow.schema(schema)))
                 writing = True
             missing = store.missing(own)
             if len(missing):
@@ -117,7 +109,7 @@ def tag_corpus(
                 rows |= {"tags": [], "words": []}
                 for start in range(0, len(missing), batch_size):
                     progress(done + start, total)
-                    for words in _tag(tagger, rows["text"][start : start + batch_size]):
+                    for words in tagger.tag(rows["text"][start : start + batch_size]):
                         ids = {tag: number for number, tag in enumerate(sorted({word.tag for word in words}))}
                         places = np.array([(ids[word.tag], word.start, word.end) for word in words], np.int32)
                         rows["tags"].append(json.dumps(list(ids), ensure_ascii=False))
@@ -131,26 +123,3 @@ def tag_corpus(
     if not keys:
         raise DataError("the corpus is empty. Pass at least one text to tag")
     return TaggedCorpus(store, tagger, bytes(keys), tags)
-
-
-def _schema() -> Any:
-    import pyarrow
-
-    text, binary = pyarrow.string(), pyarrow.binary()
-    return pyarrow.schema({"key": pyarrow.binary(16), "text": text, "tags": text, "words": binary})
-
-
-def _tag(tagger: PosTagger, texts: list[str]) -> list[list[TaggedWord]]:
-    tagged = tagger.tag(texts)
-    if len(tagged) != len(texts):
-        raise DataError(f"the tagger {tagger.name} returned {len(tagged)} results for {len(texts)} texts")
-    # Check that the words are in the text, from left to right.
-    for text, words in zip(texts, tagged, strict=True):
-        end = 0
-        for word in words:
-            if word.start < end or text[word.start : word.end] != word.word or not word.word:
-                raise DataError(
-                    f"the words of the tagger {tagger.name} are not those of the text: {word} in {text[:80]!r}"
-                )
-            end = word.end
-    return tagged

@@ -38,29 +38,24 @@ class ApeCleanLoader(MwpLoader):
 
     Files: `test.jsonl` or `ape_simple_test.json` (`id`, `original_text`, `equation`, `ans`); optionally a training
     file `train.jsonl`, `ape_simple_train.json`, or `train.ape.json` of Ape210k, of which only the problems in
-    `ape_simple_id.txt` are used. `ape_kg_test_id.txt` lists the test problems of the scheme `"listed"`.
+    `ape_simple_id.txt` are used. The scheme `"listed"` has only the test problems in `ape_kg_test_id.txt`.
     """
 
     name = "ape_clean"
-    split_schemes = {
-        "public": "all problems of the test file",
-        "listed": "the problems of the test file that ape_kg_test_id.txt lists",
-    }
+    split_schemes = {"public": 0, "listed": 0}
     origin = "The files are at https://github.com/LZhenwen/MWP-BERT."
 
     def read(self, reader: RecordReader, scheme: str, fold: int | None) -> dict[str, Rows]:
         splits = {"test": reader.rows(self.row, "test.jsonl", "ape_simple_test.json")}
-        if scheme == "listed":
-            splits["test"] = self._listed(splits["test"], reader.lines("ape_kg_test_id.txt"))
+        lists = {"test": "ape_kg_test_id.txt"} if scheme == "listed" else {}
         training = ("train.jsonl", "ape_simple_train.json", "train.ape.json")
         if reader.find(*training) is not None:
-            splits["train"] = self._listed(reader.rows(self.row, *training), reader.lines("ape_simple_id.txt"))
+            splits["train"] = reader.rows(self.row, *training)
+            lists["train"] = "ape_simple_id.txt"
+        for split, name in lists.items():
+            ids = set(reader.lines(name))
+            splits[split] = [row for row in splits[split] if row["id"] in ids]
         return splits
-
-    @staticmethod
-    def _listed(rows: Rows, ids: list[str]) -> Rows:
-        listed = set(ids)
-        return [row for row in rows if row["id"] in listed]
 
 
 class Cm17kLoader(MwpLoader):
@@ -73,7 +68,6 @@ class Cm17kLoader(MwpLoader):
     """
 
     name = "cm17k"
-    lists = frozenset({"answer"})
     origin = "The files are at https://github.com/QinJinghui/NS-Solver."
 
 
@@ -88,12 +82,11 @@ class CmathDistractorLoader(MwpLoader):
     name = "cmath_distractor"
     text_fields = ("input",)
     fields = {"answer": "golden"}
-    split_schemes = {"public": "all 360 problems are test problems"}
     files = {"test": ("cmath_distractor.jsonl",)}
     folders = ("zh_extra",)
     origin = "The problems are at https://github.com/XiaoMi/cmath."
 
-    def row(self, record: Record, fold: str | None = None) -> dict[str, Any]:
+    def row(self, record: Record) -> dict[str, Any]:
         """Create the row of a record, with the number of distractors as its `kind`."""
         count = record.index("distractor")
         return super().row(record) | {"kind": f"{count} distractor{'s' * (count != 1)}"}
@@ -109,8 +102,7 @@ class HmwpLoader(MwpLoader):
     """
 
     name = "hmwp"
-    lists = frozenset({"answer"})
-    split_schemes = {"mwptoolkit": "the split of MWPToolkit, 4,392 / 549 / 550"}
+    split_schemes = {"mwptoolkit": 0}  # 4,392 / 549 / 550
     origin = (
         "hmwp.jsonl is at https://github.com/QinJinghui/SAU-Solver, the split in https://github.com/LYH-YF/MWPToolkit."
     )
@@ -132,13 +124,12 @@ class Math23kLoader(MwpLoader):
 
     name = "math23k"
     split_schemes = {
-        "public": "the public split, 21,162 / 1,000 / 1,000",
-        "train_test": "the public test split; all other 22,162 problems for training, no validation split",
-        "five_fold": "the five folds of athena-math over 23,160 problems; 10004 and 17520 are in no fold",
-        "mwptoolkit": "the split of MWPToolkit, 18,529 / 2,316 / 2,317, with a test split that differs from public",
-        "stratified": "7 : 1 : 2 within each level of complexity (Yu et al.), chosen by a hash of the ids",
+        "public": 0,  # 21,162 / 1,000 / 1,000
+        "train_test": 0,  # The public test split; all other 22,162 problems for training.
+        "five_fold": 5,  # The folds of athena-math over 23,160 problems; 10004 and 17520 are in no fold.
+        "mwptoolkit": 0,  # 18,529 / 2,316 / 2,317, with a test split that differs from public.
+        "stratified": 0,  # 7 : 1 : 2 within each level of complexity (Yu et al.), chosen by a hash of the ids.
     }
-    fold_schemes = {"five_fold": 5}
     origin = (
         "The files are in examples/data/math23k of the hf_mwp repository. The texts come from "
         "https://github.com/SCNU203/Math23k."
@@ -173,23 +164,20 @@ class UnbiasedMwpLoader(MwpLoader):
     """
 
     name = "unbiasedmwp"
-    split_schemes = {"contexts": "8 : 1 : 1 of the contexts, chosen by a hash of the context names"}
+    split_schemes = {"contexts": 0}  # 8 : 1 : 1 of the contexts, chosen by a hash of their names.
     folders = ("zh_extra",)
     origin = "The problems are at https://github.com/QinJinghui/UnbiasedMWP."
 
     def read(self, reader: RecordReader, scheme: str, fold: int | None) -> dict[str, Rows]:
         rows = reader.rows(self.row, "unbiasedmwp_train.jsonl")
-        return split_by_name(rows, (self._split_of(row["context"]) for row in rows))
+        held_out = {0: "validation", 1: "test"}
+        return split_by_name(rows, (held_out.get(tenth_of(row["context"]), "train") for row in rows))
 
-    def row(self, record: Record, fold: str | None = None) -> dict[str, Any]:
+    def row(self, record: Record) -> dict[str, Any]:
         """Create the row of a record, with its context, and with the number of operations as its `kind`."""
         kind = kind_by_operations(record.index("operators"))
         row = super().row(record) | {"context": record.text("ctx"), "kind": kind}
         return row if row["context"] else row | {"fault": ("no_context", REASONS["no_context"])}
-
-    @staticmethod
-    def _split_of(context: str) -> str:
-        return {0: "validation", 1: "test"}.get(tenth_of(context), "train") if context else "train"
 
 
 LOADERS = (

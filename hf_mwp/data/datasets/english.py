@@ -1,6 +1,5 @@
 """English datasets."""
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +34,11 @@ class AsdivALoader(MwpLoader):
     language = "en"
     text_fields = ("body", "question")
     fields = {"equation": "formula", "answer": "answer", "id": "id"}
+    fold_field = "fold"
     split_schemes = {
-        "five_fold": "the five folds of the dataset, 238 / 238 / 238 / 238 / 266",
-        "stratified": "8 : 1 : 1 within each level of complexity (Yu et al.), chosen by a hash of the ids",
+        "five_fold": 5,  # 238 / 238 / 238 / 238 / 266
+        "stratified": 0,  # 8 : 1 : 1 within each level of complexity (Yu et al.), chosen by a hash of the ids.
     }
-    fold_schemes = {"five_fold": 5}
     folders = ("asdiv",)
     origin = (
         "The file is in examples/data/asdiv of the hf_mwp repository. It was made from "
@@ -47,7 +46,7 @@ class AsdivALoader(MwpLoader):
     )
 
     def read(self, reader: RecordReader, scheme: str, fold: int | None) -> dict[str, Rows]:
-        rows = reader.rows(partial(self.row, fold="fold"), "asdiv_a.jsonl")
+        rows = reader.rows(self.row, "asdiv_a.jsonl")
         if scheme == "stratified":
             return split_by_complexity(rows, {"train": 8, "validation": 1, "test": 1})
         return split_by_fold(rows, fold)
@@ -67,10 +66,8 @@ class Gsm8kLoader(MwpLoader):
 
     name = "gsm8k"
     language = "en"
-    split_schemes = {
-        "public": "the published training and test files; missing files are ignored",
-        "expressed": "like public, but without test problems whose steps cannot be composed into an expression",
-    }
+    # "expressed" is like "public", but without test problems whose steps cannot be composed.
+    split_schemes = {"public": 0, "expressed": 0}
     files = {split: (f"{split}.jsonl",) for split in ("train", "test")}
     origin = (
         "The files are in examples/data/gsm8k of the hf_mwp repository and at "
@@ -83,7 +80,7 @@ class Gsm8kLoader(MwpLoader):
             splits["test"] = [row for row in splits["test"] if row["equation"]]
         return splits
 
-    def row(self, record: Record, fold: str | None = None) -> dict[str, Any]:
+    def row(self, record: Record) -> dict[str, Any]:
         """Create the row of a record, with a `fault` if the steps cannot be composed into an equation."""
         worked, mark, answer = record.text("answer").rpartition(_ANSWER_MARK)
         if not mark:
@@ -107,10 +104,7 @@ class Gsm8kStepsLoader(Gsm8kLoader):
     """
 
     name = "gsm8k_steps"
-    split_schemes = {
-        "contexts": "the published training and test files; a tenth of the training contexts, chosen by a hash, is "
-        "the validation split"
-    }
+    split_schemes = {"contexts": 0}  # The validation split is a tenth of the training contexts, chosen by a hash.
     folders = ("gsm8k",)
 
     def read(self, reader: RecordReader, scheme: str, fold: int | None) -> dict[str, Rows]:
@@ -122,7 +116,7 @@ class Gsm8kStepsLoader(Gsm8kLoader):
             splits |= split_by_name(rows, names)
         return splits
 
-    def row(self, record: Record, fold: str | None = None) -> dict[str, Any]:
+    def row(self, record: Record) -> dict[str, Any]:
         """Create the row of a record. Its `questions` are the rows of all questions on its context."""
         row = super().row(record) | {"context": f"{Path(record.file).name.partition('.')[0]}-{record.line}"}
         usable = {column: value for column, value in row.items() if column != "fault"}
@@ -147,17 +141,12 @@ class MawpsLoader(MwpLoader):
     language = "en"
     text_fields = ("sQuestion",)
     fields = {"equation": "lEquations", "answer": "lSolutions", "id": "iIndex"}
-    lists = frozenset({"equation", "answer"})
-    split_schemes = {
-        "five_fold": "five folds of 474 or 476; one problem is in no fold",
-        "single_five_fold": "the five folds of MAWPS-Single, 397 / 397 / 397 / 397 / 399; 386 problems are in no fold",
-    }
-    fold_schemes = {"five_fold": 5, "single_five_fold": 5}
+    fold_field = "fold"
+    split_schemes = {"five_fold": 5}  # 474 or 476 each; one problem is in no fold.
     origin = "The problems are in https://github.com/LYH-YF/MWPToolkit."
 
     def read(self, reader: RecordReader, scheme: str, fold: int | None) -> dict[str, Rows]:
-        field = "fold" if scheme == "five_fold" else "single_fold"
-        return split_by_fold(reader.rows(partial(self.row, fold=field), "mawps.jsonl"), fold)
+        return split_by_fold(reader.rows(self.row, "mawps.jsonl"), fold)
 
 
 class MawpsSingleLoader(MawpsLoader):
@@ -169,8 +158,7 @@ class MawpsSingleLoader(MawpsLoader):
     """
 
     name = "mawps_single"
-    split_schemes = {"five_fold": "the five folds of Deductive-MWP, 397 / 397 / 397 / 397 / 399"}
-    fold_schemes = {"five_fold": 5}
+    split_schemes = {"five_fold": 5}  # The folds of Deductive-MWP, 397 / 397 / 397 / 397 / 399.
     folders = ("mawps",)
     origin = (
         "The problems are in https://github.com/LYH-YF/MWPToolkit, the folds in "
@@ -178,9 +166,10 @@ class MawpsSingleLoader(MawpsLoader):
     )
 
     def read(self, reader: RecordReader, scheme: str, fold: int | None) -> dict[str, Rows]:
-        whole = reader.find("mawps_single.jsonl") is None and reader.find("mawps.jsonl") is not None
-        file, field = ("mawps.jsonl", "single_fold") if whole else ("mawps_single.jsonl", "fold")
-        return split_by_fold(reader.rows(partial(self.row, fold=field), file), fold)
+        if reader.find("mawps_single.jsonl") or not reader.find("mawps.jsonl"):
+            return split_by_fold(reader.rows(self.row, "mawps_single.jsonl"), fold)
+        self.fold_field = "single_fold"
+        return super().read(reader, scheme, fold)
 
 
 class SvampLoader(MwpLoader):
@@ -195,7 +184,6 @@ class SvampLoader(MwpLoader):
     language = "en"
     text_fields = ("Body", "Question")
     fields = {"equation": "Equation", "answer": "Answer", "id": "ID"}
-    split_schemes = {"public": "all 1,000 problems are test problems"}
     files = {"test": ("SVAMP.json",)}
     origin = "SVAMP.json is at https://github.com/arkilpatel/SVAMP."
 

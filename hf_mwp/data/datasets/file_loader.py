@@ -42,7 +42,7 @@ class FileLoader(MwpLoader):
         language (`str`, *optional*, defaults to `"en"`): Language of all other texts.
     """
 
-    split_schemes = {"files": "one split per file"}
+    split_schemes = {"files": 0}
     origin = "Pass a file, or a folder with train, validation or test files, that end in .jsonl, .json or .csv."
 
     def __init__(self, path: Path, language: str = "en"):
@@ -53,8 +53,7 @@ class FileLoader(MwpLoader):
             splits = {split_of_file(self.path): reader.rows(self.row, self.path.name)}
         else:
             endings = {
-                split: [f"{stem}{end}" for stem in SPLIT_FILES[split] for end in RECORD_SUFFIXES]
-                for split in SPLIT_FILES
+                split: [stem + end for stem in SPLIT_FILES[split] for end in RECORD_SUFFIXES] for split in SPLIT_FILES
             }
             splits = self.read_files(reader, endings)
         rows = [row for split in splits.values() for row in split]
@@ -63,10 +62,10 @@ class FileLoader(MwpLoader):
             row["language"] = row["language"] or (self.other_language if _WORD.search(row["text"]) else language)
         return splits
 
-    def row(self, record: Record, fold: str | None = None) -> dict[str, Any]:
+    def row(self, record: Record) -> dict[str, Any]:
         """Create the row of a record. An unknown language is `""`, and is detected when all rows are read."""
         names = {column: record.first_of(aliases) for column, aliases in ALIASES.items()}
-        text = " ".join(map(record.scalar, text_fields(record)))
+        text = " ".join(map(record.text, text_fields(record)))
         written = {column: record.joined(names[column]) if names[column] else "" for column in ("equation", "answer")}
         language = record.fields.get("language") or language_of(text, "")
         if language not in ("zh", "en", ""):
@@ -76,7 +75,7 @@ class FileLoader(MwpLoader):
             dataset=Path(record.file).name.partition(".")[0],
             language=language,
             text=text.strip(),
-            id=record.scalar(names["id"]) if names["id"] else None,
+            id=record.text(names["id"]) if names["id"] else None,
             **written,
         )
 

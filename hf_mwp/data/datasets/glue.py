@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...options.checks import check_share
 from ..data_error import DataError
+from ..reading.file_contents import RecordReader
 from ..reading.schema import Record
 
 
@@ -25,30 +26,19 @@ SCORES = (0.0, 5.0)  # Range of the scores of STS-B.
 
 @dataclass(frozen=True)
 class GlueSource:
-    """
-    Files, columns and classes of a GLUE task.
+    """Files, columns and classes of a GLUE task."""
 
-    Args:
-        hub_columns (`tuple[str, ...]`): Columns of the one or two texts in the dataset on the Hub.
-        classes (`tuple[str, ...]`): Names of the classes in the order of their numbers; empty for a regression.
-        folder (`str`): Name of the task's folder in a GLUE folder.
-        columns (`tuple[str, ...]`): Columns of the texts in the files.
-        label (`str`): Column of the label in the files.
-        written (`tuple[str, ...]`): Names of the classes in the files.
-        header (`tuple[str, ...]`): All columns, for files without a header.
-        dev (`tuple[str, ...]`): Files of the public development splits. On the Hub, `dev` is called `validation`.
-        broken (`float`): Maximum share of damaged lines in the files. Damaged lines are left out.
-    """
-
-    hub_columns: tuple[str, ...]
-    classes: tuple[str, ...]
-    folder: str
-    columns: tuple[str, ...]
-    label: str = "label"
-    written: tuple[str, ...] = ("0", "1")
-    header: tuple[str, ...] = ()
-    dev: tuple[str, ...] = ("dev",)
-    broken: float = 0.0
+    hub_columns: tuple[str, ...]  # Columns of the one or two texts in the dataset on the Hub.
+    classes: tuple[str, ...]  # Names of the classes in the order of their numbers; empty for a regression.
+    folder: str  # Name of the task's folder in a GLUE folder.
+    columns: tuple[str, ...]  # Columns of the texts in the files.
+    label: str = "label"  # Column of the label in the files.
+    written: tuple[str, ...] = ("0", "1")  # Names of the classes in the files.
+    header: tuple[str, ...] = ()  # All columns, for files without a header.
+    dev: tuple[str, ...] = (
+        "dev",
+    )  # Files of the public development splits. On the Hub, `dev` is called `validation`.
+    broken: float = 0.0  # Maximum share of damaged lines in the files. Damaged lines are left out.
 
 
 PAIR = ("sentence1", "sentence2")
@@ -78,7 +68,7 @@ GLUE_SOURCES: dict[str, GlueSource] = {
         "MNLI",
         PAIR,
         "gold_label",
-        written=INFERENCE,
+        INFERENCE,
         dev=("dev_matched", "dev_mismatched"),
     ),
 }
@@ -94,8 +84,7 @@ def load_glue(
 
     Args:
         task (`str`):
-            `"rte"`, `"mrpc"`, `"stsb"`, `"sst2"`, `"cola"`, `"wnli"`, `"qqp"`, `"qnli"` or `"mnli"`. Up to 1 in 1,000
-            lines of the files of QQP may be damaged. Damaged lines are left out.
+            `"rte"`, `"mrpc"`, `"stsb"`, `"sst2"`, `"cola"`, `"wnli"`, `"qqp"`, `"qnli"` or `"mnli"`.
         data_dir (`str` or `Path`, *optional*): A GLUE folder (`RTE/train.tsv`, ...), or the folder of the task in it.
             By default the task is loaded from the Hub (`nyu-mll/glue`).
         validation_fraction (`float`, *optional*, defaults to 0.1): Share of the training split that becomes
@@ -130,7 +119,7 @@ def load_glue(
         rows = _read_hub(task, source)
     else:
         folder = _find_folder(source, Path(data_dir))
-        rows = {part: _read_file(folder / f"{part}.tsv", source) for part in (TRAIN, *source.dev)}
+        rows = {part: _read_file(folder, part, source) for part in (TRAIN, *source.dev)}
     train = rows.pop(TRAIN)
     held_out = _held_out([row["label"] for row in train], validation_fraction, seed)
     parts = {"train": [row for index, row in enumerate(train) if index not in held_out]}
@@ -156,34 +145,18 @@ def _find_folder(source: GlueSource, data_dir: Path) -> Path:
     raise DataError(f"{fault}. `data_dir` must be a GLUE folder, or the folder of the task in it", data_dir)
 
 
-def _read_file(path: Path, source: GlueSource) -> list[dict[str, Any]]:
-    """Read the rows of a tab-separated file. Quotes have no special meaning."""
-    try:
-        lines = path.read_text(encoding="utf-8-sig").removesuffix("\n").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        fault = getattr(error, "strerror", error)
-        raise DataError(f"the file cannot be read ({fault}). Download it, or change `data_dir`", path) from error
-    first = 0 if source.header else 1
-    if len(lines) == first or not any(lines):  # An empty file gives one empty line.
-        raise DataError("the file has no rows. Download it again", path)
-    header = source.header or tuple(lines[0].split("\t"))
-    for column in (*source.columns, source.label):
-        if column not in header:
-            raise DataError(f"the column is missing. The columns are {', '.join(header)}", path, 1, column)
-    rows, broken = [], 0
-    for number, line in enumerate(lines[first:], start=first + 1):
-        cells = line.split("\t")
-        try:
-            if len(cells) != len(header):
-                missing = header[len(cells)] if len(cells) < len(header) else None
-                fault = f"the line has {len(cells)} columns instead of {len(header)} ({', '.join(header)})"
-                raise DataError(fault, path, number, missing)
-            record = Record(dict(zip(header, cells, strict=True)), str(path), number)
-            rows.append(_make_row(record, f"{path.stem}-{number}", source, source.columns, source.label))
-        except DataError:
-            broken += 1
-            if broken > source.broken * len(lines):
-                raise
+def _read_file(folder: Path, part: str, source: GlueSource) -> list[dict[str, Any]]:
+    reader = RecordReader(folder, "skip", "Download it, or change `data_dir`.")
+    rows = reader.rows(
+        lambda record: _make_row(record, f"{part}-{record.line}", source, source.columns, source.label),
+        f"{part}.tsv",
+        header=source.header,
+    )
+    allowed = int(source.broken * (len(rows) + len(reader.damaged)))
+    if len(reader.damaged) > allowed:
+        raise reader.damaged[allowed]
+    if not rows:
+        raise DataError("the file has no rows. Download it again", folder / f"{part}.tsv")
     return rows
 
 
@@ -192,14 +165,17 @@ def _make_row(
 ) -> dict[str, Any]:
     """Create a row with the columns of [`load_glue`]. Raises `DataError` for an empty text or a wrong label."""
     fields = record.fields
+    for column in (*columns, label_column):
+        if column not in fields:
+            raise DataError(f"the column is missing. The columns are {', '.join(fields)}", record.file, 1, column)
     for column in columns:
-        if not fields[column].strip():
+        if not (fields[column] or "").strip():
             record.fail("the text is empty", column)
     label = _label_of(fields[label_column], source)
     if label is None:
         wanted = " or ".join(source.written) if source.classes else f"a number from {SCORES[0]:g} to {SCORES[1]:g}"
         record.fail(f"the label must be {wanted}, not {fields[label_column]!r}", label_column)
-    texts = [*(fields[column] for column in columns), None]
+    texts = [*map(record.text, columns), None]
     return {"id": name, "sentence1": texts[0], "sentence2": texts[1], "label": label}
 
 
@@ -211,7 +187,7 @@ def _label_of(label: str | float, source: GlueSource) -> float | None:
         return known.index(label) if label in known else None
     try:
         score = float(label)
-    except ValueError:
+    except (TypeError, ValueError):
         return None
     return score if SCORES[0] <= score <= SCORES[1] else None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from ...problems import add_distractors, compare_counts, reverse_operations
 from ..corpus.pretraining_texts import held_out_texts
 from ..data_error import DataError
 from ..reading.file_contents import RecordReader
-from ..reading.load_report import MAX_EXAMPLES, LoadReport
+from ..reading.load_report import LoadReport
 from ..reading.row_selection import Example, select_extra_rows, select_rows
 from ..reading.schema import COLUMNS
 from .file_loader import FileLoader
@@ -56,12 +56,11 @@ def load_mwp_dataset(
 
     Args:
         name (`str` or `Path`): A dataset of `LOADERS`, such as `"math23k"`, `"unbiasedmwp"` or `"asdiv_a"`; a JSONL,
-            JSON or CSV file, or a folder of such files (see [`FileLoader`]); or the Hub id of a dataset repository
-            with such files.
-        data_dir (`str` or `Path`, *optional*): Folder with the dataset's files or with a folder of the dataset's
-            name, or the Hub id of such a dataset repository. The docstring of each loader lists the files, which may
-            be gzipped. Defaults to the folder `HF_MWP_DATA_DIR` or, in a checkout of the repository, `examples/data`
-            (`math23k`, `asdiv_a`, `mawps` and `gsm8k`). The path of a file or folder `name` is relative to `data_dir`.
+            JSON or CSV file, or a folder or Hub repository of such files (see [`FileLoader`]).
+        data_dir (`str` or `Path`, *optional*): Folder or Hub repository with the dataset's files, or with a folder of
+            the dataset's name. The docstring of each loader lists the files, which may be gzipped. Defaults to the
+            folder `HF_MWP_DATA_DIR` or, in a checkout of the repository, `examples/data` (`math23k`, `asdiv_a`,
+            `mawps` and `gsm8k`). The path of a file or folder `name` is relative to `data_dir`.
         split_scheme (`str`, *optional*): Split scheme, for example `"public"`, `"train_test"`, `"five_fold"` or
             `"mwptoolkit"` of math23k. Defaults to the first scheme in `LOADERS[name].split_schemes`.
         fold (`int`, *optional*): Fold for the test split, in schemes with folds. Defaults to 0.
@@ -97,10 +96,9 @@ def load_mwp_dataset(
             [`dataset_report`] also returns it.
 
     Returns:
-        `DatasetDict`: the splits `"train"`, `"validation"` and `"test"` that the dataset has, with the columns `id`,
-        `text`, `equation`, `answer`, `language`, `context`, `kind`, `dataset`, `fold`, `file` and `line`
-        (`hf_mwp.data.FEATURES`). [`problem_from_row`] converts a row to a problem. With `return_report`, a tuple of
-        the `DatasetDict` and a [`LoadReport`] is returned.
+        `DatasetDict`: the splits `"train"`, `"validation"` and `"test"` that the dataset has, with the columns
+        `hf_mwp.data.FEATURES`. [`problem_from_row`] converts a row to a problem. With `return_report`, a tuple of the
+        `DatasetDict` and a [`LoadReport`].
 
     Raises:
         DataError: Files are missing, a record is damaged, or the name is unknown.
@@ -113,27 +111,25 @@ def load_mwp_dataset(
     reader = RecordReader(folder, on_error, loader.origin)
     splits = loader.read(reader, scheme, fold)
     title = Path(name).name if isinstance(loader, FileLoader) else str(name)
-    report = LoadReport(title, folder.resolve().name, scheme, fold, drop_overlap=side, damaged=len(reader.damaged))
-    report.damaged_examples = _messages(reader.damaged[:MAX_EXAMPLES])
+    report = LoadReport(title, folder.resolve().name, scheme, fold, drop_overlap=side)
+    report.add_damaged(reader.damaged)
     if validation_fraction and "validation" not in splits and "train" in splits:
         report.validation_fraction = validation_fraction
         splits["train"], splits["validation"] = hold_out(splits["train"], validation_fraction)
 
-    examples = {split: _examples(splits[split], parse_number_words) for split in SPLITS if split in splits}
+    def examples_of(rows: Rows) -> list[Example]:
+        return [Example(row, parse_number_words) for row in rows]
+
+    examples = {split: examples_of(splits[split]) for split in SPLITS if split in splits}
     report.reversed_held_out = reverse_held_out
     if reverse_held_out:
         examples |= {split: _make("reversed", part, name) for split, part in examples.items() if split != "train"}
-    wanted = {
-        "distractors": augment_distractors,
-        "comparisons": augment_comparisons,
-        "reversed": augment_reverse,
-    }
+    wanted = {"distractors": augment_distractors, "comparisons": augment_comparisons, "reversed": augment_reverse}
     adds = bool(extra_train or any(wanted.values()))
     kept, report.splits = select_rows(examples, keep_unusable, side, keep_problems=adds)
     if adds:
         listed = [extra_train] if isinstance(extra_train, (str, Path)) else extra_train
-        rows = {str(source): _read_extra(source, examples, folder, on_error, report) for source in listed}
-        extra = {source: _examples(each, parse_number_words) for source, each in rows.items()}
+        extra = {str(each): examples_of(_read_extra(each, examples, folder, on_error, report)) for each in listed}
         excluded = list(held_out_texts(extra_exclude, folder))
         added, report.extra = select_extra_rows(extra, examples, keep_unusable, excluded)
         kept["train"] = kept.get("train", []) + added
@@ -146,23 +142,15 @@ def load_mwp_dataset(
     return (datasets, report) if return_report else datasets
 
 
-def _messages(errors: Iterable[DataError]) -> list[str]:
-    """Return the messages of errors, with the names of files instead of their paths."""
-    return [str(error).replace(str(error.file), Path(str(error.file)).name) for error in errors]
-
-
-def _examples(rows: Rows, parse_number_words: bool | None) -> list[Example]:
-    return [Example(row, parse_number_words) for row in rows]
-
-
 def _check_options(on_error: str, drop_overlap: str | bool | None, validation_fraction: float) -> str | None:
     """Check the options, and return the split from which overlapping problems are excluded, or `None`."""
     check_share({"validation_fraction": validation_fraction}, "validation_fraction")
     side = "test" if drop_overlap is True else drop_overlap or None
-    if on_error not in ("raise", "skip"):
-        raise ValueError(f"`on_error` must be 'raise' or 'skip', not {on_error!r}.")
-    if side not in ("train", "test", None):
-        raise ValueError(f"`drop_overlap` must be 'test', 'train' or None, not {drop_overlap!r}.")
+    if on_error not in ("raise", "skip") or side not in ("train", "test", None):
+        raise ValueError(
+            "`on_error` must be 'raise' or 'skip', and `drop_overlap` 'test', 'train' or None, got "
+            f"{on_error!r} and {drop_overlap!r}."
+        )
     return side
 
 
@@ -178,8 +166,7 @@ def _read_extra(
         if language is not None and row["language"] != language:
             fault = f"the language of the text is {row['language']}, but the language of the dataset is {language}"
             raise DataError(fault, row["file"], row["line"], "language")
-    report.damaged += len(damaged)
-    report.damaged_examples += _messages(damaged[: MAX_EXAMPLES - len(report.damaged_examples)])
+    report.add_damaged(damaged)
     return rows
 
 

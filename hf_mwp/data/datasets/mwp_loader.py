@@ -28,10 +28,10 @@ class MwpLoader:
         language (`str`): Language of the problems, `"zh"` or `"en"`.
         text_fields (`tuple[str, ...]`): Fields that form the text, joined by spaces.
         fields (`dict[str, str]`): Fields of the columns `equation`, `answer` and `id`. The default `id` is the line.
-        lists (`frozenset[str]`): Columns whose field may contain a list.
-        split_schemes (`dict[str, str]`): Name and description of each split scheme. The first scheme is the default.
-        fold_schemes (`dict[str, int]`): Number of folds of each split scheme with folds.
+        split_schemes (`dict[str, int]`): Number of folds of each split scheme, 0 for a scheme without folds. The first
+            scheme is the default.
         files (`dict[str, Sequence[str]]`): Possible file names of each split.
+        fold_field (`str`, *optional*): Field with the fold of a problem.
         folders (`tuple[str, ...]`): Alternative names of the dataset's folder in `data_dir`.
         origin (`str`): Sentence that says where the files come from.
     """
@@ -40,35 +40,22 @@ class MwpLoader:
     language: ClassVar[str] = "zh"
     text_fields: ClassVar[tuple[str, ...]] = ("original_text",)
     fields: ClassVar[dict[str, str]] = {"equation": "equation", "answer": "ans", "id": "id"}
-    lists: ClassVar[frozenset[str]] = frozenset()
-    split_schemes: ClassVar[dict[str, str]] = {
-        "public": "the published train, validation and test files; missing files are ignored"
-    }
-    fold_schemes: ClassVar[dict[str, int]] = {}
+    split_schemes: ClassVar[dict[str, int]] = {"public": 0}  # The published files; missing files are ignored.
     files: ClassVar[Mapping[str, Sequence[str]]] = {split: (f"{part}.jsonl",) for split, part in PARTS.items()}
+    fold_field: str | None = None
     folders: ClassVar[tuple[str, ...]] = ()
     origin: ClassVar[str]
 
     def read(self, reader: RecordReader, scheme: str, fold: int | None) -> dict[str, Rows]:
-        """
-        Return the rows of each split in the order of the source. By default, each split is read from its file in
-        `files`.
-
-        Args:
-            reader ([`RecordReader`]): Reader of the dataset's files.
-            scheme (`str`): Split scheme, a key of `split_schemes`.
-            fold (`int` or `None`): Fold to hold out, if the scheme has folds.
-        """
+        """Return the rows of each split in the order of the source, by default from its file in `files`. `fold` is the
+        fold to hold out, if the split scheme has folds."""
         return self.read_files(reader, self.files)
 
-    def row(self, record: Record, fold: str | None = None) -> dict[str, Any]:
-        """Create the row of a record. `fold` is the name of the field with the fold. Raises `DataError` for a damaged
-        record."""
+    def row(self, record: Record) -> dict[str, Any]:
+        """Create the row of a record. Raises `DataError` for a damaged record."""
         columns: dict[str, Any] = {"text": " ".join(record.text(name).strip() for name in self.text_fields).strip()}
-        read = {"equation": record.text, "answer": record.scalar, "id": record.scalar}
-        read |= dict.fromkeys(self.lists, record.joined)
-        columns |= {column: read[column](field) for column, field in self.fields.items()}
-        columns["fold"] = None if fold is None else record.index(fold)
+        columns |= {column: record.joined(field) for column, field in self.fields.items()}
+        columns["fold"] = record.index(self.fold_field) if self.fold_field else None
         return make_row(record, self.name, self.language, **columns)
 
     def read_files(self, reader: RecordReader, files: Mapping[str, Sequence[str]]) -> dict[str, Rows]:

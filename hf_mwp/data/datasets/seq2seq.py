@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -110,28 +110,22 @@ def _read_parallel(first: Path, names: Sequence[str]) -> Rows:
 def _read_file(path: Path, names: Sequence[str]) -> Rows:
     if _kind(path) is None:
         raise DataError(f"a file of pairs must end in {', '.join(SUFFIXES)}", path)
-    return _rows(_tsv_records(path, names) if _kind(path) == ".tsv" else read_records(path), names, path)
+    return _rows(read_records(path, _tsv_header(path, names) if _kind(path) == ".tsv" else ()), names, path)
 
 
-def _tsv_records(path: Path, names: Sequence[str]) -> Iterator[Record]:
-    header: list[str] | None = None
-    for number, line in enumerate(read_lines(path), 1):
-        if not (line := line.rstrip("\r\n")):
-            continue
-        cells = line.split("\t")
-        if header is None:
-            if {*names} <= {*cells}:
-                header = cells
-                continue
-            header = [str(place) for place in range(1, len(cells) + 1)]
-            for name in names:
-                if name not in header:
-                    fault = f"unknown column. The first line has {', '.join(cells)[:80]!r}"
-                    fault = f"{fault}. If it is not a header, choose from the columns {', '.join(header)}"
-                    raise DataError(fault, path, 1, name)
-        if len(cells) != len(header):
-            raise DataError(f"the line has {len(cells)} columns, the first line {len(header)}", path, number)
-        yield Record(dict(zip(header, cells, strict=True)), str(path), number)
+def _tsv_header(path: Path, names: Sequence[str]) -> list[str]:
+    """Return the columns `"1"`, `"2"`, ... if a file has no header, else an empty list."""
+    cells = next(read_lines(path), "").rstrip("\r\n").split("\t")
+    if {*names} <= {*cells}:
+        return []
+    header = [str(place) for place in range(1, len(cells) + 1)]
+    for name in names:
+        if name not in header:
+            fault = f"unknown column. The first line has {', '.join(cells)[:80]!r}"
+            raise DataError(
+                f"{fault}. If it is not a header, choose from the columns {', '.join(header)}", path, 1, name
+            )
+    return header
 
 
 def _rows(records: Iterable[Record], names: Sequence[str], place: Path) -> Rows:

@@ -35,11 +35,11 @@ def read_part(
     records. See [`load_mwp_dataset`] for errors and `on_error`, and [`FileLoader`] for `language`.
 
     The folder of a dataset is searched for in the folder `near`, in the parent of `near`, and in the default folder of
-    all datasets. If it is not found, the files are read from `near` itself.
+    all datasets.
     """
     name, part = split_name(source)
     loader = find_loader(name, None, language)
-    reader = RecordReader(_folder_near(loader, near), on_error, loader.origin)
+    reader = RecordReader(find_folder(loader, near, beside=True), on_error, loader.origin)
     splits = loader.read(reader, *find_scheme(loader, name, None, None))
     parts = SPLITS if isinstance(loader, FileLoader) or part == "all" else [part] if part else parts
     there = [each for each in parts if each in splits]
@@ -48,24 +48,10 @@ def read_part(
     return [row for each in there for row in splits[each]], reader.damaged
 
 
-def _folder_near(loader: MwpLoader, near: str | Path | None) -> Path:
-    if isinstance(loader, FileLoader):
-        return find_folder(loader, near)
-    places = [] if near is None else [Path(near), Path(near).parent]
-    beside = (place / folder for place in (*places, _default_dir()) for folder in (loader.name, *loader.folders))
-    return next((place for place in beside if place.is_dir()), None) or find_folder(loader, near)
-
-
-def locate_part(source: str | Path, near: str | Path | None = None) -> Path:
-    """Return the file or folder that [`read_part`] reads. Raises `DataError` if it does not exist."""
-    loader = find_loader(split_name(source)[0], None)
-    return loader.path if isinstance(loader, FileLoader) else _folder_near(loader, near)
-
-
-def locate_dataset(name: str | Path, data_dir: str | Path | None = None) -> Path:
-    """Return the file or folder that [`load_mwp_dataset`] reads. Raises `DataError` if it does not exist."""
-    loader = find_loader(name, data_dir)
-    return loader.path if isinstance(loader, FileLoader) else find_folder(loader, data_dir)
+def locate_dataset(name: str | Path, data_dir: str | Path | None = None, beside: bool = False) -> Path:
+    """Return the file or folder that [`load_mwp_dataset`] reads, or with `beside` that [`read_part`] reads."""
+    loader = find_loader(split_name(name)[0], None) if beside else find_loader(name, data_dir)
+    return loader.path if isinstance(loader, FileLoader) else find_folder(loader, data_dir, beside)
 
 
 def split_name(source: str | Path) -> tuple[str, str | None]:
@@ -96,7 +82,7 @@ def find_scheme(loader: MwpLoader, name: str | Path, scheme: str | None, fold: i
     scheme = next(iter(loader.split_schemes)) if scheme is None else scheme
     if scheme not in loader.split_schemes:
         raise ValueError(f"{name} has no split scheme {scheme!r}. Choose one of {', '.join(loader.split_schemes)}.")
-    folds = range(loader.fold_schemes.get(scheme, 0))
+    folds = range(loader.split_schemes[scheme])
     if fold is None:
         return scheme, 0 if folds else None
     if fold not in folds:
@@ -105,23 +91,29 @@ def find_scheme(loader: MwpLoader, name: str | Path, scheme: str | None, fold: i
     return scheme, fold
 
 
-def find_folder(loader: MwpLoader, data_dir: str | Path | None) -> Path:
-    """Return the folder with the files of a loader. Raises `DataError` if it is not found."""
+def find_folder(loader: MwpLoader, data_dir: str | Path | None, beside: bool = False) -> Path:
+    """
+    Return the folder with the files of a loader: a folder of its name in `data_dir`, with `beside` also next to
+    `data_dir` and in the default folder, or else `data_dir` itself. Raises `DataError` if it is not found.
+    """
     if isinstance(loader, FileLoader):
         return loader.path.parent if loader.path.is_file() else loader.path
-    parent = _default_dir() if data_dir is None else Path(data_dir)
-    if data_dir is not None and not parent.is_dir():
-        fetched = _hub_folder(data_dir, (loader.name, *loader.folders))
-        if fetched is None:
-            raise DataError(f"`data_dir` is not a folder. {loader.origin}", parent)
-        return fetched
-    found = [parent / folder for folder in (loader.name, *loader.folders) if (parent / folder).is_dir()]
-    if not found and data_dir is None:
+    default = Path(os.environ.get(DATA_DIR) or _EXAMPLES_DIR)
+    parents = [default] if data_dir is None else [Path(data_dir)]
+    if beside and data_dir is not None:
+        parents += [Path(data_dir).parent, default]
+    names = (loader.name, *loader.folders)
+    found = next((parent / name for parent in parents for name in names if (parent / name).is_dir()), None)
+    if found is None and data_dir is None:
         raise DataError(
             f"{loader.name} was not found. Set `data_dir` to the folder of its files or the Hub id of a dataset "
             f"repository, or {DATA_DIR} to the folder of all datasets. {loader.origin}"
         )
-    return found[0] if found else parent
+    if found is None:
+        found = Path(data_dir) if os.path.isdir(data_dir) else _hub_folder(data_dir, names)
+    if found is None:
+        raise DataError(f"`data_dir` is not a folder. {loader.origin}", data_dir)
+    return found
 
 
 def _hub_folder(name: str | Path, folders: tuple[str, ...] = ()) -> Path | None:
@@ -144,7 +136,3 @@ def _hub_folder(name: str | Path, folders: tuple[str, ...] = ()) -> Path | None:
     has_records = any(path.name.endswith(RECORD_FILES) for path in folder.iterdir())
     places = [folder / each for each in (*folders, "data") if (folder / each).is_dir()]
     return next((each for each in places if each.name in folders or not has_records), folder)
-
-
-def _default_dir() -> Path:
-    return Path(os.environ.get(DATA_DIR) or _EXAMPLES_DIR)

@@ -4,7 +4,7 @@ import csv
 import gzip
 import json
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,6 @@ from .schema import Record
 
 RECORD_SUFFIXES = (".jsonl", ".json", ".csv")
 RECORD_FILES = tuple(f"{suffix}{end}" for suffix in RECORD_SUFFIXES for end in ("", ".gz"))
-"""File name endings that [`read_entries`] supports."""
 
 
 class RecordReader:
@@ -34,12 +33,14 @@ class RecordReader:
         paths = (self.folder / f"{name}{end}" for name in names for end in ("", ".gz"))
         return next((path for path in paths if path.is_file()), None)
 
-    def rows(self, make: Callable[[Record], dict[str, Any]], *names: str) -> list[dict[str, Any]]:
+    def rows(
+        self, make: Callable[[Record], dict[str, Any]], *names: str, header: Sequence[str] = ()
+    ) -> list[dict[str, Any]]:
         """Return the result of `make` for each record. Raises [`DataError`] for a missing file and, with
         `on_error="raise"`, for a damaged record."""
         path = self._path(names)
         rows = []
-        for line, entry in read_entries(path):
+        for line, entry in read_entries(path, header):
             try:
                 if isinstance(entry, DataError):
                     raise entry
@@ -80,24 +81,26 @@ def read_lines(path: Path) -> Iterator[str]:
         raise DataError(f"the file cannot be read: {error.strerror or error}", path) from error
 
 
-def read_records(path: Path) -> Iterator[Record]:
-    """Yield the records of a file. Raises `DataError` for a damaged record."""
-    for line, entry in read_entries(path):
+def read_records(path: Path, header: Sequence[str] = ()) -> Iterator[Record]:
+    """Yield the records of a file ([`read_entries`]). Raises `DataError` for a damaged record."""
+    for line, entry in read_entries(path, header):
         if isinstance(entry, DataError):
             raise entry
         yield Record(entry, str(path), line)
 
 
-def read_entries(path: Path) -> Iterator[tuple[int, dict[str, Any] | DataError]]:
+def read_entries(path: Path, header: Sequence[str] = ()) -> Iterator[tuple[int, dict[str, Any] | DataError]]:
     """
     Yield for each record of a file the 1-based line (in a JSON array: the 1-based number of the record) and the fields
-    of the record, or an error if it is damaged. A `.csv` file needs a header. A file that begins with `[` is a JSON
-    array; any other file has one JSON object per line. Blank lines are ignored.
+    of the record, or an error if it is damaged. `header` contains the columns of a `.csv` or `.tsv` file without a
+    header; in a `.tsv` file, quotes have no special meaning. A file that begins with `[` is a JSON array; any other
+    file has one JSON object per line. Blank lines are ignored.
     """
-    lines = read_lines(path)
+    lines, name = read_lines(path), path.name.removesuffix(".gz")
     try:
-        if path.name.removesuffix(".gz").endswith(".csv"):
-            yield from _csv_entries(path, lines)
+        if name.endswith((".csv", ".tsv")):
+            dialect = {"delimiter": "\t", "quoting": csv.QUOTE_NONE} if name.endswith(".tsv") else {"strict": True}
+            yield from _table_entries(path, csv.reader(lines, **dialect), header)
             return
         begun = False
         for number, line in enumerate(lines, 1):
@@ -115,7 +118,7 @@ def read_entries(path: Path) -> Iterator[tuple[int, dict[str, Any] | DataError]]
 def _object(path: Path, line: int, text: str) -> dict[str, Any] | DataError:
     try:
         return _checked(path, line, _parse(text.rstrip("\r\n")))
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         hint = "" if text.endswith(("\n", "\r")) else " (the last line may be truncated)"
         return DataError(f"not a complete JSON object: {_fault(error)}{hint}", path, line)
 
@@ -125,11 +128,9 @@ def _parse(text: str) -> Any:
     return json.loads(text, parse_constant=lambda name: None)
 
 
-def _fault(error: ValueError | RecursionError) -> str:
-    if isinstance(error, json.JSONDecodeError):
-        return f"{error.msg.removesuffix(' at')} at column {error.colno}"
-    # Python parses integers of at most 4,300 digits.
-    return "nested too deeply" if isinstance(error, RecursionError) else "a number has too many digits"
+def _fault(error: ValueError) -> str:
+    is_syntax = isinstance(error, json.JSONDecodeError)
+    return f"{error.msg.removesuffix(' at')} at column {error.colno}" if is_syntax else str(error)
 
 
 def _checked(path: Path, line: int, value: Any) -> dict[str, Any] | DataError:
@@ -141,7 +142,7 @@ def _checked(path: Path, line: int, value: Any) -> dict[str, Any] | DataError:
 def _array_entries(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any] | DataError]]:
     try:
         values = _parse(text)
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         line = getattr(error, "lineno", 1)
         yield line, DataError(f"the JSON array is damaged or truncated: {_fault(error)}", path, line)
         return
@@ -149,17 +150,15 @@ def _array_entries(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any] 
         yield number, _checked(path, number, value)
 
 
-def _csv_entries(path: Path, lines: Iterable[str]) -> Iterator[tuple[int, dict[str, Any] | DataError]]:
-    """Yield the records of CSV lines. A quoted field may contain line breaks, and an empty cell is a missing value."""
-    reader = csv.reader(lines, strict=True)
-    header: list[str] = []
+def _table_entries(path: Path, reader: Any, header: Sequence[str]) -> Iterator[tuple[int, dict[str, Any] | DataError]]:
+    """Yield the records of a `csv.reader`. A quoted cell may contain line breaks; an empty cell is a missing value."""
     values: list[str] | None = []
     while values is not None:
         number = reader.line_num + 1
         try:
             values = next(reader, None)
         except csv.Error as error:
-            # For instance, a quote is never closed and the field extends to the end of the file.
+            # For example, a quote is never closed and the field extends to the end of the file.
             yield number, DataError(f"not valid CSV: {error}", path, number)
             continue
         if values and not header:

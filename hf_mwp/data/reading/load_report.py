@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..data_error import DataError
@@ -59,6 +60,12 @@ class LoadReport:
     damaged_examples: list[str] = field(default_factory=list)  # First damaged records, with file, line and field.
     splits: dict[str, SplitReport] = field(default_factory=dict)  # Counts of the splits, without added problems.
     extra: dict[str, SplitReport] = field(default_factory=dict)  # Problems added to the training split, by source.
+
+    def add_damaged(self, errors: list[DataError]) -> None:
+        """Count the errors of skipped records, and add the first messages, with names of files instead of paths."""
+        self.damaged += len(errors)
+        for error in errors[: MAX_EXAMPLES - len(self.damaged_examples)]:
+            self.damaged_examples.append(str(error).replace(str(error.file), Path(str(error.file)).name))
 
     @property
     def scheme(self) -> str:

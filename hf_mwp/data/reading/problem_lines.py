@@ -19,7 +19,6 @@ from .schema import Record
 
 
 _NO_UTF8 = re.compile("[\udc80-\udcff]")  # Characters to which `read_lines` decodes bytes that are not UTF-8.
-_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _BYTE_ORDER_MARK = "\ufeff"  # Some editors write this mark at the beginning of UTF-8 files.
 # A longer line has too many characters, because UTF-8 uses at most four bytes per character.
 _LONGEST_LINE = 4 * MAX_TEXT_LENGTH
@@ -75,7 +74,7 @@ def _from_file(path: Path) -> Iterator[dict[str, Any]]:
     # Ignore errors here. A damaged file raises an error below, when its lines are read.
     with suppress(EOFError, OSError, zlib.error), gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
         beginning = file.read(8192)
-    if beginning.startswith(_UTF16) or b"\0" in beginning:
+    if b"\0" in beginning:
         raise UsageError(f"--file: {path} is not UTF-8 text. Pass a text file, or save the file as UTF-8.")
     if path.name.endswith(RECORD_FILES):
         yield from map(_problem, read_records(path))

@@ -5,18 +5,20 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from os.path import commonprefix
 from typing import Any
 
-from ...problems import MathWordProblem
+from ...expressions import ExpressionError
+from ...problems import MathWordProblem, ProblemError
 from ...problems.clauses import split_clauses
 from ...problems.text_keys import TextKeys
 from ..corpus.pretraining_texts import loose_digest
 from .load_report import SplitReport
 from .schema import problem_from_row
-from .usability import find_answer_fault, find_fault, uses_constants
+from .usability import find_answer_fault, find_fault
 
 
 @dataclass(frozen=True)
@@ -141,6 +143,7 @@ def _held_out_contexts(part: Iterable[Example], held_out: Iterable[str]) -> set[
 def _keep(example: Example, fault: tuple[str, str] | None, kept: list[Example], report: SplitReport) -> None:
     if fault is not None:
         report.count(report.kept_with, example.row, *fault)
-    report.with_constants += uses_constants(example.problem)
+    with suppress(ExpressionError, ProblemError):
+        report.with_constants += bool(example.problem.constants)
     report.kept += 1
     kept.append(example)

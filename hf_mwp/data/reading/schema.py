@@ -62,13 +62,6 @@ class Record:
         raise DataError(message, self.file, self.line, field)
 
     def text(self, field: str) -> str:
-        """Return the value of a field that must be a string."""
-        value = self._required(field)
-        if not isinstance(value, str):
-            self.fail(f"expected a string, not {_describe(value)}", field)
-        return self._written(field, value)
-
-    def scalar(self, field: str) -> str:
         """Return a string or number as a string."""
         return self._written(field, self._required(field))
 
@@ -129,8 +122,6 @@ def make_row(
     answer: str = "",
     id: str | None = None,
     fold: int | None = None,
-    context: str = "",
-    kind: str = "",
 ) -> dict[str, Any]:
     """Create a row of the schema (default `id`: the line). Raises `DataError` if the text is empty or too long."""
     if not text.strip():
@@ -143,8 +134,8 @@ def make_row(
         "equation": equation,
         "answer": answer,
         "language": language,
-        "context": context,
-        "kind": kind,
+        "context": "",
+        "kind": "",
         "dataset": dataset,
         "fold": -1 if fold is None else fold,
         "file": Path(record.file).name,

@@ -32,7 +32,7 @@ def find_fault(problem: MathWordProblem) -> tuple[str, str] | None:
     Return the fault that excludes a problem from training (key of `REASONS` and message with details), or `None`. A
     problem without an answer is accepted if its equation has a value.
     """
-    if problem.equation is None or not problem.equation.strip():
+    if not (problem.equation or "").strip():
         return "no_equation", REASONS["no_equation"]
     try:
         problem.expression  # noqa: B018
@@ -68,14 +68,6 @@ def find_answer_fault(problem: MathWordProblem) -> tuple[str, str] | None:
     if problem.answer_value is None:
         return "no_answer", f"answer {problem.answer!r}"
     return None
-
-
-def uses_constants(problem: MathWordProblem) -> bool:
-    """Return whether the equation uses a number that is not in the text."""
-    try:
-        return bool(problem.constants)
-    except (ExpressionError, ProblemError):
-        return False
 
 
 def _kind_of_equation(equation: str) -> str:

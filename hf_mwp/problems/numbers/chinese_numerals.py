@@ -1,11 +1,6 @@
 """
-Search for Chinese numerals: 三, 两, 十二, 一百二十, 三万五千, 半, 三分之二, 百分之八十. It is off by default,
-because most of the numbers that it adds are not needed. On the 5,000 validation problems of Ape210k:
-
-| | digits only | with numerals |
-|---|---:|---:|
-| numbers in the texts | 14,673 | 21,512 |
-| equations with a number missing in the text | 2,773 | 2,207 |
+Search for Chinese numerals: 三, 两, 十二, 一百二十, 三万五千, 半, 三分之二, 百分之八十. It is off by default: in 5,000
+problems of Ape210k, it finds 6,839 more numbers, but only 566 more equations have all their numbers in the text.
 """
 
 import re
@@ -38,13 +33,11 @@ def find_chinese_numerals(text: str) -> Iterator[tuple[int, int, Fraction]]:
     position = 0
     while match := _PATTERN.search(text, position):
         start, position = match.span()
-        skipped = _word_without_number(text, start)
-        if skipped:
+        if skipped := _word_without_number(text, start):
             position = skipped
             continue
-        follows_digit = start > 0 and text[start - 1].isdigit()
         value = _value_of(match)
-        if value is not None and not (follows_digit and text[start] in _UNITS):
+        if value is not None and not (text[start - 1 : start].isdigit() and text[start] in _UNITS):
             yield start, position, value
 
 
@@ -72,11 +65,9 @@ def _word_without_number(text: str, start: int) -> int | None:
 
 
 def _value_of(match: re.Match) -> Fraction | None:
-    if match["numeral"]:
-        value = _integer(match["numeral"])
-        return None if value is None else Fraction(value)
-    if match["denominator"]:
-        denominator, numerator = _integer(match["denominator"]), _integer(match["numerator"])
+    if match["numeral"] or match["denominator"]:
+        numerator = _integer(match["numeral"] or match["numerator"])
+        denominator = _integer(match["denominator"] or "一")
         return Fraction(numerator, denominator) if denominator and numerator is not None else None
     return Fraction(1, 2)
 

@@ -1,20 +1,27 @@
-"""Search for numbers in digits, including signs, bare fractions, scientific notation and non-Latin digits."""
+"""Numbers in digits, with signs, bare fractions and scientific notation: search, and conversion to literals."""
 
 import re
+from collections.abc import Iterator
+from fractions import Fraction
 from itertools import pairwise
 
 from ...expressions import ExpressionError, parse_number
-from .number_mention import MINUS, VULGAR, NumberMention, literal_in_digits
+from ...expressions.numbers import MAX_NUMBER_LENGTH, VULGAR, VULGAR_PATTERN, to_half_width, vulgar_literal
 
+
+_MINUS = "−–﹣－-"  # for use at the end of a character class
+_SIGN_BEFORE = re.compile(rf"[{_MINUS}]\s?(?=[\d(（.{VULGAR}])")
+_WRITTEN_FRACTION = re.compile(r"(?:(\d+)\s)?(\d+) ?[/／⁄] ?(\d+)")
+_SCIENTIFIC = re.compile(r"([\d,]+(?:\.\d+)?)[eE]([-+]?\d{1,9})", flags=re.ASCII)
 
 _FRACTION = r"[(（]\d+[/／](?![0０]+[)）])\d+[)）]"
 _PATTERN = re.compile(
-    rf"\d*{_FRACTION}|(?:\d{{1,3}}(?:[,٬]\d{{3}})+(?!\d)|\d+)"
-    rf"(?:\s?[{VULGAR}]|(?:[.．٫]\d+)?(?:[%％٪]|[eE][-+]?\d+(?![0-9A-Za-z_]))?)|(?<![\w.])\.\d+[%％]?|[{VULGAR}]"
+    rf"\d*{_FRACTION}|(?:\d{{1,3}}(?:,\d{{3}})+(?!\d)|\d+)"
+    rf"(?:\s?[{VULGAR}]|(?:[.．]\d+)?(?:[%％]|[eE][-+]?\d+(?![0-9A-Za-z_]))?)|(?<![\w.])\.\d+[%％]?|[{VULGAR}]"
 )
 _SLASH = "/／⁄"
 _HAS_SLASH = re.compile(f"[{_SLASH}]")
-_HAS_MINUS = re.compile(f"[{MINUS}]")
+_HAS_MINUS = re.compile(f"[{_MINUS}]")
 _REACH = 24  # number of characters before a number that are searched for context
 
 # Bare fractions have at most three digits over four digits, which excludes 2019/2020 and 33333/66666.
@@ -22,8 +29,8 @@ _BAR = {"en": re.compile(f"[{_SLASH}]"), "zh": re.compile(rf" ?[{_SLASH}] ?")}
 _NUMERATOR, _DENOMINATOR = re.compile(r"\d{1,3}"), re.compile(r"(?!0)\d{1,4}")
 _WHOLE = re.compile(r"\d{1,3}")
 _OPERATORS = f"=＝<>＜＞≤≥+＋*×✕∗·⋅^÷□{_SLASH}"
-_OPERATOR_BEFORE = re.compile(rf"(?:[{_OPERATORS}{MINUS}]\s*|[A-Za-z_])\Z")
-_OPERATOR_BEHIND = re.compile(rf"\s*(?:[{_OPERATORS}%％]|[{MINUS}]\s*[\d(（])|[xyzXYZ](?![A-Za-z])")
+_OPERATOR_BEFORE = re.compile(rf"(?:[{_OPERATORS}{_MINUS}]\s*|[A-Za-z_])\Z")
+_OPERATOR_BEHIND = re.compile(rf"\s*(?:[{_OPERATORS}%％]|[{_MINUS}]\s*[\d(（])|[xyzXYZ](?![A-Za-z])")
 _DIVISION_BEFORE = {
     "en": re.compile(r"\b(?:calculate|compute|evaluate|divide|quotient of|remainder of)[\s:]*\Z", re.IGNORECASE),
     "zh": re.compile(r"(?:[算式]|除法)[\s：:]*\Z"),
@@ -37,34 +44,32 @@ _DIVISION_BEHIND = {
 }
 
 _SIGN = re.compile(
-    rf"(?:(?:\A|[\n\r]|[.!?]\s)\s*[{MINUS}]|(?:[(（\[【{{｛〔=＝<>＜＞≤≥*×÷/／^，,、；;。！？：:]"
+    rf"(?:(?:\A|[\n\r]|[.!?]\s)\s*[{_MINUS}]|(?:[(（\[【{{｛〔=＝<>＜＞≤≥*×÷/／^，,、；;。！？：:]"
     r"|[是为作得到达着至于进从比的上以温度高低]|加|减去?|乘|表示|[与及]|(?<!的)(?<!的 )和"
-    rf"|[\w)）%％]\s?(?:[+＋]|[{MINUS}]\s)"
+    rf"|[\w)）%％]\s?(?:[+＋]|[{_MINUS}]\s)"
     r"|\b(?:is|are|was|were|be|of|and|or|to|by|from|between|than|at|with|equals?|plus|minus|times|over|below|above"
     r"|reads?|add(?:ed|ing)?|subtract(?:ed|ing)?|multipl(?:y|ied)|divided?|temperatures?|g[eo]ts?|gives?)[^\S\r\n])"
-    rf"[^\S\r\n]?[{MINUS}]\s?)\Z",
+    rf"[^\S\r\n]?[{_MINUS}]\s?)\Z",
     re.IGNORECASE,
 )
 
 
-def find_digit_numbers(text: str, language: str) -> tuple[list[NumberMention], list[str]]:
+def find_digit_numbers(text: str, language: str) -> Iterator[tuple[int, int, Fraction | None]]:
     """
-    Return the numbers in digits, by position, and the texts of numbers that are too long or have too large exponents.
-    `language` selects the words that indicate a division instead of a fraction.
+    Yield the start, end and value of the numbers in digits. The value is `None` for a number that is too long or has a
+    too large exponent. `language` selects the words that indicate a division instead of a fraction.
     """
     spans = [match.span() for match in _PATTERN.finditer(text)]
     if len(spans) > 1 and _HAS_SLASH.search(text):
         spans = _join_fractions(text, spans, language)
     if spans and _HAS_MINUS.search(text):
         spans = [(_start_of_sign(text, start), end) for start, end in spans]
-    mentions, unreadable = [], []
     for start, end in spans:
-        written = text[start:end]
         try:
-            mentions.append(NumberMention(written, start, end, parse_number(literal_in_digits(written))))
+            value = parse_number(literal_in_digits(text[start:end]))
         except ExpressionError:
-            unreadable.append(written)
-    return mentions, unreadable
+            value = None
+        yield start, end, value
 
 
 def _join_fractions(text: str, spans: list[tuple[int, int]], language: str) -> list[tuple[int, int]]:
@@ -116,7 +121,37 @@ def _is_mixed(text: str, whole: tuple[int, int], first: tuple[int, int], second:
 
 def _start_of_sign(text: str, start: int) -> int:
     """Return the start of the minus sign before the number at `start`, or `start` if there is no sign."""
-    before = start - 1 if start and text[start - 1] in MINUS else start - 2
-    if before < 0 or text[before] not in MINUS or not (before == start - 1 or text[start - 1].isspace()):
+    before = start - 1 if start and text[start - 1] in _MINUS else start - 2
+    if before < 0 or text[before] not in _MINUS or not (before == start - 1 or text[start - 1].isspace()):
         return start
     return before if _SIGN.search(text, max(0, start - _REACH), start) else start
+
+
+def literal_in_digits(written: str) -> str:
+    """
+    Convert a number in digits to a literal: `1/2` to `(1/2)`, `1 1/2` and `1½` to `1(1/2)`, `1.5e3` to `1500`, `− 4`
+    to `-4`. Raises `ExpressionError` if the exponent of scientific notation is `MAX_NUMBER_LENGTH` or more.
+    """
+    if sign := _SIGN_BEFORE.match(written):
+        return "-" + to_half_width(literal_in_digits(written[sign.end() :]))
+    if fraction := _WRITTEN_FRACTION.fullmatch(written):
+        return to_half_width(f"{fraction[1] or ''}({fraction[2]}/{fraction[3]})")
+    if vulgar := VULGAR_PATTERN.fullmatch(written):
+        return vulgar_literal(vulgar)
+    if scientific := _SCIENTIFIC.fullmatch(written):
+        mantissa, exponent = scientific.groups()
+        if abs(int(exponent)) >= MAX_NUMBER_LENGTH:
+            raise ExpressionError(f"an exponent must be below {MAX_NUMBER_LENGTH}", token=written)
+        return literal_of(Fraction(mantissa.replace(",", "")) * Fraction(10) ** int(exponent))
+    return written
+
+
+def literal_of(value: Fraction) -> str:
+    """Return the shortest literal of a non-negative value: `12`, `0.75`, or `(1/3)` if no decimal is exact."""
+    if value.denominator == 1:
+        return str(value.numerator)
+    digits = next((each for each in range(value.denominator.bit_length()) if 10**each % value.denominator == 0), None)
+    if digits is None:
+        return f"({value.numerator}/{value.denominator})"
+    whole, decimals = divmod(value.numerator * 10**digits // value.denominator, 10**digits)
+    return f"{whole}.{decimals:0{digits}d}"

@@ -1,15 +1,7 @@
 """
-Search for English number words: "seven", "twenty-five", "two hundred and five", "a million", "a dozen".
-
-Equations of ASDiv-A (1,218) and MAWPS (2,022 solved for the unknown) that use a number missing in the text:
-
-| | ASDiv-A | MAWPS |
-|---|---:|---:|
-| digits only | 309 | 83 |
-| digits and number words | 2 | 69 |
-
-Words that are not numbers here, because they would help few equations but add numbers to many problems: "one" (5
-equations, 143 problems), "a" (9, 1,177), "half" (4, 13). "twice", "double", "pair" and "couple" would help none.
+Search for English number words: "seven", "twenty-five", "two hundred and five", "a million", "a dozen". They help 307
+of 1,218 equations of ASDiv-A. "one", "a" and "half" are not numbers here, because they would help few equations but
+add numbers to many problems.
 """
 
 import re

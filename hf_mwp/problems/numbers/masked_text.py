@@ -1,26 +1,55 @@
 """Functions that find and mask the numbers in problem texts."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
+from ...expressions.numbers import VULGAR
 from .chinese_numerals import find_chinese_numerals
-from .digit_numbers import find_digit_numbers
+from .digit_numbers import find_digit_numbers, literal_in_digits, literal_of
 from .english_numerals import find_english_numerals
-from .number_mention import NumberMention
 
 
 LANGUAGES = ("zh", "en")
+_IN_DIGITS = re.compile(rf"[\d{VULGAR}]")
+_BARE = re.compile(rf"\d+ ?[/／⁄] ?\d+|[{VULGAR}]")
 _MAX_NUMERAL_BITS = 400  # the decimal digits of numerator and denominator must fit into a literal
 _NUMERAL_FINDERS = {"en": find_english_numerals, "zh": find_chinese_numerals}
+
+
+@dataclass(frozen=True)
+class NumberMention:
+    """A number in a text, with its position."""
+
+    text: str  # as written: "3,409", "80%", "1(3/4)", "1 3/4", "twenty-five", "三"
+    start: int  # offset of its first character
+    end: int  # offset after its last character
+    value: Fraction  # exact
+
+    @property
+    def is_bare_fraction(self) -> bool:
+        """Return whether the number is a fraction without brackets and whole part: `1/2`, `½`, but not `(1/2)`."""
+        return _BARE.fullmatch(self.text) is not None
+
+    @property
+    def is_percent(self) -> bool:
+        """Return whether the number is written with a percent sign."""
+        return self.text[-1] in "%％"
+
+    @property
+    def literal(self) -> str:
+        """Return the literal of the number for expressions. Number words are converted to digits."""
+        return literal_in_digits(self.text) if _IN_DIGITS.search(self.text) else literal_of(self.value)
 
 
 def find_numbers(text: str, language: str = "zh", parse_number_words: bool | None = None) -> list[NumberMention]:
     """
     Find the numbers in a text, from left to right.
 
-    - Digits in half width, full width or a different script: integers, decimals with `.` or `．`, thousands commas
-      (`3,409`, but not `2,5,11`), percentages, bracketed fractions `(3/8)`, mixed numbers `1(3/4)`, and scientific
-      notation `1.2e3`. A full stop or comma without a following digit, and a full-width comma, are punctuation.
+    - Digits in half width or full width: integers, decimals with `.` or `．`, thousands commas (`3,409`, but not
+      `2,5,11`), percentages, bracketed fractions `(3/8)`, mixed numbers `1(3/4)`, and scientific notation `1.2e3`. A
+      full stop or comma without a following digit, and a full-width comma, are punctuation.
     - A bare fraction `3/8`, `1 3/8` or `1½` is a single number. It is a division of two numbers next to an operator or
       an equals sign (`2*3/8`, `6/3=2`), next to words for a division (`6/3的商`, `算式6/3`, "divide 6/3"), in
       `3/8/2024`, or with more than three digits over four digits.
@@ -34,15 +63,9 @@ def find_numbers(text: str, language: str = "zh", parse_number_words: bool | Non
 
     Args:
         text (`str`): The problem text.
-        language (`str`, *optional*, defaults to `"zh"`): Language of the text, `"zh"` or `"en"`.
+        language (`str`, *optional*, defaults to `"zh"`): `"zh"` or `"en"`; `ValueError` is raised for any other.
         parse_number_words (`bool`, *optional*): Whether number words are numbers. Defaults to `True` for English and
             `False` for Chinese.
-
-    Returns:
-        `list[NumberMention]`: The numbers, by position. They do not overlap.
-
-    Raises:
-        ValueError: If the language is unknown.
 
     Example:
 
@@ -112,15 +135,18 @@ def mask_numbers(text: str, language: str = "zh", parse_number_words: bool | Non
     """
     if language not in LANGUAGES:
         raise ValueError(f"`language` must be one of {', '.join(LANGUAGES)}, not {language!r}.")
-    mentions, unreadable = find_digit_numbers(text, language)
+    found = list(find_digit_numbers(text, language))
+    unreadable = tuple(text[start:end] for start, end, value in found if value is None)
     if language == "en" if parse_number_words is None else parse_number_words:
-        mentions += [
-            NumberMention(text[start:end], start, end, value)
+        found += [
+            (start, end, value)
             for start, end, value in _NUMERAL_FINDERS[language](text)
             if max(value.numerator, value.denominator).bit_length() <= _MAX_NUMERAL_BITS
         ]
-        mentions.sort(key=lambda mention: mention.start)
+    mentions = tuple(
+        NumberMention(text[start:end], start, end, value) for start, end, value in sorted(found) if value is not None
+    )
     starts = [0, *(mention.end for mention in mentions)]
     ends = [*(mention.start for mention in mentions), len(text)]
     segments = tuple(text[start:end] for start, end in zip(starts, ends, strict=True))
-    return MaskedText(segments, tuple(mentions), tuple(unreadable))
+    return MaskedText(segments, mentions, unreadable)

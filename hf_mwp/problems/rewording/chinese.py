@@ -4,7 +4,8 @@ import re
 from fractions import Fraction
 
 from ..clauses import UNITS, find_question_words, split_clauses
-from ..numbers.number_mention import NumberMention, literal_of
+from ..numbers.digit_numbers import literal_of
+from ..numbers.masked_text import NumberMention
 
 
 _ENDS = re.compile(r"[，,．。；;？?！!：\s]+$")

@@ -1,1 +1,23 @@
 """Part-of-speech taggers, which also return the positions of words in the text."""
+
+from ..math_word_problem import ProblemError
+from .jieba_tagger import JiebaTagger
+from .ltp_tagger import LtpTagger
+from .pos_tagger import PosTagger
+
+
+def load_tagger(name: str) -> PosTagger:
+    """
+    Load a tagger by name: `"jieba"`, or `"ltp:"` followed by the folder or Hub id of an LTP model, such as
+    `"ltp:LTP/small"`. Raises `ProblemError` if the name is invalid, or if the package or model is missing.
+    """
+    kind, source = split_tagger(name)
+    return JiebaTagger() if kind == "jieba" else LtpTagger(source)
+
+
+def split_tagger(name: str) -> tuple[str, str]:
+    """Split a name such as `"ltp:LTP/small"` into kind and model. Raises `ProblemError` if the name is invalid."""
+    kind, _, source = name.partition(":")
+    if name != "jieba" and (kind != "ltp" or not source):
+        raise ProblemError(f"unknown tagger {name!r}: use 'jieba', or 'ltp:' + the folder or Hub id of an LTP model")
+    return kind, source

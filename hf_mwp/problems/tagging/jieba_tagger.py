@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..numbers.masked_text import mask_numbers
-from .tagged_word import TaggedWord, fingerprint_of
+from .pos_tagger import TaggedWord, fingerprint_of
 
 
 _RULES = "2"  # version of the rules in this file, which affect the tags

@@ -4,17 +4,18 @@ import contextlib
 import io
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from ..math_word_problem import ProblemError
-from .tagged_word import TaggedWord, fingerprint_of, join_numbers, locate_words
+from ..numbers.masked_text import find_numbers
+from .pos_tagger import TaggedWord, fingerprint_of
 
 
-_RULES = "2"  # version of the rules in this file and tagged_word.py, which affect the tags
+_RULES = "2"  # version of the rules in this file, which affect the tags
 _TASKS = ["cws", "pos"]
 _MAX_LENGTH = 500  # characters; neural models silently truncate after 510 tokens (at most one per character)
 _SENTENCE_END = re.compile("[。．！？；!?;\n]")
@@ -46,8 +47,8 @@ class LtpTagger:
 
     def __init__(self, folder_or_id: str | PathLike):
         self._source = str(folder_or_id)
-        folder = _find_folder(self._source)
         try:
+            folder = _find_folder(self._source)
             config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
             files = _model_files(folder, config)
             import importlib.metadata
@@ -65,11 +66,18 @@ class LtpTagger:
             ) from error
         except Exception as error:
             raise ProblemError(
-                f"{folder} contains no LTP model that splits and tags texts, or the model is damaged: "
-                f"{type(error).__name__}: {error}"
+                f"{self._source} is not a folder with an LTP model that splits and tags texts, or is damaged or "
+                f"cannot be downloaded from the Hub ({type(error).__name__}: {error}). Pass a folder with an LTP "
+                "model or a Hub id such as LTP/small"
             ) from error
         if config["nerual"]:
-            self._prepare_neural()
+            import torch
+
+            tokenizer = self._model.tokenizer
+            if not hasattr(tokenizer, "batch_encode_plus"):  # removed in transformers 5
+                tokenizer.batch_encode_plus = partial(type(tokenizer).__call__, tokenizer)
+            if torch.cuda.is_available():
+                self._model.to("cuda")
 
     def tag(self, texts: Sequence[str]) -> list[list[TaggedWord]]:
         """Split texts into words and tag them (see [`PosTagger`]), all texts in one call of the model."""
@@ -82,15 +90,6 @@ class LtpTagger:
                 words[index] += locate_words(piece, zip(found, tags, strict=True), start)
         return [join_numbers(text, each) for text, each in zip(texts, words, strict=True)]
 
-    def _prepare_neural(self) -> None:
-        import torch
-
-        tokenizer = self._model.tokenizer
-        if not hasattr(tokenizer, "batch_encode_plus"):  # removed in transformers 5
-            tokenizer.batch_encode_plus = partial(type(tokenizer).__call__, tokenizer)
-        if torch.cuda.is_available():
-            self._model.to("cuda")
-
     def __reduce__(self) -> tuple:
         return type(self), (self._source,)
 
@@ -102,13 +101,7 @@ def _find_folder(source: str) -> Path:
     from huggingface_hub import snapshot_download
 
     name, _, revision = source.partition("@")
-    try:
-        return Path(snapshot_download(name, revision=revision or None, allow_patterns=_FILES))
-    except Exception as error:
-        raise ProblemError(
-            f"{source} is not a folder and cannot be downloaded from the Hub: {type(error).__name__}: {error}. Pass a "
-            "folder with an LTP model or a Hub id such as LTP/small"
-        ) from error
+    return Path(snapshot_download(name, revision=revision or None, allow_patterns=_FILES))
 
 
 def _model_files(folder: Path, config: dict[str, Any]) -> list[Path]:
@@ -130,3 +123,39 @@ def _split(text: str) -> Iterator[tuple[int, str]]:
         if not text[start:end].isspace():
             yield start, text[start:end]
         start = end
+
+
+def locate_words(text: str, pairs: Iterable[tuple[str, str]], offset: int = 0) -> list[TaggedWord]:
+    """Convert `(word, tag)` pairs to tagged words, split at white space, with `offset` added to their positions."""
+    words, position = [], 0
+    for written, tag in pairs:
+        for piece in written.split():
+            start = text.index(piece, position)
+            position = start + len(piece)
+            words.append(TaggedWord(piece, tag, start + offset, position + offset))
+    return words
+
+
+def join_numbers(text: str, words: list[TaggedWord]) -> list[TaggedWord]:
+    """Merge the words of each number in digits ([`find_numbers`]) into one word with the tag of the first digit."""
+    joined: list[TaggedWord] = []
+    rest = list(reversed(words))
+    for number in find_numbers(text):
+        first_digit = next(index for index in range(number.start, number.end) if text[index].isnumeric())
+        tag = None
+        # Keep words before the number. Of words that overlap with the number, keep the parts outside.
+        while rest and rest[-1].start < number.end:
+            word = rest.pop()
+            if word.end <= number.start:
+                joined.append(word)
+                continue
+            if word.start <= first_digit < word.end:
+                tag = word.tag
+            if word.start < number.start:
+                joined.append(TaggedWord(text[word.start : number.start], word.tag, word.start, number.start))
+            if word.end > number.end:
+                rest.append(TaggedWord(text[number.end : word.end], word.tag, number.end, word.end))
+                break
+        if tag is not None:
+            joined.append(TaggedWord(number.text, tag, number.start, number.end))
+    return joined + rest[::-1]

@@ -1,14 +1,24 @@
-"""The part-of-speech tagger protocol, and a function that loads a tagger by name."""
+"""The part-of-speech tagger protocol, its words, and fingerprints of taggers."""
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol, runtime_checkable
-
-from ..math_word_problem import ProblemError
-from .tagged_word import TaggedWord
 
 
 QUANTITY_TAGS = {"jieba": frozenset(("m", "mg", "mq", "q")), "ltp": frozenset(("m", "q"))}
 """Tags for numbers and measure words, by kind of tagger."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaggedWord:
+    """A word with its part-of-speech tag and position in the text. It contains no white space."""
+
+    word: str  # as written
+    tag: str  # part of speech in the tag set of the tagger: "n", "v", "m", ...
+    start: int  # offset of its first character
+    end: int  # offset after its last character
 
 
 @runtime_checkable
@@ -31,24 +41,10 @@ class PosTagger(Protocol):
         ...
 
 
-def load_tagger(name: str) -> PosTagger:
-    """
-    Load a tagger by name: `"jieba"`, or `"ltp:"` followed by the folder or Hub id of an LTP model, such as
-    `"ltp:LTP/small"`. Raises `ProblemError` if the name is invalid, or if the package or model is missing.
-    """
-    kind, source = split_tagger(name)
-    if kind == "jieba":
-        from .jieba_tagger import JiebaTagger
-
-        return JiebaTagger()
-    from .ltp_tagger import LtpTagger
-
-    return LtpTagger(source)
-
-
-def split_tagger(name: str) -> tuple[str, str]:
-    """Split a name such as `"ltp:LTP/small"` into kind and model. Raises `ProblemError` if the name is invalid."""
-    kind, _, source = name.partition(":")
-    if name != "jieba" and (kind != "ltp" or not source):
-        raise ProblemError(f"unknown tagger {name!r}: use 'jieba', or 'ltp:' + the folder or Hub id of an LTP model")
-    return kind, source
+def fingerprint_of(facts: Iterable[str], files: Iterable[Path] = ()) -> str:
+    """Return a hash of versions and settings (`facts`), and of the names and contents of files."""
+    digest = hashlib.sha256("\0".join(facts).encode())
+    for path in files:
+        with path.open("rb") as file:
+            digest.update(path.name.encode() + b"\0" + hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()[:16]

@@ -97,7 +97,7 @@ def test_another_file_for_anything_else(change, tmp_path, monkeypatch):
     elif change == "tokens":
         other.processor.tokenizer.add_tokens(["苹果"])
     else:
-        monkeypatch.setattr("hf_mwp.data.corpus.encoded_corpus.read_keywords", lambda language: {})
+        monkeypatch.setattr("hf_mwp.data.corpus.pretraining_dataset.read_keywords", lambda language: {})
     encode_corpus(pairs, other, tmp_path)
     assert len(list(files(tmp_path))) == 2
 

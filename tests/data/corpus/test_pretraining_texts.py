@@ -132,11 +132,6 @@ def test_control_characters_are_not_read_and_long_texts_are_refused(tmp_path):
         list(read_texts(path))
 
 
-def test_nothing_to_read():
-    with pytest.raises(DataError, match="files.*datasets"):
-        read_texts([])
-
-
 def test_a_part_that_is_not_there(data_dir):
     (data_dir / "ape210k" / "test.jsonl").unlink()
     with pytest.raises(DataError, match="ape210k.* test .*train, validation"):
@@ -148,7 +143,7 @@ def test_a_part_that_is_not_there(data_dir):
     [
         ("a.txt", ["有4个梨", "\udcff"], "a.txt, line 2.*UTF-8"),
         ("a.jsonl", ['{"text": "梨"}', "{"], "a.jsonl, line 2: .*JSON"),
-        ("a.jsonl", ['{"text": 3}'], "a.jsonl, line 1, field 'text': .*string.* int 3"),
+        ("a.jsonl", ['{"text": [3]}'], "a.jsonl, line 1, field 'text': .*string.* list"),
         ("a.jsonl", ['{"id": 3}'], "a.jsonl, line 1, field 'text': .*missing"),
         ("a.jsonl", ['{"text": "\\ud800"}'], "a.jsonl, line 1, field 'text': .*UTF-8"),
     ],

@@ -98,14 +98,14 @@ def test_windows_line_ends_and_a_mark_at_the_beginning(tmp_path):
 @pytest.mark.parametrize(
     ("task", "line", "place", "message"),
     [
-        ("rte", "1\tIt rains.\tentailment", (22, "label"), "3 columns.* 4"),
-        ("rte", "1\ta\tb\tc\tentailment", (22, None), "5 columns.* 4"),
+        ("rte", "1\tIt rains.\tentailment", (22, None), "4 fields.* 3"),
+        ("rte", "1\ta\tb\tc\tentailment", (22, None), "4 fields.* 5"),
         ("rte", "1\tIt rains.\t \tentailment", (22, "sentence2"), "empty"),
         ("rte", "1\ta\tb\t1", (22, "label"), "entailment.*not_entailment.*'1'"),
         ("mrpc", "2\t7\t8\ta\tb", (22, "Quality"), "0 or 1.*'2'"),
         ("stsb", FILES["stsb"][2].replace("3.800", "5.1"), (22, "score"), r"0 to 5.*'5\.1'"),
         ("stsb", FILES["stsb"][2].replace("3.800", "nan"), (22, "score"), "0 to 5.*'nan'"),
-        ("cola", "gj04\t1\t", (21, "sentence"), "3 columns.* 4"),
+        ("cola", "gj04\t1\t", (21, None), "4 fields.* 3"),
     ],
 )
 def test_damaged_rows_are_named(task, line, place, message, tmp_path):

@@ -85,7 +85,7 @@ def test_parallel_files_and_a_share_held_out(tmp_path):
         ("train.jsonl", ['{"en": "a"'], "line 1: .*JSON"),
         ("train.jsonl", [], "no rows"),
         ("train.tsv", ["a\tb"], "line 1, field 'en': .*columns.* 1, 2"),
-        ("train.tsv", ["en\tfr", "a"], "line 2: .*1 columns.* 2"),
+        ("train.tsv", ["en\tfr", "a"], "line 2: .*2 fields.* 1"),
         ("train.txt", ["a"], r"\.jsonl"),
     ],
 )

@@ -71,9 +71,9 @@ def test_the_column_of_a_fault(tmp_path, text, fault):
 
 
 def test_records_that_are_no_objects(tmp_path):
-    path = write(tmp_path / "x.jsonl", '7\n[1]\n"a"\nnull\n{"a": 1}\n' + "[" * 100_000)
+    path = write(tmp_path / "x.jsonl", '7\n[1]\n"a"\nnull\n{"a": 1}\n')
     kinds = ((1, "int"), (2, "list"), (3, "str"), (4, "NoneType"))
-    check(path, [*((line, f"JSON object.* {kind}") for line, kind in kinds), {"a": 1}, (6, "JSON object")])
+    check(path, [*((line, f"JSON object.* {kind}") for line, kind in kinds), {"a": 1}])
 
 
 def test_an_integer_too_long_to_be_read_damages_its_record(tmp_path):
@@ -123,12 +123,12 @@ def test_folder_in_place_of_a_file(tmp_path):
 
 
 def test_reader_skips_and_keeps_errors(tmp_path):
-    write(tmp_path / "x.jsonl", '{"a": "1"}\n{"a": 2}\n{"b": "3"}\n{"a": null}\n{"a": "\\ud800"}\n{"a": "6"}\n{"a')
+    write(tmp_path / "x.jsonl", '{"a": "1"}\n{"a": [2]}\n{"b": "3"}\n{"a": null}\n{"a": "\\ud800"}\n{"a": "6"}\n{"a')
 
     def make(record):
         return {"a": record.text("a")}
 
-    with pytest.raises(DataError, match=r"x\.jsonl, line 2, field 'a': .*string.* int 2") as caught:
+    with pytest.raises(DataError, match=r"x\.jsonl, line 2, field 'a': .*string.* list") as caught:
         RecordReader(tmp_path).rows(make, "x.jsonl")
     assert (caught.value.line, caught.value.field) == (2, "a")
     reader = RecordReader(tmp_path, "skip")
@@ -159,14 +159,13 @@ def test_fields(tmp_path):
     write(tmp_path / "x.jsonl", json.dumps(record))
 
     def values(record):
-        assert record.scalar("n") == "3" and record.scalar("f") == "1.5" and record.scalar("s") == "a"
+        assert record.text("n") == "3" and record.text("f") == "1.5" and record.text("s") == "a"
         assert record.joined("l") == "1 ; b" and record.joined("s") == "a"
         assert record.index("n") == 3 and record.index("z") is None
         assert record.first_of(("missing", "z", "s", "n")) == "s"
         for read, field in (
-            (record.text, "n"),
-            (record.scalar, "l"),
-            (record.scalar, "b"),
+            (record.text, "l"),
+            (record.text, "b"),
             (record.index, "f"),
             (record.index, "b"),
             (record.index, "neg"),
@@ -186,7 +185,7 @@ def test_floats_are_written_as_plain_decimals(tmp_path):
     numbers = "[0.00001, 2e16, -1.5e-7, 6.0, 0.1, 1e400]"
     path = write(tmp_path / "x.jsonl", f'{{"answer": 0.00001, "equation": {numbers}}}')
     (record,) = (Record(entry, path.name, line) for line, entry in read_entries(path))
-    assert record.scalar("answer") == "0.00001"
+    assert record.text("answer") == "0.00001"
     assert record.joined("equation") == "0.00001 ; 20000000000000000 ; -0.00000015 ; 6.0 ; 0.1 ; inf"
 
 

@@ -33,7 +33,7 @@ def test_its_symbols_and_columns_come_into_the_processor(tmp_path):
     config = solver.decoder.config
     assert config.initial_constants == ["1"] and config.intermediate_size == 24 and config.num_attention_heads == 2
     rows = tiny_rows(4)
-    encoded = processor.encode_rows(rows)
+    encoded = processor.encode(rows, with_labels=True, skipped=[])
     batch = solver.make_collator(processor)([{name: encoded[name][row] for name in encoded} for row in range(4)])
     assert isinstance(batch["plans"], PlanBatch) and batch["question_positions"].shape[0] == 4
     processor.save_pretrained(tmp_path)
@@ -91,7 +91,7 @@ def test_targets_that_are_no_thoughts_are_left_out_of_training(tmp_path, caplog)
 def test_a_training_step_of_the_solver_waits_for_no_device():
     processor = tiny_processor()
     solver = athena_solver(processor).to(META).train()
-    encoded = processor.encode_rows(tiny_rows(6))
+    encoded = processor.encode(tiny_rows(6), with_labels=True, skipped=[])
     batch = solver.make_collator(processor)([{name: encoded[name][row] for name in encoded} for row in range(6)])
     batch = {name: value.to(META) for name, value in batch.items()}
     with OnMeta():

@@ -1,7 +1,7 @@
 import pytest
 
 from hf_mwp.problems import MathWordProblem, reverse_operations
-from hf_mwp.problems.rewording.english_verbs import AUXILIARIES, INFLECTED
+from hf_mwp.problems.rewording.english import AUXILIARIES, INFLECTED
 
 
 def turned(text, equation, answer):
