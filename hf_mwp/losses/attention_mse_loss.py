@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from .citations import citation_of
 from .state_loss import count_token_pairs, valid_tokens
 
 
@@ -54,15 +55,11 @@ class AttentionMSELoss(nn.Module):
     def forward(self, student_attention: Tensor, teacher_attention: Tensor, mask: Tensor | None = None) -> Tensor:
         """Return the scalar fp32 loss. It is zero, with a zero gradient, if no token is valid."""
         shapes = [tuple(each.shape) for each in (student_attention, teacher_attention)]
-        if any(len(shape) != 4 or not shape[1] for shape in shapes) or shapes[0][::2] != shapes[1][::2]:
+        if shapes[0][::2] != shapes[1][::2] or (self.heads != "mean" and shapes[0][1] != shapes[1][1]):
             raise ValueError(
-                "Expected attention matrices `(batch, heads, tokens, tokens)` for the same tokens, got the shapes "
-                f"{shapes[0]} from the student and {shapes[1]} from the teacher."
-            )
-        if self.heads != "mean" and shapes[0][1] != shapes[1][1]:
-            raise ValueError(
-                f"The student's layer has {shapes[0][1]} heads, the teacher's {shapes[1][1]}. Compare the means over "
-                'heads: use `AttentionMSELoss(heads="mean")`, or "attention_mean" in a config.'
+                f"The student's layer has {shapes[0][1]} heads, the teacher's {shapes[1][1]} (shapes {shapes[0]} and "
+                f"{shapes[1]}). Compare the same tokens. If the numbers of heads differ, use the means over heads: "
+                '`AttentionMSELoss(heads="mean")`, or "attention_mean" in a config.'
             )
         student, teacher = student_attention.float(), teacher_attention.detach().float()
         if self.heads != "each":
@@ -75,13 +72,4 @@ class AttentionMSELoss(nn.Module):
         difference = torch.where(pairs.unsqueeze(1), difference, 0.0)
         return difference.square().sum() / (self.count(mask).clamp(min=1) * difference.shape[1])
 
-    citation = """
-@inproceedings{yang2020textbrewer,
-    title = {{TextBrewer}: An Open-Source Knowledge Distillation Toolkit for Natural Language Processing},
-    author = {Ziqing Yang and Yiming Cui and Zhipeng Chen and Wanxiang Che and Ting Liu and Shijin Wang and
-        Guoping Hu},
-    booktitle = {Proceedings of the 58th Annual Meeting of the Association for Computational Linguistics: System
-        Demonstrations},
-    year = {2020}
-}
-""".strip()
+    citation = citation_of("yang2020textbrewer")

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .centred_rows import MIN_ROWS, centred_rows, safe_sqrt
-from .product_loss import ProductLoss
+from .citations import citation_of
+from .product_loss import MIN_ROWS, ProductLoss, centred_rows, safe_sqrt
 from .state_loss import masked, without_autocast
 
 
@@ -128,11 +128,4 @@ class CKALoss(ProductLoss):
         scale = (safe_sqrt(ours) + EPSILON) * (safe_sqrt(theirs) + EPSILON)
         return 1 - cross / scale if self.squared else 1 - safe_sqrt(cross) / scale.sqrt()
 
-    citation = """
-@inproceedings{dasgupta2025improving,
-    title = {Improving Language Model Distillation through Hidden State Matching},
-    author = {Sayantan Dasgupta and Trevor Cohn},
-    booktitle = {International Conference on Learning Representations},
-    year = {2025}
-}
-""".strip()
+    citation = citation_of("dasgupta2025improving")

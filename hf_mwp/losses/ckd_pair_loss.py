@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from .citations import citation_of
 from .state_loss import StateLoss
 
 
@@ -45,14 +46,7 @@ class CKDPairLoss(StateLoss):
         items = mask.bool().sum(-1)
         return (items * (items - 1) // 2).sum()
 
-    citation = """
-@inproceedings{park2021distilling,
-    title = {Distilling Linguistic Context for Language Model Compression},
-    author = {Geondo Park and Gyeongman Kim and Eunho Yang},
-    booktitle = {Proceedings of the 2021 Conference on Empirical Methods in Natural Language Processing},
-    year = {2021}
-}
-""".strip()
+    citation = citation_of("park2021distilling")
 
 
 def _cosines(vectors: Tensor) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from .citations import citation_of
 from .logit_distillation_loss import SoftenedLoss
 
 
@@ -65,24 +66,12 @@ class DKDLoss(SoftenedLoss):
         student, teacher, rows = self.log_probabilities(student_logits, teacher_logits, mask)
         if targets.shape == student.shape[:-1]:
             targets = nn.functional.one_hot(targets.clamp(min=0), student.shape[-1])
-        if targets.shape != student.shape:
-            raise ValueError(
-                f"`targets` has the shape {tuple(targets.shape)}, the logits {tuple(student.shape)}. Pass one class "
-                "for each position, or a mask of the logits' shape."
-            )
         others = torch.where(targets.bool(), FLOOR, 0.0)
         splits = (_split(log_probs.clamp(min=FLOOR), others) for log_probs in (student, teacher))
         binary, spread = zip(*splits, strict=True)
         return self.reduce(self.alpha * _divergence(*binary) + self.beta * _divergence(*spread), rows)
 
-    citation = """
-@inproceedings{zhao2022decoupled,
-    title = {Decoupled Knowledge Distillation},
-    author = {Borui Zhao and Quan Cui and Renjie Song and Yiyu Qiu and Jiajun Liang},
-    booktitle = {IEEE/CVF Conference on Computer Vision and Pattern Recognition},
-    year = {2022}
-}
-""".strip()
+    citation = citation_of("zhao2022decoupled")
 
 
 def _split(log_probs: Tensor, others: Tensor) -> tuple[Tensor, Tensor]:

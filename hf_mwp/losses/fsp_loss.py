@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from .citations import citation_of
 from .state_loss import StateLoss, count_texts
 
 
@@ -46,11 +47,4 @@ class FSPLoss(StateLoss):
         texts = self.count(mask).clamp(min=1)
         return (student - teacher).square().sum() / (texts * student.shape[1] * student.shape[2])
 
-    citation = """
-@inproceedings{yim2017gift,
-    title = {A Gift from Knowledge Distillation: Fast Optimization, Network Minimization and Transfer Learning},
-    author = {Junho Yim and Donggyu Joo and Jihoon Bae and Junmo Kim},
-    booktitle = {IEEE Conference on Computer Vision and Pattern Recognition},
-    year = {2017}
-}
-""".strip()
+    citation = citation_of("yim2017gift")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from .citations import citation_of
 from .product_loss import ProductLoss
 
 
@@ -38,12 +39,4 @@ class GramLoss(ProductLoss):
         own = ours * ours_scale.square() + theirs * theirs_scale.square()
         return own - 2 * cross * ours_scale * theirs_scale
 
-    citation = """
-@misc{bhattarai2025knowledge,
-    title = {Knowledge distillation through geometry-aware representational alignment},
-    author = {Prajjwal Bhattarai and Mohammad Amjad and Dmytro Zhylko and Tuka Alhanai},
-    year = {2025},
-    eprint = {2509.25253},
-    archivePrefix = {arXiv}
-}
-""".strip()
+    citation = citation_of("bhattarai2025knowledge")

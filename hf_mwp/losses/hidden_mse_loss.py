@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from .citations import citation_of
 from .state_loss import StateLoss
 
 
@@ -39,11 +40,4 @@ class HiddenMSELoss(StateLoss):
     def compare(self, ours: Tensor, theirs: Tensor, mask: Tensor) -> Tensor:
         return (ours - theirs).square().sum() / (mask.sum().clamp(min=1) * ours.shape[-1])
 
-    citation = """
-@inproceedings{ming2025compact,
-    title = {A Compact Model for Mathematics Problem Representations Distilled from BERT},
-    author = {Hao Ming and Xinguo Yu and Xiaotian Cheng and Zhenquan Shen and Xiaopan Lyu},
-    booktitle = {Proceedings of the AAAI Conference on Artificial Intelligence},
-    year = {2025}
-}
-""".strip()
+    citation = citation_of("ming2025compact")

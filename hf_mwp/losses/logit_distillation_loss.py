@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from .citations import citation_of
 from .state_loss import masked, valid_tokens
 
 
@@ -52,9 +53,7 @@ class SoftenedLoss(nn.Module):
     def log_probabilities(
         self, student: Tensor, teacher: Tensor, mask: Tensor | None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """
-        Return the softened log-probabilities of both models, equal at padding, and a mask of the valid positions.
-        """
+        """Return the softened log-probabilities of both models, equal at padding, and a mask of valid positions."""
         if student.shape != teacher.shape:
             raise ValueError(
                 f"The student's logits have the shape {tuple(student.shape)}, the teacher's {tuple(teacher.shape)}. "
@@ -91,8 +90,8 @@ class LogitDistillationLoss(SoftenedLoss):
         direction (`str`, *optional*, defaults to `"forward"`):
             `"forward"`: `KL(teacher || student)`, which makes the student cover all classes that the teacher considers
             possible. `"reverse"`: `KL(student || teacher)`, which concentrates the student on classes that the teacher
-            considers likely. `"jsd"`: the
-            Jensen-Shannon divergence. `"skew"`: `KL(teacher || skew_alpha * teacher + (1 - skew_alpha) * student)`.
+            considers likely. `"jsd"`: the Jensen-Shannon divergence. `"skew"`:
+            `KL(teacher || skew_alpha * teacher + (1 - skew_alpha) * student)`.
         skew_alpha (`float`, *optional*, defaults to 0.1): Share of the teacher in `"skew"`, at least 0 and below 1.
             With 0, `"skew"` equals `"forward"`.
 
@@ -138,12 +137,4 @@ class LogitDistillationLoss(SoftenedLoss):
         student, teacher, rows = self.log_probabilities(student_logits, teacher_logits, mask)
         return self.reduce(DIRECTIONS[self.direction](student, teacher, self.skew_alpha), rows)
 
-    citation = """
-@misc{hinton2015distilling,
-    title = {Distilling the Knowledge in a Neural Network},
-    author = {Geoffrey Hinton and Oriol Vinyals and Jeff Dean},
-    year = {2015},
-    eprint = {1503.02531},
-    archivePrefix = {arXiv}
-}
-""".strip()
+    citation = citation_of("hinton2015distilling")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from .citations import citation_of
 from .state_loss import StateLoss, count_token_pairs
 
 
@@ -40,24 +41,7 @@ class NSTLoss(StateLoss):
     count = staticmethod(count_token_pairs)
 
     def compare(self, ours: list[Tensor], theirs: list[Tensor], mask: Tensor) -> Tensor:
-        student, teacher = (_similarity(*states) for states in (ours, theirs))
+        student, teacher = (first @ second.transpose(1, 2) / first.shape[-1] for first, second in (ours, theirs))
         return (student - teacher).square().sum() / self.count(mask).clamp(min=1)
 
-    citation = """
-@misc{huang2017like,
-    title = {Like What You Like: Knowledge Distill via Neuron Selectivity Transfer},
-    author = {Zehao Huang and Naiyan Wang},
-    year = {2017},
-    eprint = {1707.01219},
-    archivePrefix = {arXiv}
-}
-""".strip()
-
-
-def _similarity(first: Tensor, second: Tensor) -> Tensor:
-    if first.shape != second.shape:
-        raise ValueError(
-            f"The two layers of a model have the widths {first.shape[-1]} and {second.shape[-1]}. Choose two layers "
-            "with the same width."
-        )
-    return first @ second.transpose(1, 2) / first.shape[-1]
+    citation = citation_of("huang2017like")

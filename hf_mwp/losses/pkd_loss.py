@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from .citations import citation_of
 from .state_loss import StateLoss, count_texts
 
 
@@ -42,14 +43,7 @@ class PKDLoss(StateLoss):
         total = sum((_first(student, mask) - _first(teacher, mask)).square().sum() for student, teacher in pairs)
         return total / (self.count(mask).clamp(min=1) * len(ours))
 
-    citation = """
-@inproceedings{sun2019patient,
-    title = {Patient Knowledge Distillation for {BERT} Model Compression},
-    author = {Siqi Sun and Yu Cheng and Zhe Gan and Jingjing Liu},
-    booktitle = {Proceedings of the 2019 Conference on Empirical Methods in Natural Language Processing},
-    year = {2019}
-}
-""".strip()
+    citation = citation_of("sun2019patient")
 
 
 def _first(states: Tensor, mask: Tensor) -> Tensor:

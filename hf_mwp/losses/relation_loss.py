@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor
 
+from .citations import citation_of
 from .state_loss import StateLoss
 
 
@@ -62,11 +63,4 @@ class RelationLoss(StateLoss):
         scores = vectors @ vectors.transpose(-1, -2) / math.sqrt(vectors.shape[-1])
         return scores.masked_fill(~mask[:, None, None], torch.finfo(scores.dtype).min).log_softmax(-1)
 
-    citation = """
-@inproceedings{wang2021minilmv2,
-    title = {{MiniLMv2}: Multi-Head Self-Attention Relation Distillation for Compressing Pretrained Transformers},
-    author = {Wenhui Wang and Hangbo Bao and Shaohan Huang and Li Dong and Furu Wei},
-    booktitle = {Findings of the Association for Computational Linguistics: ACL-IJCNLP 2021},
-    year = {2021}
-}
-""".strip()
+    citation = citation_of("wang2021minilmv2")

@@ -34,14 +34,12 @@ class StateLoss(nn.Module):
         Return the scalar loss. It is zero, with a zero gradient, if no token is valid.
 
         Args:
-            student_hidden (`torch.Tensor` or `Sequence[torch.Tensor]`):
+            student_hidden, teacher_hidden (`torch.Tensor` or `Sequence[torch.Tensor]`):
                 States `(batch, tokens, width)` of a layer, or a sequence of states if several layers are compared.
-            teacher_hidden (`torch.Tensor` or `Sequence[torch.Tensor]`): The same for the teacher.
             mask (`torch.Tensor` of shape `(batch, tokens)`, *optional*): True or non-zero for tokens that count.
 
         Raises:
-            ValueError: if the numbers of layers or the tokens differ, or the widths differ although they must be the
-                same.
+            ValueError: if the numbers of layers, the tokens, or widths that must be the same differ.
         """
         return self.of_states(*self.check(student_hidden, teacher_hidden, mask))
 
@@ -68,17 +66,12 @@ class StateLoss(nn.Module):
                 f"Expected hidden states of {self.num_layers or 'the same number of'} layers from both models, got "
                 f"{len(ours)} layers from the student and {len(theirs)} from the teacher."
             )
-        shapes = {tuple(state.shape[:-1]) for state in (*ours, *theirs)}
-        if len(shapes) > 1:
+        shapes = [[(tuple(state.shape[:-1]), state.shape[-1]) for state in states] for states in (ours, theirs)]
+        compared = 2 if self.needs_equal_width else 1
+        if any(s[:compared] != t[:compared] for s, t in zip(*shapes, strict=True)):
             raise ValueError(
-                f"The tokens of student and teacher have different shapes, {sorted(shapes)}. Pass states for the "
-                "same tokens."
-            )
-        widths = [[state.shape[-1] for state in states] for states in (ours, theirs)]
-        if self.needs_equal_width and widths[0] != widths[1]:
-            raise ValueError(
-                f"The student's hidden states have the widths {widths[0]}, the teacher's {widths[1]}. Apply a "
-                "projection to the student's states first."
+                f"The student's hidden states have the tokens and widths {shapes[0]}, the teacher's {shapes[1]}. Pass "
+                "states of the same tokens. If the widths differ, apply a projection to the student's states first."
             )
         return ours, [state.detach() for state in theirs], valid_tokens(mask, ours[0])
 
