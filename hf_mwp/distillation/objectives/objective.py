@@ -29,14 +29,11 @@ class Objective:
             Names of the outputs to compare, see [`~distillation.features.Features`]. A teacher cache stores
             `teacher_reads`.
         projections (`dict[str, tuple[str, int, int]]`): Linear maps that are needed, see [`FeatureProjections`].
-        temperature (`float`, *optional*), offset (`int`), listed (`tuple[str, ...]`): How logits are read, see
-            [`TeacherRequest`].
+        listed (`tuple[str, ...]`): Outputs with one score per item of a list, such as candidates.
     """
 
     options: Mapping[str, bool] = {}
     cacheable = True
-    temperature: float | None = None
-    offset = 0
     listed: tuple[str, ...] = ()
 
     def __init__(self, name: str, weight: float = 1.0) -> None:

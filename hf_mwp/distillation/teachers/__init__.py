@@ -3,7 +3,7 @@
 from .cached_teacher import CachedTeacher
 from .ensemble_teacher import EnsembleTeacher
 from .live_teacher import LiveTeacher
-from .teacher_request import TeacherRequest
+from .output_layout import TeacherRequest
 
 
 __all__ = ["CachedTeacher", "EnsembleTeacher", "LiveTeacher", "TeacherRequest"]

@@ -16,7 +16,7 @@ from ...distillation.feature_projections import FeatureProjections
 from ...distillation.features import Features, read_features
 from ...distillation.objectives import Objective
 from ...distillation.teachers import CachedTeacher, LiveTeacher, TeacherRequest
-from ...distillation.teachers.cache.checks import random_state_kept
+from ...distillation.teachers.cached_teacher import random_state_kept
 from ...distillation.teachers.ensemble_teacher import TEACHER_INPUTS, members_of
 from ...store.runs.main_process import splits_weights
 from ..solver.solver_trainer import SolverTrainer
@@ -165,7 +165,7 @@ class DistillationTrainer(SolverTrainer):
         self.projections = FeatureProjections(maps, args.shared_projection)
         self.projections.move_to(self._own_model)
         self._reads = [name for each in self.objectives for name in each.student_reads]
-        teacher.request = TeacherRequest.of(self.objectives, args.cache_top_k)
+        teacher.request = TeacherRequest.of(self.objectives)
         # Run again, now with the hooks that read the chosen outputs, to check that the losses are finite.
         with torch.random.fork_rng(devices=[]):
             theirs = teacher.outputs(batch)

@@ -6,8 +6,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from ....losses import AttentionMSELoss
-from ...features import Features
-from ...masks import token_mask
+from ...features import Features, token_mask
 from ...surviving_heads import SurvivingHeads, select_heads
 from .head_objective import HeadObjective
 

@@ -5,9 +5,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from ...features import Features
+from ...features import Features, decoder_mask
 from ...layer_mapping import map_layers
-from ...masks import decoder_mask
 from ..objective import Objective
 
 
@@ -31,7 +30,7 @@ class LayerObjective(Objective):
             decoder. In the decoder of [`AthenaModel`], layer 0 are the embeddings of the scored candidates and layer 1
             their contexts.
         decoder_mask (`str`, *optional*, defaults to `"labels"`): Decoder states that are compared, see
-            [`~distillation.masks.decoder_mask`]. A teacher cache only stores the states of `"labels"`.
+            [`~distillation.features.decoder_mask`]. A teacher cache only stores the states of `"labels"`.
 
     Raises:
         ValueError: if the objective does not support `stack` or `decoder_mask`.

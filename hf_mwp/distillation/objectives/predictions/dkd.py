@@ -61,8 +61,6 @@ class DKD(SoftLabels):
                 "Decoupled distillation needs one correct class for each prediction. Pass labels, or use undecoupled "
                 'probabilities (`SoftLabels`, `prediction_loss="kd"`).'
             )
-        if self.kind.per_position:
-            return nn.functional.pad(labels[:, self.offset :], (0, self.offset), value=-100)
         groups = inputs.get("number_groups")
         if not self.kind.is_solver or groups is None:
             return labels

@@ -6,8 +6,7 @@ from typing import Any
 from torch import Tensor
 
 from ....models.model_kind import CLASSIFIER, kind_of
-from ...features import Features
-from ...masks import label_mask, label_offset
+from ...features import Features, label_mask
 from ..objective import Objective
 
 
@@ -29,12 +28,11 @@ class PredictionObjective(Objective):
         self.kind = kind_of(student.model, logits)
         if self.kind.has_decoder and inputs.get("labels") is None:
             raise ValueError("Labels are needed to select the predictions of a decoder. Pass `labels`.")
-        # The inputs of a decoder are already shifted.
-        measured = self.kind.per_position and not self.kind.has_decoder
-        self.offset = self._find_offset(student, inputs) if measured else 0
-
-    def _find_offset(self, student: Features, inputs: Mapping[str, Any]) -> int:
-        return label_offset(student.model, inputs)
+        if not self.kind.has_decoder and getattr(student.model, "can_generate", bool)():
+            raise ValueError(
+                f"`{type(student.model).__name__}` is a causal language model, which is not supported. Use the "
+                "`DistillationTrainer` of TRL."
+            )
 
     def positions(self, inputs: Mapping[str, Any]) -> Tensor | None:
         """
@@ -46,7 +44,7 @@ class PredictionObjective(Objective):
             return labels != -100 if is_class else None
         if labels is None:
             return inputs.get("attention_mask")
-        return label_mask(inputs, (), None, self.offset)
+        return label_mask(inputs, (), None)
 
     def num_items(self, inputs: Mapping[str, Any]) -> dict[str, Tensor | int | None]:
         positions = None if self.kind.is_solver else self.positions(inputs)

@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 from safetensors.numpy import save
-from torch import Tensor
 
-from ....store.row_store import RowStore, StoreError
+from ...store.row_store import RowStore, StoreError
 from .output_layout import OutputLayout
 
 
-DTYPES = {"F16": np.float16, "F32": np.float32, "I32": np.int32}
+DTYPES = {"F16": np.float16, "F32": np.float32}
 CacheError = StoreError
 """Error for a folder that does not contain the expected cache."""
 
@@ -22,10 +21,9 @@ class TeacherCache(RowStore):
     """
     Cache of a frozen teacher's outputs for the rows of a dataset, which are computed once instead of in every epoch.
 
-    Rows are found by their keys (see `row_key` in `fingerprints.py`). The values of a row are stored without padding,
-    in the safetensors format: in fp16, or in fp32 for rows with a value too large for fp16. Arguments are as in
-    [`~store.RowStore`]. Raises `CacheError` if the folder belongs to a different cache, or its manifest cannot be
-    read.
+    Rows are found by their keys (see `row_key` in `fingerprints.py`), and stored without padding in the safetensors
+    format (see [`OutputLayout`]). Arguments are as in [`~store.RowStore`]. Raises `CacheError` if the folder belongs
+    to a different cache, or its manifest cannot be read.
     """
 
     made_by = "a different teacher, dataset or collator"
@@ -49,10 +47,6 @@ class TeacherCache(RowStore):
                 "`cache_teacher_outputs=False`.",
             )
         return [_arrays_of(memoryview(row["outputs"])) for row in self.rows(numbers, ["outputs"])]
-
-    def assemble(self, keys: Sequence[bytes], inputs: Mapping[str, Any]) -> dict[str, Tensor]:
-        """Return the rows of the keys as padded tensors for the batch `inputs`, see [`OutputLayout.assemble`]."""
-        return self.layout.assemble(self.read(keys), inputs)
 
     def fill(
         self,

@@ -1,24 +1,50 @@
-"""Layout of cached teacher outputs: packs outputs into rows and restores batches."""
+"""Outputs that are requested from a teacher, and their layout in a cache: rows are packed and batches restored."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ...features import Features
-from ...masks import label_mask, read_mask
-from ..teacher_request import TeacherRequest
+from ..features import Features, label_mask, read_mask
+from ..objectives.objective import Objective
 
 
 # Lower scores mark classes that the model forbids. They are stored as -inf, which fp16 has, and read as `finfo.min`.
 FORBIDDEN = -1e30
 
 CLASSES, POSITIONS, NODES = "classes", "positions", "nodes"
-INDICES = "indices"  # indices of the most likely classes
+
+
+@dataclass(frozen=True)
+class TeacherRequest:
+    """Teacher outputs that objectives need for each batch."""
+
+    features: tuple[str, ...]  # names of the outputs, see [`~distillation.features.Features`]
+    # Arguments of `forward` that make the teacher return them.
+    options: Mapping[str, bool] = field(default_factory=dict)
+    listed: tuple[str, ...] = ()  # outputs with one score per item of a list, such as candidates
+
+    @classmethod
+    def of(cls, objectives: Iterable[Objective]) -> Self:
+        """Collect the outputs that a list of objectives reads."""
+        readers = [each for each in objectives if each.teacher_reads]
+        features = sorted({name for each in readers for name in each.teacher_reads})
+        options = {name: value for each in readers for name, value in each.options.items()}
+        return cls(tuple(features), options, tuple(dict.fromkeys(name for each in readers for name in each.listed)))
+
+    @property
+    def states(self) -> list[str]:
+        """Return the names of features with one vector for each token."""
+        return [name for name in self.features if name != "logits" and name not in self.listed]
+
+    @property
+    def logits(self) -> bool:
+        """Return whether logits are requested that are scores of classes."""
+        return "logits" in self.features and "logits" not in self.listed
 
 
 @dataclass(frozen=True)
@@ -30,10 +56,6 @@ class OutputLayout:
     label. So the stored outputs of a row do not depend on the other rows of its batch. The logits of a tree decoder
     are stored for its operators, its constants and the numbers of the row. A solver that scores candidates has all its
     scores stored, in the order of the candidates.
-
-    With `top_k`, each position stores the scores of the `k` most likely classes, and one score for all other classes,
-    which share the remaining probability evenly. At `temperature`, the probabilities of the `k` classes and the sum of
-    the others are exactly the teacher's.
     """
 
     states: Mapping[str, int] = field(default_factory=dict)  # width by name, see [`~distillation.features.Features`]
@@ -41,14 +63,7 @@ class OutputLayout:
     # numbers of the row; `None`: no logits.
     logits: str | None = None
     columns: int = 0  # number of classes, or of a solver's operators and constants
-    top_k: int | None = None  # number of classes stored per position; all if `None`
-    temperature: float = 1.0  # temperature at which `top_k` is exact
-    offset: int = 0  # number of positions from a prediction to its label, see [`label_offset`]
-    listed: tuple[str, ...] = ()  # outputs with one score per item of a list, such as candidates
-
-    def __post_init__(self) -> None:
-        # A manifest contains lists.
-        object.__setattr__(self, "listed", tuple(self.listed))
+    listed: list[str] = field(default_factory=list)  # outputs with one score per item, such as candidates
 
     @classmethod
     def of(cls, output: Features, request: TeacherRequest, num_symbols: int | None = None) -> Self:
@@ -56,9 +71,9 @@ class OutputLayout:
         Return the layout of the requested outputs. `num_symbols` is the number of operators and constants of a solver.
         Raises `ValueError` if logits are not scores of a row or of its positions.
         """
-        layout = cls(states={name: output[name].shape[-1] for name in request.states}, listed=request.listed)
+        kept = {"states": {name: output[name].shape[-1] for name in request.states}, "listed": [*request.listed]}
         if not request.logits:
-            return layout
+            return cls(**kept)
         logits = output["logits"]
         if logits.dim() not in (2, 3):
             raise ValueError(
@@ -66,12 +81,8 @@ class OutputLayout:
                 "positions can be cached. Set `cache_teacher_outputs=False`."
             )
         if num_symbols is not None:
-            return replace(layout, logits=NODES, columns=num_symbols)
-        kind = CLASSES if logits.dim() == 2 else POSITIONS
-        layout = replace(layout, logits=kind, columns=logits.shape[-1], offset=request.offset)
-        if request.top_k is None or request.top_k >= layout.columns:
-            return layout
-        return replace(layout, top_k=request.top_k, temperature=request.temperature or 1.0)
+            return cls(**kept, logits=NODES, columns=num_symbols)
+        return cls(**kept, logits=CLASSES if logits.dim() == 2 else POSITIONS, columns=logits.shape[-1])
 
     # From an output to rows
 
@@ -82,7 +93,6 @@ class OutputLayout:
         values.
         """
         parts: dict[str, list[np.ndarray]] = {}
-        indices: list[np.ndarray] = []
         for name in self.states:
             state = output[name]
             mask = read_mask(name, inputs, state.shape[:2], state.device)
@@ -91,12 +101,9 @@ class OutputLayout:
             logits = output["logits"].float()
             positions = [1] * len(logits)
             if self.logits != CLASSES:
-                mask = label_mask(inputs, logits.shape[:2], logits.device, self.offset)
+                mask = label_mask(inputs, logits.shape[:2], logits.device)
                 logits, positions = logits[mask], mask.sum(1).tolist()
             logits = logits.masked_fill(logits <= FORBIDDEN, -math.inf)
-            if self.top_k is not None:
-                logits, chosen = self._choose(logits)
-                indices = [part.numpy() for part in chosen.int().cpu().split(positions)]
             parts["logits"] = _split("logits", logits, positions, may_forbid=True)
         for name in self.listed:
             exists = output[name] > torch.finfo(output[name].dtype).min
@@ -107,19 +114,7 @@ class OutputLayout:
                 # All columns after the last number of the row are forbidden.
                 allowed = np.isfinite(row["logits"]).any(0).nonzero()[0]
                 row["logits"] = row["logits"][:, : allowed.max(initial=-1) + 1]
-        for row, chosen in zip(rows, indices, strict=False):
-            row[INDICES] = chosen
         return rows
-
-    def _choose(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """
-        Return the scores of the most likely classes, followed by the score of each other class, and the indices of the
-        most likely classes.
-        """
-        values, chosen = logits.topk(self.top_k, dim=-1)
-        others = logits.scatter(-1, chosen, -math.inf) / self.temperature
-        rest = (others.logsumexp(-1, keepdim=True) - math.log(self.columns - self.top_k)) * self.temperature
-        return torch.cat([values, rest], -1), chosen
 
     # From rows to a batch
 
@@ -129,8 +124,7 @@ class OutputLayout:
         fp32. Masks of the batch determine the positions. Raises `ValueError` if a row has a different number of tokens
         or labels.
         """
-        numbers = [array.dtype for row in rows for name, array in row.items() if name != INDICES]
-        dtype = np.result_type(*numbers) if numbers else np.float16
+        dtype = np.result_type(np.float16, *(array.dtype for row in rows for array in row.values()))
         batch = {name: _listed(name, rows, dtype) for name in self.listed}
         for name, width in self.states.items():
             counts = [len(row[name]) for row in rows]
@@ -138,18 +132,12 @@ class OutputLayout:
             batch[name] = _padded(name, rows, _places(mask, counts, "tokens"), (*mask.shape, width), dtype)
         if self.logits == CLASSES:
             batch["logits"] = torch.from_numpy(np.concatenate([row["logits"] for row in rows]).astype(dtype))
-            if self.top_k is not None:
-                batch[INDICES] = torch.from_numpy(np.concatenate([row[INDICES] for row in rows]))
         elif self.logits is not None:
-            counts, width = [len(row["logits"]) for row in rows], max(row["logits"].shape[1] for row in rows)
-            mask = label_mask(inputs, (len(rows), max(counts)), None, self.offset).numpy()
-            places = _places(mask, counts, "labels")
-            if self.logits == NODES:
-                positions = inputs.get("number_positions")
-                width = self.columns + (0 if positions is None else positions.shape[1])
-            batch["logits"] = _padded("logits", rows, places, (*mask.shape, width), dtype)
-            if self.top_k is not None:
-                batch[INDICES] = _padded(INDICES, rows, places, (*mask.shape, self.top_k), np.int32)
+            counts, width = [len(row["logits"]) for row in rows], self.columns
+            mask = label_mask(inputs, (len(rows), max(counts)), None).numpy()
+            if self.logits == NODES and inputs.get("number_positions") is not None:
+                width += inputs["number_positions"].shape[1]
+            batch["logits"] = _padded("logits", rows, _places(mask, counts, "labels"), (*mask.shape, width), dtype)
         return batch
 
     def restore(self, batch: Mapping[str, Tensor], dtype: torch.dtype) -> Features:
@@ -157,16 +145,7 @@ class OutputLayout:
         Return the outputs from the tensors of [`~OutputLayout.assemble`], on any device, with zeros at positions
         without a token or label. They are in the student's `dtype`, or in fp32 if `dtype` is less exact than fp16.
         """
-        values = {
-            name: each.to(torch.promote_types(each.dtype, dtype)) for name, each in batch.items() if name != INDICES
-        }
-        if self.logits is not None:
-            logits = values["logits"]
-            if self.top_k is not None:
-                kept, rest = logits.split([self.top_k, 1], -1)
-                full = rest.expand(*rest.shape[:-1], self.columns).clone()
-                logits = full.scatter(-1, batch[INDICES].long(), kept)
-            values["logits"] = logits
+        values = {name: each.to(torch.promote_types(each.dtype, dtype)) for name, each in batch.items()}
         for name in (*(["logits"] if self.logits else []), *self.listed):
             lowest = torch.finfo(values[name].dtype).min
             values[name] = values[name].masked_fill(values[name].isneginf(), lowest)
