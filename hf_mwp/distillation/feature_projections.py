@@ -67,19 +67,12 @@ class FeatureProjections:
         """Attach the maps to a student as a submodule, unless there are none or they are already attached."""
         if not len(self) or self._undo is not None:
             return
-        if hasattr(student, self.name):
-            raise ValueError(
-                f"The student already has an attribute `{self.name}`, perhaps from a different trainer. Pass a copy "
-                "of the student."
-            )
         self.move_to(student)
         student.add_module(self.name, self.module)
         hook = student.register_forward_hook(self._add_projected)
         ignored = getattr(student, "_keys_to_ignore_on_save", None)
-        student._keys_to_ignore_on_save = {
-            *(ignored or ()),
-            *(f"{self.name}.{key}" for key in self.module.state_dict()),
-        }
+        own = (f"{self.name}.{key}" for key in self.module.state_dict())
+        student._keys_to_ignore_on_save = {*(ignored or ()), *own}
 
         def undo() -> None:
             hook.remove()
@@ -102,11 +95,10 @@ class FeatureProjections:
     def save(self, folder: str | os.PathLike) -> None:
         """Save the maps in a checkpoint folder."""
         if len(self):
-            state = {name: value.detach().cpu().contiguous() for name, value in self.module.state_dict().items()}
-            save_file(state, Path(folder) / self.file_name)
+            save_file(self.module.state_dict(), Path(folder) / self.file_name)
 
     def load(self, folder: str | os.PathLike) -> None:
-        """Load the maps from a checkpoint folder. Raises `ValueError` if they are missing or do not match."""
+        """Load the maps from a checkpoint folder. Raises `ValueError` if the file is missing."""
         if not len(self):
             return
         path = Path(folder) / self.file_name
@@ -115,16 +107,7 @@ class FeatureProjections:
                 f"{folder} has no {self.file_name}: it was saved without these projections, or with "
                 "`save_only_model`. Resume with the models and the layer mapping of the original training."
             )
-        state = load_file(path)
-        stored, needed = (
-            {name: list(value.shape) for name, value in each.items()} for each in (state, self.module.state_dict())
-        )
-        if stored != needed:
-            raise ValueError(
-                f"{path} contains projections with the shapes {stored}, but the models and the layer mapping need "
-                f"{needed}. Resume with the models and layer mapping of the original training, or train anew."
-            )
-        self.module.load_state_dict(state)
+        self.module.load_state_dict(load_file(path))
 
     def project(self, output: Any) -> dict[str, torch.Tensor]:
         """Return the projected hidden states of an output by name."""

@@ -8,7 +8,7 @@ from hf_mwp import DistillationConfig
 @pytest.mark.parametrize(
     ("mapping", "message"),
     [
-        ("foo;bar", "'foo;bar'.*'uniform', 'alternating', 'first', 'last'"),
+        ("foo;bar", "'uniform', 'alternating', 'first', 'last'.*'foo;bar'"),
         ("1:4:2,2:8", "pairs"),
         ("1:4,1:8", "layer 1 of the student twice"),
         ([[1, 4], [2]], "pairs"),

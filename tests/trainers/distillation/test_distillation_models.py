@@ -8,7 +8,6 @@ from accelerate import Accelerator, DistributedType
 from torch import nn
 from transformers import (
     BatchEncoding,
-    BertForSequenceClassification,
     BertModel,
     DistilBertConfig,
     DistilBertForSequenceClassification,
@@ -427,13 +426,6 @@ def test_other_models_that_do_not_fit(others):
         DistillationTrainer(model=tiny_classifier(), teacher_model="some/model")
     with pytest.raises(ValueError, match="compute_loss_func"):
         others(keywords={"compute_loss_func": lambda *args, **kwargs: None})
-
-    class Tuple(BertForSequenceClassification):
-        def forward(self, **inputs):
-            return super().forward(**inputs).to_tuple()
-
-    with pytest.raises(ValueError, match="teacher.*tuple"):
-        others(teacher=Tuple(tiny_classifier().config))
 
 
 def test_models_that_embed_other_tokens(others):

@@ -7,8 +7,7 @@ from torch import Tensor, nn
 
 from ....losses import AttentionMSELoss
 from ...features import Features, token_mask
-from ...surviving_heads import SurvivingHeads, select_heads
-from .head_objective import HeadObjective
+from .head_objective import HeadObjective, SurvivingHeads, select_heads
 
 
 class AttentionMaps(HeadObjective):

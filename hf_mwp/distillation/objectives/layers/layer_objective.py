@@ -64,14 +64,11 @@ class LayerObjective(Objective):
 
     def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
         for who, features in (("student", student), ("teacher", teacher)):
-            if not features.layers("hidden"):
-                raise ValueError(
-                    f"The {who} returns no hidden states. Set `hidden_loss=None` and `embedding_weight=0`."
-                )
             if not features.layers(self.hidden):
                 raise ValueError(
-                    f"The {who}, a `{type(features.model).__name__}`, returns no decoder hidden states, which "
-                    f"`{self.name}` needs. Map only layers of the encoder."
+                    f"The {who}, a `{type(features.model).__name__}`, returns no {self.stack} hidden states, which "
+                    f"`{self.name}` needs. Map only layers of the encoder, or set `hidden_loss=None` and "
+                    "`embedding_weight=0`."
                 )
         for module in () if student.model is None else student.model.modules():
             if getattr(module, "layerdrop", 0):
@@ -79,12 +76,6 @@ class LayerObjective(Objective):
                 module.layerdrop = 0.0
         self.mask(inputs)
         states = student.layers(self.hidden), teacher.layers(self.hidden)
-        ours, theirs = (each[0].shape for each in states)
-        if ours[:2] != theirs[:2]:
-            raise ValueError(
-                f"For the same batch the student has states for {tuple(ours[:2])} tokens, the teacher for "
-                f"{tuple(theirs[:2])}. Tokens can only be compared if both models read the same inputs."
-            )
         try:
             self.layers = map_layers(self.layer_mapping, *(len(each) - 1 for each in states))
         except ValueError as error:

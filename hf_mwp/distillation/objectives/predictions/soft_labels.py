@@ -62,7 +62,6 @@ class SoftLabels(PredictionObjective):
                     f"{tuple(theirs)}. Both models must predict the same {prediction.name}: check `num_labels`, "
                     "vocabulary and decoder, or set `soft_label_weight=0`."
                 )
-        ours = prediction.classes("logits", student["logits"]).shape
         configs = [getattr(each.model, "config", None) for each in (student, teacher)]
         names = [getattr(each, "id2label", None) or {} for each in configs]
         if names[0] != names[1] and sorted(map(str, names[0].values())) == sorted(map(str, names[1].values())):
@@ -70,26 +69,21 @@ class SoftLabels(PredictionObjective):
                 f"The student has the classes {[*names[0].values()]}, the teacher {[*names[1].values()]}. Classes are "
                 "compared by their index: create the student with the teacher's `id2label`."
             )
-        if self.uses_probabilities and ours[-1] < 2:
-            raise ValueError(
-                "A single class has no probabilities to compare. For regression use `TeacherValues` "
-                '(`prediction_loss="mse"`), pass `SoftLabels(loss=...)` in `objectives`, or set '
-                "`soft_label_weight=0`."
-            )
         super().setup(student, teacher, inputs)
         self.teacher_reads = prediction.outputs
         self.listed = prediction.outputs if prediction.is_listed else ()
         self.parts = dict.fromkeys(map(self._part, prediction.outputs), self.weight)
-        labels = inputs.get("labels")
-        many = labels is not None and labels.is_floating_point() and labels.shape == ours
-        many = many or "multi_label_classification" in [getattr(each, "problem_type", None) for each in configs]
-        if self.uses_probabilities and many:
-            raise ValueError(
-                "If several classes can be correct at once, probabilities that add up to 1 cannot be compared. Use "
-                '`TeacherValues` (`prediction_loss="mse"`), pass `SoftLabels(loss=...)` in `objectives`, or set '
-                "`soft_label_weight=0`."
-            )
         if self.uses_probabilities:
+            labels = inputs.get("labels")
+            ours = prediction.classes("logits", student["logits"]).shape
+            several = labels is not None and labels.is_floating_point() and labels.shape == ours
+            several |= "multi_label_classification" in [getattr(each, "problem_type", None) for each in configs]
+            if several or ours[-1] < 2:
+                raise ValueError(
+                    "A regression, or several classes that can be correct at once, have no probabilities that add up "
+                    'to 1. Use `TeacherValues` (`prediction_loss="mse"`), pass `SoftLabels(loss=...)` in '
+                    "`objectives`, or set `soft_label_weight=0`."
+                )
             self.loss = self._make_loss(self.kind.reduction)
 
     def _make_loss(self, reduction: str) -> nn.Module:
