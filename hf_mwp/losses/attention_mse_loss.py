@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from .citations import citation_of
-from .state_loss import count_token_pairs, valid_tokens
+from .state_loss import citation_of, count_token_pairs, valid_tokens
 
 
 class AttentionMSELoss(nn.Module):
@@ -15,10 +14,9 @@ class AttentionMSELoss(nn.Module):
     a valid query and a valid key. Computed in fp32.
 
     Args:
-        heads (`str`, *optional*, defaults to `"each"`):
-            `"each"` compares head by head (`attention_mse` in TextBrewer) and `"sum"` the sums over heads
-            (`attention_mse_sum`). Both need the same number of heads in student and teacher. `"mean"` compares the
-            means over heads, for any numbers of heads.
+        heads (`str`, *optional*, defaults to `"each"`): `"each"` compares head by head (`attention_mse` in TextBrewer)
+            and `"sum"` the sums over heads (`attention_mse_sum`). Both need the same number of heads in student and
+            teacher. `"mean"` compares the means over heads, for any numbers of heads.
 
     References:
         - TextBrewer: https://huggingface.co/papers/2002.12620 (`attention_mse`, `attention_mse_sum`)

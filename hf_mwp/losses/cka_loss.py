@@ -7,9 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .citations import citation_of
 from .product_loss import MIN_ROWS, ProductLoss, centred_rows, safe_sqrt
-from .state_loss import masked, without_autocast
+from .state_loss import citation_of, masked, without_autocast
 
 
 EPSILON = 1e-8  # as in the authors' implementation

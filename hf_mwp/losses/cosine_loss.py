@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from .citations import citation_of
-from .state_loss import StateLoss
+from .state_loss import StateLoss, citation_of
 
 
 class CosineLoss(StateLoss):

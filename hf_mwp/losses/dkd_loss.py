@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from .citations import citation_of
 from .logit_distillation_loss import SoftenedLoss
+from .state_loss import citation_of
 
 
 FLOOR = -1e30  # minimum log-probability, so that forbidden classes and their gradients are finite

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from .citations import citation_of
 from .product_loss import ProductLoss
+from .state_loss import citation_of
 
 
 EPSILON = 1e-12  # minimum of the squared norms in denominators

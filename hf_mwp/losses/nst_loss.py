@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from .citations import citation_of
-from .state_loss import StateLoss, count_token_pairs
+from .state_loss import StateLoss, citation_of, count_token_pairs
 
 
 class NSTLoss(StateLoss):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from .citations import citation_of
-from .state_loss import StateLoss, count_texts
+from .state_loss import StateLoss, citation_of, count_texts
 
 
 class PKDLoss(StateLoss):

@@ -7,8 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from .citations import citation_of
-from .state_loss import StateLoss
+from .state_loss import StateLoss, citation_of
 
 
 class RelationLoss(StateLoss):

@@ -1,9 +1,11 @@
-"""Base class of losses between hidden states of student and teacher, and functions for their masks."""
+"""Base class of losses between hidden states of student and teacher, and functions that all losses share."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -108,3 +110,13 @@ def without_autocast(tensor: Tensor) -> AbstractContextManager:
     """Return a context in which matrix products on the tensor's device keep the precision of their inputs."""
     kind = tensor.device.type
     return torch.autocast(kind, enabled=False) if torch.amp.is_autocast_available(kind) else nullcontext()
+
+
+@cache
+def _citations() -> list[str]:
+    return Path(__file__).with_name("citations.bib").read_text(encoding="utf-8").strip().split("\n\n")
+
+
+def citation_of(key: str) -> str:
+    """Return the BibTeX entry of `citations.bib` with a key."""
+    return next(entry for entry in _citations() if f"{{{key}," in entry)

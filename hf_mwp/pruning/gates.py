@@ -16,7 +16,6 @@ class Gates:
     closes it, so that outputs equal the outputs of a model without it. A forward pre-hook of each output projection
     multiplies the input by the factors, which are a non-persistent buffer: `state_dict` does not contain them, but a
     hash of the buffers does. Gates work with any attention implementation and dtype; `values` may require gradients.
-
     As a context manager, gates are removed at the end of the `with` block. Use the derived classes.
 
     Args:
@@ -88,19 +87,10 @@ class Gates:
 
     @torch.no_grad()
     def close(self, chosen: Mapping[int, Iterable[int]]) -> None:
-        """
-        Set factors to 0.
-
-        Args:
-            chosen (`Mapping[int, Iterable[int]]`): Heads or neurons to close in each layer.
-
-        Raises:
-            ValueError: a layer, head or neuron does not exist.
-        """
+        """Set the factors of heads or neurons to 0, given by layer. Raises `ValueError` if one does not exist."""
         check_indices(chosen, [0 if value is None else value.shape[-1] for value in self.values])
         for layer, indices in chosen.items():
-            module = self._modules[layer]
-            if module is not None:
+            if (module := self._modules[layer]) is not None:
                 getattr(module, self.buffer)[..., list(indices)] = 0.0
                 setattr(module, self.record, getattr(module, self.record) | {*indices})
 

@@ -93,9 +93,7 @@ class WeightNorm(HeadImportance):
     averages over all entries of the head's `head_dim` rows in each weight matrix. Pruning only by this score, over
     all layers together, is the paper's baseline "global threshold".
 
-    References:
-        Yu et al., "Efficient Mathematical Reasoning Models via Dynamic Pruning and Knowledge Distillation",
-        equation 1.
+    References: Yu et al. (see [`HeadPruningCallback`]), equation 1.
     """
 
     needs_batches = False
@@ -121,9 +119,7 @@ class AttentionEntropy(HeadImportance):
     Scores are computed with eager attention. Equation 3 sums over `d_k`, but rows of attention have an entry for each
     token, so this implementation sums over tokens.
 
-    References:
-        Yu et al., "Efficient Mathematical Reasoning Models via Dynamic Pruning and Knowledge Distillation", equations
-        2 and 3.
+    References: Yu et al. (see [`HeadPruningCallback`]), equations 2 and 3.
     """
 
     def measure(self, model: nn.Module, batches: list[Mapping[str, Any]]) -> list[Tensor]:
@@ -135,8 +131,7 @@ class AttentionPeak(HeadImportance):
     Largest attention weight of each query, averaged over queries and examples. It is high for heads that attend to
     single tokens. This is our interpretation of the baseline "attention visualisation" of Yu et al., table 4.
 
-    References:
-        Voita et al., "Analyzing Multi-Head Self-Attention" (ACL 2019), "confidence".
+    References: Voita et al., "Analyzing Multi-Head Self-Attention" (ACL 2019), "confidence".
     """
 
     def measure(self, model: nn.Module, batches: list[Mapping[str, Any]]) -> list[Tensor]:
@@ -148,8 +143,7 @@ class GateGradient(HeadImportance):
     Absolute gradient of the loss with respect to a head's gate, averaged over batches: to first order, the change of
     the loss when the head is removed.
 
-    References:
-        Michel et al., "Are Sixteen Heads Really Better than One?" (NeurIPS 2019), equation 2.
+    References: Michel et al., "Are Sixteen Heads Really Better than One?" (NeurIPS 2019), equation 2.
     """
 
     def measure(self, model: nn.Module, batches: list[Mapping[str, Any]]) -> list[Tensor]:
@@ -180,12 +174,7 @@ class CombinedImportance(HeadImportance):
     Args:
         alpha (`float`, *optional*, defaults to 0.5): Weight of the norm; 0 uses only entropy, 1 only the norm.
 
-    References:
-        Yu et al., "Efficient Mathematical Reasoning Models via Dynamic Pruning and Knowledge Distillation", equation
-        4.
-
-    Raises:
-        ValueError: `alpha` is not between 0 and 1.
+    References: Yu et al. (see [`HeadPruningCallback`]), equation 4.
     """
 
     def __init__(self, alpha: float = 0.5) -> None:

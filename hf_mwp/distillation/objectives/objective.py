@@ -25,9 +25,8 @@ class Objective:
         options (`Mapping[str, bool]`): Arguments that make both models return the outputs to compare.
         cacheable (`bool`): Whether a teacher cache can store the outputs to compare.
         parts (`dict[str, float]`): Names and weights of the parts.
-        student_reads (`tuple[str, ...]`), teacher_reads (`tuple[str, ...]`):
-            Names of the outputs to compare, see [`~distillation.features.Features`]. A teacher cache stores
-            `teacher_reads`.
+        student_reads (`tuple[str, ...]`), teacher_reads (`tuple[str, ...]`): Names of the outputs to compare, see
+            [`~distillation.features.Features`]. A teacher cache stores `teacher_reads`.
         projections (`dict[str, tuple[str, int, int]]`): Linear maps that are needed, see [`FeatureProjections`].
         listed (`tuple[str, ...]`): Outputs with one score per item of a list, such as candidates.
     """
@@ -46,14 +45,8 @@ class Objective:
 
     def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
         """
-        Choose the outputs that are compared. Called once, before training.
-
-        Args:
-            student ([`Features`]), teacher ([`Features`]): Outputs of both models for two examples.
-            inputs (`Mapping`): The batch of these examples.
-
-        Raises:
-            ValueError: if the two models cannot be compared.
+        Choose the outputs that are compared. Called once before training, with the outputs of both models for a batch
+        of two examples. Raises `ValueError` if the two models cannot be compared.
         """
         raise NotImplementedError
 

@@ -17,23 +17,17 @@ def choose_layers(num_layers: int, num_teacher_layers: int, choice: str = "first
 
     Args:
         num_layers (`int`), num_teacher_layers (`int`): Numbers of layers of student and teacher.
-        choice (`str`, *optional*, defaults to `"first"`):
-            For 3 layers from 12: `"first"`: 0, 1, 2 (the best in table 4 of A Compact Model for Mathematics Problem
-            Representations Distilled from BERT, AAAI 2025); `"last"`: 9, 10, 11; `"uniform"`: 3, 7, 11, the layers of
-            the uniform mapping; `"alternate"`: 0, 4, 8, as in DistilBERT.
+        choice (`str`, *optional*, defaults to `"first"`): For 3 layers from 12: `"first"`: 0, 1, 2 (the best in table
+            4 of A Compact Model for Mathematics Problem Representations Distilled from BERT, AAAI 2025); `"last"`: 9,
+            10, 11; `"uniform"`: 3, 7, 11, the layers of the uniform mapping; `"alternate"`: 0, 4, 8, as in DistilBERT.
 
     Raises:
         ValueError: if the choice is unknown, or the teacher has fewer layers.
     """
     if choice not in LAYER_CHOICES:
-        raise ValueError(
-            f"Unknown choice of layers {choice!r}. Use one of {list(LAYER_CHOICES)} or pass layer indices."
-        )
+        raise ValueError(f"Unknown choice of layers {choice!r}. Use one of {list(LAYER_CHOICES)}, or layer indices.")
     if not 1 <= num_layers <= num_teacher_layers:
-        raise ValueError(
-            f"A student with {num_layers} layers cannot be made from a teacher with {num_teacher_layers}. Use at "
-            f"least 1 and at most {num_teacher_layers}."
-        )
+        raise ValueError(f"A student of {num_layers} layers cannot be made from a teacher of {num_teacher_layers}.")
     if choice == "alternate":
         return [index * num_teacher_layers // num_layers for index in range(num_layers)]
     return [teacher - 1 for _, teacher in map_layers(choice, num_layers, num_teacher_layers)]

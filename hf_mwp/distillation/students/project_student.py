@@ -10,7 +10,6 @@ from transformers import PreTrainedModel
 from ...data.training_lineage import inherit_training_texts
 from ...models import MwpStudentConfig, MwpStudentModel
 from ...models.mwp_solver.bottlenecks import bottlenecks_apart
-from .linear_fits import factorise, fit_linear, residual_projection
 
 
 @torch.no_grad()
@@ -20,7 +19,8 @@ def project_student(
     intermediate_size: int = 1200,
     num_attention_heads: int = 12,
     layers: int | Sequence[int] = 3,
-    sample: Iterable[Mapping[str, Tensor]] | None = None,
+    *,
+    sample: Iterable[Mapping[str, Tensor]],
     max_tokens: int = 30_000,
     ridge: float = 1e-4,
     **encoder_fields,
@@ -36,17 +36,15 @@ def project_student(
     feed-forward network, the most active neurons are kept.
 
     Args:
-        encoder (`PreTrainedModel`):
-            A BERT- or RoBERTa-like encoder, an [`MwpStudentModel`], or a model with such an encoder and a head. The
-            bottleneck networks of a solver's encoder are also fitted.
+        encoder (`PreTrainedModel`): A BERT- or RoBERTa-like encoder, an [`MwpStudentModel`], or a model with such an
+            encoder and a head. The bottleneck networks of a solver's encoder are also fitted.
         hidden_size (`int`, *optional*, defaults to 312): Width of the student, at most the encoder's width.
         intermediate_size (`int`, defaults to 1200), num_attention_heads (`int`, defaults to 12):
             Numbers of feed-forward neurons and attention heads in each layer of the student, at most the encoder's.
         layers (`int` or `Sequence[int]`, *optional*, defaults to 3):
             Number of encoder layers to use, starting with the first, or their indices from 0.
-        sample (`Iterable[Mapping[str, Tensor]]`, *optional*):
-            Encoded batches (`input_ids`, `attention_mask`) of typical texts; a few hundred texts are enough. Defaults
-            to random tokens, from which the student starts worse.
+        sample (`Iterable[Mapping[str, Tensor]]`):
+            Encoded batches (`input_ids`, `attention_mask`) of typical texts; a few hundred texts are enough.
         max_tokens (`int`, *optional*, defaults to 30000): Number of tokens after which reading stops. Each token needs
             about 20 KB.
         ridge (`float`, *optional*, defaults to 1e-4): Regularisation, relative to the mean variance of the inputs.
@@ -80,7 +78,7 @@ def project_student(
     for model in (source, student):
         # The masks below are for eager attention.
         model.set_attn_implementation("eager")
-    batches = _read_sample(_random_tokens(source) if sample is None else sample, max_tokens, source.device)
+    batches = _read_sample(sample, max_tokens, source.device)
     _Projection(source, student, batches, bottlenecks, ridge).run()
     student.set_attn_implementation(attention)
     inherit_training_texts(student, encoder)
@@ -243,15 +241,6 @@ def _check_sizes(config: MwpStudentConfig, sizes: dict[str, int]) -> None:
             )
 
 
-def _random_tokens(source: MwpStudentModel) -> list[dict[str, Tensor]]:
-    """Return batches of random tokens."""
-    generator = torch.Generator().manual_seed(0)
-    length = min(32, source.embeddings.max_length)
-    return [
-        {"input_ids": torch.randint(source.config.vocab_size, (64, length), generator=generator)} for _ in range(8)
-    ]
-
-
 def _read_sample(sample: Iterable[Mapping[str, Tensor]], max_tokens: int, device) -> list[dict[str, Tensor]]:
     batches, count = [], 0
     for batch in sample:
@@ -263,5 +252,68 @@ def _read_sample(sample: Iterable[Mapping[str, Tensor]], max_tokens: int, device
         if count >= max_tokens:
             break
     if not count:
-        raise ValueError("`sample` has no tokens. Pass batches with `input_ids`, or `None` for random tokens.")
+        raise ValueError("`sample` has no tokens. Pass batches with `input_ids`.")
     return batches
+
+
+def residual_projection(states: Sequence[Tensor], width: int) -> Tensor:
+    """
+    Return the projection `(m, width)` of the hidden states `(tokens, m)` of several layers onto their main directions.
+    It has rank `width - 1` and commutes with layer normalisation: as far as these directions contain the states,
+    normalising before and after the projection gives the same result.
+
+    Layer normalisation subtracts the mean over the features and divides by their standard deviation. The directions
+    therefore have entries that sum to zero, are rotated so that each narrow feature mixes all of them, and keep the
+    size of the features.
+    """
+    size = states[0].shape[1]
+    moment = torch.zeros(size, size, dtype=torch.float64, device=states[0].device)
+    for state in states:
+        state = state - state.mean(1, keepdim=True)
+        second = (state.T @ state).double()
+        moment += second / second.trace().clamp(min=1e-12)
+    directions = torch.linalg.eigh(moment).eigenvectors.flip(1)[:, : width - 1]
+    directions = directions - directions.mean(0)
+    generator = torch.Generator().manual_seed(0)
+    random = torch.randn(width, width - 1, dtype=torch.float64, generator=generator)
+    basis = torch.cat([torch.ones(width, 1, dtype=torch.float64), random], dim=1)
+    # All columns but the first are orthogonal to it: their entries sum to zero.
+    basis = torch.linalg.qr(basis).Q[:, 1:].to(directions.device)
+    return ((width / size) ** 0.5 * directions @ basis.T).to(states[0].dtype)
+
+
+def fit_linear(inputs: Tensor, outputs: Tensor, ridge: float) -> tuple[Tensor, Tensor]:
+    """
+    Return the weight `(b, a)` and bias `(b,)` of the linear map that best predicts `outputs` `(tokens, b)` from
+    `inputs` `(tokens, a)`. `ridge` regularises the weight, relative to the mean variance of the inputs.
+    """
+    means = inputs.mean(0), outputs.mean(0)
+    centred = inputs - means[0]
+    square = (centred.T @ centred).double()
+    square += ridge * square.diagonal().mean().clamp(min=1e-12) * torch.eye(len(square), device=square.device)
+    weight = torch.linalg.solve(square, (centred.T @ (outputs - means[1])).double()).T.to(inputs.dtype)
+    return weight, means[1] - weight @ means[0]
+
+
+def factorise(matrix: Tensor, left: Tensor | None, right: Tensor, rank: int) -> tuple[Tensor, Tensor]:
+    """
+    Return factors `(A, B)` with `rank` rows for which `xᵀ Aᵀ B y` is closest to `xᵀ matrix y`, for `x` and `y` with
+    the given second moments (`left=None`: all directions of `x` count the same). Rows beyond the rank of the
+    matrix are small but not zero.
+    """
+    roots = [None if moment is None else _root(moment) for moment in (left, right)]
+    weighted = matrix.double() @ roots[1][0]
+    if roots[0] is not None:
+        weighted = roots[0][0] @ weighted
+    u, s, v = torch.linalg.svd(weighted, full_matrices=False)
+    s, u, v = s[:rank].clamp(min=1e-4 * s[0]).sqrt(), u[:, :rank].T, v[:rank]
+    a = s[:, None] * u if roots[0] is None else s[:, None] * u @ roots[0][1]
+    b = s[:, None] * v @ roots[1][1]
+    return a.to(matrix.dtype), b.to(matrix.dtype)
+
+
+def _root(moment: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the square root of a symmetric positive matrix, and the inverse of this root."""
+    values, vectors = torch.linalg.eigh(moment.double())
+    values = values.clamp(min=values[-1].clamp(min=1e-12) * 1e-6).sqrt()
+    return vectors * values @ vectors.T, vectors / values @ vectors.T

@@ -74,11 +74,8 @@ class CachedTeacher:
 
     def prepare(self, dataset: Any, collator: Callable[[list], Mapping[str, Any]]) -> Callable:
         """
-        Complete the cache, and return a collator whose batches contain the teacher's outputs.
-
-        Args:
-            dataset: Rows with a length and random access.
-            collator (`Callable`): Turns rows into a batch.
+        Complete the cache for a dataset with a length and random access, and return a collator whose batches contain
+        the teacher's outputs.
 
         Raises:
             CacheError: if the folder contains a different cache.
@@ -112,10 +109,7 @@ class CachedTeacher:
         return CachingCollator(collator, self.cache)
 
     def outputs(self, inputs: dict[str, Any]) -> Features:
-        """
-        Return the teacher's outputs that come with a batch, and remove them from the batch. Without them, run the
-        teacher.
-        """
+        """Remove the teacher's outputs from a batch and return them. If they are missing, run the teacher."""
         cached = inputs.pop(CACHED_OUTPUTS, None)
         if cached is None:
             return self.live.outputs(inputs)

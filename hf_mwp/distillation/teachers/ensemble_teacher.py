@@ -29,8 +29,7 @@ class EnsembleTeacher(nn.Module):
         members (`Sequence[nn.Module]`): One or more models with the same classes in the same order.
 
     Raises:
-        UsageError: if there are no members. In `forward`, if a member returns no logits or logits of a different
-            shape.
+        UsageError: if there are no members, or a member returns no logits or logits of a different shape.
     """
 
     def __init__(self, members: Sequence[nn.Module]) -> None:
@@ -61,8 +60,6 @@ class EnsembleTeacher(nn.Module):
         for number, member in enumerate(self.members):
             asked = {name: value for name, value in inputs.items() if not (number and name.startswith("output_"))}
             outputs.append(member(**{**asked, **(teacher_inputs or {}).get(str(number), {})}))
-        if not hasattr(outputs[0], "get"):
-            return outputs[0]
         prediction, positions = kind_of(self.members[0], outputs[0].get("logits")).prediction, None
         if teacher_inputs:
             # A different tokenizer may truncate long texts later. Forbid the numbers that the student does not
@@ -71,15 +68,12 @@ class EnsembleTeacher(nn.Module):
         separate = getattr(getattr(self.members[0], "config", None), "problem_type", None) in SEPARATE
         scores = {}
         for name in prediction.outputs:
-            logits = [output.get(name) if hasattr(output, "get") else None for output in outputs]
+            logits = [output.get(name) for output in outputs]
             if missing := [number for number, each in enumerate(logits, 1) if each is None]:
                 raise UsageError(f"Teacher {missing[0]} returns no {name} to average. Remove this teacher.")
             shapes = [tuple(each.shape) for each in logits]
             if len({*shapes}) > 1:
-                raise UsageError(
-                    f"The teachers' {name} have the shapes {', '.join(map(str, shapes))}. Only predictions of the "
-                    "same classes can be averaged."
-                )
+                raise UsageError(f"The teachers' {name} have different shapes, {', '.join(map(str, shapes))}.")
             mean = mean_scores([prediction.classes(name, each) for each in logits], separate)
             mean = prediction.logits(name, mean)
             scores[name] = mean if positions is None else prediction.without_missing(name, mean, positions)

@@ -84,13 +84,10 @@ class OutputLayout:
             return cls(**kept, logits=NODES, columns=num_symbols)
         return cls(**kept, logits=CLASSES if logits.dim() == 2 else POSITIONS, columns=logits.shape[-1])
 
-    # From an output to rows
-
     def pack(self, output: Features, inputs: Mapping[str, Any]) -> list[dict[str, np.ndarray]]:
         """
-        Return the arrays `(tokens or positions, width)` of each row of a batch by name. They are in fp16, or all
-        arrays of a row are in fp32 if one of its values is too large for fp16. Raises `ValueError` for NaN or infinite
-        values.
+        Return the arrays `(tokens or positions, width)` of each row of a batch by name. They are in fp16, or in fp32
+        for rows with a value too large for fp16. Raises `ValueError` for NaN or infinite values.
         """
         parts: dict[str, list[np.ndarray]] = {}
         for name in self.states:
@@ -115,8 +112,6 @@ class OutputLayout:
                 allowed = np.isfinite(row["logits"]).any(0).nonzero()[0]
                 row["logits"] = row["logits"][:, : allowed.max(initial=-1) + 1]
         return rows
-
-    # From rows to a batch
 
     def assemble(self, rows: Sequence[Mapping[str, np.ndarray]], inputs: Mapping[str, Any]) -> dict[str, Tensor]:
         """

@@ -32,10 +32,9 @@ def measure_scores(
     mode; their modes, gradients and the random state are not changed.
 
     Args:
-        teacher (`nn.Module`):
-            A classifier, regressor, solver of math word problems or sequence-to-sequence model with a supported
-            encoder (see [`~models.architecture.find_encoder`]). Its loss must be a mean over rows, or over labels for
-            sequence-to-sequence models.
+        teacher (`nn.Module`): A classifier, regressor, solver of math word problems or sequence-to-sequence model with
+            a supported encoder (see [`~models.architecture.find_encoder`]). Its loss must be a mean over rows, or over
+            labels for sequence-to-sequence models.
         batches (`Iterable[Mapping]`): Inputs of both models, in a fixed order, on any device.
         student (`nn.Module`, *optional*): The trial student. Without it, `Q` is not measured.
         per_example (`bool`, *optional*, defaults to `False`):

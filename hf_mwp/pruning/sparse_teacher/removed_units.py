@@ -1,4 +1,4 @@
-"""Selection of heads and neurons to remove from a teacher, and sparse teachers without them."""
+"""Sparse teachers without the heads and neurons of the lowest scores."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from ...options.checks import check_numbers
 from ...usage_error import UsageError
 from ..cutting import prune
 from ..gates import HeadGates, NeuronGates
+from .gate_gradients import measure_scores
 from .knowledgeable_scores import UnitScores
 
 
@@ -42,9 +43,8 @@ class RemovedUnits:
         Args:
             scores ([`UnitScores`]): Scores of all units of the teacher.
             sparsity (`float`): Share to remove, at least 0 and below 1.
-            round_to (`int`, *optional*):
-                Round the number of neurons removed from each layer to a multiple of `round_to` (half to even; 8 in
-                the authors' implementation). The share is then not exactly `sparsity`.
+            round_to (`int`, *optional*): Round the number of neurons removed from each layer to a multiple of
+                `round_to` (half to even; 8 in the authors' implementation). The share is then not exactly `sparsity`.
             head_dim (`int`, *optional*):
                 Width of a head. With `round_to`, the columns of removed heads in the output projection are rounded in
                 the same way, then whole heads are removed. No effect if `head_dim` is a multiple of `round_to`.
@@ -53,8 +53,6 @@ class RemovedUnits:
             UsageError: `sparsity` is outside `[0, 1)`, or no head or no neuron is left.
         """
         check_sparsity(sparsity)
-        if round_to is not None and round_to < 1:
-            raise UsageError(f"`round_to` must be at least 1, not {round_to}.")
         return cls(
             _lowest("heads", scores.heads, sparsity, round_to if head_dim else None, head_dim or 1),
             _lowest("neurons", scores.neurons, sparsity, round_to),
@@ -89,6 +87,41 @@ def mask_teacher(teacher: nn.Module, removed: RemovedUnits) -> nn.Module:
     return _without_biases(masked, removed, teacher)
 
 
+@dataclass(frozen=True)
+class UnitSparsifier:
+    """
+    Pruning granularity of [`~trainers.StarkTrainer`]: heads and neurons. `measure` returns their scores, `random`
+    returns random scores, `sparse` returns the teacher without the lowest scores, and `check` raises [`UsageError`] if
+    given scores belong to a different teacher, or the sparsity would remove everything.
+
+    Args:
+        mask (`bool`, *optional*, defaults to `False`): Whether to mask units instead of removing them.
+        round_to (`int`, *optional*): See [`RemovedUnits.lowest`].
+    """
+
+    mask: bool = False
+    round_to: int | None = None
+
+    random = staticmethod(UnitScores.random)
+
+    def measure(self, teacher, batches, student, temperature, per_example):
+        return measure_scores(teacher, batches, student, per_example=per_example, temperature=temperature)
+
+    def check(self, teacher, scores, sparsity):
+        if scores is None:
+            RemovedUnits.lowest(UnitScores.random(teacher), sparsity)
+        else:
+            scores.check_fits(teacher)
+            self._removed(teacher, scores, sparsity)
+
+    def sparse(self, teacher, scores, sparsity):
+        make = mask_teacher if self.mask else cut_teacher
+        return make(teacher, self._removed(teacher, scores, sparsity))
+
+    def _removed(self, teacher: nn.Module, scores: UnitScores, sparsity: float) -> RemovedUnits:
+        return RemovedUnits.lowest(scores, sparsity, self.round_to, layer_parts(teacher)[0].head_dim)
+
+
 def check_sparsity(sparsity: float) -> None:
     """Raise [`UsageError`] unless a sparsity is at least 0 and below 1."""
     check_numbers(sparsity=sparsity)
@@ -102,7 +135,7 @@ def _lowest(name: str, scores: Tensor, sparsity: float, round_to: int | None, wi
     total = len(places)
     order = scores[scores.isfinite()].argsort(stable=True)[: round(sparsity * total)]
     gone = torch.bincount(places[order, 0], minlength=len(scores)).tolist()
-    if round_to is not None:
+    if round_to:
         # Round the number of weight columns, `width` for each unit.
         gone = [
             min(round(round(count * width / round_to) * round_to / width), there)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -94,6 +95,18 @@ def random_weight_scores(teacher: nn.Module, seed: int = 0) -> UnitScores:
     return _as_scores([*drawn[0], *drawn[1]], layers)
 
 
+@dataclass(frozen=True)
+class WeightSparsifier:
+    """Pruning granularity like [`UnitSparsifier`], but for single weights (Yang et al., table 6)."""
+
+    random = staticmethod(random_weight_scores)
+    check = staticmethod(check_weights)
+    sparse = staticmethod(zero_weights)
+
+    def measure(self, teacher, batches, student, temperature, per_example):
+        return measure_weight_scores(teacher, batches, student, temperature=temperature)
+
+
 def zero_random_weights(teacher: nn.Module, sparsity: float, seed: int = 0) -> nn.Module:
     """
     Return a copy of a model in which a random share of each attention and feed-forward matrix of the encoder is 0, as
@@ -101,11 +114,8 @@ def zero_random_weights(teacher: nn.Module, sparsity: float, seed: int = 0) -> n
 
     Args:
         teacher (`nn.Module`): The model, which is not changed.
-        sparsity (`float`): Share of the weights to set to 0, at least 0 and below 1.
+        sparsity (`float`): Share of the weights to set to 0, at least 0 and below 1 (otherwise a [`UsageError`]).
         seed (`int`, *optional*, defaults to 0): Random seed.
-
-    Raises:
-        UsageError: `sparsity` is outside `[0, 1)`.
     """
     check_sparsity(sparsity)
     sparse, generator = copy.deepcopy(teacher), torch.Generator().manual_seed(seed)
@@ -117,14 +127,13 @@ def zero_random_weights(teacher: nn.Module, sparsity: float, seed: int = 0) -> n
 
 def _weights(model: nn.Module) -> tuple[list[list[Tensor]], list[list[Tensor]]]:
     """Return the attention weights and the feed-forward weights of each layer."""
-    attention, feed_forward = [], []
-    for parts in layer_parts(model):
-        for kind, linears in (
-            (attention, (*parts.head_projections, parts.attention_output)),
-            (feed_forward, (*parts.neuron_projections, parts.output)),
-        ):
-            kind.append([each.weight for each in linears if each is not None])
-    return attention, feed_forward
+    layers = layer_parts(model)
+    attention = [(*parts.head_projections, parts.attention_output) for parts in layers]
+    feed_forward = [(*parts.neuron_projections, parts.output) for parts in layers]
+    return tuple(
+        [[each.weight for each in linears if each is not None] for linears in kind]
+        for kind in (attention, feed_forward)
+    )
 
 
 def _as_scores(sums: list[Tensor], layers: tuple[list[list[Tensor]], list[list[Tensor]]]) -> UnitScores:

@@ -8,8 +8,8 @@ from itertools import pairwise
 from transformers.trainer_utils import IntervalStrategy, SaveStrategy
 
 from ...options.checks import check_at_least_one
-from ...pruning.sparse_teacher.removed_units import check_sparsity
-from ...pruning.sparse_teacher.sparsifier import UnitSparsifier, WeightSparsifier
+from ...pruning.sparse_teacher.removed_units import UnitSparsifier, check_sparsity
+from ...pruning.sparse_teacher.unstructured import WeightSparsifier
 from ...usage_error import UsageError
 from ..base_config import setting
 from ..distillation.distillation_config import DistillationConfig

@@ -20,7 +20,7 @@ from hf_mwp.pruning import (
     zero_weights,
 )
 from hf_mwp.pruning.gates import HeadGates
-from hf_mwp.pruning.sparse_teacher.sparsifier import WeightSparsifier
+from hf_mwp.pruning.sparse_teacher.unstructured import WeightSparsifier
 from hf_mwp.trainers import DistillationTrainer
 from hf_mwp.usage_error import UsageError
 from tests.pruning.encoders import tiny_encoder

@@ -18,10 +18,9 @@ class HiddenStates(LayerObjective):
     Representations Distilled from BERT (AAAI 2025).
 
     Args:
-        loss (`nn.Module`, *optional*):
-            Defaults to [`HiddenMSELoss`]; [`NSTLoss`] compares similarities of tokens. A loss with
-            `needs_equal_width = False` receives states of different widths as they are. For other losses a linear map
-            is trained with the student.
+        loss (`nn.Module`, *optional*): Defaults to [`HiddenMSELoss`]; [`NSTLoss`] compares similarities of tokens. A
+            loss with `needs_equal_width = False` receives states of different widths as they are. For other losses a
+            linear map is trained with the student.
         use_bottlenecks (`bool`, *optional*, defaults to `True`):
             Use the narrow states of the teacher's bottleneck networks for layers that have a bottleneck.
         pool_statistics (`bool`, *optional*, defaults to `False`):
@@ -29,9 +28,6 @@ class HiddenStates(LayerObjective):
             same loss as one large batch. The loss needs `statistics` and `from_statistics`, as [`CKALoss`] has. Costs
             an additional pass of both models (with a cached teacher, only of the student) without gradients.
         name (`str`, *optional*, defaults to `"hidden"`), kwargs: See [`LayerObjective`].
-
-    Raises:
-        ValueError: if `pool_statistics` is set for a loss without statistics.
     """
 
     def __init__(
@@ -78,8 +74,6 @@ class HiddenStates(LayerObjective):
     def _of_student(self, student: Features, name: str) -> Tensor:
         projected = self._projection(name)
         return student.projected[projected] if projected in student.projected else student[name]
-
-    # Statistics of all batches of a step
 
     def statistics(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> dict[str, list[Tensor]]:
         """Return sums over the tokens of a batch for each part. Sums of several batches and processes can be added."""

@@ -17,23 +17,18 @@ class LayerObjective(Objective):
     (`_group`). By default each pair is a part. LayerDrop of the student is turned off.
 
     Args:
-        loss (`nn.Module`):
-            Called with the student's outputs, the teacher's outputs (each a list if there are several tensors), and a
-            mask of the tokens. An optional method `count` returns the number of items in a mask that the loss is
-            averaged over; by default these are the tokens.
+        loss (`nn.Module`): Called with the student's outputs, the teacher's outputs (each a list if there are several
+            tensors), and a mask of the tokens. An optional method `count` returns the number of items in a mask that
+            the loss is averaged over; by default these are the tokens.
         layer_mapping (`str` or sequence of pairs, *optional*, defaults to `"uniform"`): See [`map_layers`].
-        layer_weights (`list[float]` or `float`, *optional*):
-            A weight for each part, or a total that is divided evenly. Defaults to 1.0 for each part; [`HiddenStates`]
-            has its own defaults.
+        layer_weights (`list[float]` or `float`, *optional*): A weight for each part, or a total that is divided
+            evenly. Defaults to 1.0 for each part; [`HiddenStates`] has its own defaults.
         weight (`float`, *optional*, defaults to 1.0), name (`str`): See [`Objective`].
         stack (`str`, *optional*, defaults to `"encoder"`): `"decoder"` compares layers of an encoder-decoder model's
             decoder. In the decoder of [`AthenaModel`], layer 0 are the embeddings of the scored candidates and layer 1
             their contexts.
         decoder_mask (`str`, *optional*, defaults to `"labels"`): Decoder states that are compared, see
             [`~distillation.features.decoder_mask`]. A teacher cache only stores the states of `"labels"`.
-
-    Raises:
-        ValueError: if the objective does not support `stack` or `decoder_mask`.
     """
 
     stacks: Sequence[str] = ("encoder", "decoder")
@@ -50,10 +45,8 @@ class LayerObjective(Objective):
         decoder_mask: str = "labels",
     ) -> None:
         super().__init__(name, weight)
-        for option, value, known in (
-            ("stack", stack, self.stacks),
-            ("decoder_mask", decoder_mask, ("labels", "shifted")),
-        ):
+        options = (("stack", stack, self.stacks), ("decoder_mask", decoder_mask, ("labels", "shifted")))
+        for option, value, known in options:
             if value not in known:
                 raise ValueError(f"`{option}` of `{type(self).__name__}` must be one of {[*known]}, got {value!r}.")
         self.stack, self.decoder_mask = stack, decoder_mask
@@ -87,10 +80,7 @@ class LayerObjective(Objective):
         self.teacher_reads = tuple(dict.fromkeys(name for _, theirs in names for name in theirs))
 
     def _group(self, layers: list[tuple[int, int]]) -> dict[str, list[tuple[int, int]]]:
-        """
-        Return the parts of the loss and the layer pairs that each reads. The last pair of a part is the pair it is
-        named after.
-        """
+        """Return the parts of the loss and the layer pairs that each reads, the pair that names the part last."""
         return {f"{self.name}_{s}": [(s, t)] for s, t in layers}
 
     def _names(self, pair: tuple[int, int]) -> tuple[list[str], list[str]]:
@@ -107,10 +97,9 @@ class LayerObjective(Objective):
         if isinstance(weights, int | float):
             weights = [weights / count] * count
         if len(weights) != count:
-            what = f"{count} pairs: {self.layers}" if count == len(self.layers) else f"{count} parts: {[*self.groups]}"
             raise ValueError(
-                f"`hidden_weights` has {len(weights)} entries, but the layer mapping has {what}. Pass a weight for "
-                "each."
+                f"`hidden_weights` has {len(weights)} entries, but the loss has {count} parts: {[*self.groups]}. "
+                "Pass a weight for each."
             )
         return [self.weight * weight for weight in weights]
 
