@@ -69,12 +69,12 @@ class Gates:
         return [getattr(module, cls.record, frozenset()) for module in cls._projections(model)]
 
     @property
-    def values(self) -> list[Tensor | None]:
-        """Factors of each layer, of shape `(count,)` or `(batch, count)`; `None` for layers without units."""
-        return [None if module is None else getattr(module, self.buffer) for module in self._modules]
+    def values(self) -> list[Tensor]:
+        """Factors of each layer, of shape `(count,)` or `(batch, count)`; empty for layers without units."""
+        return [torch.ones(0) if module is None else getattr(module, self.buffer) for module in self._modules]
 
     @values.setter
-    def values(self, values: Iterable[Tensor | None]) -> None:
+    def values(self, values: Iterable[Tensor]) -> None:
         for module, value in zip(self._modules, values, strict=True):
             if module is not None:
                 setattr(module, self.buffer, value)
@@ -88,7 +88,7 @@ class Gates:
     @torch.no_grad()
     def close(self, chosen: Mapping[int, Iterable[int]]) -> None:
         """Set the factors of heads or neurons to 0, given by layer. Raises `ValueError` if one does not exist."""
-        check_indices(chosen, [0 if value is None else value.shape[-1] for value in self.values])
+        check_indices(chosen, [value.shape[-1] for value in self.values])
         for layer, indices in chosen.items():
             if (module := self._modules[layer]) is not None:
                 getattr(module, self.buffer)[..., list(indices)] = 0.0

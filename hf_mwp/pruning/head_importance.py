@@ -150,20 +150,19 @@ class GateGradient(HeadImportance):
         there = HeadGates.found_on(model)
         with nullcontext(there) if there else HeadGates(model) as gates, torch.enable_grad():
             before = gates.values
-            factors = [None if each is None else each.clone().requires_grad_() for each in before]
-            present = [each for each in factors if each is not None]
-            gates.values, sums = factors, [0.0] * len(present)
+            gates.values = factors = [each.clone().requires_grad_() for each in before]
+            sums = [0.0] * len(factors)
             try:
                 for batch in batches:
                     loss = model(**batch).get("loss")
                     if loss is None:
                         raise ValueError("GateGradient needs the loss of the model. Pass batches with labels.")
-                    gradients = (each.abs().double().cpu() for each in torch.autograd.grad(loss, present))
-                    sums = [total + each / len(batches) for total, each in zip(sums, gradients, strict=True)]
+                    gradients = torch.autograd.grad(loss, factors, materialize_grads=True)
+                    shares = (each.abs().double().cpu() / len(batches) for each in gradients)
+                    sums = [total + share for total, share in zip(sums, shares, strict=True)]
             finally:
                 gates.values = before
-            found = iter(sums)
-            return [torch.zeros(0) if each is None else next(found) for each in before]
+            return sums
 
 
 class CombinedImportance(HeadImportance):

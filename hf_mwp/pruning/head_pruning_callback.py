@@ -103,11 +103,8 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         mode: str = "mask",
     ) -> None:
         check_numbers(max_ratio=max_ratio, min_ratio=min_ratio, power=power, end_fraction=end_fraction)
-        check_whole_numbers(
-            num_pruning_steps=num_pruning_steps,
-            calibration_batches=calibration_batches,
-            min_heads_per_layer=min_heads_per_layer,
-        )
+        check_whole_numbers(num_pruning_steps=num_pruning_steps, calibration_batches=calibration_batches)
+        check_whole_numbers(min_heads_per_layer=min_heads_per_layer)
         rules = {
             f"0 <= `min_ratio` ({min_ratio}) <= `max_ratio` ({max_ratio}) < 1": 0 <= min_ratio <= max_ratio < 1,
             f"`power` ({power}) > 0": power > 0,
@@ -238,33 +235,24 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         ratio = self.ratio_at(state.global_step, state.max_steps)
         closed = choose_heads(scores, ratio, self.min_heads_per_layer, self._total, self.closed)
         self._mode.close(closed, optimizer)
-        self.log.append(
-            {
-                "step": state.global_step,
-                "ratio": ratio,
-                "heads": {str(layer): heads for layer, heads in closed.items()},
-                "scores": rows_of(scores),
-            }
-        )
+        heads = {str(layer): heads for layer, heads in closed.items()}
+        self.log.append({"step": state.global_step, "ratio": ratio, "heads": heads, "scores": rows_of(scores)})
 
     def _scores(self, args: TrainingArguments, model: nn.Module, loader: Any, count: int) -> Tensor:
         """Return the scores of all heads on `count` batches."""
         batches = self._calibration(args, model, loader, count) if self.importance.needs_batches else []
         return self._mode.all_heads(self.importance.scores(model, batches))
 
-    def _calibration(
-        self, args: TrainingArguments, model: nn.Module, loader: Any, count: int
-    ) -> list[Mapping[str, Any]]:
+    def _calibration(self, args: TrainingArguments, model: nn.Module, loader: Any, count: int) -> list[Mapping]:
         """Return batches of random training examples, the same in each process and at each pruning step."""
         data, size = loader.dataset, args.per_device_train_batch_size
-        wanted = count * size
         device = next(model.parameters()).device
         with torch.random.fork_rng([device] if device.type == "cuda" else []):
             if hasattr(data, "__len__"):
                 order = torch.randperm(len(data), generator=torch.Generator().manual_seed(args.seed))
-                examples = [data[index] for index in order[:wanted].tolist()]
+                examples = [data[index] for index in order[: count * size].tolist()]
             else:
-                examples = list(islice(iter(data), wanted))
+                examples = list(islice(iter(data), count * size))
             batches = [loader.collate_fn(examples[at : at + size]) for at in range(0, len(examples), size)]
         parameters = inspect.signature(model.forward).parameters.values()
         if not any(each.kind is each.VAR_KEYWORD for each in parameters):

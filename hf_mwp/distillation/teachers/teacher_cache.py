@@ -35,9 +35,7 @@ class TeacherCache(RowStore):
         return OutputLayout(**self.about["layout"]) if self.about else None
 
     def read(self, keys: Sequence[bytes]) -> list[dict[str, np.ndarray]]:
-        """
-        Return the rows of the keys in the form of [`OutputLayout.pack`]. Raises `CacheError` if a row is missing.
-        """
+        """Return the rows of the keys in the form of [`OutputLayout.pack`]. Raises `CacheError` if one is missing."""
         numbers = self.find(keys).tolist()
         if -1 in numbers:
             raise CacheError(

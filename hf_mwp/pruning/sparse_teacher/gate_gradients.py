@@ -52,24 +52,24 @@ def measure_scores(
     """
     with left_unchanged(teacher, student), HeadGates(teacher) as heads, NeuronGates(teacher) as neurons:
         dtype = torch.promote_types(teacher.dtype, torch.float32)
-        ones = [[None if each is None else each.to(dtype) for each in kind.values] for kind in (heads, neurons)]
+        ones = [[each.to(dtype) for each in kind.values] for kind in (heads, neurons)]
 
         def new_gates(rows: int) -> list[Tensor]:
             """Set the teacher's gates to new leaf tensors of ones: one row for all examples, or one row for each."""
+            found = []
             for gates, kind in zip((heads, neurons), ones, strict=True):
-                each = [one.expand(rows, -1) if per_example and one is not None else one for one in kind]
-                gates.values = [None if one is None else one.clone().requires_grad_() for one in each]
-            return [each for each in (*heads.values, *neurons.values) if each is not None]
+                each = (one.expand(rows, -1) if per_example else one for one in kind)
+                gates.values = leaves = [one.clone().requires_grad_() for one in each]
+                found += leaves
+            return found
 
         def score(gradients: tuple[Tensor, ...]) -> list[Tensor]:
             found = [each.abs().double() for each in gradients]
             return [each.sum(0) for each in found] if per_example else found
 
         sums, about = sum_gradients(teacher, batches, student, temperature, new_gates, score, per_example)
-    counts = [[int(each is not None) for each in kind] for kind in ones]
-    return KnowledgeableScores(
-        *(scores_of_layers(each, counts) for each in sums), about={"per_example": per_example, **about}
-    )
+    scores = (scores_of_layers(each, [[1] * len(kind) for kind in ones]) for each in sums)
+    return KnowledgeableScores(*scores, about={"per_example": per_example, **about})
 
 
 def sum_gradients(

@@ -47,10 +47,8 @@ class ScoreDensity:
     @classmethod
     def of(cls, scores: Tensor) -> ScoreDensity:
         """
-        Estimate the density of scores of any shape, such as [`UnitScores.heads`]. NaN is ignored.
-
-        Raises:
-            UsageError: there are fewer than two scores, or all are equal.
+        Estimate the density of scores of any shape, such as [`UnitScores.heads`]. NaN is ignored. Raises `UsageError`
+        if there are fewer than two scores, or all are equal.
         """
         values = scores[scores.isfinite()].double().cpu()
         if len(values) < 2 or values.min() == values.max():

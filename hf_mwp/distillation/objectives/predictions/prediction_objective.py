@@ -35,9 +35,7 @@ class PredictionObjective(Objective):
             )
 
     def positions(self, inputs: Mapping[str, Any]) -> Tensor | None:
-        """
-        Return the mask `(batch, length)` of the positions with predictions to compare, or `None` if all are compared.
-        """
+        """Return the mask `(batch, length)` of the positions whose predictions are compared, or `None` for all."""
         labels = inputs.get("labels")
         if self.kind is CLASSIFIER:
             is_class = self.needs_labels and labels is not None and not labels.is_floating_point()
