@@ -69,10 +69,7 @@ def check_solvers(student: nn.Module, teacher: nn.Module, teacher_processing: Mw
 
 def _check_kind(kind: str, is_kind: bool, teacher: nn.Module) -> None:
     if not is_kind:
-        raise ValueError(
-            f"The student is {kind}, but the teacher, a `{type(teacher).__name__}`, is not. Pass a teacher of "
-            "the same kind."
-        )
+        raise ValueError(f"The student is {kind}, but the teacher, a `{type(teacher).__name__}`, is not.")
 
 
 def _check_equal(name: str, ours: Any, theirs: Any, remedy: str) -> None:

@@ -33,12 +33,9 @@ class FeatureProjections:
         features (`dict[str, tuple[str, int, int]]`):
             For the name of each map: the student's feature that it reads (see [`~distillation.features.Features`]),
             the width of this feature and the teacher's width. A feature with the teacher's width gets no map.
-        shared (`bool`, *optional*, defaults to `False`): Use a single map with bias for all features, also for
-            features with the teacher's width. This is the linear baseline of Improving Language Model Distillation
-            through Hidden State Matching (ICLR 2025).
-
-    Raises:
-        ValueError: if `shared` is set for features with different widths.
+        shared (`bool`, *optional*, defaults to `False`): Use a single map with bias for all features, which must have
+            the same widths, also if they have the teacher's width. This is the linear baseline of Improving Language
+            Model Distillation through Hidden State Matching (ICLR 2025).
     """
 
     name = "distillation_projections"
@@ -50,10 +47,7 @@ class FeatureProjections:
         self.shared = shared
         widths = {feature[1:] for feature in different.values()}
         if shared and len(widths) > 1:
-            raise ValueError(
-                f"A shared projection needs layers with the same widths, got {sorted(widths)}. Use one projection "
-                "for each layer."
-            )
+            raise ValueError(f"A shared projection needs layers with the same widths, got {sorted(widths)}.")
         maps = {"shared": next(iter(different.values()))} if shared and different else different
         self.module = nn.ModuleDict(
             {name: nn.Linear(width, target, bias=shared) for name, (_, width, target) in maps.items()}

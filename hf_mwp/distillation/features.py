@@ -113,9 +113,7 @@ def recorded_inputs(model: nn.Module, names: Iterable[str]) -> Iterator[dict[str
             modules = modules_of("decoder" if name.startswith("decoder_") else "encoder")[int(layer) - 1]
             third = KINDS.index(kind) if modules["query"] is modules["value"] else None
 
-            def keep(
-                module: nn.Module, args: tuple, output: Tensor, name: str = name, third: int | None = third
-            ) -> None:
+            def keep(module, args, output, name=name, third=third):
                 # DeBERTa may call the module again for positions. The first call is for the states.
                 found.setdefault(name, output if third is None else output.chunk(3, -1)[third])
 

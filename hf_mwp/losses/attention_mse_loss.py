@@ -35,8 +35,7 @@ class AttentionMSELoss(nn.Module):
         - mask (`torch.Tensor`, *optional*): `(batch, tokens)`, true or non-zero for tokens that count;
           `(batch, queries, keys)` for cross-attention.
 
-    Relations:
-        - [`NSTLoss`] compares similarities of hidden states instead of attention weights.
+    Relations: [`NSTLoss`] compares similarities of hidden states instead of attention weights.
 
     Example:
         >>> AttentionMSELoss()(student.attentions[0], teacher.attentions[3], mask=batch["attention_mask"])

@@ -110,17 +110,10 @@ class CKALoss(ProductLoss):
 
     def from_statistics(self, statistics: CKAStatistics) -> Tensor:
         """Return the loss of all batches whose statistics were added, as if they were one batch."""
-        number = statistics.rows.clamp(min=1)
-        ours, theirs = statistics.student_sum, statistics.teacher_sum
-        products = [
-            (raw - torch.outer(x, y) / number).square().sum()
-            for raw, x, y in (
-                (statistics.student_teacher, ours, theirs),
-                (statistics.student_student, ours, ours),
-                (statistics.teacher_teacher, theirs, theirs),
-            )
-        ]
-        return self.of_products(*products)
+        rows, student, teacher, ours, theirs, cross = statistics
+        products = ((cross, student, teacher), (ours, student, student), (theirs, teacher, teacher))
+        centred = (raw - torch.outer(x, y) / rows.clamp(min=1) for raw, x, y in products)
+        return self.of_products(*(each.square().sum() for each in centred))
 
     def of_products(self, cross: Tensor, ours: Tensor, theirs: Tensor, *sizes: Tensor) -> Tensor:
         """Return the loss from the squared norms of the three covariances, or from three HSIC₁ values."""

@@ -14,9 +14,8 @@ class CKDPairLoss(StateLoss):
     pairs of different valid items. Computed in fp32. The items are the tokens of a layer (word relation) or the layers
     of a token (layer transforming relation).
 
-    References:
-        - Distilling Linguistic Context for Language Model Compression: https://huggingface.co/papers/2109.08359
-          (contextual knowledge distillation, pair-wise part, with the cosine as scale-invariant measure)
+    References: Distilling Linguistic Context for Language Model Compression: https://huggingface.co/papers/2109.08359
+    (contextual knowledge distillation, pair-wise part, with the cosine as scale-invariant measure)
 
     Requirements: Widths may differ, and no projection is needed.
 

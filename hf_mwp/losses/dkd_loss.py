@@ -28,8 +28,8 @@ class DKDLoss(SoftenedLoss):
 
     References: Decoupled Knowledge Distillation: https://huggingface.co/papers/2203.08679 (equation 7)
 
-    Requirements:
-        1. The same classes in the same order, as in [`LogitDistillationLoss`]. Forbidden classes are in neither term.
+    Requirements: The same classes in the same order, as in [`LogitDistillationLoss`]. Forbidden classes are in neither
+    term.
 
     Inputs:
         - student_logits (`torch.Tensor`): `(..., classes)`.
@@ -38,9 +38,8 @@ class DKDLoss(SoftenedLoss):
           `(..., classes)`.
         - mask (`torch.Tensor`, *optional*): the shape without the classes; true or non-zero for positions that count.
 
-    Relations:
-        - [`LogitDistillationLoss`] is the case `alpha = 1`, `beta = 1 - p_y` of the teacher: the more confident the
-          teacher, the lower the weight of the other classes.
+    Relations: [`LogitDistillationLoss`] is the case `alpha = 1`, `beta = 1 - p_y` of the teacher: the more confident
+    the teacher, the lower the weight of the other classes.
 
     Example:
         >>> DKDLoss()(student(**batch).logits, teacher(**batch).logits, batch["labels"])

@@ -22,11 +22,8 @@ class FSPLoss(StateLoss):
 
     Requirements: The same widths in both models, as for [`HiddenMSELoss`].
 
-    Inputs:
-        - student_hidden (`Sequence[torch.Tensor]`): the states `(batch, tokens, width)` of two layers, which may
-          differ in width. Pass the same layer twice for its uncentred covariance.
-        - teacher_hidden (`Sequence[torch.Tensor]`): the same shapes; receive no gradient.
-        - mask (`torch.Tensor`, *optional*): `(batch, tokens)`, true or non-zero for tokens that count.
+    Inputs: As in [`HiddenMSELoss`], for a sequence of two layers of each model, which may differ in width. Pass the
+    same layer twice for its uncentred covariance.
 
     Relations:
         - [`NSTLoss`] compares the products of tokens instead of the products of features.

@@ -17,9 +17,8 @@ class GramLoss(ProductLoss):
     and `Y` are the hidden states, centred over the valid tokens and divided by their Frobenius norms. If there are
     more tokens than features, no matrix of all token pairs is computed. Computed in fp32, or fp64 for fp64 states.
 
-    References:
-        - Bhattarai et al., Knowledge distillation through geometry-aware representational alignment:
-          https://huggingface.co/papers/2509.25253
+    References: Bhattarai et al., Knowledge distillation through geometry-aware representational alignment:
+    https://huggingface.co/papers/2509.25253
 
     Requirements: At least three valid tokens in a batch.
 

@@ -18,9 +18,8 @@ class HiddenMSELoss(StateLoss):
         - TinyBERT: https://huggingface.co/papers/1909.10351 (equations 8 and 9)
         - TextBrewer: https://huggingface.co/papers/2002.12620 (`hidden_mse`)
 
-    Requirements:
-        1. Both tensors have the same width. If the models differ in width, the caller first applies a trained linear
-           map to the student's states, as [`DistillationTrainer`] does.
+    Requirements: The same width in both models. Otherwise the caller first applies a trained linear map to the
+    student's states, as [`DistillationTrainer`] does.
 
     Inputs:
         - student_hidden (`torch.Tensor`): `(batch, tokens, width)`.

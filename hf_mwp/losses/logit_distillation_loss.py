@@ -54,10 +54,7 @@ class SoftenedLoss(nn.Module):
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Return the softened log-probabilities of both models, equal at padding, and a mask of valid positions."""
         if student.shape != teacher.shape:
-            raise ValueError(
-                f"The student's logits have the shape {tuple(student.shape)}, the teacher's {tuple(teacher.shape)}. "
-                "Both models must classify the same positions into the same classes."
-            )
+            raise ValueError(f"The logits have different shapes, {tuple(student.shape)} and {tuple(teacher.shape)}.")
         rows = valid_tokens(mask, student)
         logits = (masked(each, rows).float() / self.temperature for each in (student, teacher.detach()))
         return *(each.log_softmax(-1) for each in logits), rows

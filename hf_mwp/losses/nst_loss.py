@@ -22,11 +22,7 @@ class NSTLoss(StateLoss):
 
     Requirements: Widths may differ, and no projection is needed.
 
-    Inputs:
-        - student_hidden (`torch.Tensor` or `Sequence[torch.Tensor]`): the states `(batch, tokens, width)` of a layer,
-          or of two layers.
-        - teacher_hidden (`torch.Tensor` or `Sequence[torch.Tensor]`): the same with any width; receive no gradient.
-        - mask (`torch.Tensor`, *optional*): `(batch, tokens)`, true or non-zero for tokens that count.
+    Inputs: As in [`HiddenMSELoss`], for one layer or a sequence of two layers of each model.
 
     Relations:
         - [`FSPLoss`] compares the products of features instead of the products of tokens.

@@ -20,12 +20,8 @@ class PKDLoss(StateLoss):
 
     Requirements: The same width in both models, as for [`HiddenMSELoss`].
 
-    Inputs:
-        - student_hidden (`Sequence[torch.Tensor]`): the states `(batch, tokens, width)` of some layers.
-        - teacher_hidden (`Sequence[torch.Tensor]`): the same number of states with the same shapes; receive no
-          gradient.
-        - mask (`torch.Tensor`, *optional*): `(batch, tokens)`, true or non-zero for tokens that count. The first of
-          them in a text is its `[CLS]`.
+    Inputs: As in [`HiddenMSELoss`], for a sequence of layers of each model. The first valid token of a text is its
+    `[CLS]`.
 
     Relations: [`HiddenMSELoss`] compares the states of all tokens, including their lengths.
 

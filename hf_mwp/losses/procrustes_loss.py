@@ -17,9 +17,8 @@ class ProcrustesLoss(StateLoss):
     rotation is computed without a gradient, and directions without variance receive no gradient, so that gradients
     stay finite for dead features. Computed in fp32, or fp64 for fp64 states.
 
-    References:
-        - Bhattarai et al., Knowledge distillation through geometry-aware representational alignment:
-          https://huggingface.co/papers/2509.25253
+    References: Bhattarai et al., Knowledge distillation through geometry-aware representational alignment:
+    https://huggingface.co/papers/2509.25253
 
     Requirements: At least three valid tokens in a batch.
 

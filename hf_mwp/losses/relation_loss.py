@@ -27,10 +27,7 @@ class RelationLoss(StateLoss):
 
     Requirements: Widths and numbers of attention heads may differ.
 
-    Inputs:
-        - student (`torch.Tensor`): `(batch, tokens, width)`, queries, keys or values of all heads of a layer.
-        - teacher (`torch.Tensor`): the same shape except for the width; receives no gradient.
-        - mask (`torch.Tensor`, *optional*): `(batch, tokens)`, true or non-zero for tokens that count.
+    Inputs: As in [`HiddenMSELoss`], for the queries, keys or values of all heads of a layer.
 
     Relations:
         - [`AttentionMSELoss`] compares relations between queries and keys, head by head.
@@ -54,10 +51,7 @@ class RelationLoss(StateLoss):
 
     def _log_relations(self, vectors: Tensor, mask: Tensor) -> Tensor:
         if vectors.shape[-1] % self.heads:
-            raise ValueError(
-                f"Vectors of width {vectors.shape[-1]} cannot be split into {self.heads} relation heads. Choose a "
-                "number of heads that divides the widths of both models."
-            )
+            raise ValueError(f"Vectors of width {vectors.shape[-1]} cannot be split into {self.heads} relation heads.")
         vectors = vectors.unflatten(-1, (self.heads, -1)).transpose(1, 2)
         scores = vectors @ vectors.transpose(-1, -2) / math.sqrt(vectors.shape[-1])
         return scores.masked_fill(~mask[:, None, None], torch.finfo(scores.dtype).min).log_softmax(-1)

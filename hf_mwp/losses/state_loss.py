@@ -33,15 +33,10 @@ class StateLoss(nn.Module):
         mask: Tensor | None = None,
     ) -> Tensor:
         """
-        Return the scalar loss. It is zero, with a zero gradient, if no token is valid.
-
-        Args:
-            student_hidden, teacher_hidden (`torch.Tensor` or `Sequence[torch.Tensor]`):
-                States `(batch, tokens, width)` of a layer, or a sequence of states if several layers are compared.
-            mask (`torch.Tensor` of shape `(batch, tokens)`, *optional*): True or non-zero for tokens that count.
-
-        Raises:
-            ValueError: if the numbers of layers, the tokens, or widths that must be the same differ.
+        Return the scalar loss for states `(batch, tokens, width)` of a layer of each model, or for sequences of states
+        if several layers are compared. `mask` `(batch, tokens)` is true or non-zero for tokens that count. The loss is
+        zero, with a zero gradient, if no token is valid. Raises `ValueError` for different numbers of layers, tokens,
+        or widths that must be the same.
         """
         return self.of_states(*self.check(student_hidden, teacher_hidden, mask))
 
@@ -93,10 +88,7 @@ def valid_tokens(mask: Tensor | None, states: Tensor) -> Tensor:
     if mask is None:
         return states.new_ones(states.shape[:-1], dtype=torch.bool)
     if mask.shape != states.shape[:-1]:
-        raise ValueError(
-            f"The mask has the shape {tuple(mask.shape)}, but the tokens have the shape {tuple(states.shape[:-1])}. "
-            "Pass a mask for the same tokens."
-        )
+        raise ValueError(f"The mask has the shape {tuple(mask.shape)}, the tokens {tuple(states.shape[:-1])}.")
     return mask.bool()
 
 

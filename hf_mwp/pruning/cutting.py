@@ -43,11 +43,8 @@ def prune(
             or its class has no pruned counterpart (different heads, subclasses of Transformers models).
 
     Example:
-
-    ```python
-    >>> smaller = prune(model, heads={0: [3, 7], 5: [0]}, neurons={0: range(100)})
-    >>> smaller.save_pretrained("pruned")
-    ```
+        >>> smaller = prune(model, heads={0: [3, 7], 5: [0]}, neurons={0: range(100)})
+        >>> smaller.save_pretrained("pruned")
     """
     parts = layer_parts(model)
     check_indices(heads or {}, [each.num_heads for each in parts])

@@ -25,12 +25,9 @@ class Gates:
         ValueError: the encoder type is not supported, or it already has gates of this kind.
 
     Example:
-
-    ```python
-    >>> with HeadGates(model) as gates:
-    ...     gates.close({0: [3, 7]})  # heads 3 and 7 of the first layer
-    ...     outputs = model(**batch)
-    ```
+        >>> with HeadGates(model) as gates:
+        ...     gates.close({0: [3, 7]})  # heads 3 and 7 of the first layer
+        ...     outputs = model(**batch)
     """
 
     buffer: str

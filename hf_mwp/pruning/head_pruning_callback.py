@@ -80,13 +80,10 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         1 to 5 and Algorithm 1.
 
     Example:
-
-    ```python
-    >>> trainer = Trainer(model, args, train_dataset=data, callbacks=[HeadPruningCallback(max_ratio=0.3)])
-    >>> trainer.train()
-    >>> trainer.save_model("smaller")
-    >>> AutoModelForSequenceClassification.from_pretrained("smaller")
-    ```
+        >>> trainer = Trainer(model, args, train_dataset=data, callbacks=[HeadPruningCallback(max_ratio=0.3)])
+        >>> trainer.train()
+        >>> trainer.save_model("smaller")
+        >>> AutoModelForSequenceClassification.from_pretrained("smaller")
     """
 
     def __init__(
@@ -172,10 +169,7 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
             options = {name: value for name, value in self._options.items() if before.get(name, value) != value}
             if options:
                 changes = ", ".join(f"{name}: {before[name]!r} -> {value!r}" for name, value in options.items())
-                raise ValueError(
-                    f"The checkpoint was pruned with different options ({changes}). Resume with the old options, or "
-                    "start a new training."
-                )
+                raise ValueError(f"The checkpoint was pruned with different options ({changes}). Resume with the old.")
             closed, self.log = heads_by_layer(saved["attributes"]["heads"]), list(saved["attributes"]["log"])
         else:
             # Heads pruned by an earlier training of the same model stay pruned.

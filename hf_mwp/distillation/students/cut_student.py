@@ -48,12 +48,10 @@ def cut_student(
     Args:
         teacher ([`MwpSolver`]): A trained solver with a BERT- or RoBERTa-like encoder.
         layers (`int` or `Sequence[int]`): Number of layers to use, or their indices from 0.
-        choice (`str`, *optional*, defaults to `"first"`): Layers to use if `layers` is a number; see
-            [`choose_layers`].
+        choice (`str`, *optional*, defaults to `"first"`): See [`choose_layers`], if `layers` is a number.
         new_decoder (`bool`, *optional*, defaults to `False`): Start the decoder from random weights instead.
         decoder_dropout (`float`, *optional*): Dropout of the student's decoder. Defaults to the teacher's.
-        encoder_fields: Fields of [`MwpStudentConfig`] to change, such as `hidden_dropout_prob`. Sizes cannot be
-        changed.
+        encoder_fields: Fields of [`MwpStudentConfig`] to change, except sizes, such as `hidden_dropout_prob`.
 
     Returns:
         [`MwpSolver`] with an [`MwpStudentModel`] as encoder, on the teacher's device and in its dtype.

@@ -45,11 +45,9 @@ def project_student(
             Number of encoder layers to use, starting with the first, or their indices from 0.
         sample (`Iterable[Mapping[str, Tensor]]`):
             Encoded batches (`input_ids`, `attention_mask`) of typical texts; a few hundred texts are enough.
-        max_tokens (`int`, *optional*, defaults to 30000): Number of tokens after which reading stops. Each token needs
-            about 20 KB.
+        max_tokens (`int`, *optional*, defaults to 30000): Number of tokens to read. Each token needs about 20 KB.
         ridge (`float`, *optional*, defaults to 1e-4): Regularisation, relative to the mean variance of the inputs.
-        encoder_fields: Fields of [`MwpStudentConfig`] to change, such as `hidden_dropout_prob`. Sizes cannot be
-        changed.
+        encoder_fields: Fields of [`MwpStudentConfig`] to change, except sizes, such as `hidden_dropout_prob`.
 
     Returns:
         [`MwpStudentModel`] without pooler, with the encoder's vocabulary and positions, on its device and in its
@@ -126,8 +124,11 @@ class _Projection:
             return
         for name in ("word_embeddings", "position_embeddings", "token_type_embeddings"):
             getattr(new.embeddings, name).weight.copy_(getattr(old.embeddings, name).weight @ self.projection)
-        norm = new.embeddings.LayerNorm
-        summed = [_norm_input(new.embeddings, norm, batch["input_ids"]) for batch in self.batches]
+        norm, summed = new.embeddings.LayerNorm, []
+        hook = norm.register_forward_pre_hook(lambda _, args: summed.append(args[0]))
+        for batch in self.batches:
+            new.embeddings(batch["input_ids"])
+        hook.remove()
         self._fit_norm(norm, summed, self.wide)
 
     def _source_states(self, batch: Mapping[str, Tensor], mask: Tensor) -> list[Tensor]:
@@ -144,9 +145,8 @@ class _Projection:
         wide, narrow = self._flat(self.wide), self._flat(self.narrow)
         heads = self._choose_heads(old, new)
         width, dim = old.self.attention_head_size, new.self.attention_head_size
-        fits = {
-            name: fit_linear(narrow, getattr(old.self, name)(wide), self.ridge) for name in ("query", "key", "value")
-        }
+        parts = ("query", "key", "value")
+        fits = {name: fit_linear(narrow, getattr(old.self, name)(wide), self.ridge) for name in parts}
         moment = narrow.T @ narrow / len(narrow)
         centred = torch.cov(narrow.T, correction=0)
         augmented = torch.cat([narrow, narrow.new_ones(len(narrow), 1)], dim=1)
@@ -181,33 +181,30 @@ class _Projection:
         theirs = [old.intermediate(state) for state in self.wide]
         written = self._flat(theirs).std(0) * (self.projection.T @ old.output.dense.weight).norm(dim=0)
         neurons = written.argsort(descending=True)[: new.intermediate.dense.out_features].sort().values
-        before = nn.functional.linear(
-            self._flat(self.wide), old.intermediate.dense.weight[neurons], old.intermediate.dense.bias[neurons]
-        )
-        weight, bias = fit_linear(self._flat(self.narrow), before, self.ridge)
-        new.intermediate.dense.weight.copy_(weight)
-        new.intermediate.dense.bias.copy_(bias)
+        weight, bias = (each[neurons] for each in (old.intermediate.dense.weight, old.intermediate.dense.bias))
+        before = nn.functional.linear(self._flat(self.wide), weight, bias)
+        self._fit_linear(new.intermediate.dense, self._flat(self.narrow), before)
         ours = [new.intermediate(state) for state in self.narrow]
         self._fit_output(old.output, new.output, theirs, ours, bottleneck)
 
     def _fit_output(
         self, old: nn.Module, new: nn.Module, theirs: list[Tensor], ours: list[Tensor], after: nn.Module | None = None
     ) -> None:
-        """
-        Fit a sublayer's output layer and layer norm, and advance the states of both models. `after` is the source's
-        bottleneck after the sublayer.
-        """
+        """Fit a sublayer's output layer and norm, and advance all states, those of the source through `after`."""
         summed = [old.dense(x) + state for x, state in zip(theirs, self.wide, strict=True)]
         self.wide = [old.LayerNorm(each) for each in summed]
         target = self._flat(summed) @ self.projection - self._flat(self.narrow)
-        weight, bias = fit_linear(self._flat(ours), target, self.ridge)
-        new.dense.weight.copy_(weight)
-        new.dense.bias.copy_(bias)
+        self._fit_linear(new.dense, self._flat(ours), target)
         narrow = [new.dense(x) + state for x, state in zip(ours, self.narrow, strict=True)]
         self._fit_norm(new.LayerNorm, narrow, self.wide)
         self.narrow = [new.LayerNorm(each) for each in narrow]
         if after is not None:
             self.wide = [after(each) for each in self.wide]
+
+    def _fit_linear(self, linear: nn.Linear, inputs: Tensor, outputs: Tensor) -> None:
+        weight, bias = fit_linear(inputs, outputs, self.ridge)
+        linear.weight.copy_(weight)
+        linear.bias.copy_(bias)
 
     def _fit_norm(self, norm: nn.LayerNorm, summed: list[Tensor], wide: list[Tensor]) -> None:
         """Fit the weight and the bias of a layer norm, so that its output is close to the projected states."""
@@ -219,26 +216,12 @@ class _Projection:
         norm.bias.copy_(target.mean(0) - gain * unit.mean(0))
 
 
-def _norm_input(module: nn.Module, norm: nn.LayerNorm, *inputs: Tensor) -> Tensor:
-    """Return the input of a layer norm inside a module."""
-    read: list[Tensor] = []
-    hook = norm.register_forward_pre_hook(lambda _, args: read.append(args[0]))
-    try:
-        module(*inputs)
-    finally:
-        hook.remove()
-    return read[0]
-
-
 def _check_sizes(config: MwpStudentConfig, sizes: dict[str, int]) -> None:
     most = {"hidden_size": config.hidden_size, "intermediate_size": min(config.neurons_per_layer)}
     most["num_attention_heads"] = min(config.heads_per_layer)
     for name, value in sizes.items():
         if not 1 <= value <= most[name]:
-            raise ValueError(
-                f"A student with {name}={value} cannot be projected from an encoder with {most[name]}. Use at least "
-                f"1 and at most {most[name]}, or start the student from random weights."
-            )
+            raise ValueError(f"A student with {name}={value} cannot be projected from an encoder with {most[name]}.")
 
 
 def _read_sample(sample: Iterable[Mapping[str, Tensor]], max_tokens: int, device) -> list[dict[str, Tensor]]:

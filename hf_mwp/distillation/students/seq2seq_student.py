@@ -59,11 +59,8 @@ def make_seq2seq_student(
         layer, in the authors' implementation.
 
     Example:
-
-    ```python
-    >>> teacher = AutoModelForSeq2SeqLM.from_pretrained("facebook/bart-large-xsum")
-    >>> student = make_seq2seq_student(teacher, encoder_layers=6, decoder_layers=3, hidden_size=640)
-    ```
+        >>> teacher = AutoModelForSeq2SeqLM.from_pretrained("facebook/bart-large-xsum")
+        >>> student = make_seq2seq_student(teacher, encoder_layers=6, decoder_layers=3, hidden_size=640)
     """
     if init not in INITS:
         raise ValueError(f"`init` must be one of {', '.join(INITS)}, got {init!r}.")

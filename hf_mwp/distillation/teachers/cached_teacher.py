@@ -23,8 +23,7 @@ from ...store.row_store import FORMAT
 from ..features import Features
 from .ensemble_teacher import TEACHER_INPUTS, EnsembleTeacher, members_of
 from .live_teacher import LiveTeacher
-from .output_layout import OutputLayout
-from .teacher_cache import TeacherCache
+from .teacher_cache import OutputLayout, TeacherCache
 
 
 logger = logging.get_logger(__name__)
@@ -83,18 +82,16 @@ class CachedTeacher:
             ValueError: if the teacher's outputs for this dataset cannot be cached.
         """
         if not hasattr(dataset, "__len__"):
-            raise ValueError(
-                f"Teacher outputs for a streaming dataset (`{type(dataset).__name__}`) cannot be cached. Load the "
-                f"complete dataset, or {OFF}."
-            )
+            name = type(dataset).__name__
+            raise ValueError(f"Outputs for a streaming dataset (`{name}`) cannot be cached. Load all rows, or {OFF}.")
         collator = self.live.prepare(dataset, collator)
         model = extract_model_from_parallel(self.model, keep_torch_compile=False)
         with random_state_kept():
             made_from = self._made_from(model, collator)
             digest = digest_of(made_from)
-            is_first = PartialState().is_local_main_process
             folder = self.folder / digest
             folder.mkdir(parents=True, exist_ok=True)
+            is_first = PartialState().is_local_main_process
             self.cache = TeacherCache(folder, digest, verify=is_first)
             keys, order = self._scan(dataset)
             if len(self.cache.missing(keys)):
@@ -104,8 +101,7 @@ class CachedTeacher:
                     rows = order[np.isin(order, self.cache.missing(keys))].tolist()
                     if rows:
                         self._build(dataset, collator, made_from, keys, rows)
-        size = self.cache.nbytes / 1e6
-        logger.info(f"Teacher outputs for {len(self.cache)} rows: {self.cache.folder} ({size:.0f} MB).")
+        logger.info(f"Teacher outputs for {len(self.cache)} rows: {folder} ({self.cache.nbytes / 1e6:.0f} MB).")
         return CachingCollator(collator, self.cache)
 
     def outputs(self, inputs: dict[str, Any]) -> Features:

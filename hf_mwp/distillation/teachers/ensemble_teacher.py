@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from ...models.model_kind import kind_of
 from ...usage_error import UsageError
-from .output_layout import FORBIDDEN
+from .teacher_cache import FORBIDDEN
 
 
 TEACHER_INPUTS = "teacher_inputs"

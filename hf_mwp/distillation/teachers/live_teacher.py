@@ -19,8 +19,8 @@ from ..compatibility import (
     reads_other_tokens,
 )
 from ..features import Features, read_features
+from ..objectives.objective import TeacherRequest
 from .ensemble_teacher import TEACHER_INPUTS, EnsembleTeacher, members_of
-from .output_layout import TeacherRequest
 
 
 COLUMNS = ("input_ids", "number_positions")
@@ -49,10 +49,8 @@ class LiveTeacher:
         several = isinstance(teacher_processing, list | tuple)
         self.processors = list(teacher_processing) if several else [teacher_processing] * len(members)
         if len(self.processors) != len(members):
-            raise UsageError(
-                f"`teacher_processing_class` has {len(self.processors)} processors for {len(members)} teachers. Pass "
-                "one for all teachers, or one for each."
-            )
+            counts = f"{len(self.processors)} processors for {len(members)} teachers"
+            raise UsageError(f"`teacher_processing_class` has {counts}. Pass one for all teachers, or one for each.")
         self.own_processors = {}
         for number, each in enumerate(self.processors):
             if each is not None:

@@ -116,9 +116,7 @@ def scores_of_layers(sums: list[Tensor], counts: Sequence[Sequence[int]]) -> Uni
         rows = [torch.cat([nothing, *(next(found).flatten().cpu() for _ in range(count))]) for count in kind]
         wrong = [layer for layer, row in enumerate(rows) if not row.isfinite().all()]
         if wrong:
-            raise UsageError(
-                f"Scores are not finite for {name} of layer {wrong[0]}. Check the weights of teacher and student."
-            )
+            raise UsageError(f"Scores are not finite for {name} of layer {wrong[0]}. Check the models' weights.")
         arrays.append(pad_sequence(rows, batch_first=True, padding_value=torch.nan))
     return UnitScores(*arrays)
 
@@ -130,14 +128,8 @@ def distillation_losses(
     Compute the distillation loss of each row, with gradients for the teacher's logits only:
     `τ² · CE(softmax(teacher / τ), student / τ) / 2`, summed over valid positions, or half the squared difference for a
     single class (regression). This follows the authors' implementation; the factors τ² and 1/2, which the paper
-    (section 3.1) does not have, cancel when scores are normalised.
-
-    Args:
-        student_logits (`Tensor` of shape `(rows, classes)` or `(rows, positions, classes)`): Trial student's logits.
-        teacher_logits (`Tensor`): Teacher's logits of the same shape. Classes masked in both tensors may be the
-            smallest finite number or `-inf`.
-        mask (`Tensor` of shape `(rows, positions)`, *optional*): True at valid positions.
-        temperature (`float`, *optional*, defaults to 2.0): τ.
+    (section 3.1) does not have, cancel when scores are normalised. Logits are `(rows, classes)`, or
+    `(rows, positions, classes)` with a `mask` `(rows, positions)`; masked classes are the smallest number or `-inf`.
     """
     dtype = torch.promote_types(teacher_logits.dtype, torch.float32)
     student, teacher = student_logits.detach().to(dtype), teacher_logits.to(dtype)
@@ -175,9 +167,8 @@ def batch_losses(
             ours, theirs = (None if each is None else tuple(each.shape) for each in pair)
             if ours is None or ours != theirs or (kind.per_position and not kind.has_decoder):
                 raise UsageError(
-                    f"The {name} of the trial student have the shape {ours}, but the teacher's {theirs}. Use two "
-                    "classifiers, regressors, solvers of math word problems or sequence-to-sequence models with equal "
-                    "shapes."
+                    f"The {name} of the trial student have the shape {ours}, the teacher's {theirs}. Use two "
+                    "classifiers, regressors, solvers or sequence-to-sequence models with equal shapes."
                 )
             mask = kind.prediction.mask(name, pair[1], labels != -100 if kind.is_solver or kind.has_decoder else None)
             parts.append(

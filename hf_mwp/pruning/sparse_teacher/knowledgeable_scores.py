@@ -58,10 +58,7 @@ class UnitScores:
         for name, scores, counts in zip(("heads", "neurons"), (self.heads, self.neurons), expected, strict=True):
             scored = scores.isfinite().sum(1).tolist()
             if scored != counts:
-                raise UsageError(
-                    f"There are scores for {scored} {name} per layer, but the model has {counts}. Measure scores of "
-                    "this model."
-                )
+                raise UsageError(f"There are scores for {scored} {name} per layer, but the model has {counts}.")
 
 
 def count_units(model: nn.Module) -> tuple[list[int], list[int]]:
@@ -86,12 +83,9 @@ class KnowledgeableScores:
         Yang et al., "Sparse Teachers Can Be Dense with Knowledge" (EMNLP 2022), section 3.2.
 
     Example:
-
-    ```python
-    >>> scores = measure_scores(teacher, batches, student=trial).combined(0.5)
-    >>> for sparsity in (0.1, 0.5, 0.9):
-    ...     sparse = cut_teacher(teacher, RemovedUnits.lowest(scores, sparsity))
-    ```
+        >>> scores = measure_scores(teacher, batches, student=trial).combined(0.5)
+        >>> for sparsity in (0.1, 0.5, 0.9):
+        ...     sparse = cut_teacher(teacher, RemovedUnits.lowest(scores, sparsity))
     """
 
     expressiveness: UnitScores | None = None

@@ -15,7 +15,7 @@ from ...usage_error import UsageError
 from ..cutting import prune
 from ..gates import HeadGates, NeuronGates
 from .gate_gradients import measure_scores
-from .knowledgeable_scores import UnitScores
+from .knowledgeable_scores import UnitScores, count_units
 
 
 @dataclass(frozen=True)
@@ -62,14 +62,8 @@ class RemovedUnits:
 def cut_teacher(teacher: nn.Module, removed: RemovedUnits) -> nn.Module:
     """
     Return a smaller and faster copy of a teacher without some heads and neurons, see [`prune`]. If a layer loses all
-    heads, or all neurons, the bias of the output projection is zeroed too, as in the authors' implementation.
-
-    Args:
-        teacher (`nn.Module`): A model that [`prune`] supports. It is not changed.
-        removed ([`RemovedUnits`]): Units to remove.
-
-    Raises:
-        UsageError: the teacher has gates.
+    heads, or all neurons, the bias of the output projection is zeroed too, as in the authors' implementation. Raises
+    [`UsageError`] if the teacher has gates.
     """
     check_no_gates(teacher)
     return _without_biases(prune(teacher, removed.heads, removed.neurons), removed, teacher)
@@ -155,13 +149,11 @@ def _lowest(name: str, scores: Tensor, sparsity: float, round_to: int | None, wi
 
 def _without_biases(sparse: nn.Module, removed: RemovedUnits, teacher: nn.Module) -> nn.Module:
     """Zero the biases of sublayers that lose all heads or all neurons of the teacher."""
-    for layer, (left, whole) in enumerate(zip(layer_parts(sparse), layer_parts(teacher), strict=True)):
-        for part, gone, count in (
-            ("attention_output", removed.heads.get(layer), whole.num_heads),
-            ("output", removed.neurons.get(layer), whole.num_neurons),
-        ):
-            bias = left.bias_of(part)
-            if gone and len({*gone}) == count and bias is not None:
+    parts, (heads, neurons) = layer_parts(sparse), count_units(teacher)
+    for name, chosen, total in (("attention_output", removed.heads, heads), ("output", removed.neurons, neurons)):
+        for layer, gone in chosen.items():
+            bias = parts[layer].bias_of(name)
+            if gone and len({*gone}) == total[layer] and bias is not None:
                 bias.data.zero_()
     return sparse
 

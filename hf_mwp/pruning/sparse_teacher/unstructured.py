@@ -49,13 +49,9 @@ def measure_weight_scores(
 
 def zero_weights(teacher: nn.Module, scores: UnitScores, sparsity: float) -> nn.Module:
     """
-    Return a copy of a teacher whose weights with the lowest scores are 0: a share of `sparsity` of the attention
-    weights over all layers, and the same share of the feed-forward weights. Biases and shapes are not changed.
-
-    Args:
-        teacher (`nn.Module`): The teacher, which is not changed.
-        scores ([`UnitScores`]): Combined scores of its weights, from [`measure_weight_scores`].
-        sparsity (`float`): Share of the weights to set to 0, at least 0 and below 1.
+    Return a copy of a teacher whose weights with the lowest combined scores ([`measure_weight_scores`]) are 0: a share
+    of `sparsity` of the attention weights over all layers, and the same share of the feed-forward weights. Biases and
+    shapes are not changed.
 
     Raises:
         UsageError: `sparsity` is outside `[0, 1)` or leaves no weight, or the scores belong to a different teacher.
@@ -109,13 +105,8 @@ class WeightSparsifier:
 
 def zero_random_weights(teacher: nn.Module, sparsity: float, seed: int = 0) -> nn.Module:
     """
-    Return a copy of a model in which a random share of each attention and feed-forward matrix of the encoder is 0, as
-    in the pilot study of Yang et al. (section 1).
-
-    Args:
-        teacher (`nn.Module`): The model, which is not changed.
-        sparsity (`float`): Share of the weights to set to 0, at least 0 and below 1 (otherwise a [`UsageError`]).
-        seed (`int`, *optional*, defaults to 0): Random seed.
+    Return a copy of a model in which a random share of `sparsity` of each attention and feed-forward matrix of the
+    encoder is 0, as in the pilot study of Yang et al. (section 1). Raises `UsageError` for shares outside `[0, 1)`.
     """
     check_sparsity(sparsity)
     sparse, generator = copy.deepcopy(teacher), torch.Generator().manual_seed(seed)

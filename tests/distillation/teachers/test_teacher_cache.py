@@ -14,7 +14,7 @@ from transformers.utils import logging
 
 from hf_mwp.distillation import CacheError, TeacherCache
 from hf_mwp.distillation.features import Features
-from hf_mwp.distillation.teachers.output_layout import OutputLayout
+from hf_mwp.distillation.teachers.teacher_cache import OutputLayout
 from hf_mwp.store import row_store
 
 

@@ -24,10 +24,8 @@ class AttentionRelations(HeadObjective):
     split into as many relation heads as divide their widths.
 
     Args:
-        heads (`int`, *optional*): Number of relation heads. Defaults to 12, or its largest divisor that divides all
-            widths.
-        kinds (`Sequence[str]`, *optional*, defaults to `("query", "key", "value")`): Vectors whose losses are added
-            up.
+        heads (`int`, *optional*): Number of relation heads. Defaults to the largest divisor of 12 and of all widths.
+        kinds (`Sequence[str]`, *optional*, defaults to `("query", "key", "value")`): Vectors to compare.
         name (`str`, *optional*, defaults to `"relations"`), kwargs: See [`LayerObjective`].
     """
 
@@ -44,9 +42,8 @@ class AttentionRelations(HeadObjective):
             layers, states = attention_inputs(features.model, self.stack), features.layers(self.hidden)
             if len(layers) != len(states) - 1:
                 raise ValueError(
-                    f"`{type(features.model).__name__}` has {len(states) - 1} layers, but queries, keys and values "
-                    f"were found in {len(layers)}. This objective needs separate layers for all of them. Use another "
-                    "objective, such as `HiddenStates`."
+                    f"`{type(features.model).__name__}` has {len(states) - 1} layers, but separate queries, keys and "
+                    f"values were found in {len(layers)}. Use another objective, such as `HiddenStates`."
                 )
             # A layer without heads has no such vectors.
             reads.append(tuple(name for name in names if layers[int(name.rpartition("_")[2]) - 1]))

@@ -59,9 +59,8 @@ class LayerObjective(Objective):
         for who, features in (("student", student), ("teacher", teacher)):
             if not features.layers(self.hidden):
                 raise ValueError(
-                    f"The {who}, a `{type(features.model).__name__}`, returns no {self.stack} hidden states, which "
-                    f"`{self.name}` needs. Map only layers of the encoder, or set `hidden_loss=None` and "
-                    "`embedding_weight=0`."
+                    f"The {who}, a `{type(features.model).__name__}`, returns no {self.stack} hidden states for "
+                    f"`{self.name}`. Map layers of the encoder, or set `hidden_loss=None` and `embedding_weight=0`."
                 )
         for module in () if student.model is None else student.model.modules():
             if getattr(module, "layerdrop", 0):
@@ -97,10 +96,7 @@ class LayerObjective(Objective):
         if isinstance(weights, int | float):
             weights = [weights / count] * count
         if len(weights) != count:
-            raise ValueError(
-                f"`hidden_weights` has {len(weights)} entries, but the loss has {count} parts: {[*self.groups]}. "
-                "Pass a weight for each."
-            )
+            raise ValueError(f"`hidden_weights` has {len(weights)} entries for {count} parts: {[*self.groups]}.")
         return [self.weight * weight for weight in weights]
 
     def mask(self, inputs: Mapping[str, Any]) -> Tensor | None:

@@ -18,10 +18,8 @@ class DKD(SoftLabels):
     solver's symbols for equal numbers are one class, as in its own loss.
 
     Args:
-        temperature (`float`, *optional*, defaults to 4.0), scale_by_square (`bool`, *optional*, defaults to `True`),
-        alpha (`float`, *optional*, defaults to 1.0), beta (`float`, *optional*, defaults to 8.0): See [`DKDLoss`].
-        weight (`float`, *optional*, defaults to 1.0), name (`str`, *optional*, defaults to `"soft"`):
-            See [`Objective`].
+        temperature (`float`), scale_by_square (`bool`), alpha (`float`), beta (`float`): See [`DKDLoss`].
+        weight (`float`), name (`str`): See [`Objective`].
     """
 
     needs_labels = True

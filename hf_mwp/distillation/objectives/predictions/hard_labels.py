@@ -14,8 +14,7 @@ class HardLabels(PredictionObjective):
     Objective on labels, with the student's own loss.
 
     Args:
-        weight (`float`, *optional*, defaults to 1.0), name (`str`, *optional*, defaults to `"hard"`):
-            See [`Objective`].
+        weight (`float`), name (`str`): See [`Objective`].
     """
 
     needs_labels = True

@@ -29,10 +29,8 @@ class PredictionObjective(Objective):
         if self.kind.has_decoder and inputs.get("labels") is None:
             raise ValueError("Labels are needed to select the predictions of a decoder. Pass `labels`.")
         if not self.kind.has_decoder and getattr(student.model, "can_generate", bool)():
-            raise ValueError(
-                f"`{type(student.model).__name__}` is a causal language model, which is not supported. Use the "
-                "`DistillationTrainer` of TRL."
-            )
+            name = type(student.model).__name__
+            raise ValueError(f"`{name}` is a causal language model. Use the `DistillationTrainer` of TRL.")
 
     def positions(self, inputs: Mapping[str, Any]) -> Tensor | None:
         """Return the mask `(batch, length)` of the positions whose predictions are compared, or `None` for all."""

@@ -19,12 +19,9 @@ class SoftLabels(PredictionObjective):
     candidates, the loss has two parts: whether each candidate is accepted, and which candidate is the answer.
 
     Args:
-        temperature (`float`, *optional*, defaults to 4.0), scale_by_square (`bool`, *optional*, defaults to `True`):
+        temperature (`float`), scale_by_square (`bool`), direction (`str`), skew_alpha (`float`):
             See [`LogitDistillationLoss`].
-        weight (`float`, *optional*, defaults to 1.0), name (`str`, *optional*, defaults to `"soft"`):
-            See [`Objective`].
-        direction (`str`, *optional*, defaults to `"forward"`), skew_alpha (`float`, *optional*, defaults to 0.1):
-            See [`LogitDistillationLoss`].
+        weight (`float`), name (`str`): See [`Objective`].
         loss (`nn.Module`, *optional*):
             Replaces [`LogitDistillationLoss`]. Called with student logits, teacher logits and, if there are logits for
             each position, a mask of the positions that count. Returns the mean over these positions.

@@ -6,7 +6,7 @@ from transformers.modeling_outputs import MaskedLMOutput, SequenceClassifierOutp
 
 from hf_mwp.distillation.features import Features
 from hf_mwp.distillation.teachers import TeacherRequest
-from hf_mwp.distillation.teachers.output_layout import OutputLayout
+from hf_mwp.distillation.teachers.teacher_cache import OutputLayout
 from hf_mwp.models.mwp_solver import MwpSolverOutput
 
 
