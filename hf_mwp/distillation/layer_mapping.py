@@ -11,9 +11,8 @@ def map_layers(
     mapping: str | Sequence[Sequence[int]], num_student_layers: int, num_teacher_layers: int
 ) -> list[tuple[int, int]]:
     """
-    Return pairs (student layer, teacher layer) for distilling hidden states.
-
-    Layers are counted as in `output_hidden_states`: 0 is the embedding output, 1 the output of the first layer.
+    Return pairs (student layer, teacher layer) for distilling hidden states, in the order of the student's layers or
+    as given. Layers are counted as in `output_hidden_states`: 0 is the embedding output, 1 that of the first layer.
 
     Args:
         mapping (`str` or sequence of pairs):
@@ -21,13 +20,8 @@ def map_layers(
               up. 3 layers from 12 are mapped as (1, 4), (2, 8), (3, 12), and 2 from 3 as (1, 2), (2, 3).
             - `"alternating"`: the same, preceded by the embedding outputs (0, 0).
             - `"first"`, `"last"`: the student's layers learn from the teacher's first or last layers, in order.
-            - explicit: `[[1, 4], [2, 8], [3, 12]]` or, on the command line, `"1:4,2:8,3:12"`. Student layers may be
-              left out. 0 is the embedding output.
-        num_student_layers (`int`), num_teacher_layers (`int`):
-            Numbers of Transformer layers of the two models, without embeddings.
-
-    Returns:
-        `list[tuple[int, int]]`: the pairs in the order of the student's layers, or in the given order if explicit.
+            - explicit: `[[1, 4], [2, 8], [3, 12]]` or, on the command line, `"1:4,2:8,3:12"`. Layers may be left out.
+        num_student_layers (`int`), num_teacher_layers (`int`): Numbers of layers of the models, without embeddings.
 
     Raises:
         ValueError: if the strategy does not suit the numbers of layers, or the mapping is neither a strategy nor pairs
@@ -43,9 +37,8 @@ def map_layers(
         return _explicit_pairs(mapping, num_student_layers, num_teacher_layers)
     if num_student_layers > num_teacher_layers:
         raise ValueError(
-            f'The layer mapping "{mapping}" needs a teacher with at least as many layers as the student, but the '
-            f"teacher has {num_teacher_layers} and the student {num_student_layers}. Pass explicit pairs, for "
-            "example [[1, 1], [2, 1]]."
+            f'The layer mapping "{mapping}" needs a teacher with at least as many layers as the student, but it has '
+            f"{num_teacher_layers} and the student {num_student_layers}. Pass pairs, such as [[1, 1], [2, 1]]."
         )
     student_layers = range(1, num_student_layers + 1)
     if mapping == "first":

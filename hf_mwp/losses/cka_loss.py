@@ -111,8 +111,9 @@ class CKALoss(ProductLoss):
     def from_statistics(self, statistics: CKAStatistics) -> Tensor:
         """Return the loss of all batches whose statistics were added, as if they were one batch."""
         rows, student, teacher, ours, theirs, cross = statistics
+        number = rows.clamp(min=1)
         products = ((cross, student, teacher), (ours, student, student), (theirs, teacher, teacher))
-        centred = (raw - torch.outer(x, y) / rows.clamp(min=1) for raw, x, y in products)
+        centred = (raw - torch.outer(x, y) / number for raw, x, y in products)
         return self.of_products(*(each.square().sum() for each in centred))
 
     def of_products(self, cross: Tensor, ours: Tensor, theirs: Tensor, *sizes: Tensor) -> Tensor:

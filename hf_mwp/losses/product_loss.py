@@ -8,9 +8,8 @@ from torch import Tensor
 from .state_loss import StateLoss, masked, without_autocast
 
 
+# Minimum number of valid tokens. With two, all centred states have the same direction, so any two models look alike.
 MIN_ROWS = 3
-"""Minimum number of valid tokens. With two, all centred states have the same direction, so any two models look
-alike."""
 
 
 class ProductLoss(StateLoss):

@@ -11,6 +11,9 @@ import torch
 from torch import Tensor, nn
 
 
+States = Tensor | Sequence[Tensor]
+
+
 class StateLoss(nn.Module):
     """
     Base class of losses between hidden states of student and teacher. A derived class implements `compare`, which
@@ -26,12 +29,7 @@ class StateLoss(nn.Module):
     needs_equal_width = False
     num_layers: int | None = 1
 
-    def forward(
-        self,
-        student_hidden: Tensor | Sequence[Tensor],
-        teacher_hidden: Tensor | Sequence[Tensor],
-        mask: Tensor | None = None,
-    ) -> Tensor:
+    def forward(self, student_hidden: States, teacher_hidden: States, mask: Tensor | None = None) -> Tensor:
         """
         Return the scalar loss for states `(batch, tokens, width)` of a layer of each model, or for sequences of states
         if several layers are compared. `mask` `(batch, tokens)` is true or non-zero for tokens that count. The loss is
@@ -50,7 +48,7 @@ class StateLoss(nn.Module):
         raise NotImplementedError
 
     def check(
-        self, student: Tensor | Sequence[Tensor], teacher: Tensor | Sequence[Tensor], mask: Tensor | None
+        self, student: States, teacher: States, mask: Tensor | None
     ) -> tuple[list[Tensor], list[Tensor], Tensor]:
         """
         Check the arguments of `forward` and return them as lists of states (the teacher's without gradient) and a
@@ -59,10 +57,8 @@ class StateLoss(nn.Module):
         number = self.num_layers or 1
         ours, theirs = ([x] * number if isinstance(x, Tensor) else list(x) for x in (student, teacher))
         if not ours or not len(ours) == len(theirs) == (self.num_layers or len(ours)):
-            raise ValueError(
-                f"Expected hidden states of {self.num_layers or 'the same number of'} layers from both models, got "
-                f"{len(ours)} layers from the student and {len(theirs)} from the teacher."
-            )
+            found = f"{len(ours)} layers from the student and {len(theirs)} from the teacher"
+            raise ValueError(f"Expected {self.num_layers or 'equally many'} layers from both models, got {found}.")
         shapes = [[(tuple(state.shape[:-1]), state.shape[-1]) for state in states] for states in (ours, theirs)]
         compared = 2 if self.needs_equal_width else 1
         if any(s[:compared] != t[:compared] for s, t in zip(*shapes, strict=True)):

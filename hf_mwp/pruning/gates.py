@@ -76,12 +76,6 @@ class Gates:
             if module is not None:
                 setattr(module, self.buffer, value)
 
-    @property
-    def closed(self) -> dict[int, list[int]]:
-        """Closed indices by layer; layers without closed units are left out."""
-        found = (getattr(module, self.record, ()) for module in self._modules)
-        return {layer: sorted(closed) for layer, closed in enumerate(found) if closed}
-
     @torch.no_grad()
     def close(self, chosen: Mapping[int, Iterable[int]]) -> None:
         """Set the factors of heads or neurons to 0, given by layer. Raises `ValueError` if one does not exist."""
@@ -130,12 +124,7 @@ class HeadGates(Gates):
 
     @staticmethod
     def multiply(module: nn.Module, args: tuple) -> tuple:
-        context, *rest = args
-        gate = module.head_gate.to(context.dtype)
-        heads = context.unflatten(-1, (gate.shape[-1], -1))
-        # Factors are shared by all examples, or differ for each.
-        gate = gate[..., None] if gate.dim() == 1 else gate[:, None, :, None]
-        return (heads * gate).flatten(-2), *rest
+        return _multiplied(module.head_gate, *args)
 
 
 class NeuronGates(Gates):
@@ -146,9 +135,15 @@ class NeuronGates(Gates):
 
     @staticmethod
     def multiply(module: nn.Module, args: tuple) -> tuple:
-        activations, *rest = args
-        gate = module.neuron_gate.to(activations.dtype)
-        return activations * (gate if gate.dim() == 1 else gate[:, None]), *rest
+        return _multiplied(module.neuron_gate, *args)
+
+
+def _multiplied(gate: Tensor, states: Tensor, *rest) -> tuple:
+    """Return states of units of equal width, multiplied by the gate of each unit."""
+    gate, units = gate.to(states.dtype), states.unflatten(-1, (gate.shape[-1], -1))
+    # Factors are shared by all examples, or differ for each.
+    gate = gate[..., None] if gate.dim() == 1 else gate[:, None, :, None]
+    return (units * gate).flatten(-2), *rest
 
 
 def check_indices(chosen: Mapping[int, Iterable[int]], counts: list[int]) -> None:

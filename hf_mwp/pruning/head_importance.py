@@ -37,14 +37,9 @@ class HeadImportance:
     @torch.no_grad()
     def scores(self, model: nn.Module, batches: Iterable[Mapping[str, Any]] = ()) -> Tensor:
         """
-        Return the scores of a model's heads. The model, its mode and gradients, and the random state are not changed.
-
-        Args:
-            model (`nn.Module`): A model with a supported encoder, see [`~models.architecture.find_encoder`].
-            batches (`Iterable[Mapping]`): Inputs of the model, on its device.
-
-        Raises:
-            ValueError: batches are needed but missing, or scores are not finite.
+        Return the scores of the heads of a model with a supported encoder ([`~models.architecture.find_encoder`]).
+        `batches` are inputs of the model, on its device. The model, its mode and gradients, and the random state are
+        not changed. Raises `ValueError` if batches are needed but missing, or scores are not finite.
         """
         batches = list(batches)
         if self.needs_batches and not batches:
@@ -60,10 +55,7 @@ class HeadImportance:
             row = row.double()
             is_open = torch.tensor([head not in closed for head in range(len(row))], dtype=torch.bool)
             if not row[is_open].isfinite().all():
-                raise ValueError(
-                    f"{type(self).__name__} returns NaN or infinite scores for heads of layer {layer}. Check the "
-                    "weights and outputs of the model."
-                )
+                raise ValueError(f"{type(self).__name__} returns NaN or infinite scores for heads of layer {layer}.")
             found.append(row.where(is_open, torch.nan))
         return found
 
@@ -193,10 +185,7 @@ class CombinedImportance(HeadImportance):
 
 def min_max(values: Tensor) -> Tensor:
     """Scale values to the range 0 to 1, or to 0 if all are equal. NaN is ignored and kept."""
-    counted = values[values.isfinite()]
-    if not len(counted):
-        return values
-    low, high = counted.aminmax()
+    low, high = values[values.isfinite()].aminmax()
     return (values - low) / (high - low if high > low else 1.0)
 
 

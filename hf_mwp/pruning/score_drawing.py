@@ -43,9 +43,9 @@ def draw_importance(scores: Tensor, path: str | Path, title: str = "Importance o
     picture = panel.imshow(values, cmap="viridis", aspect="auto")
     middle = sum(scores[scores.isfinite()].aminmax()) / 2
     for layer, head in scores.isfinite().nonzero().tolist():
-        score = values[layer, head]
-        colour = "black" if score > middle else "white"
-        panel.text(head, layer, f"{score:.2g}", ha="center", va="center", fontsize="x-small", color=colour)
+        colour = "black" if values[layer, head] > middle else "white"
+        text = f"{values[layer, head]:.2g}"
+        panel.text(head, layer, text, ha="center", va="center", fontsize="x-small", color=colour)
     # Count from 0, like `prune_heads`.
     panel.set(xlabel="head", ylabel="layer", xticks=range(heads), yticks=range(layers))
     figure.colorbar(picture, ax=panel)
@@ -79,11 +79,9 @@ def draw_densities(densities: Mapping[str, ScoreDensity], path: str | Path, titl
 
 
 def _figure(width: float, height: float, title: str) -> tuple[Any, Any]:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
     panel = figure.subplots()
     panel.set_title(title, fontsize="medium")
     return figure, panel

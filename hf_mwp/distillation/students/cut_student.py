@@ -13,16 +13,14 @@ LAYER_CHOICES = ("first", "last", "uniform", "alternate")
 
 def choose_layers(num_layers: int, num_teacher_layers: int, choice: str = "first") -> list[int]:
     """
-    Return the indices, from 0, of the teacher's layers that a student starts from.
+    Return the indices, from 0, of the teacher's layers that a student starts from. Raises `ValueError` if the choice
+    is unknown, or the teacher has fewer layers.
 
     Args:
         num_layers (`int`), num_teacher_layers (`int`): Numbers of layers of student and teacher.
         choice (`str`, *optional*, defaults to `"first"`): For 3 layers from 12: `"first"`: 0, 1, 2 (the best in table
             4 of A Compact Model for Mathematics Problem Representations Distilled from BERT, AAAI 2025); `"last"`: 9,
             10, 11; `"uniform"`: 3, 7, 11, the layers of the uniform mapping; `"alternate"`: 0, 4, 8, as in DistilBERT.
-
-    Raises:
-        ValueError: if the choice is unknown, or the teacher has fewer layers.
     """
     if choice not in LAYER_CHOICES:
         raise ValueError(f"Unknown choice of layers {choice!r}. Use one of {list(LAYER_CHOICES)}, or layer indices.")

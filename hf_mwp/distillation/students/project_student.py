@@ -69,7 +69,7 @@ def project_student(
     after = [found.get(layer + 1) for layer in (range(layers) if isinstance(layers, int) else layers)]
     bottlenecks = [None if each is None else copy.deepcopy(each).float() for each in after]
     sizes = {"hidden_size": hidden_size, "intermediate_size": intermediate_size}
-    sizes["num_attention_heads"] = num_attention_heads
+    sizes |= {"num_attention_heads": num_attention_heads}
     _check_sizes(source.config, sizes)
     config = MwpStudentConfig(**(source.config.to_dict() | sizes | {"head_dim": None}))
     student = MwpStudentModel(config, add_pooling_layer=False).to(source.device).eval()
@@ -217,11 +217,10 @@ class _Projection:
 
 
 def _check_sizes(config: MwpStudentConfig, sizes: dict[str, int]) -> None:
-    most = {"hidden_size": config.hidden_size, "intermediate_size": min(config.neurons_per_layer)}
-    most["num_attention_heads"] = min(config.heads_per_layer)
-    for name, value in sizes.items():
-        if not 1 <= value <= most[name]:
-            raise ValueError(f"A student with {name}={value} cannot be projected from an encoder with {most[name]}.")
+    limits = (config.hidden_size, min(config.neurons_per_layer), min(config.heads_per_layer))
+    for (name, value), most in zip(sizes.items(), limits, strict=True):
+        if not 1 <= value <= most:
+            raise ValueError(f"A student with {name}={value} cannot be projected from an encoder with {most}.")
 
 
 def _read_sample(sample: Iterable[Mapping[str, Tensor]], max_tokens: int, device) -> list[dict[str, Tensor]]:

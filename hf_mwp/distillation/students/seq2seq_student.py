@@ -98,9 +98,7 @@ def _sizes_of(teacher: PreTrainedModel) -> dict:
     for names in (T5_SIZES, BART_SIZES):
         if hasattr(config, names["encoder"]) and hasattr(config, names["decoder"]):
             return names
-    raise ValueError(
-        f"`{type(teacher).__name__}` is not supported as a teacher. Use BART, mBART, Marian, Pegasus, M2M100 or T5."
-    )
+    raise ValueError(f"`{type(teacher).__name__}` is not supported. Use BART, mBART, Marian, Pegasus, M2M100 or T5.")
 
 
 def _narrow(config, names: dict, width: int) -> None:
@@ -118,9 +116,7 @@ def _narrow(config, names: dict, width: int) -> None:
             size = config.d_model // heads
             heads = width // size if width % size == 0 else heads
             if width % heads:
-                raise ValueError(
-                    f"{heads} heads do not divide the width {width}. Set `hidden_size` to a multiple of {size}."
-                )
+                raise ValueError(f"{heads} heads do not divide a `hidden_size` of {width}. Use a multiple of {size}.")
             setattr(config, name, heads)
     config.d_model = width
 

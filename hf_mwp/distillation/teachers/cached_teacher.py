@@ -203,16 +203,11 @@ def _check_repeatable(
     keys: Sequence[bytes], features: list[Any], collator: Callable[[list], Mapping[str, Any]]
 ) -> None:
     """Raise `ValueError` unless rows, read a second time, have the same keys and are always collated alike."""
-    if list(keys) != [row_key(feature) for feature in features]:
-        raise ValueError(
-            "The dataset returns different rows when it is read again (a random transform?), so the teacher's "
-            f"outputs cannot be cached. Apply the transform once, beforehand (`dataset.map`), or {OFF}."
-        )
     first, second = collator(features), collator(features)
     changed = [name for name, value in first.items() if isinstance(value, Tensor) and not value.equal(second[name])]
-    if changed:
+    if changed or list(keys) != [row_key(feature) for feature in features]:
+        what = f"collator returns a different {changed[0]!r}" if changed else "dataset returns different rows"
         raise ValueError(
-            f"The collator returns a different {changed[0]!r} for the same rows each time, so the teacher's outputs "
-            "cannot be cached. Mask tokens once, beforehand, and save the result in the rows (`dataset.map` with the "
-            f"masking collator), or {OFF}."
+            f"The {what} each time, so the teacher's outputs cannot be cached. Apply random transforms and masks "
+            f"once, beforehand, and save the result in the rows (`dataset.map`), or {OFF}."
         )

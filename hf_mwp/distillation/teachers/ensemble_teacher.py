@@ -13,7 +13,6 @@ from .teacher_cache import FORBIDDEN
 
 
 TEACHER_INPUTS = "teacher_inputs"
-SEPARATE = ("regression", "multi_label_classification")
 
 
 class EnsembleTeacher(nn.Module):
@@ -22,8 +21,8 @@ class EnsembleTeacher(nn.Module):
     also creates one from a list of teachers. Hidden states and attention are those of the first model.
 
     The logits are the logarithm of the members' mean probabilities, so a temperature softens the mean and not the
-    members. A class is forbidden (has the smallest finite logit) if all members forbid it. Outputs of a regression and
-    scores of classes that do not exclude each other (`problem_type`) are averaged directly.
+    members. A class is forbidden (has the smallest finite logit) if all members forbid it. Outputs of a regression are
+    averaged directly.
 
     Args:
         members (`Sequence[nn.Module]`): One or more models with the same classes in the same order.
@@ -62,10 +61,8 @@ class EnsembleTeacher(nn.Module):
             outputs.append(member(**{**asked, **(teacher_inputs or {}).get(str(number), {})}))
         prediction, positions = kind_of(self.members[0], outputs[0].get("logits")).prediction, None
         if teacher_inputs:
-            # A different tokenizer may truncate long texts later. Forbid the numbers that the student does not
-            # receive.
+            # A different tokenizer may truncate long texts later. Forbid the numbers that the student does not get.
             positions = inputs.get("number_positions")
-        separate = getattr(getattr(self.members[0], "config", None), "problem_type", None) in SEPARATE
         scores = {}
         for name in prediction.outputs:
             logits = [output.get(name) for output in outputs]
@@ -74,20 +71,16 @@ class EnsembleTeacher(nn.Module):
             shapes = [tuple(each.shape) for each in logits]
             if len({*shapes}) > 1:
                 raise UsageError(f"The teachers' {name} have different shapes, {', '.join(map(str, shapes))}.")
-            mean = mean_scores([prediction.classes(name, each) for each in logits], separate)
-            mean = prediction.logits(name, mean)
+            mean = prediction.logits(name, mean_scores([prediction.classes(name, each) for each in logits]))
             scores[name] = mean if positions is None else prediction.without_missing(name, mean, positions)
         kept = {name: value for name, value in outputs[0].items() if name != "loss"}
         return type(outputs[0])(**(kept | scores))
 
 
-def mean_scores(logits: Sequence[Tensor], separate: bool = False) -> Tensor:
-    """
-    Return the fp32 logits of the mean probabilities of several logits `(..., classes)`, or with `separate` classes the
-    mean logits; see [`EnsembleTeacher`].
-    """
+def mean_scores(logits: Sequence[Tensor]) -> Tensor:
+    """Return the fp32 logits of the mean probabilities of several logits `(..., classes)`."""
     stacked = torch.stack([each.float() for each in logits])
-    if separate or stacked.shape[-1] == 1:
+    if stacked.shape[-1] == 1:
         return stacked.mean(0)
     mean = stacked.log_softmax(-1).logsumexp(0) - math.log(len(stacked))
     return mean.masked_fill((stacked <= FORBIDDEN).all(0), torch.finfo(mean.dtype).min)

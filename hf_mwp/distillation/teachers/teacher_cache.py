@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from safetensors.numpy import save
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from ...store.row_store import RowStore, StoreError
 from ..features import Features, label_mask, read_mask
@@ -96,7 +97,10 @@ class OutputLayout:
         or labels.
         """
         dtype = np.result_type(np.float16, *(array.dtype for row in rows for array in row.values()))
-        batch = {name: _listed(name, rows, dtype) for name in self.listed}
+        batch = {}
+        for name in self.listed:
+            lists = [torch.from_numpy(row[name][:, 0].astype(dtype)) for row in rows]
+            batch[name] = pad_sequence(lists, batch_first=True, padding_value=-math.inf)
         for name, width in self.states.items():
             counts = [len(row[name]) for row in rows]
             mask = read_mask(name, inputs, (len(rows), max(counts)), None).numpy()
@@ -151,12 +155,7 @@ class TeacherCache(RowStore):
             )
         return [_arrays_of(memoryview(row["outputs"])) for row in self.rows(numbers, ["outputs"])]
 
-    def fill(
-        self,
-        layout: OutputLayout,
-        made_from: Mapping[str, Any],
-        batches: Iterable[tuple[Sequence[bytes], Sequence[Mapping[str, np.ndarray]]]],
-    ) -> None:
+    def fill(self, layout: OutputLayout, made_from: Mapping[str, Any], batches: Iterable[tuple[list, list]]) -> None:
         """
         Add batches of keys and rows of [`OutputLayout.pack`]. The caller holds the cache's lock. The content of the
         fingerprint, `made_from`, is written to the manifest for human readers.
@@ -193,14 +192,6 @@ def _places(mask: np.ndarray, counts: Sequence[int], what: str) -> list[np.ndarr
         slice(0, count) if valid[:count].all() else np.flatnonzero(valid)
         for valid, count in zip(mask, counts, strict=True)
     ]
-
-
-def _listed(name: str, rows: Sequence[Mapping], dtype: Any) -> Tensor:
-    """Return lists of scores `(batch, longest)`, with `-inf` after the end of shorter lists."""
-    batch = np.full((len(rows), max(len(row[name]) for row in rows)), -np.inf, dtype)
-    for place, row in zip(batch, rows, strict=True):
-        place[: len(row[name])] = row[name][:, 0]
-    return torch.from_numpy(batch)
 
 
 def _padded(name: str, rows: Sequence[Mapping], places: Sequence, shape: tuple[int, ...], dtype: Any) -> Tensor:

@@ -37,10 +37,9 @@ def measure_scores(
             labels for sequence-to-sequence models.
         batches (`Iterable[Mapping]`): Inputs of both models, in a fixed order, on any device.
         student (`nn.Module`, *optional*): The trial student. Without it, `Q` is not measured.
-        per_example (`bool`, *optional*, defaults to `False`):
-            Whether to sum absolute gradients of single examples, which is the paper's expectation. Otherwise absolute
-            gradients of each batch's mean loss are summed, as in the authors' implementation; they depend on the size
-            and order of batches, and a short batch has the same weight as a full one.
+        per_example (`bool`, *optional*, defaults to `False`): Sum absolute gradients of single examples, which is the
+            paper's expectation. Otherwise absolute gradients of each batch's mean loss are summed, as in the authors'
+            implementation; they depend on the size and order of batches. A short batch weighs as much as a full one.
         temperature (`float`, *optional*, defaults to 2.0): τ of the distillation loss; not used for regressors.
 
     Returns:

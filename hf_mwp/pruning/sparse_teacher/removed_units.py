@@ -45,8 +45,7 @@ class RemovedUnits:
             sparsity (`float`): Share to remove, at least 0 and below 1.
             round_to (`int`, *optional*): Round the number of neurons removed from each layer to a multiple of
                 `round_to` (half to even; 8 in the authors' implementation). The share is then not exactly `sparsity`.
-            head_dim (`int`, *optional*):
-                Width of a head. With `round_to`, the columns of removed heads in the output projection are rounded in
+            head_dim (`int`, *optional*): Width of a head. With `round_to`, the columns of removed heads are rounded in
                 the same way, then whole heads are removed. No effect if `head_dim` is a multiple of `round_to`.
 
         Raises:
@@ -86,14 +85,10 @@ class UnitSparsifier:
     """
     Pruning granularity of [`~trainers.StarkTrainer`]: heads and neurons. `measure` returns their scores, `random`
     returns random scores, `sparse` returns the teacher without the lowest scores, and `check` raises [`UsageError`] if
-    given scores belong to a different teacher, or the sparsity would remove everything.
-
-    Args:
-        mask (`bool`, *optional*, defaults to `False`): Whether to mask units instead of removing them.
-        round_to (`int`, *optional*): See [`RemovedUnits.lowest`].
+    given scores belong to a different teacher, or the sparsity would remove everything. For `round_to` see
+    [`RemovedUnits.lowest`].
     """
 
-    mask: bool = False
     round_to: int | None = None
 
     random = staticmethod(UnitScores.random)
@@ -109,8 +104,7 @@ class UnitSparsifier:
             self._removed(teacher, scores, sparsity)
 
     def sparse(self, teacher, scores, sparsity):
-        make = mask_teacher if self.mask else cut_teacher
-        return make(teacher, self._removed(teacher, scores, sparsity))
+        return cut_teacher(teacher, self._removed(teacher, scores, sparsity))
 
     def _removed(self, teacher: nn.Module, scores: UnitScores, sparsity: float) -> RemovedUnits:
         return RemovedUnits.lowest(scores, sparsity, self.round_to, layer_parts(teacher)[0].head_dim)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -91,7 +90,6 @@ def random_weight_scores(teacher: nn.Module, seed: int = 0) -> UnitScores:
     return _as_scores([*drawn[0], *drawn[1]], layers)
 
 
-@dataclass(frozen=True)
 class WeightSparsifier:
     """Pruning granularity like [`UnitSparsifier`], but for single weights (Yang et al., table 6)."""
 

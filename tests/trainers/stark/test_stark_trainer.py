@@ -15,7 +15,6 @@ from hf_mwp.pruning import (
     RemovedUnits,
     UnitScores,
     cut_teacher,
-    mask_teacher,
     measure_scores,
     zero_weights,
 )
@@ -102,7 +101,6 @@ def test_what_is_there_is_shared(whole):
         ({"expressiveness_weight": 1.0, "sparsities": [0.25]}, {}, [0.25]),
         ({"sparsities": [0.25]}, {"scores": random}, [0.25]),
         ({"auto_sparsity": True}, {}, [before.density.sparsity]),
-        ({"mask": True, "sparsities": [0.5]}, {}, [0.5]),
     ]
     for fields, kwargs, expected in runs:
         trained = []
@@ -167,9 +165,6 @@ def test_each_sparse_teacher_has_a_cache_of_its_own(whole, tmp_path):
     trainer.train()
     expected = {hash_model(each) for each in (teacher, *(cut_teacher(teacher, each) for each in removed))}
     assert cached() == expected and len(expected) == 3
-    of_classifier(tmp_path, {**fields, "keep_caches": True, "mask": True, "sparsities": [0.5]}, scores=scores).train()
-    masked = hash_model(mask_teacher(teacher, removed[1]))
-    assert cached() == expected | {masked} and masked not in expected
     # Not kept, that of the whole teacher is left, which other runs learn from.
     other = {**fields, "seed": 1, "teacher_cache_dir": str(tmp_path / "others"), "sparsities": [0.5]}
     of_classifier(tmp_path, other, scores=scores).train()

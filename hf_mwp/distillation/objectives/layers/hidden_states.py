@@ -39,8 +39,6 @@ class HiddenStates(LayerObjective):
         **kwargs,
     ) -> None:
         super().__init__(HiddenMSELoss() if loss is None else loss, name=name, **kwargs)
-        if pool_statistics and (not hasattr(self.loss, "statistics") or getattr(self.loss, "unbiased", False)):
-            raise ValueError(f"`pool_statistics` needs a loss of sums over tokens (`CKALoss`), got {self.loss}.")
         self.use_bottlenecks, self.pool_statistics = use_bottlenecks, pool_statistics
         # Loss and gradients of each part, and the number of batches that they were computed from.
         self._pooled: dict[str, tuple[Tensor, Sequence[Tensor | None]]] = {}
@@ -72,8 +70,7 @@ class HiddenStates(LayerObjective):
         return f"{self.name}_{name.rpartition('_')[2]}"
 
     def _of_student(self, student: Features, name: str) -> Tensor:
-        projected = self._projection(name)
-        return student.projected[projected] if projected in student.projected else student[name]
+        return student.projected.get(self._projection(name), student[name])
 
     def statistics(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> dict[str, list[Tensor]]:
         """Return sums over the tokens of a batch for each part. Sums of several batches and processes can be added."""

@@ -36,14 +36,6 @@ class DKD(SoftLabels):
         super().__init__(temperature, scale_by_square, weight, name)
         self.alpha, self.beta = alpha, beta
 
-    def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
-        super().setup(student, teacher, inputs)
-        if not self.kind.prediction.has_targets:
-            raise ValueError(
-                "Decoupled distillation needs one correct class for each prediction, but the student predicts "
-                f'{self.kind.prediction.name}. Use `SoftLabels` (`prediction_loss="kd"`).'
-            )
-
     def _make_loss(self, reduction: str) -> nn.Module:
         return DKDLoss(self.temperature, self.alpha, self.beta, self.scale_by_square, reduction)
 
@@ -53,11 +45,11 @@ class DKD(SoftLabels):
 
     def _targets(self, logits: Tensor, inputs: Mapping[str, Any]) -> Tensor:
         """Return the correct class of each prediction, or a mask of the correct classes."""
-        labels = inputs.get("labels")
-        if labels is None or labels.is_floating_point() or labels.dim() != logits.dim() - 1:
+        labels, prediction = inputs.get("labels"), self.kind.prediction
+        if labels is None or not prediction.has_targets or labels.dim() != logits.dim() - 1:
             raise ValueError(
-                "Decoupled distillation needs one correct class for each prediction. Pass labels, or use undecoupled "
-                'probabilities (`SoftLabels`, `prediction_loss="kd"`).'
+                f"Decoupled distillation needs one correct class for each prediction ({prediction.name}). Pass "
+                'labels, or use `SoftLabels` (`prediction_loss="kd"`).'
             )
         groups = inputs.get("number_groups")
         if not self.kind.is_solver or groups is None:

@@ -45,19 +45,14 @@ class SoftLabels(PredictionObjective):
 
     def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
         prediction = kind_of(student.model, student.get("logits")).prediction
-        for who, features in (("student", student), ("teacher", teacher)):
-            if any(features.get(name) is None for name in prediction.outputs):
-                raise ValueError(
-                    f"The {who} returns no {' or '.join(prediction.outputs)}. Set `prediction_weight=0` to distil "
-                    "only layers, or `soft_label_weight=0` to learn from labels."
-                )
         for name in prediction.outputs:
-            ours, theirs = (prediction.classes(name, each[name]).shape for each in (student, teacher))
-            if ours != theirs:
+            both = [each.get(name) for each in (student, teacher)]
+            ours, theirs = (None if each is None else tuple(prediction.classes(name, each).shape) for each in both)
+            if ours is None or ours != theirs:
                 raise ValueError(
-                    f"For the same batch the student's {name} have the shape {tuple(ours)}, the teacher's "
-                    f"{tuple(theirs)}. Both models must predict the same {prediction.name}: check `num_labels`, "
-                    "vocabulary and decoder, or set `soft_label_weight=0`."
+                    f"The student's {name} have the shape {ours}, the teacher's {theirs} (`None`: no such output). "
+                    f"Both must predict the same {prediction.name}: check `num_labels`, vocabulary and decoder, or "
+                    "set `soft_label_weight=0` or `prediction_weight=0`."
                 )
         configs = [getattr(each.model, "config", None) for each in (student, teacher)]
         names = [getattr(each, "id2label", None) or {} for each in configs]
@@ -71,11 +66,9 @@ class SoftLabels(PredictionObjective):
         self.listed = prediction.outputs if prediction.is_listed else ()
         self.parts = dict.fromkeys(map(self._part, prediction.outputs), self.weight)
         if self.uses_probabilities:
-            labels = inputs.get("labels")
-            ours = prediction.classes("logits", student["logits"]).shape
-            several = labels is not None and labels.is_floating_point() and labels.shape == ours
-            several |= "multi_label_classification" in [getattr(each, "problem_type", None) for each in configs]
-            if several or ours[-1] < 2:
+            types = [getattr(each, "problem_type", None) for each in configs]
+            count = prediction.classes("logits", student["logits"]).shape[-1]
+            if count < 2 or "multi_label_classification" in types:
                 raise ValueError(
                     "A regression, or several classes that can be correct at once, have no probabilities that add up "
                     'to 1. Use `TeacherValues` (`prediction_loss="mse"`), pass `SoftLabels(loss=...)` in '
@@ -94,11 +87,8 @@ class SoftLabels(PredictionObjective):
 
     def losses(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
         prediction, positions = self.kind.prediction, self.positions(inputs)
-        return {
-            self._part(name): self.loss(
-                prediction.classes(name, student[name]),
-                prediction.classes(name, teacher[name]),
-                prediction.mask(name, student[name], positions),
-            )
-            for name in prediction.outputs
-        }
+        parts = {}
+        for name in prediction.outputs:
+            ours, theirs = (prediction.classes(name, each[name]) for each in (student, teacher))
+            parts[self._part(name)] = self.loss(ours, theirs, prediction.mask(name, student[name], positions))
+        return parts
