@@ -102,15 +102,14 @@ def check_reading(processing: Any, teacher_processing: Any) -> None:
         _check_equal(name, *(getattr(each, name, None) for each in (processing, teacher_processing)), remedy)
 
 
-def check_only_predictions(objectives: Sequence[Objective], processing: Any, teacher_processing: Any) -> None:
+def check_only_predictions(objectives: Sequence[Objective]) -> None:
     """Raise `UsageError` if models with different tokenizers are compared by more than their predictions."""
     others = [each.name for each in objectives if not isinstance(each, PredictionObjective)]
     if others:
-        sizes = [len(each.tokenizer) for each in (processing, teacher_processing)]
         raise UsageError(
-            f"Student and teacher have different tokenizers (with {sizes[0]} and {sizes[1]} tokens), so only their "
-            f"predictions can be compared, but {', '.join(others)} compare hidden outputs. Set `hidden_loss=None` "
-            "(`none`) and `embedding_weight=0`, or create the student with the teacher's tokenizer."
+            "Student and teacher have different tokenizers, so only their predictions can be compared, but "
+            f"{', '.join(others)} compare hidden outputs. Set `hidden_loss=None` (`none`) and `embedding_weight=0`, "
+            "or create the student with the teacher's tokenizer."
         )
 
 

@@ -46,18 +46,11 @@ class Features:
     `"decoder_hidden_4"`, `"decoder_attention_4"`, `"decoder_query_4"` and so on refer to the decoder, and
     `"cross_attention_4"` to its attention to the encoder.
 
-    Args:
-        output (`ModelOutput`): Output of the model.
-        recorded (`Mapping[str, Tensor]`, *optional*): Queries, keys and values by name.
-        model (`nn.Module`, *optional*): The model itself. Passed only for [`Objective.setup`].
-
-    Attributes:
-        projected (`Mapping[str, Tensor]`): Hidden states after [`FeatureProjections`], by name.
+    `output` is the model's output, and `recorded` contains queries, keys and values by name. The `model` itself is
+    passed only for [`Objective.setup`]. `projected` contains hidden states after [`FeatureProjections`], by name.
     """
 
-    def __init__(
-        self, output: Any, recorded: Mapping[str, Tensor] | None = None, model: nn.Module | None = None
-    ) -> None:
+    def __init__(self, output: Any, recorded: Mapping[str, Tensor] | None = None, model: Any = None) -> None:
         self.output, self.model = output, model
         self.recorded, self.projected = recorded or {}, {}
 

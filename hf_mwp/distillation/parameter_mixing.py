@@ -33,8 +33,7 @@ def mix_parameters(
         `nn.Module`: the distilled model or a copy of it, in its own dtypes.
 
     Raises:
-        ValueError: if the names or shapes of weights differ (the message lists them), or `pretrained_weight` is not
-            between 0 and 1.
+        ValueError: if the names or shapes of weights differ, or `pretrained_weight` is not between 0 and 1.
 
     References:
         A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), parameter mixing with

@@ -40,8 +40,8 @@ class Gates:
         self._modules = self._projections(model)
         if any(hasattr(module, self.buffer) for module in self._modules):
             raise ValueError(
-                f"The model already has gates of this kind ({self.buffer}). Remove them (`gates.remove()`). If they "
-                "belong to a `HeadPruningCallback`, use `callback.pruned(model)` instead of the model."
+                f"The model already has gates of this kind ({self.buffer}). Remove them (`gates.remove()`), or use "
+                "`callback.pruned(model)` if they belong to a `HeadPruningCallback`."
             )
         for module, parts in zip(self._modules, layer_parts(model), strict=True):
             if module is not None:

@@ -189,9 +189,7 @@ def min_max(values: Tensor) -> Tensor:
     return (values - low) / (high - low if high > low else 1.0)
 
 
-def mean_over_queries(
-    model: nn.Module, batches: list[Mapping[str, Any]], measure: Callable[[Tensor], Tensor]
-) -> list[Tensor]:
+def mean_over_queries(model: nn.Module, batches: list[Mapping[str, Any]], measure: Callable) -> list[Tensor]:
     """Return the means of `measure` of attention `(batch, heads, queries, keys)` over queries without padding."""
     sums, counts = defaultdict(float), defaultdict(int)
     with eager_attention(model):

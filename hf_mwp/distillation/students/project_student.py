@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -187,9 +188,7 @@ class _Projection:
         ours = [new.intermediate(state) for state in self.narrow]
         self._fit_output(old.output, new.output, theirs, ours, bottleneck)
 
-    def _fit_output(
-        self, old: nn.Module, new: nn.Module, theirs: list[Tensor], ours: list[Tensor], after: nn.Module | None = None
-    ) -> None:
+    def _fit_output(self, old: nn.Module, new: nn.Module, theirs: list, ours: list, after: Any = None) -> None:
         """Fit a sublayer's output layer and norm, and advance all states, those of the source through `after`."""
         summed = [old.dense(x) + state for x, state in zip(theirs, self.wide, strict=True)]
         self.wide = [old.LayerNorm(each) for each in summed]

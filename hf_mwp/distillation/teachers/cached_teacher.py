@@ -199,13 +199,11 @@ def random_state_kept() -> AbstractContextManager[None]:
     return torch.random.fork_rng([torch.cuda.current_device()] if torch.cuda.is_available() else [])
 
 
-def _check_repeatable(
-    keys: Sequence[bytes], features: list[Any], collator: Callable[[list], Mapping[str, Any]]
-) -> None:
+def _check_repeatable(keys: list[bytes], features: list[Any], collator: Callable) -> None:
     """Raise `ValueError` unless rows, read a second time, have the same keys and are always collated alike."""
     first, second = collator(features), collator(features)
     changed = [name for name, value in first.items() if isinstance(value, Tensor) and not value.equal(second[name])]
-    if changed or list(keys) != [row_key(feature) for feature in features]:
+    if changed or keys != [row_key(feature) for feature in features]:
         what = f"collator returns a different {changed[0]!r}" if changed else "dataset returns different rows"
         raise ValueError(
             f"The {what} each time, so the teacher's outputs cannot be cached. Apply random transforms and masks "

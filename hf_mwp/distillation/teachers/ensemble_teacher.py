@@ -48,12 +48,9 @@ class EnsembleTeacher(nn.Module):
 
     def forward(self, teacher_inputs: Mapping[str, Mapping[str, Tensor]] | None = None, **inputs: Any) -> Any:
         """
-        Return the first member's output with averaged logits and without its loss.
-
-        Args:
-            teacher_inputs (`Mapping[str, Mapping[str, Tensor]]`, *optional*):
-                For the number of a member (from `"0"` on), inputs that replace `inputs` with the same names.
-            inputs: Arguments of all members. Only the first member receives `output_...` arguments.
+        Return the first member's output with averaged logits and without its loss. `teacher_inputs` contains, for the
+        number of a member (from `"0"` on), inputs that replace `inputs`. Only the first member receives `output_...`
+        arguments.
         """
         outputs = []
         for number, member in enumerate(self.members):

@@ -95,10 +95,7 @@ class LiveTeacher:
 
     @torch.no_grad()
     def outputs(self, inputs: dict[str, Any]) -> Features:
-        """
-        Return the requested outputs of the teacher for a batch, and remove entries only for the teacher from the
-        batch.
-        """
+        """Return the requested outputs of the teacher for a batch, and remove its own inputs from the batch."""
         own = {TEACHER_INPUTS: inputs.pop(TEACHER_INPUTS)} if TEACHER_INPUTS in inputs else {}
         if not self.request.features:
             return Features({})
@@ -107,15 +104,11 @@ class LiveTeacher:
 
 def add_teacher_inputs(dataset: Any, processors: Mapping[int, MwpProcessor]) -> Any:
     """
-    Add a column of teacher inputs to encoded rows (a `datasets.Dataset`). For the number of each teacher in
-    `processors`, it contains the same problem encoded by the teacher's processor. Raises `UsageError` if the rows have
-    no texts.
+    Add a column to encoded rows (a `datasets.Dataset`): for the number of each teacher in `processors`, the problem as
+    its processor encodes it. Raises `UsageError` if the rows have no texts.
     """
     if "text" not in dataset.column_names:
-        raise UsageError(
-            "A teacher with a different tokenizer needs the texts of the training rows, but they have no column "
-            "`text`. Keep the columns of `load_mwp_dataset`."
-        )
+        raise UsageError("A teacher with another tokenizer needs the column `text` of `load_mwp_dataset`. Keep it.")
 
     def add(columns: Mapping[str, list]) -> dict[str, list]:
         rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]

@@ -20,13 +20,7 @@ from .knowledgeable_scores import UnitScores, count_units
 
 @dataclass(frozen=True)
 class RemovedUnits:
-    """
-    Heads and neurons to remove from a teacher.
-
-    Args:
-        heads (`Mapping[int, list[int]]`): Heads by layer, in ascending order; layers that keep all are left out.
-        neurons (`Mapping[int, list[int]]`): Feed-forward neurons, in the same form.
-    """
+    """Heads and feed-forward neurons to remove from each layer of a teacher, in ascending order."""
 
     heads: Mapping[int, list[int]]
     neurons: Mapping[int, list[int]]

@@ -100,7 +100,7 @@ class DistillationTrainer(SolverTrainer):
             raise ValueError("All weights of the loss are 0. Set at least one above 0.")
         teacher = LiveTeacher(teacher_model, processing_class, teacher_processing_class)
         if 0 in teacher.own_processors:
-            check_only_predictions(self.objectives, processing_class, teacher.own_processors[0])
+            check_only_predictions(self.objectives)
         if model is not None:
             teacher.check_student(model)
         super().__init__(model, args, data_collator, train_dataset, eval_dataset, processing_class, **kwargs)

@@ -23,10 +23,9 @@ class HiddenStates(LayerObjective):
             linear map is trained with the student.
         use_bottlenecks (`bool`, *optional*, defaults to `True`):
             Use the narrow states of the teacher's bottleneck networks for layers that have a bottleneck.
-        pool_statistics (`bool`, *optional*, defaults to `False`):
-            Compute the loss over all batches and processes of a step at once, so that accumulated batches have the
-            same loss as one large batch. The loss needs `statistics` and `from_statistics`, as [`CKALoss`] has. Costs
-            an additional pass of both models (with a cached teacher, only of the student) without gradients.
+        pool_statistics (`bool`, *optional*, defaults to `False`): Compute the loss over all batches and processes of a
+            step at once, so that accumulated batches have the same loss as one large batch. The loss needs
+            `statistics` and `from_statistics`, as [`CKALoss`] has. Costs another pass of the models without gradients.
         name (`str`, *optional*, defaults to `"hidden"`), kwargs: See [`LayerObjective`].
     """
 

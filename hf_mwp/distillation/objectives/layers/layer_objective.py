@@ -24,9 +24,8 @@ class LayerObjective(Objective):
         layer_weights (`list[float]` or `float`, *optional*): A weight for each part, or a total that is divided
             evenly. Defaults to 1.0 for each part; [`HiddenStates`] has its own defaults.
         weight (`float`, *optional*, defaults to 1.0), name (`str`): See [`Objective`].
-        stack (`str`, *optional*, defaults to `"encoder"`): `"decoder"` compares layers of an encoder-decoder model's
-            decoder. In the decoder of [`AthenaModel`], layer 0 are the embeddings of the scored candidates and layer 1
-            their contexts.
+        stack (`str`, *optional*, defaults to `"encoder"`): `"decoder"` compares layers of the decoder. In the decoder
+            of [`AthenaModel`], layer 0 are the embeddings of the scored candidates and layer 1 their contexts.
         decoder_mask (`str`, *optional*, defaults to `"labels"`): Decoder states that are compared, see
             [`~distillation.features.decoder_mask`]. A teacher cache only stores the states of `"labels"`.
     """

@@ -15,12 +15,9 @@ class PredictionObjective(Objective):
     Base class of objectives on a model's predictions. The loss is averaged over problems for solvers of math word
     problems, over labelled positions (all tokens if there are no labels) for models with logits at each position, and
     over rows for other models.
-
-    Attributes:
-        needs_labels (`bool`): Whether rows of a classifier with the label -100 are left out.
     """
 
-    needs_labels = False
+    needs_labels = False  # whether rows of a classifier with the label -100 are left out
 
     def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
         logits = student.get("logits")
