@@ -124,7 +124,12 @@ class HeadGates(Gates):
 
     @staticmethod
     def multiply(module: nn.Module, args: tuple) -> tuple:
-        return _multiplied(module.head_gate, *args)
+        context, *rest = args
+        gate = module.head_gate.to(context.dtype)
+        heads = context.unflatten(-1, (gate.shape[-1], -1))
+        # Factors are shared by all examples, or differ for each.
+        gate = gate[..., None] if gate.dim() == 1 else gate[:, None, :, None]
+        return (heads * gate).flatten(-2), *rest
 
 
 class NeuronGates(Gates):
@@ -135,15 +140,9 @@ class NeuronGates(Gates):
 
     @staticmethod
     def multiply(module: nn.Module, args: tuple) -> tuple:
-        return _multiplied(module.neuron_gate, *args)
-
-
-def _multiplied(gate: Tensor, states: Tensor, *rest) -> tuple:
-    """Return states of units of equal width, multiplied by the gate of each unit."""
-    gate, units = gate.to(states.dtype), states.unflatten(-1, (gate.shape[-1], -1))
-    # Factors are shared by all examples, or differ for each.
-    gate = gate[..., None] if gate.dim() == 1 else gate[:, None, :, None]
-    return (units * gate).flatten(-2), *rest
+        activations, *rest = args
+        gate = module.neuron_gate.to(activations.dtype)
+        return activations * (gate if gate.dim() == 1 else gate[:, None]), *rest
 
 
 def check_indices(chosen: Mapping[int, Iterable[int]], counts: list[int]) -> None:

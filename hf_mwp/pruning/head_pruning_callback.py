@@ -169,7 +169,7 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
             options = {name: value for name, value in self._options.items() if before.get(name, value) != value}
             if options:
                 changes = ", ".join(f"{name}: {before[name]!r} -> {value!r}" for name, value in options.items())
-                raise ValueError(f"The checkpoint was pruned with different options ({changes}). Resume with the old.")
+                raise ValueError(f"The checkpoint was pruned with different options ({changes}). Resume with those.")
             closed, self.log = heads_by_layer(saved["attributes"]["heads"]), list(saved["attributes"]["log"])
         else:
             # Heads pruned by an earlier training of the same model stay pruned.

@@ -116,13 +116,12 @@ def zero_random_weights(teacher: nn.Module, sparsity: float, seed: int = 0) -> n
 
 def _weights(model: nn.Module) -> tuple[list[list[Tensor]], list[list[Tensor]]]:
     """Return the attention weights and the feed-forward weights of each layer."""
-    layers = layer_parts(model)
-    attention = [(*parts.head_projections, parts.attention_output) for parts in layers]
-    feed_forward = [(*parts.neuron_projections, parts.output) for parts in layers]
-    return tuple(
-        [[each.weight for each in linears if each is not None] for linears in kind]
-        for kind in (attention, feed_forward)
-    )
+    attention, feed_forward = [], []
+    for parts in layer_parts(model):
+        attention.append([*parts.head_projections, parts.attention_output])
+        feed_forward.append([*parts.neuron_projections, parts.output])
+    kinds = (attention, feed_forward)
+    return tuple([[each.weight for each in row if each is not None] for row in kind] for kind in kinds)
 
 
 def _as_scores(sums: list[Tensor], layers: tuple[list[list[Tensor]], list[list[Tensor]]]) -> UnitScores:

@@ -72,7 +72,9 @@ class HeadObjective(LayerObjective):
 
     def _names(self, pair: tuple[int, int]) -> tuple[list[str], list[str]]:
         if 0 in pair:
-            raise ValueError(f"The layer mapping {list(pair)} contains an embedding output, which has no queries.")
+            raise ValueError(
+                f"The layer mapping {list(pair)} has an embedding output, which has no attention or queries."
+            )
         return tuple([f"{self.prefix}{kind}_{layer}" for kind in self.kinds] for layer in pair)
 
     def _select(self, values: Tensor, heads: SurvivingHeads) -> Tensor:

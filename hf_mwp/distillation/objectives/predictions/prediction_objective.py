@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from torch import Tensor
+from transformers import PreTrainedModel
 
 from ....models.model_kind import CLASSIFIER, kind_of
-from ...features import Features, label_mask
+from ...features import Features
 from ..objective import Objective
 
 
@@ -25,7 +26,7 @@ class PredictionObjective(Objective):
         self.kind = kind_of(student.model, logits)
         if self.kind.has_decoder and inputs.get("labels") is None:
             raise ValueError("Labels are needed to select the predictions of a decoder. Pass `labels`.")
-        if not self.kind.has_decoder and getattr(student.model, "can_generate", bool)():
+        if not self.kind.has_decoder and isinstance(student.model, PreTrainedModel) and student.model.can_generate():
             name = type(student.model).__name__
             raise ValueError(f"`{name}` is a causal language model. Use the `DistillationTrainer` of TRL.")
 
@@ -37,7 +38,7 @@ class PredictionObjective(Objective):
             return labels != -100 if is_class else None
         if labels is None:
             return inputs.get("attention_mask")
-        return label_mask(inputs, (), None)
+        return labels != -100
 
     def num_items(self, inputs: Mapping[str, Any]) -> dict[str, Tensor | int | None]:
         positions = None if self.kind.is_solver else self.positions(inputs)
