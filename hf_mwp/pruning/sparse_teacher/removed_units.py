@@ -79,8 +79,7 @@ class UnitSparsifier:
     """
     Pruning granularity of [`~trainers.StarkTrainer`]: heads and neurons. `measure` returns their scores, `random`
     returns random scores, `sparse` returns the teacher without the lowest scores, and `check` raises [`UsageError`] if
-    given scores belong to a different teacher, or the sparsity would remove everything. For `round_to` see
-    [`RemovedUnits.lowest`].
+    scores belong to a different teacher, or the sparsity would remove everything. `round_to`: [`RemovedUnits.lowest`].
     """
 
     round_to: int | None = None
