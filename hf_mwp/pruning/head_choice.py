@@ -60,8 +60,8 @@ def choose_heads(
             left[layer] -= 1
     if len(chosen) < wanted:
         raise ValueError(
-            f"{wanted} heads must be pruned, but only {len(chosen)} can be if each layer keeps {min_heads_per_layer}. "
-            "Use a lower ratio or `min_heads_per_layer`."
+            f"{wanted} heads must be pruned, but only {len(chosen)} can be if each layer keeps {min_heads_per_layer} "
+            "of its heads. Use a lower ratio or `min_heads_per_layer`."
         )
     return heads_by_layer(chosen)
 

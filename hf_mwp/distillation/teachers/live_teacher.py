@@ -108,7 +108,7 @@ def add_teacher_inputs(dataset: Any, processors: Mapping[int, MwpProcessor]) -> 
     its processor encodes it. Raises `UsageError` if the rows have no texts.
     """
     if "text" not in dataset.column_names:
-        raise UsageError("A teacher with another tokenizer needs the column `text` of `load_mwp_dataset`. Keep it.")
+        raise UsageError("A teacher with another tokenizer needs `text`. Keep the columns of `load_mwp_dataset`.")
 
     def add(columns: Mapping[str, list]) -> dict[str, list]:
         rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]

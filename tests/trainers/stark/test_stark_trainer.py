@@ -111,10 +111,6 @@ def test_what_is_there_is_shared(whole):
         assert (trainer.knowledgeable is None) == bool(kwargs)
     added = {path.name.split("-")[0] for path in before.stages_dir.iterdir() if path.name not in names}
     assert added == {"sparse"}
-    # A masked teacher says what the cut one does, and is as large as the whole.
-    assert trainer.students[0].heads == before.students[1].heads
-    assert trainer.students[0].teacher_parameters == before.trial.teacher_parameters
-    assert trainer.students[0].value == pytest.approx(before.students[1].value, rel=1e-4)
 
 
 class Kill(TrainerCallback):
