@@ -6,8 +6,8 @@ from .parameter_mixing import average_parameters, mix_parameters
 from .students.cut_student import cut_student
 from .students.project_student import project_student
 from .students.seq2seq_student import make_seq2seq_student
-from .teachers.cache.teacher_cache import CacheError, TeacherCache
 from .teachers.ensemble_teacher import EnsembleTeacher
+from .teachers.teacher_cache import CacheError, TeacherCache
 
 
 __all__ = [

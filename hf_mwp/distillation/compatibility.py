@@ -14,26 +14,22 @@ from .objectives import Objective, PredictionObjective
 
 def check_frozen_teacher(student: nn.Module, teacher: nn.Module) -> None:
     """Raise `ValueError` if student and teacher share weights, since training would change the teacher."""
-    if student is teacher:
-        raise ValueError("Student and teacher are the same model. Pass a copy for one of them (`copy.deepcopy`).")
     # Empty parameters and those on the meta device have no memory.
-    owned = {parameter.data_ptr(): name for name, parameter in teacher.named_parameters() if parameter.data_ptr()}
-    for name, parameter in student.named_parameters():
-        if parameter.data_ptr() in owned:
-            raise ValueError(
-                f"The student's {name} is the teacher's {owned[parameter.data_ptr()]}, so training would change the "
-                "teacher. Copy the weights (`copy.deepcopy`)."
-            )
+    owned = {parameter.data_ptr() for parameter in teacher.parameters()} - {0}
+    shared = [name for name, parameter in student.named_parameters() if parameter.data_ptr() in owned]
+    if shared:
+        raise ValueError(
+            f"The student's {shared[0]} is also a weight of the teacher (the same model?), so training would change "
+            "the teacher. Pass a copy (`copy.deepcopy`)."
+        )
 
 
 def check_embeddings(student: nn.Module, teacher: nn.Module) -> None:
     """Raise `ValueError` if two models embed different numbers of tokens, since they cannot read the same ids."""
-    counts = []
-    for model in (student, teacher):
-        try:
-            counts.append(model.get_input_embeddings().num_embeddings)
-        except (AttributeError, NotImplementedError):
-            return  # not a text model
+    try:
+        counts = [model.get_input_embeddings().num_embeddings for model in (student, teacher)]
+    except (AttributeError, NotImplementedError):
+        return  # not text models
     if counts[0] != counts[1]:
         raise ValueError(
             f"The student embeds {counts[0]} tokens, the teacher {counts[1]}. Create the student with the teacher's "
@@ -46,11 +42,9 @@ def check_embeddings(student: nn.Module, teacher: nn.Module) -> None:
 def check_decoding(student: nn.Module, teacher: nn.Module) -> None:
     """Raise `ValueError` if the teacher has no decoder, or the two decoders would read the same labels differently."""
     _check_kind("a sequence-to-sequence model", kind_of(teacher).has_decoder, teacher)
+    remedy = "Decoders must read labels alike: create the student with `make_student`, or set it."
     for name in ("decoder_start_token_id", "pad_token_id"):
-        values = (getattr(model.config, name, None) for model in (student, teacher))
-        _check_equal(
-            name, *values, "Decoders must read labels alike: create the student with `make_student`, or set it."
-        )
+        _check_equal(name, *(getattr(model.config, name, None) for model in (student, teacher)), remedy)
 
 
 def check_solvers(student: nn.Module, teacher: nn.Module, teacher_processing: MwpProcessor | None = None) -> None:
@@ -59,18 +53,14 @@ def check_solvers(student: nn.Module, teacher: nn.Module, teacher_processing: Mw
     embedded tokens. A teacher with its own processor must embed the tokens of that processor.
     """
     _check_kind("a solver", kind_of(teacher).is_solver, teacher)
+    remedy = "Probabilities are compared symbol by symbol: create the student with the teacher's processor."
     for name in ("operators", "constants"):
-        symbols = (list(getattr(model.vocabulary, name)) for model in (student, teacher))
-        remedy = "Probabilities are compared symbol by symbol: create the student with the teacher's processor."
-        _check_equal(name, *symbols, remedy)
-    if student.prediction is not teacher.prediction:
-        raise ValueError(
-            f"The student predicts {student.prediction.name}, the teacher {teacher.prediction.name}. Only decoders "
-            "of the same kind can be compared: train a teacher with the student's decoder (`--decoder`)."
-        )
+        _check_equal(name, *(list(getattr(model.vocabulary, name)) for model in (student, teacher)), remedy)
+    remedy = "Decoders of different kinds cannot be compared: train a teacher with the student's (`--decoder`)."
+    _check_equal("predictions", student.prediction.name, teacher.prediction.name, remedy)
+    remedy = "They score different candidates: create the student from the teacher or with its `decoder_config`."
     for name, rule in student.prediction_rules.items():
-        remedy = "They would score different candidates: create the student from the teacher, or pass the same "
-        _check_equal(name, rule, teacher.prediction_rules.get(name), f"{remedy}`decoder_config`.")
+        _check_equal(name, rule, teacher.prediction_rules.get(name), remedy)
     if teacher_processing is not None:
         teacher_processing.check_model(teacher)
     else:
@@ -79,10 +69,7 @@ def check_solvers(student: nn.Module, teacher: nn.Module, teacher_processing: Mw
 
 def _check_kind(kind: str, is_kind: bool, teacher: nn.Module) -> None:
     if not is_kind:
-        raise ValueError(
-            f"The student is {kind}, but the teacher, a `{type(teacher).__name__}`, is not. Pass a teacher of "
-            "the same kind."
-        )
+        raise ValueError(f"The student is {kind}, but the teacher, a `{type(teacher).__name__}`, is not.")
 
 
 def _check_equal(name: str, ours: Any, theirs: Any, remedy: str) -> None:
@@ -94,10 +81,8 @@ def _check_equal(name: str, ours: Any, theirs: Any, remedy: str) -> None:
 def reads_other_tokens(processing: Any, teacher_processing: Any) -> bool:
     """Return whether two processors tokenize a text differently."""
     processors = [each for each in (processing, teacher_processing) if isinstance(each, MwpProcessor)]
-    if len(processors) < 2:
-        return False
-    ours, theirs = ((each.tokenizer.get_vocab(), each.number_tokens) for each in processors)
-    return ours != theirs
+    tokens = [(each.tokenizer.get_vocab(), each.number_tokens) for each in processors]
+    return len(tokens) == 2 and tokens[0] != tokens[1]
 
 
 def check_reading(processing: Any, teacher_processing: Any) -> None:
@@ -112,32 +97,20 @@ def check_reading(processing: Any, teacher_processing: Any) -> None:
             "ids mean different words. Create the student with the teacher's tokenizer. A sequence-to-sequence "
             "student can also learn from texts that the teacher generates (`hf-mwp pseudo-label`)."
         )
+    remedy = "Both processors must read problems in the same way: use the teacher's processor."
     for name in ("vocabulary", "parse_number_words", "language"):
-        values = (getattr(each, name, None) for each in (processing, teacher_processing))
-        _check_equal(name, *values, "Both processors must read problems in the same way: use the teacher's processor.")
+        _check_equal(name, *(getattr(each, name, None) for each in (processing, teacher_processing)), remedy)
 
 
-def check_only_predictions(objectives: Sequence[Objective], processing: Any, teacher_processing: Any) -> None:
+def check_only_predictions(objectives: Sequence[Objective]) -> None:
     """Raise `UsageError` if models with different tokenizers are compared by more than their predictions."""
     others = [each.name for each in objectives if not isinstance(each, PredictionObjective)]
     if others:
-        sizes = [len(each.tokenizer) for each in (processing, teacher_processing)]
         raise UsageError(
-            f"Student and teacher have different tokenizers (with {sizes[0]} and {sizes[1]} tokens), so only their "
-            f"predictions can be compared, but {', '.join(others)} compare hidden outputs. Set `hidden_loss=None` "
-            "(`none`) and `embedding_weight=0`, pass only objectives on predictions, or create the student with the "
-            "teacher's tokenizer."
+            "Student and teacher have different tokenizers, so only their predictions can be compared, but "
+            f"{', '.join(others)} compare hidden outputs. Set `hidden_loss=None` (`none`) and `embedding_weight=0`, "
+            "or create the student with the teacher's tokenizer."
         )
-
-
-def check_outputs(student: Any, teacher: Any) -> None:
-    """Raise `ValueError` unless both models return outputs with named fields."""
-    for who, output in (("student", student), ("teacher", teacher)):
-        if not hasattr(output, "get"):
-            raise ValueError(
-                f"The {who} returns a {type(output).__name__}. Distillation needs outputs with named fields, such as "
-                "a `ModelOutput`."
-            )
 
 
 def check_losses(losses: Mapping[str, Tensor], student: Features, teacher: Features) -> None:

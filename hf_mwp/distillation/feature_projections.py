@@ -33,12 +33,9 @@ class FeatureProjections:
         features (`dict[str, tuple[str, int, int]]`):
             For the name of each map: the student's feature that it reads (see [`~distillation.features.Features`]),
             the width of this feature and the teacher's width. A feature with the teacher's width gets no map.
-        shared (`bool`, *optional*, defaults to `False`): Use a single map with bias for all features, also for
-            features with the teacher's width. This is the linear baseline of Improving Language Model Distillation
-            through Hidden State Matching (ICLR 2025).
-
-    Raises:
-        ValueError: if `shared` is set for features with different widths.
+        shared (`bool`, *optional*, defaults to `False`): Use a single map with bias for all features, which must have
+            the same widths, also if they have the teacher's width. This is the linear baseline of Improving Language
+            Model Distillation through Hidden State Matching (ICLR 2025).
     """
 
     name = "distillation_projections"
@@ -50,10 +47,7 @@ class FeatureProjections:
         self.shared = shared
         widths = {feature[1:] for feature in different.values()}
         if shared and len(widths) > 1:
-            raise ValueError(
-                f"A shared projection needs layers with the same widths, got {sorted(widths)}. Use one projection "
-                "for each layer."
-            )
+            raise ValueError(f"A shared projection needs layers with the same widths, got {sorted(widths)}.")
         maps = {"shared": next(iter(different.values()))} if shared and different else different
         self.module = nn.ModuleDict(
             {name: nn.Linear(width, target, bias=shared) for name, (_, width, target) in maps.items()}
@@ -67,19 +61,12 @@ class FeatureProjections:
         """Attach the maps to a student as a submodule, unless there are none or they are already attached."""
         if not len(self) or self._undo is not None:
             return
-        if hasattr(student, self.name):
-            raise ValueError(
-                f"The student already has an attribute `{self.name}`, perhaps from a different trainer. Pass a copy "
-                "of the student."
-            )
         self.move_to(student)
         student.add_module(self.name, self.module)
         hook = student.register_forward_hook(self._add_projected)
         ignored = getattr(student, "_keys_to_ignore_on_save", None)
-        student._keys_to_ignore_on_save = {
-            *(ignored or ()),
-            *(f"{self.name}.{key}" for key in self.module.state_dict()),
-        }
+        own = (f"{self.name}.{key}" for key in self.module.state_dict())
+        student._keys_to_ignore_on_save = {*(ignored or ()), *own}
 
         def undo() -> None:
             hook.remove()
@@ -102,11 +89,10 @@ class FeatureProjections:
     def save(self, folder: str | os.PathLike) -> None:
         """Save the maps in a checkpoint folder."""
         if len(self):
-            state = {name: value.detach().cpu().contiguous() for name, value in self.module.state_dict().items()}
-            save_file(state, Path(folder) / self.file_name)
+            save_file(self.module.state_dict(), Path(folder) / self.file_name)
 
     def load(self, folder: str | os.PathLike) -> None:
-        """Load the maps from a checkpoint folder. Raises `ValueError` if they are missing or do not match."""
+        """Load the maps from a checkpoint folder. Raises `ValueError` if the file is missing."""
         if not len(self):
             return
         path = Path(folder) / self.file_name
@@ -115,16 +101,7 @@ class FeatureProjections:
                 f"{folder} has no {self.file_name}: it was saved without these projections, or with "
                 "`save_only_model`. Resume with the models and the layer mapping of the original training."
             )
-        state = load_file(path)
-        stored, needed = (
-            {name: list(value.shape) for name, value in each.items()} for each in (state, self.module.state_dict())
-        )
-        if stored != needed:
-            raise ValueError(
-                f"{path} contains projections with the shapes {stored}, but the models and the layer mapping need "
-                f"{needed}. Resume with the models and layer mapping of the original training, or train anew."
-            )
-        self.module.load_state_dict(state)
+        self.module.load_state_dict(load_file(path))
 
     def project(self, output: Any) -> dict[str, torch.Tensor]:
         """Return the projected hidden states of an output by name."""

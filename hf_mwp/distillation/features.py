@@ -1,10 +1,11 @@
-"""Outputs of a model for a batch, indexed by name."""
+"""Outputs of a model for a batch, indexed by name, and masks of those that are compared."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from typing import Any
 
+import torch
 from accelerate.utils import extract_model_from_parallel
 from torch import Tensor, nn
 
@@ -24,7 +25,6 @@ NAMES = (
     ("Wqkv", "Wqkv", "Wqkv"),
 )
 CROSS = ("cross", "encoder_attn", "EncDec")
-
 
 # Fields with a tensor for each layer: hidden states begin with the embedding output (0), attention with layer 1.
 FIELDS = {
@@ -46,18 +46,11 @@ class Features:
     `"decoder_hidden_4"`, `"decoder_attention_4"`, `"decoder_query_4"` and so on refer to the decoder, and
     `"cross_attention_4"` to its attention to the encoder.
 
-    Args:
-        output (`ModelOutput`): Output of the model.
-        recorded (`Mapping[str, Tensor]`, *optional*): Queries, keys and values by name.
-        model (`nn.Module`, *optional*): The model itself. Passed only for [`Objective.setup`].
-
-    Attributes:
-        projected (`Mapping[str, Tensor]`): Hidden states after [`FeatureProjections`], by name.
+    `output` is the model's output, and `recorded` contains queries, keys and values by name. The `model` itself is
+    passed only for [`Objective.setup`]. `projected` contains hidden states after [`FeatureProjections`], by name.
     """
 
-    def __init__(
-        self, output: Any, recorded: Mapping[str, Tensor] | None = None, model: nn.Module | None = None
-    ) -> None:
+    def __init__(self, output: Any, recorded: Mapping[str, Tensor] | None = None, model: Any = None) -> None:
         self.output, self.model = output, model
         self.recorded, self.projected = recorded or {}, {}
 
@@ -113,9 +106,7 @@ def recorded_inputs(model: nn.Module, names: Iterable[str]) -> Iterator[dict[str
             modules = modules_of("decoder" if name.startswith("decoder_") else "encoder")[int(layer) - 1]
             third = KINDS.index(kind) if modules["query"] is modules["value"] else None
 
-            def keep(
-                module: nn.Module, args: tuple, output: Tensor, name: str = name, third: int | None = third
-            ) -> None:
+            def keep(module, args, output, name=name, third=third):
                 # DeBERTa may call the module again for positions. The first call is for the states.
                 found.setdefault(name, output if third is None else output.chunk(3, -1)[third])
 
@@ -137,3 +128,41 @@ def read_features(
     """
     with recorded_inputs(extract_model_from_parallel(model), names) as recorded:
         return Features(model(**inputs, **options), recorded)
+
+
+def token_mask(inputs: Mapping[str, Any], shape: Sequence[int], device: Any) -> Tensor:
+    """Return a mask `(batch, tokens)` that is true at tokens, or everywhere without an attention mask in the batch."""
+    mask = inputs.get("attention_mask")
+    if mask is None or mask.dim() != 2:
+        return torch.ones(tuple(shape), dtype=torch.bool, device=device)
+    return mask.bool()
+
+
+def decoder_mask(inputs: Mapping[str, Any], kind: str = "labels") -> Tensor:
+    """
+    Return a mask `(batch, positions)` of the decoder states that are compared: the states that predict a label, or
+    with `"shifted"` the states whose input token is a label (`shift_tokens_right(labels) != pad` in the authors'
+    implementation of Improving Language Model Distillation through Hidden State Matching, ICLR 2025). `"shifted"`
+    leaves out the start token, and includes the end token except in the longest rows of the batch. A decoder whose
+    states do not correspond one to one to labels returns its own `decoder_state_mask` ([`~models.decoder.Decoder`]).
+    """
+    if (own := inputs.get("decoder_state_mask")) is not None:
+        if kind != "labels":
+            raise ValueError(f'This decoder has no shifted states, got {kind!r}. Set `decoder_mask="labels"`.')
+        return own
+    labels = inputs.get("labels")
+    if labels is None:
+        raise ValueError("Labels are needed to select the decoder states to compare. Pass `labels`.")
+    valid = labels != -100
+    return valid if kind == "labels" else nn.functional.pad(valid[:, :-1], (1, 0))
+
+
+def read_mask(name: str, inputs: Mapping[str, Any], shape: Sequence[int], device: Any) -> Tensor:
+    """Return the mask `(batch, positions)` of a feature with one vector per token, by its name in [`Features`]."""
+    return decoder_mask(inputs) if name.startswith("decoder_") else token_mask(inputs, shape, device)
+
+
+def label_mask(inputs: Mapping[str, Any], shape: Sequence[int], device: Any) -> Tensor:
+    """Return a mask `(batch, positions)` of the logits that are compared: at labels, or at tokens without labels."""
+    labels = inputs.get("labels")
+    return token_mask(inputs, shape, device) if labels is None else labels != -100

@@ -1,6 +1,7 @@
 """Mapping from student layers to the teacher layers that they learn from."""
 
 from collections.abc import Sequence
+from operator import index
 
 
 STRATEGIES = ("uniform", "alternating", "first", "last")
@@ -10,28 +11,21 @@ def map_layers(
     mapping: str | Sequence[Sequence[int]], num_student_layers: int, num_teacher_layers: int
 ) -> list[tuple[int, int]]:
     """
-    Return pairs (student layer, teacher layer) for distilling hidden states.
-
-    Layers are counted as in `output_hidden_states`: 0 is the embedding output, 1 the output of the first layer.
+    Return pairs (student layer, teacher layer) for distilling hidden states, in the order of the student's layers or
+    as given. Layers are counted as in `output_hidden_states`: 0 is the embedding output, 1 that of the first layer.
 
     Args:
         mapping (`str` or sequence of pairs):
-            - `"uniform"`: student layer `n` learns from teacher layer `n * (teacher layers / student layers)`, for
-              `n = 1, 2, ...`, rounded up. 3 layers from 12 are mapped as (1, 4), (2, 8), (3, 12), and 2 from 3 as (1,
-              2), (2, 3).
+            - `"uniform"`: student layer `n` learns from teacher layer `n * (teacher layers / student layers)`, rounded
+              up. 3 layers from 12 are mapped as (1, 4), (2, 8), (3, 12), and 2 from 3 as (1, 2), (2, 3).
             - `"alternating"`: the same, preceded by the embedding outputs (0, 0).
             - `"first"`, `"last"`: the student's layers learn from the teacher's first or last layers, in order.
-            - explicit: `[[1, 4], [2, 8], [3, 12]]` or, on the command line, `"1:4,2:8,3:12"`. Student layers may be
-              left out. 0 is the embedding output.
-        num_student_layers (`int`), num_teacher_layers (`int`):
-            Numbers of Transformer layers of the two models, without embeddings.
-
-    Returns:
-        `list[tuple[int, int]]`: the pairs in the order of the student's layers, or in the given order if explicit.
+            - explicit: `[[1, 4], [2, 8], [3, 12]]` or, on the command line, `"1:4,2:8,3:12"`. Layers may be left out.
+        num_student_layers (`int`), num_teacher_layers (`int`): Numbers of layers of the models, without embeddings.
 
     Raises:
-        ValueError: if the strategy is unknown or does not suit the numbers of layers, a layer does not exist, or a
-            student layer occurs twice.
+        ValueError: if the strategy does not suit the numbers of layers, or the mapping is neither a strategy nor pairs
+            of existing layers, with each student layer once.
 
     References:
         A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), layer mapping function
@@ -39,20 +33,12 @@ def map_layers(
         implementation of Improving Language Model Distillation through Hidden State Matching (ICLR 2025)
         (`"alternating"`, and the rounding).
     """
-    if num_student_layers < 1 or num_teacher_layers < 1:
-        raise ValueError(
-            f"A layer mapping needs models with layers, got {num_student_layers} layers of the student and "
-            f"{num_teacher_layers} of the teacher."
-        )
-    if isinstance(mapping, str) and mapping not in STRATEGIES:
-        mapping = _parse_pairs(mapping)
-    if not isinstance(mapping, str):
-        return _check_pairs(mapping, num_student_layers, num_teacher_layers)
+    if not isinstance(mapping, str) or mapping not in STRATEGIES:
+        return _explicit_pairs(mapping, num_student_layers, num_teacher_layers)
     if num_student_layers > num_teacher_layers:
         raise ValueError(
-            f'The layer mapping "{mapping}" needs a teacher with at least as many layers as the student, but the '
-            f"teacher has {num_teacher_layers} and the student {num_student_layers}. Pass explicit pairs, for "
-            "example [[1, 1], [2, 1]]."
+            f'The layer mapping "{mapping}" needs a teacher with at least as many layers as the student, but it has '
+            f"{num_teacher_layers} and the student {num_student_layers}. Pass pairs, such as [[1, 1], [2, 1]]."
         )
     student_layers = range(1, num_student_layers + 1)
     if mapping == "first":
@@ -63,32 +49,28 @@ def map_layers(
     return [(0, 0), *pairs] if mapping == "alternating" else pairs
 
 
-def _parse_pairs(text: str) -> list[list[int]]:
-    try:
-        return [[int(layer) for layer in pair.split(":")] for pair in text.split(",")]
-    except ValueError:
-        raise ValueError(
-            f"Unknown layer mapping {text!r}. Use one of {list(STRATEGIES)} or pairs student:teacher such as "
-            '"1:4,2:8,3:12".'
-        ) from None
-
-
-def _check_pairs(
-    pairs: Sequence[Sequence[int]], num_student_layers: int, num_teacher_layers: int
+def _explicit_pairs(
+    mapping: str | Sequence[Sequence[int]], num_student_layers: int, num_teacher_layers: int
 ) -> list[tuple[int, int]]:
-    checked: dict[int, int] = {}
-    for pair in pairs if isinstance(pairs, Sequence) else [pairs]:
-        if not isinstance(pair, Sequence) or len(pair) != 2 or not all(isinstance(layer, int) for layer in pair):
-            raise ValueError(f"A layer mapping must consist of pairs [student layer, teacher layer], got {pair!r}.")
-        for layer, count, who in ((pair[0], num_student_layers, "student"), (pair[1], num_teacher_layers, "teacher")):
+    try:
+        pairs = [map(int, pair.split(":")) for pair in mapping.split(",")] if isinstance(mapping, str) else mapping
+        pairs = [(index(student), index(teacher)) for student, teacher in pairs]
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"A layer mapping must be one of {list(STRATEGIES)} or pairs of a student layer and a teacher layer, such "
+            f"as [[1, 4], [2, 8]] (on the command line: 1:4,2:8), got {mapping!r}."
+        ) from None
+    if not pairs:
+        raise ValueError("The layer mapping is empty. Set `hidden_loss=None` to train without hidden states.")
+    counts = {"student": num_student_layers, "teacher": num_teacher_layers}
+    for pair in pairs:
+        for layer, (who, count) in zip(pair, counts.items(), strict=True):
             if not 0 <= layer <= count:
                 raise ValueError(
                     f"The layer mapping {list(pair)} contains layer {layer} of the {who}, which has only layers 1 to "
                     f"{count} (0 is the embedding output)."
                 )
-        if pair[0] in checked:
-            raise ValueError(f"The layer mapping contains layer {pair[0]} of the student twice.")
-        checked[pair[0]] = pair[1]
-    if not checked:
-        raise ValueError("The layer mapping is empty. Set `hidden_loss=None` to train without hidden states.")
-    return list(checked.items())
+    students = [student for student, _ in pairs]
+    if twice := [layer for layer in students if students.count(layer) > 1]:
+        raise ValueError(f"The layer mapping contains layer {twice[0]} of the student twice.")
+    return pairs

@@ -1,7 +1,7 @@
 """Interpolation and averaging of model weights."""
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -11,13 +11,10 @@ from ..models.model_kind import kind_of
 from ..options.checks import check_numbers
 
 
-Weights = nn.Module | Mapping[str, Tensor]
-
-
 @torch.no_grad()
 def mix_parameters(
-    pretrained: Weights, distilled: Weights, pretrained_weight: float = 0.2, inplace: bool = False
-) -> nn.Module | dict[str, Tensor]:
+    pretrained: nn.Module, distilled: nn.Module, pretrained_weight: float = 0.2, inplace: bool = False
+) -> nn.Module:
     """
     Interpolate between the weights of a model before and after distillation:
     `pretrained_weight * pretrained + (1 - pretrained_weight) * distilled`, parameter by parameter, in fp32.
@@ -27,18 +24,16 @@ def mix_parameters(
     bottlenecks, heads), poolers that one model lacks, and integers keep their distilled values.
 
     Args:
-        pretrained (`nn.Module` or `Mapping[str, Tensor]`): The model before distillation, or its state dict.
-        distilled (`nn.Module` or `Mapping[str, Tensor]`): The same model after distillation, or its state dict.
+        pretrained (`nn.Module`): The model before distillation.
+        distilled (`nn.Module`): The same model after distillation.
         pretrained_weight (`float`, *optional*, defaults to 0.2): Share of the pretrained weights, from 0 to 1.
         inplace (`bool`, *optional*, defaults to `False`): Change `distilled` instead of a copy.
 
     Returns:
-        `nn.Module` or `dict[str, Tensor]`: the distilled model or a copy of it, in its own dtypes. If `distilled` is a
-        state dict, a state dict.
+        `nn.Module`: the distilled model or a copy of it, in its own dtypes.
 
     Raises:
-        ValueError: if the names or shapes of weights differ (the message lists them), or `pretrained_weight` is not
-            between 0 and 1.
+        ValueError: if the names or shapes of weights differ, or `pretrained_weight` is not between 0 and 1.
 
     References:
         A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), parameter mixing with
@@ -51,38 +46,25 @@ def mix_parameters(
     if not 0 <= pretrained_weight <= 1:
         raise ValueError(f"`pretrained_weight` must be between 0 and 1, got {pretrained_weight}.")
     if not inplace:
-        distilled = copy.deepcopy(distilled) if isinstance(distilled, nn.Module) else dict(distilled)
+        distilled = copy.deepcopy(distilled)
     old, new = check_mixing(pretrained, distilled)
-    done: set[int] = set()
+    mixed: set[int] = set()
     for name, value in new.items():
-        if not (name in old and value.is_floating_point()):
-            continue
-        before = old[name].to(value.device, torch.float32)
-        # `lerp` is exact at both ends.
-        mixed = torch.lerp(value.float(), before, pretrained_weight).to(value.dtype)
-        if inplace or isinstance(distilled, nn.Module):
-            # Tied weights have several names but are mixed only once.
-            if value.data_ptr() not in done:
-                value.copy_(mixed)
-            done.add(value.data_ptr())
-        else:
-            distilled[name] = mixed
-    if isinstance(pretrained, nn.Module) and isinstance(distilled, nn.Module):
-        inherit_training_texts(distilled, pretrained)
+        # Tied weights have several names but are mixed only once.
+        if name in old and value.is_floating_point() and value.data_ptr() not in mixed:
+            before = old[name].to(value.device, torch.float32)
+            # `lerp` is exact at both ends.
+            value.copy_(torch.lerp(value.float(), before, pretrained_weight).to(value.dtype))
+            mixed.add(value.data_ptr())
+    inherit_training_texts(distilled, pretrained)
     return distilled
 
 
-def average_parameters(models: Sequence[Weights]) -> nn.Module | dict[str, Tensor]:
+def average_parameters(models: Sequence[nn.Module]) -> nn.Module:
     """
-    Average the weights of models that started from the same weights and were trained separately, with different seeds
-    or options. The average is as fast as a single model and often better than each of them.
-
-    Args:
-        models (`Sequence`): Models of one class, or their state dicts.
-
-    Returns:
-        `nn.Module` or `dict[str, Tensor]`: a copy of the first model with the averaged weights; see
-        [`mix_parameters`].
+    Average the weights of models of one class that started from the same weights and were trained separately, with
+    different seeds or options. Return a copy of the first model with the averaged weights, see [`mix_parameters`]. The
+    average is as fast as a single model and often better than each of them.
 
     Raises:
         ValueError: if `models` is empty, or the names or shapes of weights differ.
@@ -102,21 +84,17 @@ def average_parameters(models: Sequence[Weights]) -> nn.Module | dict[str, Tenso
     return mean
 
 
-def check_mixing(pretrained: Weights, distilled: Weights) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+def check_mixing(pretrained: nn.Module, distilled: nn.Module) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """Return the state dicts of the part that two models share. Raises `ValueError` if names or shapes differ."""
-    if isinstance(pretrained, nn.Module) and isinstance(distilled, nn.Module):
-        if type(pretrained) is not type(distilled):
-            pretrained, distilled = (kind_of(each).encoder(each) for each in (pretrained, distilled))
+    if type(pretrained) is not type(distilled):
+        pretrained, distilled = (kind_of(each).encoder(each) for each in (pretrained, distilled))
     old, new = _state(pretrained), _state(distilled)
-
-    def missing(one: dict[str, Tensor], other: dict[str, Tensor]) -> list[str]:
-        # A second name of a tied weight may be missing, as in saved files.
-        common = {value.data_ptr() for name, value in one.items() if name in other}
-        names = [name for name in one if name not in other and not name.startswith("pooler.")]
-        return [name for name in names if one[name].data_ptr() not in common or not one[name].numel()]
-
-    problems = [f"{name} is only in the pretrained weights" for name in missing(old, new)]
-    problems += [f"{name} is only in the distilled weights" for name in missing(new, old)]
+    problems = [
+        f"{name} is only in the {whose} weights"
+        for one, other, whose in ((old, new, "pretrained"), (new, old, "distilled"))
+        for name in one
+        if name not in other and not name.startswith("pooler.")
+    ]
     problems += [
         f"{name} is {tuple(old[name].shape)} in the pretrained weights, {tuple(value.shape)} in the distilled weights"
         for name, value in new.items()
@@ -127,19 +105,12 @@ def check_mixing(pretrained: Weights, distilled: Weights) -> tuple[dict[str, Ten
         more = f"\n- and {len(problems) - 12} more" if len(problems) > 12 else ""
         raise ValueError(
             f"Only weights of the same model can be mixed, but these differ:\n{listed}{more}\nPass the model from "
-            "which the distillation started. If the numbers of embeddings differ, first resize the embeddings of the "
-            "pretrained model to the same tokenizer (`MwpProcessor.resize_embeddings`)."
-        )
-    if not any(name in old for name in new):
-        raise ValueError(
-            "The two models have no weights in common. Pass the model from which the distillation started."
+            "which the distillation started, with embeddings of the same tokenizer (`MwpProcessor.resize_embeddings`)."
         )
     return old, new
 
 
-def _state(weights: Weights) -> dict[str, Tensor]:
-    if not isinstance(weights, nn.Module):
-        return dict(weights)
+def _state(model: nn.Module) -> dict[str, Tensor]:
     # Temporary modules, such as the projections of a trainer, are not part of the model.
-    ignored = set(getattr(weights, "_keys_to_ignore_on_save", None) or ())
-    return {name: value for name, value in weights.state_dict().items() if name not in ignored}
+    ignored = getattr(model, "_keys_to_ignore_on_save", None) or ()
+    return {name: value for name, value in model.state_dict().items() if name not in ignored}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from .state_loss import count_token_pairs, valid_tokens
+from .state_loss import citation_of, count_token_pairs, valid_tokens
 
 
 class AttentionMSELoss(nn.Module):
@@ -14,10 +14,9 @@ class AttentionMSELoss(nn.Module):
     a valid query and a valid key. Computed in fp32.
 
     Args:
-        heads (`str`, *optional*, defaults to `"each"`):
-            `"each"` compares head by head (`attention_mse` in TextBrewer) and `"sum"` the sums over heads
-            (`attention_mse_sum`). Both need the same number of heads in student and teacher. `"mean"` compares the
-            means over heads, for any numbers of heads.
+        heads (`str`, *optional*, defaults to `"each"`): `"each"` compares head by head (`attention_mse` in TextBrewer)
+            and `"sum"` the sums over heads (`attention_mse_sum`). Both need the same number of heads in student and
+            teacher. `"mean"` compares the means over heads, for any numbers of heads.
 
     References:
         - TextBrewer: https://huggingface.co/papers/2002.12620 (`attention_mse`, `attention_mse_sum`)
@@ -36,8 +35,7 @@ class AttentionMSELoss(nn.Module):
         - mask (`torch.Tensor`, *optional*): `(batch, tokens)`, true or non-zero for tokens that count;
           `(batch, queries, keys)` for cross-attention.
 
-    Relations:
-        - [`NSTLoss`] compares similarities of hidden states instead of attention weights.
+    Relations: [`NSTLoss`] compares similarities of hidden states instead of attention weights.
 
     Example:
         >>> AttentionMSELoss()(student.attentions[0], teacher.attentions[3], mask=batch["attention_mask"])
@@ -54,15 +52,11 @@ class AttentionMSELoss(nn.Module):
     def forward(self, student_attention: Tensor, teacher_attention: Tensor, mask: Tensor | None = None) -> Tensor:
         """Return the scalar fp32 loss. It is zero, with a zero gradient, if no token is valid."""
         shapes = [tuple(each.shape) for each in (student_attention, teacher_attention)]
-        if any(len(shape) != 4 or not shape[1] for shape in shapes) or shapes[0][::2] != shapes[1][::2]:
+        if shapes[0][::2] != shapes[1][::2] or (self.heads != "mean" and shapes[0][1] != shapes[1][1]):
             raise ValueError(
-                "Expected attention matrices `(batch, heads, tokens, tokens)` for the same tokens, got the shapes "
-                f"{shapes[0]} from the student and {shapes[1]} from the teacher."
-            )
-        if self.heads != "mean" and shapes[0][1] != shapes[1][1]:
-            raise ValueError(
-                f"The student's layer has {shapes[0][1]} heads, the teacher's {shapes[1][1]}. Compare the means over "
-                'heads: use `AttentionMSELoss(heads="mean")`, or "attention_mean" in a config.'
+                f"The student's layer has {shapes[0][1]} heads, the teacher's {shapes[1][1]} (shapes {shapes[0]} and "
+                f"{shapes[1]}). Compare the same tokens. If the numbers of heads differ, use the means over heads: "
+                '`AttentionMSELoss(heads="mean")`, or "attention_mean" in a config.'
             )
         student, teacher = student_attention.float(), teacher_attention.detach().float()
         if self.heads != "each":
@@ -75,13 +69,4 @@ class AttentionMSELoss(nn.Module):
         difference = torch.where(pairs.unsqueeze(1), difference, 0.0)
         return difference.square().sum() / (self.count(mask).clamp(min=1) * difference.shape[1])
 
-    citation = """
-@inproceedings{yang2020textbrewer,
-    title = {{TextBrewer}: An Open-Source Knowledge Distillation Toolkit for Natural Language Processing},
-    author = {Ziqing Yang and Yiming Cui and Zhipeng Chen and Wanxiang Che and Ting Liu and Shijin Wang and
-        Guoping Hu},
-    booktitle = {Proceedings of the 58th Annual Meeting of the Association for Computational Linguistics: System
-        Demonstrations},
-    year = {2020}
-}
-""".strip()
+    citation = citation_of("yang2020textbrewer")

@@ -7,9 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .centred_rows import MIN_ROWS, centred_rows, safe_sqrt
-from .product_loss import ProductLoss
-from .state_loss import masked, without_autocast
+from .product_loss import MIN_ROWS, ProductLoss, centred_rows, safe_sqrt
+from .state_loss import citation_of, masked, without_autocast
 
 
 EPSILON = 1e-8  # as in the authors' implementation
@@ -111,28 +110,15 @@ class CKALoss(ProductLoss):
 
     def from_statistics(self, statistics: CKAStatistics) -> Tensor:
         """Return the loss of all batches whose statistics were added, as if they were one batch."""
-        number = statistics.rows.clamp(min=1)
-        ours, theirs = statistics.student_sum, statistics.teacher_sum
-        products = [
-            (raw - torch.outer(x, y) / number).square().sum()
-            for raw, x, y in (
-                (statistics.student_teacher, ours, theirs),
-                (statistics.student_student, ours, ours),
-                (statistics.teacher_teacher, theirs, theirs),
-            )
-        ]
-        return self.of_products(*products)
+        rows, student, teacher, ours, theirs, cross = statistics
+        number = rows.clamp(min=1)
+        products = ((cross, student, teacher), (ours, student, student), (theirs, teacher, teacher))
+        centred = (raw - torch.outer(x, y) / number for raw, x, y in products)
+        return self.of_products(*(each.square().sum() for each in centred))
 
     def of_products(self, cross: Tensor, ours: Tensor, theirs: Tensor, *sizes: Tensor) -> Tensor:
         """Return the loss from the squared norms of the three covariances, or from three HSIC₁ values."""
         scale = (safe_sqrt(ours) + EPSILON) * (safe_sqrt(theirs) + EPSILON)
         return 1 - cross / scale if self.squared else 1 - safe_sqrt(cross) / scale.sqrt()
 
-    citation = """
-@inproceedings{dasgupta2025improving,
-    title = {Improving Language Model Distillation through Hidden State Matching},
-    author = {Sayantan Dasgupta and Trevor Cohn},
-    booktitle = {International Conference on Learning Representations},
-    year = {2025}
-}
-""".strip()
+    citation = citation_of("dasgupta2025improving")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from .state_loss import StateLoss
+from .state_loss import StateLoss, citation_of
 
 
 class CKDPairLoss(StateLoss):
@@ -14,9 +14,8 @@ class CKDPairLoss(StateLoss):
     pairs of different valid items. Computed in fp32. The items are the tokens of a layer (word relation) or the layers
     of a token (layer transforming relation).
 
-    References:
-        - Distilling Linguistic Context for Language Model Compression: https://huggingface.co/papers/2109.08359
-          (contextual knowledge distillation, pair-wise part, with the cosine as scale-invariant measure)
+    References: Distilling Linguistic Context for Language Model Compression: https://huggingface.co/papers/2109.08359
+    (contextual knowledge distillation, pair-wise part, with the cosine as scale-invariant measure)
 
     Requirements: Widths may differ, and no projection is needed.
 
@@ -45,14 +44,7 @@ class CKDPairLoss(StateLoss):
         items = mask.bool().sum(-1)
         return (items * (items - 1) // 2).sum()
 
-    citation = """
-@inproceedings{park2021distilling,
-    title = {Distilling Linguistic Context for Language Model Compression},
-    author = {Geondo Park and Gyeongman Kim and Eunho Yang},
-    booktitle = {Proceedings of the 2021 Conference on Empirical Methods in Natural Language Processing},
-    year = {2021}
-}
-""".strip()
+    citation = citation_of("park2021distilling")
 
 
 def _cosines(vectors: Tensor) -> Tensor:

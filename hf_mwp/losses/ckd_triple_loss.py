@@ -16,13 +16,11 @@ class CKDTripleLoss(StateLoss):
     relation) or the layers of a token (layer transforming relation).
 
     Args:
-        window (`int`, *optional*):
-            Maximum distance in positions of the two other items from the item at the angle. Unlimited if `None`. Set
-            it for tokens, since memory grows with its square.
+        window (`int`, *optional*): Maximum distance in positions of the two other items from the item at the angle.
+            Unlimited if `None`. Set it for tokens, since memory grows with its square.
 
-    References:
-        - Distilling Linguistic Context for Language Model Compression: https://huggingface.co/papers/2109.08359
-          (contextual knowledge distillation, triple-wise part)
+    References: Distilling Linguistic Context for Language Model Compression: https://huggingface.co/papers/2109.08359
+    (contextual knowledge distillation, triple-wise part)
 
     Requirements: Widths may differ, and no projection is needed.
 

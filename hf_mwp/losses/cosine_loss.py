@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from .state_loss import StateLoss
+from .state_loss import StateLoss, citation_of
 
 
 class CosineLoss(StateLoss):
@@ -35,12 +35,4 @@ class CosineLoss(StateLoss):
         distance = 1 - nn.functional.cosine_similarity(ours, theirs, dim=-1)
         return torch.where(mask, distance, 0.0).sum() / mask.sum().clamp(min=1)
 
-    citation = """
-@misc{sanh2019distilbert,
-    title = {{DistilBERT}, a distilled version of {BERT}: smaller, faster, cheaper and lighter},
-    author = {Victor Sanh and Lysandre Debut and Julien Chaumond and Thomas Wolf},
-    year = {2019},
-    eprint = {1910.01108},
-    archivePrefix = {arXiv}
-}
-""".strip()
+    citation = citation_of("sanh2019distilbert")

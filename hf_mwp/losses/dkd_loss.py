@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from .logit_distillation_loss import SoftenedLoss
+from .state_loss import citation_of
 
 
 FLOOR = -1e30  # minimum log-probability, so that forbidden classes and their gradients are finite
@@ -27,8 +28,8 @@ class DKDLoss(SoftenedLoss):
 
     References: Decoupled Knowledge Distillation: https://huggingface.co/papers/2203.08679 (equation 7)
 
-    Requirements:
-        1. The same classes in the same order, as in [`LogitDistillationLoss`]. Forbidden classes are in neither term.
+    Requirements: The same classes in the same order, as in [`LogitDistillationLoss`]. Forbidden classes are in neither
+    term.
 
     Inputs:
         - student_logits (`torch.Tensor`): `(..., classes)`.
@@ -37,9 +38,8 @@ class DKDLoss(SoftenedLoss):
           `(..., classes)`.
         - mask (`torch.Tensor`, *optional*): the shape without the classes; true or non-zero for positions that count.
 
-    Relations:
-        - [`LogitDistillationLoss`] is the case `alpha = 1`, `beta = 1 - p_y` of the teacher: the more confident the
-          teacher, the lower the weight of the other classes.
+    Relations: [`LogitDistillationLoss`] is the case `alpha = 1`, `beta = 1 - p_y` of the teacher: the more confident
+    the teacher, the lower the weight of the other classes.
 
     Example:
         >>> DKDLoss()(student(**batch).logits, teacher(**batch).logits, batch["labels"])
@@ -65,24 +65,12 @@ class DKDLoss(SoftenedLoss):
         student, teacher, rows = self.log_probabilities(student_logits, teacher_logits, mask)
         if targets.shape == student.shape[:-1]:
             targets = nn.functional.one_hot(targets.clamp(min=0), student.shape[-1])
-        if targets.shape != student.shape:
-            raise ValueError(
-                f"`targets` has the shape {tuple(targets.shape)}, the logits {tuple(student.shape)}. Pass one class "
-                "for each position, or a mask of the logits' shape."
-            )
         others = torch.where(targets.bool(), FLOOR, 0.0)
         splits = (_split(log_probs.clamp(min=FLOOR), others) for log_probs in (student, teacher))
         binary, spread = zip(*splits, strict=True)
         return self.reduce(self.alpha * _divergence(*binary) + self.beta * _divergence(*spread), rows)
 
-    citation = """
-@inproceedings{zhao2022decoupled,
-    title = {Decoupled Knowledge Distillation},
-    author = {Borui Zhao and Quan Cui and Renjie Song and Yiyu Qiu and Jiajun Liang},
-    booktitle = {IEEE/CVF Conference on Computer Vision and Pattern Recognition},
-    year = {2022}
-}
-""".strip()
+    citation = citation_of("zhao2022decoupled")
 
 
 def _split(log_probs: Tensor, others: Tensor) -> tuple[Tensor, Tensor]:

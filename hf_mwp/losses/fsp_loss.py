@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from .state_loss import StateLoss, count_texts
+from .state_loss import StateLoss, citation_of, count_texts
 
 
 class FSPLoss(StateLoss):
@@ -22,11 +22,8 @@ class FSPLoss(StateLoss):
 
     Requirements: The same widths in both models, as for [`HiddenMSELoss`].
 
-    Inputs:
-        - student_hidden (`Sequence[torch.Tensor]`): the states `(batch, tokens, width)` of two layers, which may
-          differ in width. Pass the same layer twice for its uncentred covariance.
-        - teacher_hidden (`Sequence[torch.Tensor]`): the same shapes; receive no gradient.
-        - mask (`torch.Tensor`, *optional*): `(batch, tokens)`, true or non-zero for tokens that count.
+    Inputs: As in [`HiddenMSELoss`], for a sequence of two layers of each model, which may differ in width. Pass the
+    same layer twice for its uncentred covariance.
 
     Relations:
         - [`NSTLoss`] compares the products of tokens instead of the products of features.
@@ -46,11 +43,4 @@ class FSPLoss(StateLoss):
         texts = self.count(mask).clamp(min=1)
         return (student - teacher).square().sum() / (texts * student.shape[1] * student.shape[2])
 
-    citation = """
-@inproceedings{yim2017gift,
-    title = {A Gift from Knowledge Distillation: Fast Optimization, Network Minimization and Transfer Learning},
-    author = {Junho Yim and Donggyu Joo and Jihoon Bae and Junmo Kim},
-    booktitle = {IEEE Conference on Computer Vision and Pattern Recognition},
-    year = {2017}
-}
-""".strip()
+    citation = citation_of("yim2017gift")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from .product_loss import ProductLoss
+from .state_loss import citation_of
 
 
 EPSILON = 1e-12  # minimum of the squared norms in denominators
@@ -16,9 +17,8 @@ class GramLoss(ProductLoss):
     and `Y` are the hidden states, centred over the valid tokens and divided by their Frobenius norms. If there are
     more tokens than features, no matrix of all token pairs is computed. Computed in fp32, or fp64 for fp64 states.
 
-    References:
-        - Bhattarai et al., Knowledge distillation through geometry-aware representational alignment:
-          https://huggingface.co/papers/2509.25253
+    References: Bhattarai et al., Knowledge distillation through geometry-aware representational alignment:
+    https://huggingface.co/papers/2509.25253
 
     Requirements: At least three valid tokens in a batch.
 
@@ -38,12 +38,4 @@ class GramLoss(ProductLoss):
         own = ours * ours_scale.square() + theirs * theirs_scale.square()
         return own - 2 * cross * ours_scale * theirs_scale
 
-    citation = """
-@misc{bhattarai2025knowledge,
-    title = {Knowledge distillation through geometry-aware representational alignment},
-    author = {Prajjwal Bhattarai and Mohammad Amjad and Dmytro Zhylko and Tuka Alhanai},
-    year = {2025},
-    eprint = {2509.25253},
-    archivePrefix = {arXiv}
-}
-""".strip()
+    citation = citation_of("bhattarai2025knowledge")

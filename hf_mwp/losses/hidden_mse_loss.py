@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from .state_loss import StateLoss
+from .state_loss import StateLoss, citation_of
 
 
 class HiddenMSELoss(StateLoss):
@@ -18,9 +18,8 @@ class HiddenMSELoss(StateLoss):
         - TinyBERT: https://huggingface.co/papers/1909.10351 (equations 8 and 9)
         - TextBrewer: https://huggingface.co/papers/2002.12620 (`hidden_mse`)
 
-    Requirements:
-        1. Both tensors have the same width. If the models differ in width, the caller first applies a trained linear
-           map to the student's states, as [`DistillationTrainer`] does.
+    Requirements: The same width in both models. Otherwise the caller first applies a trained linear map to the
+    student's states, as [`DistillationTrainer`] does.
 
     Inputs:
         - student_hidden (`torch.Tensor`): `(batch, tokens, width)`.
@@ -39,11 +38,4 @@ class HiddenMSELoss(StateLoss):
     def compare(self, ours: Tensor, theirs: Tensor, mask: Tensor) -> Tensor:
         return (ours - theirs).square().sum() / (mask.sum().clamp(min=1) * ours.shape[-1])
 
-    citation = """
-@inproceedings{ming2025compact,
-    title = {A Compact Model for Mathematics Problem Representations Distilled from BERT},
-    author = {Hao Ming and Xinguo Yu and Xiaotian Cheng and Zhenquan Shen and Xiaopan Lyu},
-    booktitle = {Proceedings of the AAAI Conference on Artificial Intelligence},
-    year = {2025}
-}
-""".strip()
+    citation = citation_of("ming2025compact")

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from .state_loss import masked, valid_tokens
+from .state_loss import citation_of, masked, valid_tokens
 
 
 def _kl(first: Tensor, second: Tensor) -> Tensor:
@@ -52,14 +52,9 @@ class SoftenedLoss(nn.Module):
     def log_probabilities(
         self, student: Tensor, teacher: Tensor, mask: Tensor | None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """
-        Return the softened log-probabilities of both models, equal at padding, and a mask of the valid positions.
-        """
+        """Return the softened log-probabilities of both models, equal at padding, and a mask of valid positions."""
         if student.shape != teacher.shape:
-            raise ValueError(
-                f"The student's logits have the shape {tuple(student.shape)}, the teacher's {tuple(teacher.shape)}. "
-                "Both models must classify the same positions into the same classes."
-            )
+            raise ValueError(f"The logits have different shapes, {tuple(student.shape)} and {tuple(teacher.shape)}.")
         rows = valid_tokens(mask, student)
         logits = (masked(each, rows).float() / self.temperature for each in (student, teacher.detach()))
         return *(each.log_softmax(-1) for each in logits), rows
@@ -81,18 +76,16 @@ class LogitDistillationLoss(SoftenedLoss):
     Args:
         temperature (`float`, *optional*, defaults to 4.0):
             Larger values soften the probabilities. The default is the value of the compact model (AAAI 2025, below).
-        scale_by_square (`bool`, *optional*, defaults to `True`):
-            Multiply by `T²`, as in "Distilling the Knowledge in a Neural Network". The size of the gradients, and so
-            the balance with a loss on labels, then stays the same when `T` changes. `False` is the formula of the
-            compact model and of TextBrewer.
+        scale_by_square (`bool`, *optional*, defaults to `True`): Multiply by `T²`, as in "Distilling the Knowledge in
+            a Neural Network". The size of the gradients, and so the balance with a loss on labels, then stays the same
+            when `T` changes. `False` is the formula of the compact model and of TextBrewer.
         reduction (`str`, *optional*, defaults to `"mean"`):
             `"mean"`: average over the valid positions. `"batchmean"`: sum over the valid positions, divided by the
             number of examples. [`MwpSolver`] reduces its cross-entropy in the same way.
-        direction (`str`, *optional*, defaults to `"forward"`):
-            `"forward"`: `KL(teacher || student)`, which makes the student cover all classes that the teacher considers
-            possible. `"reverse"`: `KL(student || teacher)`, which concentrates the student on classes that the teacher
-            considers likely. `"jsd"`: the
-            Jensen-Shannon divergence. `"skew"`: `KL(teacher || skew_alpha * teacher + (1 - skew_alpha) * student)`.
+        direction (`str`, *optional*, defaults to `"forward"`): `"forward"`: `KL(teacher || student)`, which makes the
+            student cover all classes that the teacher considers possible. `"reverse"`: `KL(student || teacher)`, which
+            concentrates the student on classes that the teacher considers likely. `"jsd"`: the Jensen-Shannon
+            divergence. `"skew"`: `KL(teacher || skew_alpha * teacher + (1 - skew_alpha) * student)`.
         skew_alpha (`float`, *optional*, defaults to 0.1): Share of the teacher in `"skew"`, at least 0 and below 1.
             With 0, `"skew"` equals `"forward"`.
 
@@ -138,12 +131,4 @@ class LogitDistillationLoss(SoftenedLoss):
         student, teacher, rows = self.log_probabilities(student_logits, teacher_logits, mask)
         return self.reduce(DIRECTIONS[self.direction](student, teacher, self.skew_alpha), rows)
 
-    citation = """
-@misc{hinton2015distilling,
-    title = {Distilling the Knowledge in a Neural Network},
-    author = {Geoffrey Hinton and Oriol Vinyals and Jeff Dean},
-    year = {2015},
-    eprint = {1503.02531},
-    archivePrefix = {arXiv}
-}
-""".strip()
+    citation = citation_of("hinton2015distilling")

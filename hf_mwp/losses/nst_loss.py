@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from .state_loss import StateLoss, count_token_pairs
+from .state_loss import StateLoss, citation_of, count_token_pairs
 
 
 class NSTLoss(StateLoss):
@@ -22,11 +22,7 @@ class NSTLoss(StateLoss):
 
     Requirements: Widths may differ, and no projection is needed.
 
-    Inputs:
-        - student_hidden (`torch.Tensor` or `Sequence[torch.Tensor]`): the states `(batch, tokens, width)` of a layer,
-          or of two layers.
-        - teacher_hidden (`torch.Tensor` or `Sequence[torch.Tensor]`): the same with any width; receive no gradient.
-        - mask (`torch.Tensor`, *optional*): `(batch, tokens)`, true or non-zero for tokens that count.
+    Inputs: As in [`HiddenMSELoss`], for one layer or a sequence of two layers of each model.
 
     Relations:
         - [`FSPLoss`] compares the products of features instead of the products of tokens.
@@ -40,24 +36,7 @@ class NSTLoss(StateLoss):
     count = staticmethod(count_token_pairs)
 
     def compare(self, ours: list[Tensor], theirs: list[Tensor], mask: Tensor) -> Tensor:
-        student, teacher = (_similarity(*states) for states in (ours, theirs))
+        student, teacher = (first @ second.transpose(1, 2) / first.shape[-1] for first, second in (ours, theirs))
         return (student - teacher).square().sum() / self.count(mask).clamp(min=1)
 
-    citation = """
-@misc{huang2017like,
-    title = {Like What You Like: Knowledge Distill via Neuron Selectivity Transfer},
-    author = {Zehao Huang and Naiyan Wang},
-    year = {2017},
-    eprint = {1707.01219},
-    archivePrefix = {arXiv}
-}
-""".strip()
-
-
-def _similarity(first: Tensor, second: Tensor) -> Tensor:
-    if first.shape != second.shape:
-        raise ValueError(
-            f"The two layers of a model have the widths {first.shape[-1]} and {second.shape[-1]}. Choose two layers "
-            "with the same width."
-        )
-    return first @ second.transpose(1, 2) / first.shape[-1]
+    citation = citation_of("huang2017like")

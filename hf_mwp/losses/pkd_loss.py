@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from .state_loss import StateLoss, count_texts
+from .state_loss import StateLoss, citation_of, count_texts
 
 
 class PKDLoss(StateLoss):
@@ -20,12 +20,8 @@ class PKDLoss(StateLoss):
 
     Requirements: The same width in both models, as for [`HiddenMSELoss`].
 
-    Inputs:
-        - student_hidden (`Sequence[torch.Tensor]`): the states `(batch, tokens, width)` of some layers.
-        - teacher_hidden (`Sequence[torch.Tensor]`): the same number of states with the same shapes; receive no
-          gradient.
-        - mask (`torch.Tensor`, *optional*): `(batch, tokens)`, true or non-zero for tokens that count. The first of
-          them in a text is its `[CLS]`.
+    Inputs: As in [`HiddenMSELoss`], for a sequence of layers of each model. The first valid token of a text is its
+    `[CLS]`.
 
     Relations: [`HiddenMSELoss`] compares the states of all tokens, including their lengths.
 
@@ -42,14 +38,7 @@ class PKDLoss(StateLoss):
         total = sum((_first(student, mask) - _first(teacher, mask)).square().sum() for student, teacher in pairs)
         return total / (self.count(mask).clamp(min=1) * len(ours))
 
-    citation = """
-@inproceedings{sun2019patient,
-    title = {Patient Knowledge Distillation for {BERT} Model Compression},
-    author = {Siqi Sun and Yu Cheng and Zhe Gan and Jingjing Liu},
-    booktitle = {Proceedings of the 2019 Conference on Empirical Methods in Natural Language Processing},
-    year = {2019}
-}
-""".strip()
+    citation = citation_of("sun2019patient")
 
 
 def _first(states: Tensor, mask: Tensor) -> Tensor:

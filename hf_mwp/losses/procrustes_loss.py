@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .centred_rows import centred_rows, unit_norm
 from .gram_loss import GramLoss
+from .product_loss import centred_rows, safe_sqrt
 from .state_loss import StateLoss
 
 
@@ -17,9 +17,8 @@ class ProcrustesLoss(StateLoss):
     rotation is computed without a gradient, and directions without variance receive no gradient, so that gradients
     stay finite for dead features. Computed in fp32, or fp64 for fp64 states.
 
-    References:
-        - Bhattarai et al., Knowledge distillation through geometry-aware representational alignment:
-          https://huggingface.co/papers/2509.25253
+    References: Bhattarai et al., Knowledge distillation through geometry-aware representational alignment:
+    https://huggingface.co/papers/2509.25253
 
     Requirements: At least three valid tokens in a batch.
 
@@ -33,8 +32,10 @@ class ProcrustesLoss(StateLoss):
     """
 
     def compare(self, ours: Tensor, theirs: Tensor, mask: Tensor) -> Tensor:
-        ours, theirs, number = centred_rows(ours, theirs, mask)
-        return torch.where(number > 0, 2 - 2 * _nuclear_norm(unit_norm(ours), unit_norm(theirs)), 0.0)
+        *rows, number = centred_rows(ours, theirs, mask)
+        # A zero matrix stays zero.
+        unit = [each / (safe_sqrt(each.square().sum()) + torch.finfo(each.dtype).tiny) for each in rows]
+        return torch.where(number > 0, 2 - 2 * _nuclear_norm(*unit), 0.0)
 
     citation = GramLoss.citation
 

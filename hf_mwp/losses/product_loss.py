@@ -1,12 +1,15 @@
-"""Losses computed from products of centred hidden states, in groups of texts."""
+"""Products of centred hidden states, and the losses computed from them in groups of texts."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-from .centred_rows import MIN_ROWS, centred_rows, count_rows, squared_product_norm
 from .state_loss import StateLoss, masked, without_autocast
+
+
+# Minimum number of valid tokens. With two, all centred states have the same direction, so any two models look alike.
+MIN_ROWS = 3
 
 
 class ProductLoss(StateLoss):
@@ -40,8 +43,13 @@ class ProductLoss(StateLoss):
         return torch.where(number > 0, self.of_products(*products, *sizes), 0.0)
 
     def product(self, first: Tensor, second: Tensor, number: Tensor) -> Tensor:
-        """Return the squared norm of the product of centred rows. `number` is the number of valid rows."""
-        return squared_product_norm(first, second)
+        """
+        Return `||XᵀY||_F²` of centred rows, from the products of features, or of rows if there are fewer rows than
+        features. `number` is the number of valid rows.
+        """
+        if first.shape[0] < min(first.shape[1], second.shape[1]):
+            return ((first @ first.T) * (second @ second.T)).sum()
+        return (first.T @ second).square().sum()
 
     def of_products(self, cross: Tensor, ours: Tensor, theirs: Tensor, our_size: Tensor, their_size: Tensor) -> Tensor:
         raise NotImplementedError
@@ -104,3 +112,33 @@ def _rows(states: Tensor, mask: Tensor, texts: slice, mean: Tensor | None = None
     if mean is None:
         return masked(states[texts], mask[texts]).flatten(0, 1)
     return (states[texts] - mean).masked_fill_(~mask[texts].unsqueeze(-1), 0.0).flatten(0, 1)
+
+
+def count_rows(mask: Tensor, least: int) -> Tensor:
+    """Return the number of valid tokens. Raises `ValueError` for too few, where the device need not be waited for."""
+    number = mask.sum()
+    if number.device.type == "cpu" and 0 < number < least:
+        raise ValueError(
+            f"Comparing hidden states needs at least {least} valid tokens, but this batch has fewer. Use larger "
+            "batches and drop a short last batch (`dataloader_drop_last=True`)."
+        )
+    return number
+
+
+def centred_rows(ours: Tensor, theirs: Tensor, mask: Tensor, least: int = MIN_ROWS) -> tuple[Tensor, Tensor, Tensor]:
+    """
+    Centre the states `(batch, tokens, width)` of student and teacher over the valid tokens, in place. Return both as
+    rows, and the number of valid tokens. Padding must be zero and stays zero.
+    """
+    number, valid = count_rows(mask, least), mask.flatten().unsqueeze(-1)
+    rows = [states.flatten(0, 1) for states in (ours, theirs)]
+    means = [each.sum(0, keepdim=True) / number.clamp(min=1) for each in rows]
+    for each, mean in zip(rows, means, strict=True):
+        # In place, since copies of the states would take most of the memory.
+        each.addcmul_(valid.to(each.dtype), mean, value=-1)
+    return *rows, number
+
+
+def safe_sqrt(value: Tensor) -> Tensor:
+    """Return the square root, with a zero gradient at zero."""
+    return value.clamp(min=torch.finfo(value.dtype).tiny).sqrt()

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from .state_loss import StateLoss
+from .state_loss import StateLoss, citation_of
 
 
 class RelationLoss(StateLoss):
@@ -27,10 +27,7 @@ class RelationLoss(StateLoss):
 
     Requirements: Widths and numbers of attention heads may differ.
 
-    Inputs:
-        - student (`torch.Tensor`): `(batch, tokens, width)`, queries, keys or values of all heads of a layer.
-        - teacher (`torch.Tensor`): the same shape except for the width; receives no gradient.
-        - mask (`torch.Tensor`, *optional*): `(batch, tokens)`, true or non-zero for tokens that count.
+    Inputs: As in [`HiddenMSELoss`], for the queries, keys or values of all heads of a layer.
 
     Relations:
         - [`AttentionMSELoss`] compares relations between queries and keys, head by head.
@@ -54,19 +51,9 @@ class RelationLoss(StateLoss):
 
     def _log_relations(self, vectors: Tensor, mask: Tensor) -> Tensor:
         if vectors.shape[-1] % self.heads:
-            raise ValueError(
-                f"Vectors of width {vectors.shape[-1]} cannot be split into {self.heads} relation heads. Choose a "
-                "number of heads that divides the widths of both models."
-            )
+            raise ValueError(f"Vectors of width {vectors.shape[-1]} cannot be split into {self.heads} relation heads.")
         vectors = vectors.unflatten(-1, (self.heads, -1)).transpose(1, 2)
         scores = vectors @ vectors.transpose(-1, -2) / math.sqrt(vectors.shape[-1])
         return scores.masked_fill(~mask[:, None, None], torch.finfo(scores.dtype).min).log_softmax(-1)
 
-    citation = """
-@inproceedings{wang2021minilmv2,
-    title = {{MiniLMv2}: Multi-Head Self-Attention Relation Distillation for Compressing Pretrained Transformers},
-    author = {Wenhui Wang and Hangbo Bao and Shaohan Huang and Li Dong and Furu Wei},
-    booktitle = {Findings of the Association for Computational Linguistics: ACL-IJCNLP 2021},
-    year = {2021}
-}
-""".strip()
+    citation = citation_of("wang2021minilmv2")

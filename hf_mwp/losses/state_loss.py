@@ -1,12 +1,17 @@
-"""Base class of losses between hidden states of student and teacher, and functions for their masks."""
+"""Base class of losses between hidden states of student and teacher, and functions that all losses share."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
+
+
+States = Tensor | Sequence[Tensor]
 
 
 class StateLoss(nn.Module):
@@ -24,24 +29,12 @@ class StateLoss(nn.Module):
     needs_equal_width = False
     num_layers: int | None = 1
 
-    def forward(
-        self,
-        student_hidden: Tensor | Sequence[Tensor],
-        teacher_hidden: Tensor | Sequence[Tensor],
-        mask: Tensor | None = None,
-    ) -> Tensor:
+    def forward(self, student_hidden: States, teacher_hidden: States, mask: Tensor | None = None) -> Tensor:
         """
-        Return the scalar loss. It is zero, with a zero gradient, if no token is valid.
-
-        Args:
-            student_hidden (`torch.Tensor` or `Sequence[torch.Tensor]`):
-                States `(batch, tokens, width)` of a layer, or a sequence of states if several layers are compared.
-            teacher_hidden (`torch.Tensor` or `Sequence[torch.Tensor]`): The same for the teacher.
-            mask (`torch.Tensor` of shape `(batch, tokens)`, *optional*): True or non-zero for tokens that count.
-
-        Raises:
-            ValueError: if the numbers of layers or the tokens differ, or the widths differ although they must be the
-                same.
+        Return the scalar loss for states `(batch, tokens, width)` of a layer of each model, or for sequences of states
+        if several layers are compared. `mask` `(batch, tokens)` is true or non-zero for tokens that count. The loss is
+        zero, with a zero gradient, if no token is valid. Raises `ValueError` for different numbers of layers, tokens,
+        or widths that must be the same.
         """
         return self.of_states(*self.check(student_hidden, teacher_hidden, mask))
 
@@ -55,7 +48,7 @@ class StateLoss(nn.Module):
         raise NotImplementedError
 
     def check(
-        self, student: Tensor | Sequence[Tensor], teacher: Tensor | Sequence[Tensor], mask: Tensor | None
+        self, student: States, teacher: States, mask: Tensor | None
     ) -> tuple[list[Tensor], list[Tensor], Tensor]:
         """
         Check the arguments of `forward` and return them as lists of states (the teacher's without gradient) and a
@@ -64,21 +57,14 @@ class StateLoss(nn.Module):
         number = self.num_layers or 1
         ours, theirs = ([x] * number if isinstance(x, Tensor) else list(x) for x in (student, teacher))
         if not ours or not len(ours) == len(theirs) == (self.num_layers or len(ours)):
+            found = f"{len(ours)} layers from the student and {len(theirs)} from the teacher"
+            raise ValueError(f"Expected {self.num_layers or 'equally many'} layers from both models, got {found}.")
+        shapes = [[(tuple(state.shape[:-1]), state.shape[-1]) for state in states] for states in (ours, theirs)]
+        compared = 2 if self.needs_equal_width else 1
+        if any(s[:compared] != t[:compared] for s, t in zip(*shapes, strict=True)):
             raise ValueError(
-                f"Expected hidden states of {self.num_layers or 'the same number of'} layers from both models, got "
-                f"{len(ours)} layers from the student and {len(theirs)} from the teacher."
-            )
-        shapes = {tuple(state.shape[:-1]) for state in (*ours, *theirs)}
-        if len(shapes) > 1:
-            raise ValueError(
-                f"The tokens of student and teacher have different shapes, {sorted(shapes)}. Pass states for the "
-                "same tokens."
-            )
-        widths = [[state.shape[-1] for state in states] for states in (ours, theirs)]
-        if self.needs_equal_width and widths[0] != widths[1]:
-            raise ValueError(
-                f"The student's hidden states have the widths {widths[0]}, the teacher's {widths[1]}. Apply a "
-                "projection to the student's states first."
+                f"The student's hidden states have the tokens and widths {shapes[0]}, the teacher's {shapes[1]}. Pass "
+                "states of the same tokens. If the widths differ, apply a projection to the student's states first."
             )
         return ours, [state.detach() for state in theirs], valid_tokens(mask, ours[0])
 
@@ -98,10 +84,7 @@ def valid_tokens(mask: Tensor | None, states: Tensor) -> Tensor:
     if mask is None:
         return states.new_ones(states.shape[:-1], dtype=torch.bool)
     if mask.shape != states.shape[:-1]:
-        raise ValueError(
-            f"The mask has the shape {tuple(mask.shape)}, but the tokens have the shape {tuple(states.shape[:-1])}. "
-            "Pass a mask for the same tokens."
-        )
+        raise ValueError(f"The mask has the shape {tuple(mask.shape)}, the tokens {tuple(states.shape[:-1])}.")
     return mask.bool()
 
 
@@ -115,3 +98,13 @@ def without_autocast(tensor: Tensor) -> AbstractContextManager:
     """Return a context in which matrix products on the tensor's device keep the precision of their inputs."""
     kind = tensor.device.type
     return torch.autocast(kind, enabled=False) if torch.amp.is_autocast_available(kind) else nullcontext()
+
+
+@cache
+def _citations() -> list[str]:
+    return Path(__file__).with_name("citations.bib").read_text(encoding="utf-8").strip().split("\n\n")
+
+
+def citation_of(key: str) -> str:
+    """Return the BibTeX entry of `citations.bib` with a key."""
+    return next(entry for entry in _citations() if f"{{{key}," in entry)

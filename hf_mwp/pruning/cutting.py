@@ -22,10 +22,9 @@ def prune(
     Return a copy of a model without the given attention heads and feed-forward neurons.
 
     Args:
-        model (`nn.Module`):
-            A model with a supported encoder (see [`~models.architecture.find_encoder`]): the encoder itself, with a
-            classification or masked language modelling head, a solver, or a BART, mBART, Marian, Pegasus or M2M100. It
-            is not changed.
+        model (`nn.Module`): A model with a supported encoder (see [`~models.architecture.find_encoder`]): the encoder
+            itself, with a classification or masked language modelling head, a solver, or a BART, mBART, Marian,
+            Pegasus or M2M100. It is not changed.
         heads (`Mapping[int, Iterable[int]]`, *optional*):
             Heads to remove from each layer; layers and heads are counted from 0. Heads closed by gates are removed
             too. If all heads of a layer are removed, the bias of the output projection remains. An encoder-decoder
@@ -44,11 +43,8 @@ def prune(
             or its class has no pruned counterpart (different heads, subclasses of Transformers models).
 
     Example:
-
-    ```python
-    >>> smaller = prune(model, heads={0: [3, 7], 5: [0]}, neurons={0: range(100)})
-    >>> smaller.save_pretrained("pruned")
-    ```
+        >>> smaller = prune(model, heads={0: [3, 7], 5: [0]}, neurons={0: range(100)})
+        >>> smaller.save_pretrained("pruned")
     """
     parts = layer_parts(model)
     check_indices(heads or {}, [each.num_heads for each in parts])

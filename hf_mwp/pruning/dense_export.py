@@ -33,9 +33,8 @@ def export_dense(model: nn.Module) -> PreTrainedModel:
     classes of Transformers.
 
     Args:
-        model (`nn.Module`):
-            An `MwpStudentModel`, `...ForMaskedLM`, `...ForSequenceClassification`, or a solver with a student as
-            encoder, which is replaced. The model itself is not changed.
+        model (`nn.Module`): An `MwpStudentModel`, `...ForMaskedLM`, `...ForSequenceClassification`, or a solver with a
+            student as encoder, which is replaced. The model itself is not changed.
 
     Returns:
         A model with the same outputs, dtype, device and mode. The pooler is left out if the target class has none, or
@@ -89,10 +88,7 @@ def _dense(model: nn.Module) -> PreTrainedModel:
 
 def _check(kind: str, config: Any, family: str, auto_class: str | None, activation: str) -> None:
     """Raise `ValueError` if no model of the family can have the outputs of the student."""
-    classifies, predicts_words = (
-        auto_class == "AutoModelForSequenceClassification",
-        auto_class == "AutoModelForMaskedLM",
-    )
+    classifies, predicts_words = (auto_class == f"AutoModelFor{x}" for x in ("SequenceClassification", "MaskedLM"))
     offset, heads, width = config.position_offset, config.heads_per_layer, config.embedding_size
     first = config.pad_token_id + 1 if family == "roberta" else 0
     names = ", ".join(each.__name__ for each in STUDENTS.values())
@@ -110,9 +106,8 @@ def _check(kind: str, config: Any, family: str, auto_class: str | None, activati
             config.hidden_size % config.head_dim or config.hidden_size < config.head_dim * max(heads)
         ),
     }
-    for fault, is_there in faults.items():
-        if is_there:
-            raise ValueError(f"Transformers has no model for this student: {fault}.")
+    if found := [fault for fault, is_there in faults.items() if is_there]:
+        raise ValueError(f"Transformers has no model for this student: {found[0]}.")
 
 
 def _padded(value: Tensor | None, like: Tensor) -> Tensor:

@@ -16,7 +16,6 @@ class Gates:
     closes it, so that outputs equal the outputs of a model without it. A forward pre-hook of each output projection
     multiplies the input by the factors, which are a non-persistent buffer: `state_dict` does not contain them, but a
     hash of the buffers does. Gates work with any attention implementation and dtype; `values` may require gradients.
-
     As a context manager, gates are removed at the end of the `with` block. Use the derived classes.
 
     Args:
@@ -26,12 +25,9 @@ class Gates:
         ValueError: the encoder type is not supported, or it already has gates of this kind.
 
     Example:
-
-    ```python
-    >>> with HeadGates(model) as gates:
-    ...     gates.close({0: [3, 7]})  # heads 3 and 7 of the first layer
-    ...     outputs = model(**batch)
-    ```
+        >>> with HeadGates(model) as gates:
+        ...     gates.close({0: [3, 7]})  # heads 3 and 7 of the first layer
+        ...     outputs = model(**batch)
     """
 
     buffer: str
@@ -44,8 +40,8 @@ class Gates:
         self._modules = self._projections(model)
         if any(hasattr(module, self.buffer) for module in self._modules):
             raise ValueError(
-                f"The model already has gates of this kind ({self.buffer}). Remove them (`gates.remove()`). If they "
-                "belong to a `HeadPruningCallback`, use `callback.pruned(model)` instead of the model."
+                f"The model already has gates of this kind ({self.buffer}). Remove them (`gates.remove()`), or use "
+                "`callback.pruned(model)` if they belong to a `HeadPruningCallback`."
             )
         for module, parts in zip(self._modules, layer_parts(model), strict=True):
             if module is not None:
@@ -70,37 +66,22 @@ class Gates:
         return [getattr(module, cls.record, frozenset()) for module in cls._projections(model)]
 
     @property
-    def values(self) -> list[Tensor | None]:
-        """Factors of each layer, of shape `(count,)` or `(batch, count)`; `None` for layers without units."""
-        return [None if module is None else getattr(module, self.buffer) for module in self._modules]
+    def values(self) -> list[Tensor]:
+        """Factors of each layer, of shape `(count,)` or `(batch, count)`; empty for layers without units."""
+        return [torch.ones(0) if module is None else getattr(module, self.buffer) for module in self._modules]
 
     @values.setter
-    def values(self, values: Iterable[Tensor | None]) -> None:
+    def values(self, values: Iterable[Tensor]) -> None:
         for module, value in zip(self._modules, values, strict=True):
             if module is not None:
                 setattr(module, self.buffer, value)
 
-    @property
-    def closed(self) -> dict[int, list[int]]:
-        """Closed indices by layer; layers without closed units are left out."""
-        found = (getattr(module, self.record, ()) for module in self._modules)
-        return {layer: sorted(closed) for layer, closed in enumerate(found) if closed}
-
     @torch.no_grad()
     def close(self, chosen: Mapping[int, Iterable[int]]) -> None:
-        """
-        Set factors to 0.
-
-        Args:
-            chosen (`Mapping[int, Iterable[int]]`): Heads or neurons to close in each layer.
-
-        Raises:
-            ValueError: a layer, head or neuron does not exist.
-        """
-        check_indices(chosen, [0 if value is None else value.shape[-1] for value in self.values])
+        """Set the factors of heads or neurons to 0, given by layer. Raises `ValueError` if one does not exist."""
+        check_indices(chosen, [value.shape[-1] for value in self.values])
         for layer, indices in chosen.items():
-            module = self._modules[layer]
-            if module is not None:
+            if (module := self._modules[layer]) is not None:
                 getattr(module, self.buffer)[..., list(indices)] = 0.0
                 setattr(module, self.record, getattr(module, self.record) | {*indices})
 

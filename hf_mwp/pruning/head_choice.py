@@ -39,9 +39,7 @@ def choose_heads(
     Raises:
         ValueError: `ratio` is outside `[0, 1)`, or needs more heads than `min_heads_per_layer` allows.
 
-    References:
-        Yu et al., "Efficient Mathematical Reasoning Models via Dynamic Pruning and Knowledge Distillation",
-        Algorithm 1.
+    References: Yu et al. (see [`HeadPruningCallback`]), Algorithm 1.
     """
     if not 0 <= ratio < 1:
         raise ValueError(f"The ratio of heads to prune must be at least 0 and below 1, not {ratio}.")

@@ -37,14 +37,9 @@ class HeadImportance:
     @torch.no_grad()
     def scores(self, model: nn.Module, batches: Iterable[Mapping[str, Any]] = ()) -> Tensor:
         """
-        Return the scores of a model's heads. The model, its mode and gradients, and the random state are not changed.
-
-        Args:
-            model (`nn.Module`): A model with a supported encoder, see [`~models.architecture.find_encoder`].
-            batches (`Iterable[Mapping]`): Inputs of the model, on its device.
-
-        Raises:
-            ValueError: batches are needed but missing, or scores are not finite.
+        Return the scores of the heads of a model with a supported encoder ([`~models.architecture.find_encoder`]).
+        `batches` are inputs of the model, on its device. The model, its mode and gradients, and the random state are
+        not changed. Raises `ValueError` if batches are needed but missing, or scores are not finite.
         """
         batches = list(batches)
         if self.needs_batches and not batches:
@@ -60,10 +55,7 @@ class HeadImportance:
             row = row.double()
             is_open = torch.tensor([head not in closed for head in range(len(row))], dtype=torch.bool)
             if not row[is_open].isfinite().all():
-                raise ValueError(
-                    f"{type(self).__name__} returns NaN or infinite scores for heads of layer {layer}. Check the "
-                    "weights and outputs of the model."
-                )
+                raise ValueError(f"{type(self).__name__} returns NaN or infinite scores for heads of layer {layer}.")
             found.append(row.where(is_open, torch.nan))
         return found
 
@@ -93,9 +85,7 @@ class WeightNorm(HeadImportance):
     averages over all entries of the head's `head_dim` rows in each weight matrix. Pruning only by this score, over
     all layers together, is the paper's baseline "global threshold".
 
-    References:
-        Yu et al., "Efficient Mathematical Reasoning Models via Dynamic Pruning and Knowledge Distillation",
-        equation 1.
+    References: Yu et al. (see [`HeadPruningCallback`]), equation 1.
     """
 
     needs_batches = False
@@ -121,9 +111,7 @@ class AttentionEntropy(HeadImportance):
     Scores are computed with eager attention. Equation 3 sums over `d_k`, but rows of attention have an entry for each
     token, so this implementation sums over tokens.
 
-    References:
-        Yu et al., "Efficient Mathematical Reasoning Models via Dynamic Pruning and Knowledge Distillation", equations
-        2 and 3.
+    References: Yu et al. (see [`HeadPruningCallback`]), equations 2 and 3.
     """
 
     def measure(self, model: nn.Module, batches: list[Mapping[str, Any]]) -> list[Tensor]:
@@ -135,8 +123,7 @@ class AttentionPeak(HeadImportance):
     Largest attention weight of each query, averaged over queries and examples. It is high for heads that attend to
     single tokens. This is our interpretation of the baseline "attention visualisation" of Yu et al., table 4.
 
-    References:
-        Voita et al., "Analyzing Multi-Head Self-Attention" (ACL 2019), "confidence".
+    References: Voita et al., "Analyzing Multi-Head Self-Attention" (ACL 2019), "confidence".
     """
 
     def measure(self, model: nn.Module, batches: list[Mapping[str, Any]]) -> list[Tensor]:
@@ -148,28 +135,26 @@ class GateGradient(HeadImportance):
     Absolute gradient of the loss with respect to a head's gate, averaged over batches: to first order, the change of
     the loss when the head is removed.
 
-    References:
-        Michel et al., "Are Sixteen Heads Really Better than One?" (NeurIPS 2019), equation 2.
+    References: Michel et al., "Are Sixteen Heads Really Better than One?" (NeurIPS 2019), equation 2.
     """
 
     def measure(self, model: nn.Module, batches: list[Mapping[str, Any]]) -> list[Tensor]:
         there = HeadGates.found_on(model)
         with nullcontext(there) if there else HeadGates(model) as gates, torch.enable_grad():
             before = gates.values
-            factors = [None if each is None else each.clone().requires_grad_() for each in before]
-            present = [each for each in factors if each is not None]
-            gates.values, sums = factors, [0.0] * len(present)
+            gates.values = factors = [each.clone().requires_grad_() for each in before]
+            sums = [0.0] * len(factors)
             try:
                 for batch in batches:
                     loss = model(**batch).get("loss")
                     if loss is None:
                         raise ValueError("GateGradient needs the loss of the model. Pass batches with labels.")
-                    gradients = (each.abs().double().cpu() for each in torch.autograd.grad(loss, present))
-                    sums = [total + each / len(batches) for total, each in zip(sums, gradients, strict=True)]
+                    gradients = torch.autograd.grad(loss, factors, materialize_grads=True)
+                    shares = (each.abs().double().cpu() / len(batches) for each in gradients)
+                    sums = [total + share for total, share in zip(sums, shares, strict=True)]
             finally:
                 gates.values = before
-            found = iter(sums)
-            return [torch.zeros(0) if each is None else next(found) for each in before]
+            return sums
 
 
 class CombinedImportance(HeadImportance):
@@ -180,12 +165,7 @@ class CombinedImportance(HeadImportance):
     Args:
         alpha (`float`, *optional*, defaults to 0.5): Weight of the norm; 0 uses only entropy, 1 only the norm.
 
-    References:
-        Yu et al., "Efficient Mathematical Reasoning Models via Dynamic Pruning and Knowledge Distillation", equation
-        4.
-
-    Raises:
-        ValueError: `alpha` is not between 0 and 1.
+    References: Yu et al. (see [`HeadPruningCallback`]), equation 4.
     """
 
     def __init__(self, alpha: float = 0.5) -> None:
@@ -205,16 +185,11 @@ class CombinedImportance(HeadImportance):
 
 def min_max(values: Tensor) -> Tensor:
     """Scale values to the range 0 to 1, or to 0 if all are equal. NaN is ignored and kept."""
-    counted = values[values.isfinite()]
-    if not len(counted):
-        return values
-    low, high = counted.aminmax()
+    low, high = values[values.isfinite()].aminmax()
     return (values - low) / (high - low if high > low else 1.0)
 
 
-def mean_over_queries(
-    model: nn.Module, batches: list[Mapping[str, Any]], measure: Callable[[Tensor], Tensor]
-) -> list[Tensor]:
+def mean_over_queries(model: nn.Module, batches: list[Mapping[str, Any]], measure: Callable) -> list[Tensor]:
     """Return the means of `measure` of attention `(batch, heads, queries, keys)` over queries without padding."""
     sums, counts = defaultdict(float), defaultdict(int)
     with eager_attention(model):

@@ -55,13 +55,11 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         min_ratio (`float`, *optional*, defaults to 0.0): Share of the heads that is pruned before the first step.
         power (`float`, *optional*, defaults to 1.0): `n` of equation 5; above 1, most heads are pruned late.
         alpha (`float`, *optional*, defaults to 0.5): Weight of the norm in [`CombinedImportance`].
-        importance ([`HeadImportance`], *optional*):
-            Score to use instead of [`CombinedImportance`]. [`GateGradient`] needs batches with labels and kept far
-            more accuracy of small models (`examples/results`).
+        importance ([`HeadImportance`], *optional*): Score to use instead of [`CombinedImportance`]. [`GateGradient`]
+            needs batches with labels and kept far more accuracy of small models (`examples/results`).
         num_pruning_steps (`int`, *optional*, defaults to 10): Number of scoring and pruning steps, equally spaced.
-        end_fraction (`float`, *optional*, defaults to 1.0):
-            Share of the steps after which `max_ratio` is reached. The model recovers in the remaining steps. The
-            paper's schedule ends with the training.
+        end_fraction (`float`, *optional*, defaults to 1.0): Share of the steps after which `max_ratio` is reached. The
+            model recovers in the remaining steps. The paper's schedule ends with the training.
         calibration_batches (`int`, *optional*, defaults to 4): Number of training batches for scoring heads.
         min_heads_per_layer (`int`, *optional*, defaults to 1): Minimum number of heads that each layer keeps.
         mode (`str`, *optional*, defaults to `"mask"`):
@@ -72,25 +70,20 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
 
     Raises:
         TypeError: an argument is not a number, or not a whole number.
-        ValueError:
-            Ratios or counts are out of range. When the training begins: there is a second such callback, the
-            checkpoint was pruned with different options, [`prune`] does not support the model, there are fewer steps
-            than pruning steps, weights are split over processes (FSDP, ZeRO-3), heads cannot be scored, or
-            `min_heads_per_layer` prevents `max_ratio`. With `mode="slice"`: several processes, or an unsupported
-            optimiser.
+        ValueError: Ratios or counts are out of range. When the training begins: the checkpoint was pruned with
+            different options, [`prune`] does not support the model, weights are split over processes (FSDP, ZeRO-3),
+            heads cannot be scored, or `min_heads_per_layer` prevents `max_ratio`. With `mode="slice"`: several
+            processes, or an unsupported optimiser.
 
     References:
         Yu et al., "Efficient Mathematical Reasoning Models via Dynamic Pruning and Knowledge Distillation", equations
         1 to 5 and Algorithm 1.
 
     Example:
-
-    ```python
-    >>> trainer = Trainer(model, args, train_dataset=data, callbacks=[HeadPruningCallback(max_ratio=0.3)])
-    >>> trainer.train()
-    >>> trainer.save_model("smaller")
-    >>> AutoModelForSequenceClassification.from_pretrained("smaller")
-    ```
+        >>> trainer = Trainer(model, args, train_dataset=data, callbacks=[HeadPruningCallback(max_ratio=0.3)])
+        >>> trainer.train()
+        >>> trainer.save_model("smaller")
+        >>> AutoModelForSequenceClassification.from_pretrained("smaller")
     """
 
     def __init__(
@@ -107,25 +100,20 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         mode: str = "mask",
     ) -> None:
         check_numbers(max_ratio=max_ratio, min_ratio=min_ratio, power=power, end_fraction=end_fraction)
-        check_whole_numbers(
-            num_pruning_steps=num_pruning_steps,
-            calibration_batches=calibration_batches,
-            min_heads_per_layer=min_heads_per_layer,
-        )
-        if not 0 <= min_ratio <= max_ratio < 1:
-            raise ValueError(
-                f"`min_ratio` ({min_ratio}) <= `max_ratio` ({max_ratio}) must hold, both at least 0 and below 1."
-            )
-        if power <= 0:
-            raise ValueError(f"`power` must be above 0, got {power}.")
-        if not 0 < end_fraction <= 1:
-            raise ValueError(f"`end_fraction` must be above 0 and at most 1, got {end_fraction}.")
-        if num_pruning_steps < 1 or calibration_batches < 1 or min_heads_per_layer < 0:
-            raise ValueError(
-                "`num_pruning_steps` and `calibration_batches` must be at least 1, `min_heads_per_layer` 0."
-            )
-        if mode not in MODES:
-            raise ValueError(f"`mode` must be one of {', '.join(MODES)}, not {mode!r}.")
+        check_whole_numbers(num_pruning_steps=num_pruning_steps, calibration_batches=calibration_batches)
+        check_whole_numbers(min_heads_per_layer=min_heads_per_layer)
+        rules = {
+            f"0 <= `min_ratio` ({min_ratio}) <= `max_ratio` ({max_ratio}) < 1": 0 <= min_ratio <= max_ratio < 1,
+            f"`power` ({power}) > 0": power > 0,
+            f"0 < `end_fraction` ({end_fraction}) <= 1": 0 < end_fraction <= 1,
+            f"`num_pruning_steps` ({num_pruning_steps}) >= 1": num_pruning_steps >= 1,
+            f"`calibration_batches` ({calibration_batches}) >= 1": calibration_batches >= 1,
+            f"`min_heads_per_layer` ({min_heads_per_layer}) >= 0": min_heads_per_layer >= 0,
+            f"`mode` ({mode!r}) in {list(MODES)}": mode in MODES,
+        }
+        broken = [rule for rule, holds in rules.items() if not holds]
+        if broken:
+            raise ValueError(f"{broken[0]} must hold.")
         self.max_ratio, self.min_ratio, self.power, self.end_fraction = max_ratio, min_ratio, power, end_fraction
         self.importance = CombinedImportance(alpha) if importance is None else importance
         self.num_pruning_steps, self.calibration_batches = num_pruning_steps, calibration_batches
@@ -173,21 +161,6 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
     def on_train_begin(self, args, state, control, model=None, **kwargs):
         if splits_weights(args):
             raise ValueError("Heads cannot be pruned if FSDP or DeepSpeed's ZeRO-3 splits weights. Use DDP.")
-        if getattr(args, "restore_callback_states_from_checkpoint", False):
-            raise ValueError(
-                "`restore_callback_states_from_checkpoint` creates a callback with other arguments. Unset it."
-            )
-        if state.max_steps < self.num_pruning_steps:
-            raise ValueError(
-                f"The training has {state.max_steps} steps, too few for {self.num_pruning_steps} pruning steps. Set "
-                "`num_pruning_steps` to at most that."
-            )
-        if "prunes_heads" in vars(state):
-            raise ValueError(
-                "The trainer has two callbacks that prune heads. Remove one (`trainer.remove_callback(callback)`)."
-            )
-        # An attribute that is not a field of the state, so that it is not saved.
-        state.prunes_heads = True
         pruned_class(model)
         self._mode.check_training(args, self.min_heads_per_layer, kwargs["optimizer"])
         saved = state.stateful_callbacks.get(type(self).__name__) if state.global_step else None
@@ -196,10 +169,7 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
             options = {name: value for name, value in self._options.items() if before.get(name, value) != value}
             if options:
                 changes = ", ".join(f"{name}: {before[name]!r} -> {value!r}" for name, value in options.items())
-                raise ValueError(
-                    f"The checkpoint was pruned with different options ({changes}). Resume with the old options, or "
-                    "start a new training."
-                )
+                raise ValueError(f"The checkpoint was pruned with different options ({changes}). Resume with those.")
             closed, self.log = heads_by_layer(saved["attributes"]["heads"]), list(saved["attributes"]["log"])
         else:
             # Heads pruned by an earlier training of the same model stay pruned.
@@ -246,7 +216,7 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         return sum(map(len, self.closed.values())) >= whole_heads(self.max_ratio, self._total)
 
     def _forget_best(self, state: TrainerState) -> None:
-        """Discard a best checkpoint that has more heads than the target."""
+        """Forget a best checkpoint that has more heads than the target."""
         if not self._is_pruned():
             state.best_metric = state.best_global_step = state.best_model_checkpoint = None
 
@@ -259,33 +229,24 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         ratio = self.ratio_at(state.global_step, state.max_steps)
         closed = choose_heads(scores, ratio, self.min_heads_per_layer, self._total, self.closed)
         self._mode.close(closed, optimizer)
-        self.log.append(
-            {
-                "step": state.global_step,
-                "ratio": ratio,
-                "heads": {str(layer): heads for layer, heads in closed.items()},
-                "scores": rows_of(scores),
-            }
-        )
+        heads = {str(layer): heads for layer, heads in closed.items()}
+        self.log.append({"step": state.global_step, "ratio": ratio, "heads": heads, "scores": rows_of(scores)})
 
     def _scores(self, args: TrainingArguments, model: nn.Module, loader: Any, count: int) -> Tensor:
         """Return the scores of all heads on `count` batches."""
         batches = self._calibration(args, model, loader, count) if self.importance.needs_batches else []
         return self._mode.all_heads(self.importance.scores(model, batches))
 
-    def _calibration(
-        self, args: TrainingArguments, model: nn.Module, loader: Any, count: int
-    ) -> list[Mapping[str, Any]]:
+    def _calibration(self, args: TrainingArguments, model: nn.Module, loader: Any, count: int) -> list[Mapping]:
         """Return batches of random training examples, the same in each process and at each pruning step."""
         data, size = loader.dataset, args.per_device_train_batch_size
-        wanted = count * size
         device = next(model.parameters()).device
         with torch.random.fork_rng([device] if device.type == "cuda" else []):
             if hasattr(data, "__len__"):
                 order = torch.randperm(len(data), generator=torch.Generator().manual_seed(args.seed))
-                examples = [data[index] for index in order[:wanted].tolist()]
+                examples = [data[index] for index in order[: count * size].tolist()]
             else:
-                examples = list(islice(iter(data), wanted))
+                examples = list(islice(iter(data), count * size))
             batches = [loader.collate_fn(examples[at : at + size]) for at in range(0, len(examples), size)]
         parameters = inspect.signature(model.forward).parameters.values()
         if not any(each.kind is each.VAR_KEYWORD for each in parameters):

@@ -41,7 +41,8 @@ class MaskMode:
     @property
     def closed(self) -> dict[int, list[int]]:
         """Closed heads by layer; layers without closed heads are left out."""
-        return {} if self.model is None else self._gates.closed
+        found = [] if self.model is None else HeadGates.closed_on(self.model)
+        return {layer: sorted(closed) for layer, closed in enumerate(found) if closed}
 
     def restore(self, closed: Mapping[int, Sequence[int]]) -> None:
         """Close these heads and open all others, to match the weights of a checkpoint."""

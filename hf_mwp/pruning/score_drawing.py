@@ -35,21 +35,17 @@ def draw_importance(scores: Tensor, path: str | Path, title: str = "Importance o
     Args:
         scores (`Tensor` of shape `(layers, heads)`): Scores from [`HeadImportance.scores`]; NaN for missing heads.
         path (`str` or `Path`): File to write; the suffix decides the format (PNG, SVG, ...).
-        title (`str`, *optional*): Title of the figure.
-
-    Returns:
-        The figure (`matplotlib.figure.Figure`).
+        title (`str`, *optional*): Title of the figure (`matplotlib.figure.Figure`), which is returned.
     """
     layers, heads = scores.shape
     figure, panel = _figure(2.0 + 0.5 * heads, 1.4 + 0.34 * layers, title)
     values = scores.double().cpu().numpy()
     picture = panel.imshow(values, cmap="viridis", aspect="auto")
-    middle = scores[scores.isfinite()].aminmax()
-    middle = (middle.min + middle.max) / 2
+    middle = sum(scores[scores.isfinite()].aminmax()) / 2
     for layer, head in scores.isfinite().nonzero().tolist():
-        score = values[layer, head]
-        colour = "black" if score > middle else "white"
-        panel.text(head, layer, f"{score:.2g}", ha="center", va="center", fontsize="x-small", color=colour)
+        colour = "black" if values[layer, head] > middle else "white"
+        text = f"{values[layer, head]:.2g}"
+        panel.text(head, layer, text, ha="center", va="center", fontsize="x-small", color=colour)
     # Count from 0, like `prune_heads`.
     panel.set(xlabel="head", ylabel="layer", xticks=range(heads), yticks=range(layers))
     figure.colorbar(picture, ax=panel)
@@ -64,9 +60,6 @@ def draw_densities(densities: Mapping[str, ScoreDensity], path: str | Path, titl
     Args:
         densities (`Mapping[str, ScoreDensity]`): Densities by their names in the legend.
         path, title: See [`draw_importance`].
-
-    Returns:
-        The figure (`matplotlib.figure.Figure`).
     """
     figure, panel = _figure(5.6, 3.6, title)
     shares = panel.twinx()
@@ -86,11 +79,9 @@ def draw_densities(densities: Mapping[str, ScoreDensity], path: str | Path, titl
 
 
 def _figure(width: float, height: float, title: str) -> tuple[Any, Any]:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
     panel = figure.subplots()
     panel.set_title(title, fontsize="medium")
     return figure, panel

@@ -17,8 +17,8 @@ from hf_mwp.distillation.objectives import (
     EmbeddingOutputs,
     HiddenStates,
 )
-from hf_mwp.distillation.teachers.cache.output_layout import OutputLayout
-from hf_mwp.distillation.teachers.teacher_request import TeacherRequest
+from hf_mwp.distillation.teachers import TeacherRequest
+from hf_mwp.distillation.teachers.teacher_cache import OutputLayout
 from hf_mwp.losses import CKALoss, HiddenMSELoss
 from hf_mwp.models.cut_model import NoHeads
 from hf_mwp.pruning import prune_heads

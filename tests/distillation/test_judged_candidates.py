@@ -54,7 +54,7 @@ def test_live_and_cached_teachers_teach_the_same(processor, tmp_path):
         trainer.train()
         runs.append((training_logs(trainer), copy_of(student)))
     cache = trainer.teacher_source.cache
-    assert cache.layout.listed == ("logits", "answer_logits") and cache.layout.logits is None
+    assert cache.layout.listed == ["logits", "answer_logits"] and cache.layout.logits is None
     names = ["loss_soft", "loss_soft_answer", "loss_hard", "loss_hidden_1"]
     for live, stored in zip(runs[0][0], runs[1][0], strict=True):
         # The cache keeps fp16.

@@ -50,7 +50,7 @@ def test_mappings_rise_and_stay_within_the_teacher(student, more, name):
         ("alternating", 4, 3, r'"alternating".*\b3 .*\b4\b'),
         ("uniform", 6, 3, r'"uniform".*\b3 .*\b6\b'),
         ("last", 6, 3, r'"last".*\b3 .*\b6\b'),
-        ("every", 3, 12, "'every'.*'uniform', 'alternating', 'first', 'last'"),
+        ("every", 3, 12, "'uniform', 'alternating', 'first', 'last'.*'every'"),
         ("1:a", 3, 12, "'1:a'"),
         ([[1, 13]], 3, 12, r"layer 13 of the teacher.* 1 to 12"),
         ([[4, 12]], 3, 12, "layer 4 of the student"),
@@ -58,7 +58,6 @@ def test_mappings_rise_and_stay_within_the_teacher(student, more, name):
         ([[1, 4], [1, 8]], 3, 12, "layer 1 of the student twice"),
         ([[1, 4, 5]], 3, 12, r"pairs.*\[1, 4, 5\]"),
         ([], 3, 12, "empty.*`hidden_loss=None`"),
-        ("uniform", 0, 12, r"\b0 .*\b12\b"),
     ],
 )
 def test_wrong_mappings_are_named(mapping, student, teacher, message):

@@ -5,7 +5,7 @@ import torch
 
 from hf_mwp.distillation.features import Features
 from hf_mwp.distillation.objectives import AttentionMaps, AttentionRelations
-from hf_mwp.distillation.surviving_heads import surviving_heads
+from hf_mwp.distillation.objectives.layers.head_objective import surviving_heads
 from hf_mwp.losses import AttentionMSELoss, RelationLoss
 from hf_mwp.pruning import HeadGates, prune_heads
 from tests.pruning.encoders import tiny_batch, tiny_encoder

@@ -69,8 +69,6 @@ def test_limits():
 
 
 def test_errors():
-    with pytest.raises(ValueError, match=r"targets.*\(2,\).*\(1, 3\)"):
-        DKDLoss()(STUDENT, TEACHER, torch.tensor([0, 1]))
     for fields in ({"temperature": 0.0}, {"alpha": -1.0}, {"reduction": "sum"}):
         with pytest.raises(ValueError, match=f"`{next(iter(fields))}`"):
             DKDLoss(**fields)

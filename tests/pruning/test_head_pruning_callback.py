@@ -248,23 +248,6 @@ def test_another_model_begins_with_all_its_heads(mode, tmp_path):
         assert sum(callback.pruned(trainer.model).config.heads_per_layer) == 9
 
 
-class OtherCallback(HeadPruningCallback):
-    """Is saved under a name of its own."""
-
-
-@pytest.mark.parametrize("modes", [("mask", "mask"), ("slice", "slice"), ("mask", "slice"), ("slice", "mask")])
-@pytest.mark.parametrize("kind", [HeadPruningCallback, OtherCallback])
-def test_one_callback_prunes_a_training(modes, kind, tmp_path):
-    first, second = HeadPruningCallback(num_pruning_steps=2, mode=modes[0]), kind(num_pruning_steps=4, mode=modes[1])
-    trainer = classifier_trainer(tmp_path, first, max_steps=4)
-    trainer.add_callback(second)
-    with pytest.raises(ValueError, match="two callbacks"):
-        trainer.train()
-    trainer.remove_callback(second)
-    trainer.train()
-    assert sum(first.pruned(trainer.model).config.heads_per_layer) == 9
-
-
 SCHEDULE = {"max_ratio": 0.5, "num_pruning_steps": 4, "calibration_batches": 2}
 
 
@@ -481,7 +464,6 @@ def break_weights(model):
 @pytest.mark.parametrize(
     ("change", "options", "message"),
     [
-        (lambda trainer: None, {"num_pruning_steps": 9}, r"\b8 steps.*\b9 .*`num_pruning_steps`"),
         (lambda trainer: setattr(trainer, "train_dataset", Nothing()), {}, "needs examples"),
         (lambda trainer: break_weights(trainer.model), {}, "WeightNorm.*heads of layer 1"),
         (lambda trainer: None, {"max_ratio": 0.9}, r"\b10 heads.*\b9\b.*\b1 "),
@@ -490,11 +472,6 @@ def break_weights(model):
             lambda trainer: setattr(trainer, "model", BertForQuestionAnswering(trainer.model.config)),
             {},
             r"BertForQuestionAnswering.*\(BertModel\)",
-        ),
-        (
-            lambda trainer: setattr(trainer.args, "restore_callback_states_from_checkpoint", True),
-            {},
-            "`restore_callback_states_from_checkpoint`",
         ),
         (
             lambda trainer: setattr(trainer.args, "optim", "adafactor"),

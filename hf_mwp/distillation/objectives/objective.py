@@ -1,7 +1,8 @@
-"""Base class of training objectives."""
+"""Base class of training objectives, and the request for the teacher outputs that they need."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 from torch import Tensor
 
@@ -17,26 +18,21 @@ class Objective:
     batches have the same loss as one large batch.
 
     Args:
-        name (`str`): Parts of the loss are logged as `loss_{name}`, or with this prefix. Objectives need different
-            names.
+        name (`str`): Parts of the loss are logged as `loss_{name}`, or with this prefix. Names must be unique.
         weight (`float`, *optional*, defaults to 1.0): Weight of the sum of the parts.
 
     Attributes:
         options (`Mapping[str, bool]`): Arguments that make both models return the outputs to compare.
         cacheable (`bool`): Whether a teacher cache can store the outputs to compare.
         parts (`dict[str, float]`): Names and weights of the parts.
-        student_reads (`tuple[str, ...]`), teacher_reads (`tuple[str, ...]`):
-            Names of the outputs to compare, see [`~distillation.features.Features`]. A teacher cache stores
-            `teacher_reads`.
+        student_reads (`tuple[str, ...]`), teacher_reads (`tuple[str, ...]`): Names of the outputs to compare, see
+            [`~distillation.features.Features`]. A teacher cache stores `teacher_reads`.
         projections (`dict[str, tuple[str, int, int]]`): Linear maps that are needed, see [`FeatureProjections`].
-        temperature (`float`, *optional*), offset (`int`), listed (`tuple[str, ...]`): How logits are read, see
-            [`TeacherRequest`].
+        listed (`tuple[str, ...]`): Outputs with one score per item of a list, such as candidates.
     """
 
     options: Mapping[str, bool] = {}
     cacheable = True
-    temperature: float | None = None
-    offset = 0
     listed: tuple[str, ...] = ()
 
     def __init__(self, name: str, weight: float = 1.0) -> None:
@@ -49,14 +45,8 @@ class Objective:
 
     def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
         """
-        Choose the outputs that are compared. Called once, before training.
-
-        Args:
-            student ([`Features`]), teacher ([`Features`]): Outputs of both models for two examples.
-            inputs (`Mapping`): The batch of these examples.
-
-        Raises:
-            ValueError: if the two models cannot be compared.
+        Choose the outputs that are compared. Called once before training, with the outputs of both models for a batch
+        of two examples. Raises `ValueError` if the two models cannot be compared.
         """
         raise NotImplementedError
 
@@ -70,3 +60,31 @@ class Objective:
         have the same weight.
         """
         return dict.fromkeys(self.parts)
+
+
+@dataclass(frozen=True)
+class TeacherRequest:
+    """Teacher outputs that objectives need for each batch."""
+
+    features: tuple[str, ...]  # names of the outputs, see [`~distillation.features.Features`]
+    # Arguments of `forward` that make the teacher return them.
+    options: Mapping[str, bool] = field(default_factory=dict)
+    listed: tuple[str, ...] = ()  # outputs with one score per item of a list, such as candidates
+
+    @classmethod
+    def of(cls, objectives: Iterable[Objective]) -> Self:
+        """Collect the outputs that a list of objectives reads."""
+        readers = [each for each in objectives if each.teacher_reads]
+        features = sorted({name for each in readers for name in each.teacher_reads})
+        options = {name: value for each in readers for name, value in each.options.items()}
+        return cls(tuple(features), options, tuple(dict.fromkeys(name for each in readers for name in each.listed)))
+
+    @property
+    def states(self) -> list[str]:
+        """Return the names of features with one vector for each token."""
+        return [name for name in self.features if name != "logits" and name not in self.listed]
+
+    @property
+    def logits(self) -> bool:
+        """Return whether logits are requested that are scores of classes."""
+        return "logits" in self.features and "logits" not in self.listed

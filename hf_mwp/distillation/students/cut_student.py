@@ -13,27 +13,19 @@ LAYER_CHOICES = ("first", "last", "uniform", "alternate")
 
 def choose_layers(num_layers: int, num_teacher_layers: int, choice: str = "first") -> list[int]:
     """
-    Return the indices, from 0, of the teacher's layers that a student starts from.
+    Return the indices, from 0, of the teacher's layers that a student starts from. Raises `ValueError` if the choice
+    is unknown, or the teacher has fewer layers.
 
     Args:
         num_layers (`int`), num_teacher_layers (`int`): Numbers of layers of student and teacher.
-        choice (`str`, *optional*, defaults to `"first"`):
-            For 3 layers from 12: `"first"`: 0, 1, 2 (the best in table 4 of A Compact Model for Mathematics Problem
-            Representations Distilled from BERT, AAAI 2025); `"last"`: 9, 10, 11; `"uniform"`: 3, 7, 11, the layers of
-            the uniform mapping; `"alternate"`: 0, 4, 8, as in DistilBERT.
-
-    Raises:
-        ValueError: if the choice is unknown, or the teacher has fewer layers.
+        choice (`str`, *optional*, defaults to `"first"`): For 3 layers from 12: `"first"`: 0, 1, 2 (the best in table
+            4 of A Compact Model for Mathematics Problem Representations Distilled from BERT, AAAI 2025); `"last"`: 9,
+            10, 11; `"uniform"`: 3, 7, 11, the layers of the uniform mapping; `"alternate"`: 0, 4, 8, as in DistilBERT.
     """
     if choice not in LAYER_CHOICES:
-        raise ValueError(
-            f"Unknown choice of layers {choice!r}. Use one of {list(LAYER_CHOICES)} or pass layer indices."
-        )
+        raise ValueError(f"Unknown choice of layers {choice!r}. Use one of {list(LAYER_CHOICES)}, or layer indices.")
     if not 1 <= num_layers <= num_teacher_layers:
-        raise ValueError(
-            f"A student with {num_layers} layers cannot be made from a teacher with {num_teacher_layers}. Use at "
-            f"least 1 and at most {num_teacher_layers}."
-        )
+        raise ValueError(f"A student of {num_layers} layers cannot be made from a teacher of {num_teacher_layers}.")
     if choice == "alternate":
         return [index * num_teacher_layers // num_layers for index in range(num_layers)]
     return [teacher - 1 for _, teacher in map_layers(choice, num_layers, num_teacher_layers)]
@@ -54,12 +46,10 @@ def cut_student(
     Args:
         teacher ([`MwpSolver`]): A trained solver with a BERT- or RoBERTa-like encoder.
         layers (`int` or `Sequence[int]`): Number of layers to use, or their indices from 0.
-        choice (`str`, *optional*, defaults to `"first"`): Layers to use if `layers` is a number; see
-            [`choose_layers`].
+        choice (`str`, *optional*, defaults to `"first"`): See [`choose_layers`], if `layers` is a number.
         new_decoder (`bool`, *optional*, defaults to `False`): Start the decoder from random weights instead.
         decoder_dropout (`float`, *optional*): Dropout of the student's decoder. Defaults to the teacher's.
-        encoder_fields: Fields of [`MwpStudentConfig`] to change, such as `hidden_dropout_prob`. Sizes cannot be
-        changed.
+        encoder_fields: Fields of [`MwpStudentConfig`] to change, except sizes, such as `hidden_dropout_prob`.
 
     Returns:
         [`MwpSolver`] with an [`MwpStudentModel`] as encoder, on the teacher's device and in its dtype.

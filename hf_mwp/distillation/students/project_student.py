@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -10,7 +11,6 @@ from transformers import PreTrainedModel
 from ...data.training_lineage import inherit_training_texts
 from ...models import MwpStudentConfig, MwpStudentModel
 from ...models.mwp_solver.bottlenecks import bottlenecks_apart
-from .linear_fits import factorise, fit_linear, residual_projection
 
 
 @torch.no_grad()
@@ -20,7 +20,8 @@ def project_student(
     intermediate_size: int = 1200,
     num_attention_heads: int = 12,
     layers: int | Sequence[int] = 3,
-    sample: Iterable[Mapping[str, Tensor]] | None = None,
+    *,
+    sample: Iterable[Mapping[str, Tensor]],
     max_tokens: int = 30_000,
     ridge: float = 1e-4,
     **encoder_fields,
@@ -36,22 +37,18 @@ def project_student(
     feed-forward network, the most active neurons are kept.
 
     Args:
-        encoder (`PreTrainedModel`):
-            A BERT- or RoBERTa-like encoder, an [`MwpStudentModel`], or a model with such an encoder and a head. The
-            bottleneck networks of a solver's encoder are also fitted.
+        encoder (`PreTrainedModel`): A BERT- or RoBERTa-like encoder, an [`MwpStudentModel`], or a model with such an
+            encoder and a head. The bottleneck networks of a solver's encoder are also fitted.
         hidden_size (`int`, *optional*, defaults to 312): Width of the student, at most the encoder's width.
         intermediate_size (`int`, defaults to 1200), num_attention_heads (`int`, defaults to 12):
             Numbers of feed-forward neurons and attention heads in each layer of the student, at most the encoder's.
         layers (`int` or `Sequence[int]`, *optional*, defaults to 3):
             Number of encoder layers to use, starting with the first, or their indices from 0.
-        sample (`Iterable[Mapping[str, Tensor]]`, *optional*):
-            Encoded batches (`input_ids`, `attention_mask`) of typical texts; a few hundred texts are enough. Defaults
-            to random tokens, from which the student starts worse.
-        max_tokens (`int`, *optional*, defaults to 30000): Number of tokens after which reading stops. Each token needs
-            about 20 KB.
+        sample (`Iterable[Mapping[str, Tensor]]`):
+            Encoded batches (`input_ids`, `attention_mask`) of typical texts; a few hundred texts are enough.
+        max_tokens (`int`, *optional*, defaults to 30000): Number of tokens to read. Each token needs about 20 KB.
         ridge (`float`, *optional*, defaults to 1e-4): Regularisation, relative to the mean variance of the inputs.
-        encoder_fields: Fields of [`MwpStudentConfig`] to change, such as `hidden_dropout_prob`. Sizes cannot be
-        changed.
+        encoder_fields: Fields of [`MwpStudentConfig`] to change, except sizes, such as `hidden_dropout_prob`.
 
     Returns:
         [`MwpStudentModel`] without pooler, with the encoder's vocabulary and positions, on its device and in its
@@ -73,14 +70,14 @@ def project_student(
     after = [found.get(layer + 1) for layer in (range(layers) if isinstance(layers, int) else layers)]
     bottlenecks = [None if each is None else copy.deepcopy(each).float() for each in after]
     sizes = {"hidden_size": hidden_size, "intermediate_size": intermediate_size}
-    sizes["num_attention_heads"] = num_attention_heads
+    sizes |= {"num_attention_heads": num_attention_heads}
     _check_sizes(source.config, sizes)
     config = MwpStudentConfig(**(source.config.to_dict() | sizes | {"head_dim": None}))
     student = MwpStudentModel(config, add_pooling_layer=False).to(source.device).eval()
     for model in (source, student):
         # The masks below are for eager attention.
         model.set_attn_implementation("eager")
-    batches = _read_sample(_random_tokens(source) if sample is None else sample, max_tokens, source.device)
+    batches = _read_sample(sample, max_tokens, source.device)
     _Projection(source, student, batches, bottlenecks, ridge).run()
     student.set_attn_implementation(attention)
     inherit_training_texts(student, encoder)
@@ -128,8 +125,11 @@ class _Projection:
             return
         for name in ("word_embeddings", "position_embeddings", "token_type_embeddings"):
             getattr(new.embeddings, name).weight.copy_(getattr(old.embeddings, name).weight @ self.projection)
-        norm = new.embeddings.LayerNorm
-        summed = [_norm_input(new.embeddings, norm, batch["input_ids"]) for batch in self.batches]
+        norm, summed = new.embeddings.LayerNorm, []
+        hook = norm.register_forward_pre_hook(lambda _, args: summed.append(args[0]))
+        for batch in self.batches:
+            new.embeddings(batch["input_ids"])
+        hook.remove()
         self._fit_norm(norm, summed, self.wide)
 
     def _source_states(self, batch: Mapping[str, Tensor], mask: Tensor) -> list[Tensor]:
@@ -146,9 +146,8 @@ class _Projection:
         wide, narrow = self._flat(self.wide), self._flat(self.narrow)
         heads = self._choose_heads(old, new)
         width, dim = old.self.attention_head_size, new.self.attention_head_size
-        fits = {
-            name: fit_linear(narrow, getattr(old.self, name)(wide), self.ridge) for name in ("query", "key", "value")
-        }
+        parts = ("query", "key", "value")
+        fits = {name: fit_linear(narrow, getattr(old.self, name)(wide), self.ridge) for name in parts}
         moment = narrow.T @ narrow / len(narrow)
         centred = torch.cov(narrow.T, correction=0)
         augmented = torch.cat([narrow, narrow.new_ones(len(narrow), 1)], dim=1)
@@ -183,33 +182,28 @@ class _Projection:
         theirs = [old.intermediate(state) for state in self.wide]
         written = self._flat(theirs).std(0) * (self.projection.T @ old.output.dense.weight).norm(dim=0)
         neurons = written.argsort(descending=True)[: new.intermediate.dense.out_features].sort().values
-        before = nn.functional.linear(
-            self._flat(self.wide), old.intermediate.dense.weight[neurons], old.intermediate.dense.bias[neurons]
-        )
-        weight, bias = fit_linear(self._flat(self.narrow), before, self.ridge)
-        new.intermediate.dense.weight.copy_(weight)
-        new.intermediate.dense.bias.copy_(bias)
+        weight, bias = (each[neurons] for each in (old.intermediate.dense.weight, old.intermediate.dense.bias))
+        before = nn.functional.linear(self._flat(self.wide), weight, bias)
+        self._fit_linear(new.intermediate.dense, self._flat(self.narrow), before)
         ours = [new.intermediate(state) for state in self.narrow]
         self._fit_output(old.output, new.output, theirs, ours, bottleneck)
 
-    def _fit_output(
-        self, old: nn.Module, new: nn.Module, theirs: list[Tensor], ours: list[Tensor], after: nn.Module | None = None
-    ) -> None:
-        """
-        Fit a sublayer's output layer and layer norm, and advance the states of both models. `after` is the source's
-        bottleneck after the sublayer.
-        """
+    def _fit_output(self, old: nn.Module, new: nn.Module, theirs: list, ours: list, after: Any = None) -> None:
+        """Fit a sublayer's output layer and norm, and advance all states, those of the source through `after`."""
         summed = [old.dense(x) + state for x, state in zip(theirs, self.wide, strict=True)]
         self.wide = [old.LayerNorm(each) for each in summed]
         target = self._flat(summed) @ self.projection - self._flat(self.narrow)
-        weight, bias = fit_linear(self._flat(ours), target, self.ridge)
-        new.dense.weight.copy_(weight)
-        new.dense.bias.copy_(bias)
+        self._fit_linear(new.dense, self._flat(ours), target)
         narrow = [new.dense(x) + state for x, state in zip(ours, self.narrow, strict=True)]
         self._fit_norm(new.LayerNorm, narrow, self.wide)
         self.narrow = [new.LayerNorm(each) for each in narrow]
         if after is not None:
             self.wide = [after(each) for each in self.wide]
+
+    def _fit_linear(self, linear: nn.Linear, inputs: Tensor, outputs: Tensor) -> None:
+        weight, bias = fit_linear(inputs, outputs, self.ridge)
+        linear.weight.copy_(weight)
+        linear.bias.copy_(bias)
 
     def _fit_norm(self, norm: nn.LayerNorm, summed: list[Tensor], wide: list[Tensor]) -> None:
         """Fit the weight and the bias of a layer norm, so that its output is close to the projected states."""
@@ -221,35 +215,11 @@ class _Projection:
         norm.bias.copy_(target.mean(0) - gain * unit.mean(0))
 
 
-def _norm_input(module: nn.Module, norm: nn.LayerNorm, *inputs: Tensor) -> Tensor:
-    """Return the input of a layer norm inside a module."""
-    read: list[Tensor] = []
-    hook = norm.register_forward_pre_hook(lambda _, args: read.append(args[0]))
-    try:
-        module(*inputs)
-    finally:
-        hook.remove()
-    return read[0]
-
-
 def _check_sizes(config: MwpStudentConfig, sizes: dict[str, int]) -> None:
-    most = {"hidden_size": config.hidden_size, "intermediate_size": min(config.neurons_per_layer)}
-    most["num_attention_heads"] = min(config.heads_per_layer)
-    for name, value in sizes.items():
-        if not 1 <= value <= most[name]:
-            raise ValueError(
-                f"A student with {name}={value} cannot be projected from an encoder with {most[name]}. Use at least "
-                f"1 and at most {most[name]}, or start the student from random weights."
-            )
-
-
-def _random_tokens(source: MwpStudentModel) -> list[dict[str, Tensor]]:
-    """Return batches of random tokens."""
-    generator = torch.Generator().manual_seed(0)
-    length = min(32, source.embeddings.max_length)
-    return [
-        {"input_ids": torch.randint(source.config.vocab_size, (64, length), generator=generator)} for _ in range(8)
-    ]
+    limits = (config.hidden_size, min(config.neurons_per_layer), min(config.heads_per_layer))
+    for (name, value), most in zip(sizes.items(), limits, strict=True):
+        if not 1 <= value <= most:
+            raise ValueError(f"A student with {name}={value} cannot be projected from an encoder with {most}.")
 
 
 def _read_sample(sample: Iterable[Mapping[str, Tensor]], max_tokens: int, device) -> list[dict[str, Tensor]]:
@@ -263,5 +233,68 @@ def _read_sample(sample: Iterable[Mapping[str, Tensor]], max_tokens: int, device
         if count >= max_tokens:
             break
     if not count:
-        raise ValueError("`sample` has no tokens. Pass batches with `input_ids`, or `None` for random tokens.")
+        raise ValueError("`sample` has no tokens. Pass batches with `input_ids`.")
     return batches
+
+
+def residual_projection(states: Sequence[Tensor], width: int) -> Tensor:
+    """
+    Return the projection `(m, width)` of the hidden states `(tokens, m)` of several layers onto their main directions.
+    It has rank `width - 1` and commutes with layer normalisation: as far as these directions contain the states,
+    normalising before and after the projection gives the same result.
+
+    Layer normalisation subtracts the mean over the features and divides by their standard deviation. The directions
+    therefore have entries that sum to zero, are rotated so that each narrow feature mixes all of them, and keep the
+    size of the features.
+    """
+    size = states[0].shape[1]
+    moment = torch.zeros(size, size, dtype=torch.float64, device=states[0].device)
+    for state in states:
+        state = state - state.mean(1, keepdim=True)
+        second = (state.T @ state).double()
+        moment += second / second.trace().clamp(min=1e-12)
+    directions = torch.linalg.eigh(moment).eigenvectors.flip(1)[:, : width - 1]
+    directions = directions - directions.mean(0)
+    generator = torch.Generator().manual_seed(0)
+    random = torch.randn(width, width - 1, dtype=torch.float64, generator=generator)
+    basis = torch.cat([torch.ones(width, 1, dtype=torch.float64), random], dim=1)
+    # All columns but the first are orthogonal to it: their entries sum to zero.
+    basis = torch.linalg.qr(basis).Q[:, 1:].to(directions.device)
+    return ((width / size) ** 0.5 * directions @ basis.T).to(states[0].dtype)
+
+
+def fit_linear(inputs: Tensor, outputs: Tensor, ridge: float) -> tuple[Tensor, Tensor]:
+    """
+    Return the weight `(b, a)` and bias `(b,)` of the linear map that best predicts `outputs` `(tokens, b)` from
+    `inputs` `(tokens, a)`. `ridge` regularises the weight, relative to the mean variance of the inputs.
+    """
+    means = inputs.mean(0), outputs.mean(0)
+    centred = inputs - means[0]
+    square = (centred.T @ centred).double()
+    square += ridge * square.diagonal().mean().clamp(min=1e-12) * torch.eye(len(square), device=square.device)
+    weight = torch.linalg.solve(square, (centred.T @ (outputs - means[1])).double()).T.to(inputs.dtype)
+    return weight, means[1] - weight @ means[0]
+
+
+def factorise(matrix: Tensor, left: Tensor | None, right: Tensor, rank: int) -> tuple[Tensor, Tensor]:
+    """
+    Return factors `(A, B)` with `rank` rows for which `xᵀ Aᵀ B y` is closest to `xᵀ matrix y`, for `x` and `y` with
+    the given second moments (`left=None`: all directions of `x` count the same). Rows beyond the rank of the
+    matrix are small but not zero.
+    """
+    roots = [None if moment is None else _root(moment) for moment in (left, right)]
+    weighted = matrix.double() @ roots[1][0]
+    if roots[0] is not None:
+        weighted = roots[0][0] @ weighted
+    u, s, v = torch.linalg.svd(weighted, full_matrices=False)
+    s, u, v = s[:rank].clamp(min=1e-4 * s[0]).sqrt(), u[:, :rank].T, v[:rank]
+    a = s[:, None] * u if roots[0] is None else s[:, None] * u @ roots[0][1]
+    b = s[:, None] * v @ roots[1][1]
+    return a.to(matrix.dtype), b.to(matrix.dtype)
+
+
+def _root(moment: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the square root of a symmetric positive matrix, and the inverse of this root."""
+    values, vectors = torch.linalg.eigh(moment.double())
+    values = values.clamp(min=values[-1].clamp(min=1e-12) * 1e-6).sqrt()
+    return vectors * values @ vectors.T, vectors / values @ vectors.T

@@ -17,13 +17,9 @@ from .cut_student import choose_layers
 logger = logging.get_logger(__name__)
 
 INITS = ("slice", "embeddings", "random")
-# Names of the sizes in a config: for T5, and for BART and similar models.
-T5_SIZES = {"encoder_layers": "num_layers", "decoder_layers": "num_decoder_layers", "ffn": ("d_ff",)}
-BART_SIZES = {
-    "encoder_layers": "encoder_layers",
-    "decoder_layers": "decoder_layers",
-    "ffn": ("encoder_ffn_dim", "decoder_ffn_dim"),
-}
+# Names in a config: of the numbers of layers, and of the feed-forward sizes.
+T5_SIZES = {"encoder": "num_layers", "decoder": "num_decoder_layers", "ffn": ("d_ff",)}
+BART_SIZES = {"encoder": "encoder_layers", "decoder": "decoder_layers", "ffn": ("encoder_ffn_dim", "decoder_ffn_dim")}
 LAYER = re.compile(r"^((?:model\.)?(encoder|decoder)\.(?:layers|block)\.)(\d+)\.")
 
 
@@ -44,10 +40,9 @@ def make_seq2seq_student(
         teacher (`PreTrainedModel`): A BART, mBART, Marian, Pegasus, M2M100 or T5 model for conditional generation.
         encoder_layers (`int`), decoder_layers (`int`): Numbers of layers of the student's encoder and decoder.
         hidden_size (`int`, *optional*): Width of the student. Defaults to the teacher's width.
-        init (`str`, *optional*, defaults to `"slice"`):
-            `"slice"`: the leading part `W[:d, :d]` of the weights of the chosen layers, at the teacher's width the
-            complete weights. `"embeddings"`: random weights, except for the teacher's word embeddings projected onto
-            their `d` principal directions. `"random"`: random weights.
+        init (`str`, *optional*, defaults to `"slice"`): `"slice"`: the leading part `W[:d, :d]` of the weights of the
+            chosen layers, at the teacher's width the complete weights. `"embeddings"`: random weights, except for the
+            teacher's word embeddings projected onto their `d` principal directions. `"random"`: random weights.
         choice (`str`, *optional*, defaults to `"uniform"`): Layers of each stack that are sliced, see
             [`choose_layers`]. The default is every k-th layer, as in the `"alternating"` mapping.
 
@@ -64,26 +59,19 @@ def make_seq2seq_student(
         layer, in the authors' implementation.
 
     Example:
-
-    ```python
-    >>> teacher = AutoModelForSeq2SeqLM.from_pretrained("facebook/bart-large-xsum")
-    >>> student = make_seq2seq_student(teacher, encoder_layers=6, decoder_layers=3, hidden_size=640)
-    ```
+        >>> teacher = AutoModelForSeq2SeqLM.from_pretrained("facebook/bart-large-xsum")
+        >>> student = make_seq2seq_student(teacher, encoder_layers=6, decoder_layers=3, hidden_size=640)
     """
     if init not in INITS:
         raise ValueError(f"`init` must be one of {', '.join(INITS)}, got {init!r}.")
     config, names = copy.deepcopy(teacher.config), _sizes_of(teacher)
     width = config.d_model if hidden_size is None else hidden_size
     if not 0 < width <= config.d_model:
-        raise ValueError(
-            f"`hidden_size` must be from 1 to the teacher's width of {config.d_model}, got {hidden_size}."
-        )
-    layers = {
-        stack: choose_layers(count, getattr(config, names[f"{stack}_layers"]), choice)
-        for stack, count in (("encoder", encoder_layers), ("decoder", decoder_layers))
-    }
-    for stack, chosen in layers.items():
-        setattr(config, names[f"{stack}_layers"], len(chosen))
+        raise ValueError(f"`hidden_size` must be from 1 to {config.d_model}, the teacher's width, got {hidden_size}.")
+    layers = {}
+    for stack, count in (("encoder", encoder_layers), ("decoder", decoder_layers)):
+        layers[stack] = choose_layers(count, getattr(config, names[stack]), choice)
+        setattr(config, names[stack], count)
     if hasattr(config, "num_hidden_layers") and "num_hidden_layers" not in getattr(config, "attribute_map", {}):
         config.num_hidden_layers = encoder_layers
     _narrow(config, names, width)
@@ -108,11 +96,9 @@ def _sizes_of(teacher: PreTrainedModel) -> dict:
             "create the student before the teacher is pruned."
         )
     for names in (T5_SIZES, BART_SIZES):
-        if all(hasattr(config, names[name]) for name in ("encoder_layers", "decoder_layers")):
+        if hasattr(config, names["encoder"]) and hasattr(config, names["decoder"]):
             return names
-    raise ValueError(
-        f"`{type(teacher).__name__}` is not supported as a teacher. Use BART, mBART, Marian, Pegasus, M2M100 or T5."
-    )
+    raise ValueError(f"`{type(teacher).__name__}` is not supported. Use BART, mBART, Marian, Pegasus, M2M100 or T5.")
 
 
 def _narrow(config, names: dict, width: int) -> None:
@@ -130,25 +116,21 @@ def _narrow(config, names: dict, width: int) -> None:
             size = config.d_model // heads
             heads = width // size if width % size == 0 else heads
             if width % heads:
-                raise ValueError(
-                    f"{heads} heads do not divide the width {width}. Set `hidden_size` to a multiple of {size}."
-                )
+                raise ValueError(f"{heads} heads do not divide a `hidden_size` of {width}. Use a multiple of {size}.")
             setattr(config, name, heads)
     config.d_model = width
 
 
 def _copy_slices(teacher: PreTrainedModel, student: PreTrainedModel, layers: dict[str, list[int]]) -> None:
-    sinusoidal = {
-        name for name, module in student.named_modules() if "Sinusoidal" in type(module).__name__
-    }  # computed for the width, not learned
+    # Computed for the width, not learned.
+    sinusoidal = {name for name, module in student.named_modules() if "Sinusoidal" in type(module).__name__}
     theirs = teacher.state_dict()
     for name, value in student.state_dict().items():
         if name.rpartition(".")[0] in sinusoidal:
             continue
         source = LAYER.sub(lambda match: f"{match[1]}{layers[match[2]][int(match[3])]}.", name)
-        if source not in theirs:
-            # T5 has biases of relative positions only in the first layer.
-            source = name
+        # T5 has biases of relative positions only in the first layer.
+        source = source if source in theirs else name
         value.copy_(theirs[source][tuple(slice(size) for size in value.shape)])
 
 

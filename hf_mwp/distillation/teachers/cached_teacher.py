@@ -4,6 +4,8 @@ import errno
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import numpy as np
 import torch
 from accelerate import PartialState
 from accelerate.utils import convert_bytes, extract_model_from_parallel
-from torch import nn
+from torch import Tensor, nn
 from transformers.utils import logging
 
 from ...models.fingerprints import describe, hash_model, hash_processing, row_key
@@ -19,20 +21,20 @@ from ...models.model_kind import kind_of
 from ...store.finished_folder import digest_of
 from ...store.row_store import FORMAT
 from ..features import Features
-from .cache.checks import OFF, check_equal, check_repeatable, random_state_kept
-from .cache.output_layout import OutputLayout
-from .cache.teacher_cache import TeacherCache
 from .ensemble_teacher import TEACHER_INPUTS, EnsembleTeacher, members_of
 from .live_teacher import LiveTeacher
+from .teacher_cache import OutputLayout, TeacherCache
 
 
 logger = logging.get_logger(__name__)
 
 CACHED_OUTPUTS = "cached_teacher_outputs"
-NUM_CHECKED = 8  # rows on which the teacher is checked before the cache is built
+NUM_CHECKED = 8  # rows that are checked, and whose size is measured, before the cache is built
 ROWS_AT_ONCE = 1000
+OFF = "set `cache_teacher_outputs=False`"
 
 
+@dataclass(eq=False)
 class CachedTeacher:
     """
     Teacher that runs once over the rows of a dataset and stores its outputs in a [`TeacherCache`]. It has the
@@ -51,57 +53,45 @@ class CachedTeacher:
         progress (`Callable`): Called with the number of finished rows and of all rows.
     """
 
-    def __init__(
-        self,
-        live: LiveTeacher,
-        folder: Path,
-        *,
-        trim: Callable[[list], list] = list,
-        to_device: Callable[[Mapping[str, Any]], dict[str, Any]] = dict,
-        context: Callable[[], Any] = torch.no_grad,
-        length: Callable[[Any], int] = len,
-        batch_size: int = 8,
-        processing: Any = None,
-        mixed_precision: str = "no",
-        dtype: torch.dtype = torch.float32,
-        progress: Callable[[int, int], None] = lambda done, total: None,
-    ) -> None:
-        self.live, self.folder, self.request, self.model = live, folder, live.request, live.model
-        self.trim, self.to_device, self.context, self.length = trim, to_device, context, length
-        self.batch_size, self.dtype, self.progress = batch_size, dtype, progress
-        self.processing, self.mixed_precision = processing, mixed_precision
-        self.cache: TeacherCache | None = None
+    live: LiveTeacher
+    folder: Path
+    trim: Callable[[list], list]
+    to_device: Callable[[Mapping[str, Any]], dict[str, Any]]
+    context: Callable[[], Any]
+    length: Callable[[Any], int]
+    batch_size: int
+    processing: Any
+    mixed_precision: str
+    dtype: torch.dtype
+    progress: Callable[[int, int], None]
+    cache: TeacherCache | None = None
+
+    @property
+    def model(self) -> nn.Module:
+        """The teacher, or an [`EnsembleTeacher`]."""
+        return self.live.model
 
     def prepare(self, dataset: Any, collator: Callable[[list], Mapping[str, Any]]) -> Callable:
         """
-        Complete the cache, and return a collator whose batches contain the teacher's outputs.
-
-        Args:
-            dataset: Rows with a length and random access.
-            collator (`Callable`): Turns rows into a batch.
+        Complete the cache for a dataset with a length and random access, and return a collator whose batches contain
+        the teacher's outputs.
 
         Raises:
             CacheError: if the folder contains a different cache.
             OSError: if the disk has too little space.
             ValueError: if the teacher's outputs for this dataset cannot be cached.
         """
-        if not hasattr(dataset, "__len__") or not hasattr(dataset, "__getitem__"):
-            raise ValueError(
-                f"Teacher outputs for a streaming dataset (`{type(dataset).__name__}`) cannot be cached, since it "
-                f"has no length and no random access. Load the complete dataset, or {OFF}."
-            )
+        if not hasattr(dataset, "__len__"):
+            name = type(dataset).__name__
+            raise ValueError(f"Outputs for a streaming dataset (`{name}`) cannot be cached. Load all rows, or {OFF}.")
         collator = self.live.prepare(dataset, collator)
         model = extract_model_from_parallel(self.model, keep_torch_compile=False)
         with random_state_kept():
             made_from = self._made_from(model, collator)
             digest = digest_of(made_from)
-            is_first = PartialState().is_local_main_process
             folder = self.folder / digest
-            try:
-                folder.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                reason = f"the teacher cache {folder} ({error.strerror}). Choose a different `teacher_cache_dir`"
-                raise OSError(error.errno, f"Cannot create {reason}") from error
+            folder.mkdir(parents=True, exist_ok=True)
+            is_first = PartialState().is_local_main_process
             self.cache = TeacherCache(folder, digest, verify=is_first)
             keys, order = self._scan(dataset)
             if len(self.cache.missing(keys)):
@@ -111,15 +101,11 @@ class CachedTeacher:
                     rows = order[np.isin(order, self.cache.missing(keys))].tolist()
                     if rows:
                         self._build(dataset, collator, made_from, keys, rows)
-        size = self.cache.nbytes / 1e6
-        logger.info(f"Teacher outputs for {len(self.cache)} rows: {self.cache.folder} ({size:.0f} MB).")
+        logger.info(f"Teacher outputs for {len(self.cache)} rows: {folder} ({self.cache.nbytes / 1e6:.0f} MB).")
         return CachingCollator(collator, self.cache)
 
     def outputs(self, inputs: dict[str, Any]) -> Features:
-        """
-        Return the teacher's outputs that come with a batch, and remove them from the batch. Without them, run the
-        teacher.
-        """
+        """Remove the teacher's outputs from a batch and return them. If they are missing, run the teacher."""
         cached = inputs.pop(CACHED_OUTPUTS, None)
         if cached is None:
             return self.live.outputs(inputs)
@@ -127,7 +113,7 @@ class CachedTeacher:
         return self.cache.layout.restore(cached, self.dtype)
 
     def _made_from(self, model: nn.Module, collator: Callable) -> dict[str, Any]:
-        request = self.request
+        request = self.live.request
         digests = [hash_model(each) for each in members_of(model)]
         return {
             "teacher": digests if isinstance(model, EnsembleTeacher) else digests[0],
@@ -137,11 +123,8 @@ class CachedTeacher:
             "states": request.states,
             "logits": request.logits,
             "listed": list(request.listed),
-            "top_k": request.top_k,
-            "temperature": request.temperature,
             "mixed_precision": self.mixed_precision,
             "format": [FORMAT, "safetensors"],
-            "label_offset": request.offset,
         }
 
     def _read(self, dataset: Any, rows: Sequence[int]) -> list[Any]:
@@ -165,31 +148,22 @@ class CachedTeacher:
         # Choose rows evenly over all lengths, so that they represent all rows in the estimate of space.
         count = min(NUM_CHECKED, len(rows))
         checked = [rows[(2 * number + 1) * len(rows) // (2 * count)] for number in range(count)]
-        check_repeatable([keys[row] for row in checked], self._read(dataset, checked), collator)
+        _check_repeatable([keys[row] for row in checked], self._read(dataset, checked), collator)
         first = members_of(extract_model_from_parallel(self.model))[0]
-        batch, alone = collate(checked), collate(checked[-1:])
+        batch = collate(checked)
         output = self._ask(batch)
-        layout = OutputLayout.of(output, self.request, kind_of(first).num_symbols(first))
+        layout = OutputLayout.of(output, self.live.request, kind_of(first).num_symbols(first))
         packed = layout.pack(output, batch)
-        again, last = layout.pack(self._ask(batch), batch), layout.pack(self._ask(alone), alone)
-        check_equal(packed, again, packed, "differ between two runs (is dropout active?)")
-        fault = "for a row depend on longer rows in its batch (is there no attention mask for the padding?)"
-        check_equal(packed[-1:], last, packed, fault)
         needed = sum(array.nbytes for row in packed for array in row.values()) * len(rows) // len(packed)
         free = shutil.disk_usage(self.cache.folder).free
         if needed > free:
             raise OSError(
                 errno.ENOSPC,
                 f"The teacher's outputs need about {convert_bytes(needed)}, but only {convert_bytes(free)} are free. "
-                "Make room, choose a different `teacher_cache_dir`, cache fewer classes (`cache_top_k`), compare "
-                f"fewer layers, or {OFF}",
+                f"Make room, choose a different `teacher_cache_dir`, compare fewer layers, or {OFF}",
                 str(self.cache.folder),
             )
-        others = sum(path.parent != self.cache.folder for path in self.folder.glob("*/manifest.json"))
-        logger.info(
-            f"Caching the teacher's outputs for {len(rows)} rows, about {needed / 1e6:.0f} MB. {self.folder} "
-            f"contains {others} caches of different teachers, data or layers. Delete those that are no longer needed."
-        )
+        logger.info(f"Caching the teacher's outputs for {len(rows)} rows, about {needed / 1e6:.0f} MB.")
 
         # Completed files survive a kill. The next run forms the same batches from the remaining rows, so that results
         # are identical to the last bit.
@@ -216,5 +190,22 @@ class CachingCollator:
     def __call__(self, features: list[Any]) -> dict[str, Any]:
         keys = [row_key(feature) for feature in features]
         batch = dict(self.collator(features))
-        batch[CACHED_OUTPUTS] = self.cache.assemble(keys, batch)
+        batch[CACHED_OUTPUTS] = self.cache.layout.assemble(self.cache.read(keys), batch)
         return batch
+
+
+def random_state_kept() -> AbstractContextManager[None]:
+    """Return a context at whose end the random generators of torch are restored."""
+    return torch.random.fork_rng([torch.cuda.current_device()] if torch.cuda.is_available() else [])
+
+
+def _check_repeatable(keys: list[bytes], features: list[Any], collator: Callable) -> None:
+    """Raise `ValueError` unless rows, read a second time, have the same keys and are always collated alike."""
+    first, second = collator(features), collator(features)
+    changed = [name for name, value in first.items() if isinstance(value, Tensor) and not value.equal(second[name])]
+    if changed or keys != [row_key(feature) for feature in features]:
+        what = f"collator returns a different {changed[0]!r}" if changed else "dataset returns different rows"
+        raise ValueError(
+            f"The {what} each time, so the teacher's outputs cannot be cached. Apply random transforms and masks "
+            f"once, beforehand, and save the result in the rows (`dataset.map`), or {OFF}."
+        )

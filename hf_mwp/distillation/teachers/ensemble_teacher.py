@@ -9,11 +9,10 @@ from torch import Tensor, nn
 
 from ...models.model_kind import kind_of
 from ...usage_error import UsageError
-from .cache.output_layout import FORBIDDEN
+from .teacher_cache import FORBIDDEN
 
 
 TEACHER_INPUTS = "teacher_inputs"
-SEPARATE = ("regression", "multi_label_classification")
 
 
 class EnsembleTeacher(nn.Module):
@@ -22,15 +21,14 @@ class EnsembleTeacher(nn.Module):
     also creates one from a list of teachers. Hidden states and attention are those of the first model.
 
     The logits are the logarithm of the members' mean probabilities, so a temperature softens the mean and not the
-    members. A class is forbidden (has the smallest finite logit) if all members forbid it. Outputs of a regression and
-    scores of classes that do not exclude each other (`problem_type`) are averaged directly.
+    members. A class is forbidden (has the smallest finite logit) if all members forbid it. Outputs of a regression are
+    averaged directly.
 
     Args:
         members (`Sequence[nn.Module]`): One or more models with the same classes in the same order.
 
     Raises:
-        UsageError: if there are no members. In `forward`, if a member returns no logits or logits of a different
-            shape.
+        UsageError: if there are no members, or a member returns no logits or logits of a different shape.
     """
 
     def __init__(self, members: Sequence[nn.Module]) -> None:
@@ -50,50 +48,36 @@ class EnsembleTeacher(nn.Module):
 
     def forward(self, teacher_inputs: Mapping[str, Mapping[str, Tensor]] | None = None, **inputs: Any) -> Any:
         """
-        Return the first member's output with averaged logits and without its loss.
-
-        Args:
-            teacher_inputs (`Mapping[str, Mapping[str, Tensor]]`, *optional*):
-                For the number of a member (from `"0"` on), inputs that replace `inputs` with the same names.
-            inputs: Arguments of all members. Only the first member receives `output_...` arguments.
+        Return the first member's output with averaged logits and without its loss. `teacher_inputs` contains, for the
+        number of a member (from `"0"` on), inputs that replace `inputs`. Only the first member receives `output_...`
+        arguments.
         """
         outputs = []
         for number, member in enumerate(self.members):
             asked = {name: value for name, value in inputs.items() if not (number and name.startswith("output_"))}
             outputs.append(member(**{**asked, **(teacher_inputs or {}).get(str(number), {})}))
-        if not hasattr(outputs[0], "get"):
-            return outputs[0]
         prediction, positions = kind_of(self.members[0], outputs[0].get("logits")).prediction, None
         if teacher_inputs:
-            # A different tokenizer may truncate long texts later. Forbid the numbers that the student does not
-            # receive.
+            # A different tokenizer may truncate long texts later. Forbid the numbers that the student does not get.
             positions = inputs.get("number_positions")
-        separate = getattr(getattr(self.members[0], "config", None), "problem_type", None) in SEPARATE
         scores = {}
         for name in prediction.outputs:
-            logits = [output.get(name) if hasattr(output, "get") else None for output in outputs]
+            logits = [output.get(name) for output in outputs]
             if missing := [number for number, each in enumerate(logits, 1) if each is None]:
                 raise UsageError(f"Teacher {missing[0]} returns no {name} to average. Remove this teacher.")
             shapes = [tuple(each.shape) for each in logits]
             if len({*shapes}) > 1:
-                raise UsageError(
-                    f"The teachers' {name} have the shapes {', '.join(map(str, shapes))}. Only predictions of the "
-                    "same classes can be averaged."
-                )
-            mean = mean_scores([prediction.classes(name, each) for each in logits], separate)
-            mean = prediction.logits(name, mean)
+                raise UsageError(f"The teachers' {name} have different shapes, {', '.join(map(str, shapes))}.")
+            mean = prediction.logits(name, mean_scores([prediction.classes(name, each) for each in logits]))
             scores[name] = mean if positions is None else prediction.without_missing(name, mean, positions)
         kept = {name: value for name, value in outputs[0].items() if name != "loss"}
         return type(outputs[0])(**(kept | scores))
 
 
-def mean_scores(logits: Sequence[Tensor], separate: bool = False) -> Tensor:
-    """
-    Return the fp32 logits of the mean probabilities of several logits `(..., classes)`, or with `separate` classes the
-    mean logits; see [`EnsembleTeacher`].
-    """
+def mean_scores(logits: Sequence[Tensor]) -> Tensor:
+    """Return the fp32 logits of the mean probabilities of several logits `(..., classes)`."""
     stacked = torch.stack([each.float() for each in logits])
-    if separate or stacked.shape[-1] == 1:
+    if stacked.shape[-1] == 1:
         return stacked.mean(0)
     mean = stacked.log_softmax(-1).logsumexp(0) - math.log(len(stacked))
     return mean.masked_fill((stacked <= FORBIDDEN).all(0), torch.finfo(mean.dtype).min)

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from ...data.batches.mwp_processor import MwpProcessor
 from ...models.model_kind import kind_of
 from ...usage_error import UsageError
 from ..compatibility import (
@@ -18,9 +19,11 @@ from ..compatibility import (
     reads_other_tokens,
 )
 from ..features import Features, read_features
+from ..objectives.objective import TeacherRequest
 from .ensemble_teacher import TEACHER_INPUTS, EnsembleTeacher, members_of
-from .teacher_inputs import TeacherInputsCollator, add_teacher_inputs
-from .teacher_request import TeacherRequest
+
+
+COLUMNS = ("input_ids", "number_positions")
 
 
 class LiveTeacher:
@@ -46,10 +49,8 @@ class LiveTeacher:
         several = isinstance(teacher_processing, list | tuple)
         self.processors = list(teacher_processing) if several else [teacher_processing] * len(members)
         if len(self.processors) != len(members):
-            raise UsageError(
-                f"`teacher_processing_class` has {len(self.processors)} processors for {len(members)} teachers. Pass "
-                "one for all teachers, or one for each."
-            )
+            counts = f"{len(self.processors)} processors for {len(members)} teachers"
+            raise UsageError(f"`teacher_processing_class` has {counts}. Pass one for all teachers, or one for each.")
         self.own_processors = {}
         for number, each in enumerate(self.processors):
             if each is not None:
@@ -62,11 +63,10 @@ class LiveTeacher:
 
     def check_student(self, student: nn.Module) -> None:
         """Raise `ValueError` if student and teacher share weights, or differ in symbols or tokens."""
-        members = members_of(self.model)
+        members, kind = members_of(self.model), kind_of(student)
         for number, (teacher, processor) in enumerate(zip(members, self.processors, strict=True)):
             try:
                 check_frozen_teacher(student, teacher)
-                kind = kind_of(student)
                 if kind.has_decoder:
                     check_decoding(student, teacher)
                 if kind.is_solver:
@@ -95,11 +95,47 @@ class LiveTeacher:
 
     @torch.no_grad()
     def outputs(self, inputs: dict[str, Any]) -> Features:
-        """
-        Return the requested outputs of the teacher for a batch, and remove entries only for the teacher from the
-        batch.
-        """
+        """Return the requested outputs of the teacher for a batch, and remove its own inputs from the batch."""
         own = {TEACHER_INPUTS: inputs.pop(TEACHER_INPUTS)} if TEACHER_INPUTS in inputs else {}
         if not self.request.features:
             return Features({})
         return read_features(self.model.eval(), {**inputs, **own}, self.request.options, self.request.features)
+
+
+def add_teacher_inputs(dataset: Any, processors: Mapping[int, MwpProcessor]) -> Any:
+    """
+    Add a column to encoded rows (a `datasets.Dataset`): for the number of each teacher in `processors`, the problem as
+    its processor encodes it. Raises `UsageError` if the rows have no texts.
+    """
+    if "text" not in dataset.column_names:
+        raise UsageError("A teacher with another tokenizer needs `text`. Keep the columns of `load_mwp_dataset`.")
+
+    def add(columns: Mapping[str, list]) -> dict[str, list]:
+        rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+        encoded: list[dict[str, dict[str, list]]] = [{} for _ in rows]
+        for number, processor in processors.items():
+            read = processor.encode(rows)
+            for row, values in zip(encoded, zip(*map(read.get, COLUMNS), strict=True), strict=True):
+                row[str(number)] = dict(zip(COLUMNS, values, strict=True))
+        return {TEACHER_INPUTS: encoded}
+
+    return dataset.map(add, batched=True, desc="Encoding problems for teachers", load_from_cache_file=False)
+
+
+class TeacherInputsCollator:
+    """Collator that adds the inputs of teachers with different tokenizers to the batches of a given collator."""
+
+    def __init__(self, collator: Callable[[list], Mapping[str, Any]], processors: Mapping[int, MwpProcessor]) -> None:
+        self.collator, self.processors = collator, dict(processors)
+
+    def __call__(self, features: list[dict[str, Any]]) -> dict[str, Any]:
+        rows = [{name: value for name, value in row.items() if name != TEACHER_INPUTS} for row in features]
+        batch = dict(self.collator(rows))
+        if all(TEACHER_INPUTS in row for row in features):
+            batch[TEACHER_INPUTS] = {}
+            for number, processor in self.processors.items():
+                own = [row[TEACHER_INPUTS][str(number)] for row in features]
+                columns = {name: [row[name] for row in own] for name in COLUMNS}
+                columns["number_groups"] = [row["number_groups"] for row in rows]
+                batch[TEACHER_INPUTS][str(number)] = dict(processor.pad(columns))
+        return batch

@@ -32,16 +32,14 @@ def measure_scores(
     mode; their modes, gradients and the random state are not changed.
 
     Args:
-        teacher (`nn.Module`):
-            A classifier, regressor, solver of math word problems or sequence-to-sequence model with a supported
-            encoder (see [`~models.architecture.find_encoder`]). Its loss must be a mean over rows, or over labels for
-            sequence-to-sequence models.
+        teacher (`nn.Module`): A classifier, regressor, solver of math word problems or sequence-to-sequence model with
+            a supported encoder (see [`~models.architecture.find_encoder`]). Its loss must be a mean over rows, or over
+            labels for sequence-to-sequence models.
         batches (`Iterable[Mapping]`): Inputs of both models, in a fixed order, on any device.
         student (`nn.Module`, *optional*): The trial student. Without it, `Q` is not measured.
-        per_example (`bool`, *optional*, defaults to `False`):
-            Whether to sum absolute gradients of single examples, which is the paper's expectation. Otherwise absolute
-            gradients of each batch's mean loss are summed, as in the authors' implementation; they depend on the size
-            and order of batches, and a short batch has the same weight as a full one.
+        per_example (`bool`, *optional*, defaults to `False`): Sum absolute gradients of single examples, which is the
+            paper's expectation. Otherwise absolute gradients of each batch's mean loss are summed, as in the authors'
+            implementation; they depend on the size and order of batches. A short batch weighs as much as a full one.
         temperature (`float`, *optional*, defaults to 2.0): τ of the distillation loss; not used for regressors.
 
     Returns:
@@ -53,24 +51,24 @@ def measure_scores(
     """
     with left_unchanged(teacher, student), HeadGates(teacher) as heads, NeuronGates(teacher) as neurons:
         dtype = torch.promote_types(teacher.dtype, torch.float32)
-        ones = [[None if each is None else each.to(dtype) for each in kind.values] for kind in (heads, neurons)]
+        ones = [[each.to(dtype) for each in kind.values] for kind in (heads, neurons)]
 
         def new_gates(rows: int) -> list[Tensor]:
             """Set the teacher's gates to new leaf tensors of ones: one row for all examples, or one row for each."""
+            found = []
             for gates, kind in zip((heads, neurons), ones, strict=True):
-                each = [one.expand(rows, -1) if per_example and one is not None else one for one in kind]
-                gates.values = [None if one is None else one.clone().requires_grad_() for one in each]
-            return [each for each in (*heads.values, *neurons.values) if each is not None]
+                each = (one.expand(rows, -1) if per_example else one for one in kind)
+                gates.values = leaves = [one.clone().requires_grad_() for one in each]
+                found += leaves
+            return found
 
         def score(gradients: tuple[Tensor, ...]) -> list[Tensor]:
             found = [each.abs().double() for each in gradients]
             return [each.sum(0) for each in found] if per_example else found
 
         sums, about = sum_gradients(teacher, batches, student, temperature, new_gates, score, per_example)
-    counts = [[int(each is not None) for each in kind] for kind in ones]
-    return KnowledgeableScores(
-        *(scores_of_layers(each, counts) for each in sums), about={"per_example": per_example, **about}
-    )
+    scores = (scores_of_layers(each, [[1] * len(kind) for kind in ones]) for each in sums)
+    return KnowledgeableScores(*scores, about={"per_example": per_example, **about})
 
 
 def sum_gradients(
@@ -117,9 +115,7 @@ def scores_of_layers(sums: list[Tensor], counts: Sequence[Sequence[int]]) -> Uni
         rows = [torch.cat([nothing, *(next(found).flatten().cpu() for _ in range(count))]) for count in kind]
         wrong = [layer for layer, row in enumerate(rows) if not row.isfinite().all()]
         if wrong:
-            raise UsageError(
-                f"Scores are not finite for {name} of layer {wrong[0]}. Check the weights of teacher and student."
-            )
+            raise UsageError(f"Scores are not finite for {name} of layer {wrong[0]}. Check the models' weights.")
         arrays.append(pad_sequence(rows, batch_first=True, padding_value=torch.nan))
     return UnitScores(*arrays)
 
@@ -131,14 +127,8 @@ def distillation_losses(
     Compute the distillation loss of each row, with gradients for the teacher's logits only:
     `τ² · CE(softmax(teacher / τ), student / τ) / 2`, summed over valid positions, or half the squared difference for a
     single class (regression). This follows the authors' implementation; the factors τ² and 1/2, which the paper
-    (section 3.1) does not have, cancel when scores are normalised.
-
-    Args:
-        student_logits (`Tensor` of shape `(rows, classes)` or `(rows, positions, classes)`): Trial student's logits.
-        teacher_logits (`Tensor`): Teacher's logits of the same shape. Classes masked in both tensors may be the
-            smallest finite number or `-inf`.
-        mask (`Tensor` of shape `(rows, positions)`, *optional*): True at valid positions.
-        temperature (`float`, *optional*, defaults to 2.0): τ.
+    (section 3.1) does not have, cancel when scores are normalised. Logits are `(rows, classes)`, or
+    `(rows, positions, classes)` with a `mask` `(rows, positions)`; masked classes are the smallest number or `-inf`.
     """
     dtype = torch.promote_types(teacher_logits.dtype, torch.float32)
     student, teacher = student_logits.detach().to(dtype), teacher_logits.to(dtype)
@@ -176,9 +166,8 @@ def batch_losses(
             ours, theirs = (None if each is None else tuple(each.shape) for each in pair)
             if ours is None or ours != theirs or (kind.per_position and not kind.has_decoder):
                 raise UsageError(
-                    f"The {name} of the trial student have the shape {ours}, but the teacher's {theirs}. Use two "
-                    "classifiers, regressors, solvers of math word problems or sequence-to-sequence models with equal "
-                    "shapes."
+                    f"The {name} of the trial student have the shape {ours}, the teacher's {theirs}. Use two "
+                    "classifiers, regressors, solvers or sequence-to-sequence models with equal shapes."
                 )
             mask = kind.prediction.mask(name, pair[1], labels != -100 if kind.is_solver or kind.has_decoder else None)
             parts.append(

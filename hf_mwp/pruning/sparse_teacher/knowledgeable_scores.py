@@ -40,12 +40,11 @@ class UnitScores:
     @classmethod
     def random(cls, model: nn.Module, seed: int = 0) -> UnitScores:
         """Return random scores for the units of a model: STARK-RAND (Yang et al., section 4.4)."""
-        generator = torch.Generator().manual_seed(seed)
-        rows = (
-            [torch.rand(count, generator=generator, dtype=torch.float64) for count in kind]
-            for kind in count_units(model)
-        )
-        return cls(*(pad_sequence(kind, batch_first=True, padding_value=torch.nan) for kind in rows))
+        generator, drawn = torch.Generator().manual_seed(seed), []
+        for kind in count_units(model):
+            rows = [torch.rand(count, generator=generator, dtype=torch.float64) for count in kind]
+            drawn.append(pad_sequence(rows, batch_first=True, padding_value=torch.nan))
+        return cls(*drawn)
 
     def normalized(self) -> UnitScores:
         """Divide the scores of each layer by their l2 norm + 1e-7 (Yang et al., section 3.2)."""
@@ -59,10 +58,7 @@ class UnitScores:
         for name, scores, counts in zip(("heads", "neurons"), (self.heads, self.neurons), expected, strict=True):
             scored = scores.isfinite().sum(1).tolist()
             if scored != counts:
-                raise UsageError(
-                    f"There are scores for {scored} {name} per layer, but the model has {counts}. Measure scores of "
-                    "this model."
-                )
+                raise UsageError(f"There are scores for {scored} {name} per layer, but the model has {counts}.")
 
 
 def count_units(model: nn.Module) -> tuple[list[int], list[int]]:
@@ -87,12 +83,9 @@ class KnowledgeableScores:
         Yang et al., "Sparse Teachers Can Be Dense with Knowledge" (EMNLP 2022), section 3.2.
 
     Example:
-
-    ```python
-    >>> scores = measure_scores(teacher, batches, student=trial).combined(0.5)
-    >>> for sparsity in (0.1, 0.5, 0.9):
-    ...     sparse = cut_teacher(teacher, RemovedUnits.lowest(scores, sparsity))
-    ```
+        >>> scores = measure_scores(teacher, batches, student=trial).combined(0.5)
+        >>> for sparsity in (0.1, 0.5, 0.9):
+        ...     sparse = cut_teacher(teacher, RemovedUnits.lowest(scores, sparsity))
     """
 
     expressiveness: UnitScores | None = None
@@ -101,28 +94,21 @@ class KnowledgeableScores:
 
     def combined(self, expressiveness_weight: float = 0.5) -> UnitScores:
         """
-        Return `I = λ P + (1 - λ) Q` of the normalised scores (section 3.2).
-
-        Args:
-            expressiveness_weight (`float`, *optional*, defaults to 0.5):
-                λ: 0 uses only student-friendliness, 1 only expressiveness (the score for pruning students).
-
-        Raises:
-            UsageError: λ is outside `[0, 1]`, or a needed score was not measured.
+        Return `I = λ P + (1 - λ) Q` of the normalised scores (section 3.2) for the `expressiveness_weight` λ: 0 uses
+        only student-friendliness, 1 only expressiveness (the score for pruning students). Raises `UsageError` if λ is
+        outside `[0, 1]`, or a needed score was not measured.
         """
         if not 0 <= expressiveness_weight <= 1:
             raise UsageError(f"`expressiveness_weight` (λ) must be in the range 0 to 1, got {expressiveness_weight}.")
         heads = neurons = 0
-        for name, share, scores in (
-            ("expressiveness", expressiveness_weight, self.expressiveness),
-            ("student-friendliness", 1 - expressiveness_weight, self.friendliness),
-        ):
-            if share and scores is None:
-                raise UsageError(
-                    f"An `expressiveness_weight` of {expressiveness_weight} needs the scores of {name}. Compute them "
-                    "with `measure_scores`."
-                )
+        for name, share in (("expressiveness", expressiveness_weight), ("friendliness", 1 - expressiveness_weight)):
             if share:
+                scores = getattr(self, name)
+                if scores is None:
+                    raise UsageError(
+                        f"An `expressiveness_weight` of {expressiveness_weight} needs scores of expressiveness or "
+                        "student-friendliness that were not measured."
+                    )
                 normal = scores.normalized()
                 heads, neurons = heads + share * normal.heads, neurons + share * normal.neurons
         return UnitScores(heads, neurons)

@@ -1,4 +1,4 @@
-"""Selection of heads and neurons to remove from a teacher, and sparse teachers without them."""
+"""Sparse teachers without the heads and neurons of the lowest scores."""
 
 from __future__ import annotations
 
@@ -14,18 +14,13 @@ from ...options.checks import check_numbers
 from ...usage_error import UsageError
 from ..cutting import prune
 from ..gates import HeadGates, NeuronGates
-from .knowledgeable_scores import UnitScores
+from .gate_gradients import measure_scores
+from .knowledgeable_scores import UnitScores, count_units
 
 
 @dataclass(frozen=True)
 class RemovedUnits:
-    """
-    Heads and neurons to remove from a teacher.
-
-    Args:
-        heads (`Mapping[int, list[int]]`): Heads by layer, in ascending order; layers that keep all are left out.
-        neurons (`Mapping[int, list[int]]`): Feed-forward neurons, in the same form.
-    """
+    """Heads and feed-forward neurons to remove from each layer of a teacher, in ascending order."""
 
     heads: Mapping[int, list[int]]
     neurons: Mapping[int, list[int]]
@@ -42,19 +37,15 @@ class RemovedUnits:
         Args:
             scores ([`UnitScores`]): Scores of all units of the teacher.
             sparsity (`float`): Share to remove, at least 0 and below 1.
-            round_to (`int`, *optional*):
-                Round the number of neurons removed from each layer to a multiple of `round_to` (half to even; 8 in
-                the authors' implementation). The share is then not exactly `sparsity`.
-            head_dim (`int`, *optional*):
-                Width of a head. With `round_to`, the columns of removed heads in the output projection are rounded in
+            round_to (`int`, *optional*): Round the number of neurons removed from each layer to a multiple of
+                `round_to` (half to even; 8 in the authors' implementation). The share is then not exactly `sparsity`.
+            head_dim (`int`, *optional*): Width of a head. With `round_to`, the columns of removed heads are rounded in
                 the same way, then whole heads are removed. No effect if `head_dim` is a multiple of `round_to`.
 
         Raises:
             UsageError: `sparsity` is outside `[0, 1)`, or no head or no neuron is left.
         """
         check_sparsity(sparsity)
-        if round_to is not None and round_to < 1:
-            raise UsageError(f"`round_to` must be at least 1, not {round_to}.")
         return cls(
             _lowest("heads", scores.heads, sparsity, round_to if head_dim else None, head_dim or 1),
             _lowest("neurons", scores.neurons, sparsity, round_to),
@@ -64,14 +55,8 @@ class RemovedUnits:
 def cut_teacher(teacher: nn.Module, removed: RemovedUnits) -> nn.Module:
     """
     Return a smaller and faster copy of a teacher without some heads and neurons, see [`prune`]. If a layer loses all
-    heads, or all neurons, the bias of the output projection is zeroed too, as in the authors' implementation.
-
-    Args:
-        teacher (`nn.Module`): A model that [`prune`] supports. It is not changed.
-        removed ([`RemovedUnits`]): Units to remove.
-
-    Raises:
-        UsageError: the teacher has gates.
+    heads, or all neurons, the bias of the output projection is zeroed too, as in the authors' implementation. Raises
+    [`UsageError`] if the teacher has gates.
     """
     check_no_gates(teacher)
     return _without_biases(prune(teacher, removed.heads, removed.neurons), removed, teacher)
@@ -89,6 +74,35 @@ def mask_teacher(teacher: nn.Module, removed: RemovedUnits) -> nn.Module:
     return _without_biases(masked, removed, teacher)
 
 
+@dataclass(frozen=True)
+class UnitSparsifier:
+    """
+    Pruning granularity of [`~trainers.StarkTrainer`]: heads and neurons. `measure` returns their scores, `random`
+    returns random scores, `sparse` returns the teacher without the lowest scores, and `check` raises [`UsageError`] if
+    scores belong to a different teacher, or the sparsity would remove everything. `round_to`: [`RemovedUnits.lowest`].
+    """
+
+    round_to: int | None = None
+
+    random = staticmethod(UnitScores.random)
+
+    def measure(self, teacher, batches, student, temperature, per_example):
+        return measure_scores(teacher, batches, student, per_example=per_example, temperature=temperature)
+
+    def check(self, teacher, scores, sparsity):
+        if scores is None:
+            RemovedUnits.lowest(UnitScores.random(teacher), sparsity)
+        else:
+            scores.check_fits(teacher)
+            self._removed(teacher, scores, sparsity)
+
+    def sparse(self, teacher, scores, sparsity):
+        return cut_teacher(teacher, self._removed(teacher, scores, sparsity))
+
+    def _removed(self, teacher: nn.Module, scores: UnitScores, sparsity: float) -> RemovedUnits:
+        return RemovedUnits.lowest(scores, sparsity, self.round_to, layer_parts(teacher)[0].head_dim)
+
+
 def check_sparsity(sparsity: float) -> None:
     """Raise [`UsageError`] unless a sparsity is at least 0 and below 1."""
     check_numbers(sparsity=sparsity)
@@ -102,7 +116,7 @@ def _lowest(name: str, scores: Tensor, sparsity: float, round_to: int | None, wi
     total = len(places)
     order = scores[scores.isfinite()].argsort(stable=True)[: round(sparsity * total)]
     gone = torch.bincount(places[order, 0], minlength=len(scores)).tolist()
-    if round_to is not None:
+    if round_to:
         # Round the number of weight columns, `width` for each unit.
         gone = [
             min(round(round(count * width / round_to) * round_to / width), there)
@@ -122,13 +136,11 @@ def _lowest(name: str, scores: Tensor, sparsity: float, round_to: int | None, wi
 
 def _without_biases(sparse: nn.Module, removed: RemovedUnits, teacher: nn.Module) -> nn.Module:
     """Zero the biases of sublayers that lose all heads or all neurons of the teacher."""
-    for layer, (left, whole) in enumerate(zip(layer_parts(sparse), layer_parts(teacher), strict=True)):
-        for part, gone, count in (
-            ("attention_output", removed.heads.get(layer), whole.num_heads),
-            ("output", removed.neurons.get(layer), whole.num_neurons),
-        ):
-            bias = left.bias_of(part)
-            if gone and len({*gone}) == count and bias is not None:
+    parts, (heads, neurons) = layer_parts(sparse), count_units(teacher)
+    for name, chosen, total in (("attention_output", removed.heads, heads), ("output", removed.neurons, neurons)):
+        for layer, gone in chosen.items():
+            bias = parts[layer].bias_of(name)
+            if gone and len({*gone}) == total[layer] and bias is not None:
                 bias.data.zero_()
     return sparse
 

@@ -13,11 +13,9 @@ from ...usage_error import UsageError
 
 
 POINTS = 512
-# Margin of the curve beyond the scores, in bandwidths.
-MARGIN = 3.0
-# Minimum height of a peak as a share of the highest, so that a single outlier is not a peak.
-LEAST_PEAK = 0.1
-_CHUNK = 4096
+MARGIN = 3.0  # of the curve beyond the scores, in bandwidths
+LEAST_PEAK = 0.1  # minimum height of a peak as a share of the highest, so that a single outlier is not a peak
+CHUNK = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,10 +45,8 @@ class ScoreDensity:
     @classmethod
     def of(cls, scores: Tensor) -> ScoreDensity:
         """
-        Estimate the density of scores of any shape, such as [`UnitScores.heads`]. NaN is ignored.
-
-        Raises:
-            UsageError: there are fewer than two scores, or all are equal.
+        Estimate the density of scores of any shape, such as [`UnitScores.heads`]. NaN is ignored. Raises `UsageError`
+        if there are fewer than two scores, or all are equal.
         """
         values = scores[scores.isfinite()].double().cpu()
         if len(values) < 2 or values.min() == values.max():
@@ -64,7 +60,7 @@ class ScoreDensity:
         low, high = values.min() - margin, values.max() + margin
         points = low + min((high - low) / (POINTS - 1), bandwidth / 2) * torch.arange(POINTS, dtype=torch.float64)
         density, cumulative = torch.zeros_like(points), torch.zeros_like(points)
-        for chunk in values.split(_CHUNK):
+        for chunk in values.split(CHUNK):
             distances = (points[:, None] - chunk) / bandwidth
             density += (-distances.square() / 2).exp().sum(1)
             cumulative += torch.special.ndtr(distances).sum(1)
@@ -73,10 +69,7 @@ class ScoreDensity:
 
     @cached_property
     def peak(self) -> int:
-        """
-        Index of the first peak: the first point whose density is above the previous and not below the next density,
-        and at least a tenth of the highest.
-        """
+        """Index of the first point whose density is a local maximum, and at least a tenth of the highest."""
         before, after = pad(self.density, (1, 0))[:-1], pad(self.density, (0, 1))[1:]
         is_peak = (self.density > before) & (self.density >= after)
         is_peak &= self.density >= LEAST_PEAK * self.density.max()

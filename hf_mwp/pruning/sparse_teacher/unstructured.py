@@ -48,13 +48,9 @@ def measure_weight_scores(
 
 def zero_weights(teacher: nn.Module, scores: UnitScores, sparsity: float) -> nn.Module:
     """
-    Return a copy of a teacher whose weights with the lowest scores are 0: a share of `sparsity` of the attention
-    weights over all layers, and the same share of the feed-forward weights. Biases and shapes are not changed.
-
-    Args:
-        teacher (`nn.Module`): The teacher, which is not changed.
-        scores ([`UnitScores`]): Combined scores of its weights, from [`measure_weight_scores`].
-        sparsity (`float`): Share of the weights to set to 0, at least 0 and below 1.
+    Return a copy of a teacher whose weights with the lowest combined scores ([`measure_weight_scores`]) are 0: a share
+    of `sparsity` of the attention weights over all layers, and the same share of the feed-forward weights. Biases and
+    shapes are not changed.
 
     Raises:
         UsageError: `sparsity` is outside `[0, 1)` or leaves no weight, or the scores belong to a different teacher.
@@ -94,18 +90,21 @@ def random_weight_scores(teacher: nn.Module, seed: int = 0) -> UnitScores:
     return _as_scores([*drawn[0], *drawn[1]], layers)
 
 
+class WeightSparsifier:
+    """Pruning granularity like [`UnitSparsifier`], but for single weights (Yang et al., table 6)."""
+
+    random = staticmethod(random_weight_scores)
+    check = staticmethod(check_weights)
+    sparse = staticmethod(zero_weights)
+
+    def measure(self, teacher, batches, student, temperature, per_example):
+        return measure_weight_scores(teacher, batches, student, temperature=temperature)
+
+
 def zero_random_weights(teacher: nn.Module, sparsity: float, seed: int = 0) -> nn.Module:
     """
-    Return a copy of a model in which a random share of each attention and feed-forward matrix of the encoder is 0, as
-    in the pilot study of Yang et al. (section 1).
-
-    Args:
-        teacher (`nn.Module`): The model, which is not changed.
-        sparsity (`float`): Share of the weights to set to 0, at least 0 and below 1.
-        seed (`int`, *optional*, defaults to 0): Random seed.
-
-    Raises:
-        UsageError: `sparsity` is outside `[0, 1)`.
+    Return a copy of a model in which a random share of `sparsity` of each attention and feed-forward matrix of the
+    encoder is 0, as in the pilot study of Yang et al. (section 1). Raises `UsageError` for shares outside `[0, 1)`.
     """
     check_sparsity(sparsity)
     sparse, generator = copy.deepcopy(teacher), torch.Generator().manual_seed(seed)
@@ -119,12 +118,10 @@ def _weights(model: nn.Module) -> tuple[list[list[Tensor]], list[list[Tensor]]]:
     """Return the attention weights and the feed-forward weights of each layer."""
     attention, feed_forward = [], []
     for parts in layer_parts(model):
-        for kind, linears in (
-            (attention, (*parts.head_projections, parts.attention_output)),
-            (feed_forward, (*parts.neuron_projections, parts.output)),
-        ):
-            kind.append([each.weight for each in linears if each is not None])
-    return attention, feed_forward
+        attention.append([*parts.head_projections, parts.attention_output])
+        feed_forward.append([*parts.neuron_projections, parts.output])
+    kinds = (attention, feed_forward)
+    return tuple([[each.weight for each in row if each is not None] for row in kind] for kind in kinds)
 
 
 def _as_scores(sums: list[Tensor], layers: tuple[list[list[Tensor]], list[list[Tensor]]]) -> UnitScores:

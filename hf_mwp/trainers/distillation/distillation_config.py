@@ -22,7 +22,7 @@ from ...distillation.objectives import (
 )
 from ...losses import AttentionMSELoss, CKALoss, CosineLoss, GramLoss, NSTLoss, ProcrustesLoss
 from ...losses.logit_distillation_loss import DIRECTIONS
-from ...options.checks import check_at_least_one, check_not_negative, check_positive, check_share
+from ...options.checks import check_not_negative, check_positive, check_share
 from ..base_config import BaseConfig, setting
 
 
@@ -151,11 +151,6 @@ class DistillationConfig(BaseConfig):
     teacher_cache_dir: str | None = setting(
         None, "Folder of teacher caches; teacher_cache in output_dir if not given."
     )
-    cache_top_k: int | None = setting(
-        None,
-        "Maximum number of classes kept for a position; the other classes share the remaining probability. All if "
-        "None.",
-    )
 
     @property
     def mappings(self) -> dict[str, str]:
@@ -168,7 +163,6 @@ class DistillationConfig(BaseConfig):
         check_positive(self, "temperature")
         check_not_negative(self, "prediction_weight", "embedding_weight", "projection_learning_rate")
         check_share(self, "skew_alpha")
-        check_at_least_one(self, "cache_top_k")
         if not 0 <= self.soft_label_weight <= 1:
             raise ValueError(f"`soft_label_weight` must be from 0 to 1, got {self.soft_label_weight}.")
         for mapping in self.mappings.values():
@@ -178,11 +172,8 @@ class DistillationConfig(BaseConfig):
         if self.hidden_loss == "none":
             self.hidden_loss = None
         names = [] if self.hidden_loss is None else str(self.hidden_loss).split("+")
-        cached = [name for name in ("teacher_cache_dir", "cache_top_k") if getattr(self, name) is not None]
-        if cached and self.cache_teacher_outputs is None:
-            raise ValueError(f"`{cached[0]}` needs a teacher cache. Set `cache_teacher_outputs`, or omit it.")
-        if self.cache_teacher_outputs and self.cache_top_k and self.prediction_loss == "mse":
-            raise ValueError('`cache_top_k` keeps probabilities, but `prediction_loss="mse"` needs logits. Omit it.')
+        if self.teacher_cache_dir is not None and self.cache_teacher_outputs is None:
+            raise ValueError("`teacher_cache_dir` needs a teacher cache. Set `cache_teacher_outputs`, or omit it.")
         if self.kl_direction != "forward" and self.prediction_loss != "kd":
             raise ValueError('`kl_direction` applies only to `prediction_loss="kd"`. Omit it.')
         if not {*names} <= {*HIDDEN_LOSSES} or len({*names}) < len(names):

@@ -11,12 +11,12 @@ import torch
 from torch import nn
 
 from ...data.training_lineage import ancestry_of
-from ...distillation.compatibility import check_losses, check_only_predictions, check_outputs
+from ...distillation.compatibility import check_losses, check_only_predictions
 from ...distillation.feature_projections import FeatureProjections
 from ...distillation.features import Features, read_features
 from ...distillation.objectives import Objective
 from ...distillation.teachers import CachedTeacher, LiveTeacher, TeacherRequest
-from ...distillation.teachers.cache.checks import random_state_kept
+from ...distillation.teachers.cached_teacher import random_state_kept
 from ...distillation.teachers.ensemble_teacher import TEACHER_INPUTS, members_of
 from ...store.runs.main_process import splits_weights
 from ..solver.solver_trainer import SolverTrainer
@@ -100,7 +100,7 @@ class DistillationTrainer(SolverTrainer):
             raise ValueError("All weights of the loss are 0. Set at least one above 0.")
         teacher = LiveTeacher(teacher_model, processing_class, teacher_processing_class)
         if 0 in teacher.own_processors:
-            check_only_predictions(self.objectives, processing_class, teacher.own_processors[0])
+            check_only_predictions(self.objectives)
         if model is not None:
             teacher.check_student(model)
         super().__init__(model, args, data_collator, train_dataset, eval_dataset, processing_class, **kwargs)
@@ -153,7 +153,6 @@ class DistillationTrainer(SolverTrainer):
             ours = Features(self.model(**inputs, **self._options), model=self._own_model)
             first_teacher = members_of(self.accelerator.unwrap_model(self.teacher_model))[0]
             theirs = Features(self.teacher_model(**batch, **self._options), model=first_teacher)
-            check_outputs(ours.output, theirs.output)
             if not {*self.label_names} & {*inputs}:
                 self.can_return_loss = True
             for objective in self.objectives:
@@ -165,7 +164,7 @@ class DistillationTrainer(SolverTrainer):
         self.projections = FeatureProjections(maps, args.shared_projection)
         self.projections.move_to(self._own_model)
         self._reads = [name for each in self.objectives for name in each.student_reads]
-        teacher.request = TeacherRequest.of(self.objectives, args.cache_top_k)
+        teacher.request = TeacherRequest.of(self.objectives)
         # Run again, now with the hooks that read the chosen outputs, to check that the losses are finite.
         with torch.random.fork_rng(devices=[]):
             theirs = teacher.outputs(batch)

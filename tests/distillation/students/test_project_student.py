@@ -3,7 +3,7 @@ import torch
 from transformers import AutoModel, BertModel, ElectraConfig, ElectraModel, RobertaConfig, RobertaModel
 
 from hf_mwp.distillation import project_student
-from hf_mwp.distillation.students.linear_fits import factorise, fit_linear, residual_projection
+from hf_mwp.distillation.students.project_student import factorise, fit_linear, residual_projection
 from hf_mwp.models import MwpStudentModel
 from hf_mwp.models.mwp_solver.bottlenecks import Bottlenecks, bottlenecks_apart
 from tests.tiny import tiny_bert_config
@@ -80,10 +80,8 @@ def test_a_narrower_student_starts_nearer_than_a_random_one(encoder):
     student = project_student(encoder, sample=[texts()], **SMALL)
     torch.manual_seed(1)
     chance = explained(MwpStudentModel(student.config, add_pooling_layer=False), encoder)
-    without_texts = explained(project_student(encoder, **SMALL), encoder)
     shares = explained(student, encoder)
     assert all(share > other + 0.1 for share, other in zip(shares[1:], chance[1:], strict=True)), (shares, chance)
-    assert all(share > other for share, other in zip(without_texts[1:], chance[1:], strict=True))
 
 
 def test_shapes_dtype_and_config_are_those_of_a_student(encoder, tmp_path):
@@ -106,7 +104,7 @@ def test_shapes_dtype_and_config_are_those_of_a_student(encoder, tmp_path):
 
 
 def test_it_is_the_same_each_time(encoder):
-    first, second = (project_student(encoder, **SMALL).state_dict() for _ in range(2))
+    first, second = (project_student(encoder, sample=[texts()], **SMALL).state_dict() for _ in range(2))
     assert all(torch.equal(first[name], second[name]) for name in first)
 
 
@@ -157,7 +155,7 @@ def test_no_more_texts_than_needed_are_read(encoder):
 )
 def test_impossible_students_are_named(encoder, fields, message):
     with pytest.raises(ValueError, match=message):
-        project_student(encoder, **(SMALL | fields))
+        project_student(encoder, **({"sample": [texts()]} | SMALL | fields))
 
 
 def test_a_projection_commutes_with_layer_norms():

@@ -57,14 +57,6 @@ def test_scores_of_a_single_class_are_averaged():
     assert mean_scores([torch.tensor([[1.0]]), torch.tensor([[4.0]])]).tolist() == [[2.5]]
 
 
-def test_classes_that_do_not_exclude_each_other_are_averaged():
-    members = [tiny_classifier(seed, problem_type="multi_label_classification").eval() for seed in (0, 1)]
-    inputs = {"input_ids": torch.tensor([[5, 6, 7]])}
-    with torch.no_grad():
-        expected = sum(member(**inputs).logits for member in members) / 2
-        torch.testing.assert_close(EnsembleTeacher(members)(**inputs).logits, expected)
-
-
 def test_all_but_predictions_is_the_firsts():
     members = [tiny_classifier(seed=seed).eval() for seed in (0, 1)]
     inputs = {"input_ids": torch.tensor([[5, 6, 7]]), "labels": torch.tensor([1])}

@@ -63,8 +63,6 @@ def test_an_empty_teacher_is_refused():
         RemovedUnits.lowest(SCORES, 0.95)
     with pytest.raises(UsageError, match=r"0\.95 .*\b8 neurons"):
         RemovedUnits.lowest(UnitScores(torch.rand(9, 9), SCORES.neurons), 0.95)
-    with pytest.raises(UsageError, match="`round_to`.* 0"):
-        RemovedUnits.lowest(SCORES, 0.5, round_to=0)
 
 
 @pytest.mark.parametrize("name", [*CLASSES, *FOREIGN])

@@ -8,7 +8,6 @@ from accelerate import Accelerator, DistributedType
 from torch import nn
 from transformers import (
     BatchEncoding,
-    BertForSequenceClassification,
     BertModel,
     DistilBertConfig,
     DistilBertForSequenceClassification,
@@ -32,7 +31,7 @@ from tests.tiny import (
     tiny_solver,
     tiny_tokenizer,
 )
-from tests.trainers.distilling import assert_same_training, bart, copy_of, gpt2, pad, training_logs, unchanged
+from tests.trainers.distilling import assert_same_training, bart, copy_of, pad, training_logs, unchanged
 
 
 # Other models
@@ -242,26 +241,6 @@ def test_masked_language_models_compare_where_labels_are(others):
     assert training_logs(trainer)[0]["loss_soft"] == pytest.approx(expected, rel=1e-4)
 
 
-@pytest.mark.parametrize("cached", [False, True])
-def test_causal_language_models_compare_what_predicts_the_labels(others, cached):
-    rows = tiny_classifier_rows()
-    for row in rows:
-        # A prompt without labels, then an answer.
-        row["labels"] = [-100, -100, *row["input_ids"][2:]]
-    teacher = gpt2(24, 1)
-    fields = {"per_device_train_batch_size": 16, "temperature": 1.0, "max_steps": 1, "layer_mapping": "2:2"}
-    trainer = others(gpt2(16, 0), teacher, rows, rows, cache_teacher_outputs=cached, **fields)
-    trainer.train()
-    batch = pad(rows)
-    with torch.no_grad():
-        output = gpt2(16, 0)(**batch)
-        p = teacher(**batch).logits[:, :-1].log_softmax(-1)[batch["labels"][:, 1:] != -100]
-        q = output.logits[:, :-1].log_softmax(-1)[batch["labels"][:, 1:] != -100]
-    (entry,) = training_logs(trainer)
-    assert entry["loss_soft"] == pytest.approx((p.exp() * (p - q)).sum(-1).mean().item(), rel=1e-3)
-    assert entry["loss_hard"] == pytest.approx(output.loss.item(), rel=1e-4)
-
-
 def image_classifier(seed, **sizes):
     torch.manual_seed(seed)
     defaults = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
@@ -311,7 +290,7 @@ def masked_lm(width, seed):
 
 
 @pytest.mark.parametrize("cached", [False, True])
-@pytest.mark.parametrize(("model", "labelled"), [(masked_lm, True), (masked_lm, False), (bart, True), (gpt2, True)])
+@pytest.mark.parametrize(("model", "labelled"), [(masked_lm, True), (masked_lm, False), (bart, True)])
 def test_accumulation_changes_nothing(others, model, labelled, cached):
     rows = tiny_classifier_rows()
     for index, row in enumerate(rows):
@@ -447,13 +426,6 @@ def test_other_models_that_do_not_fit(others):
         DistillationTrainer(model=tiny_classifier(), teacher_model="some/model")
     with pytest.raises(ValueError, match="compute_loss_func"):
         others(keywords={"compute_loss_func": lambda *args, **kwargs: None})
-
-    class Tuple(BertForSequenceClassification):
-        def forward(self, **inputs):
-            return super().forward(**inputs).to_tuple()
-
-    with pytest.raises(ValueError, match="teacher.*tuple"):
-        others(teacher=Tuple(tiny_classifier().config))
 
 
 def test_models_that_embed_other_tokens(others):

@@ -120,7 +120,7 @@ def test_resuming_needs_the_projections(solvers, tmp_path):
     trainer = solvers(save_strategy="steps", save_steps=2)
     trainer.train()
     checkpoint = tmp_path / "checkpoint-2"
-    with pytest.raises(ValueError, match=r"distillation_projections.safetensors.*hidden_1.weight': \[\d+, \d+\]"):
+    with pytest.raises(RuntimeError, match="hidden_1.weight"):
         solvers(layer_mapping="2:4").train(resume_from_checkpoint=str(checkpoint))
     (checkpoint / f"{PROJECTIONS}.safetensors").unlink()
     with pytest.raises(ValueError, match="distillation_projections.safetensors"):

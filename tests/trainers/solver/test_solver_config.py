@@ -86,7 +86,6 @@ def test_papers_defaults_of_distillation(tmp_path):
         (DistillationConfig, {"hidden_weights": [1.0, -1.0]}, "hidden_weights"),
         (DistillationConfig, {"label_smoothing_factor": 0.1}, "label_smoothing_factor"),
         (DistillationConfig, {"projection_learning_rate": -1.0}, "projection_learning_rate"),
-        (DistillationConfig, {"cache_teacher_outputs": True, "cache_top_k": 2, "prediction_loss": "mse"}, "cache_top"),
     ],
 )
 def test_impossible_values_are_named(config_class, fields, message, tmp_path):

@@ -15,12 +15,11 @@ from hf_mwp.pruning import (
     RemovedUnits,
     UnitScores,
     cut_teacher,
-    mask_teacher,
     measure_scores,
     zero_weights,
 )
 from hf_mwp.pruning.gates import HeadGates
-from hf_mwp.pruning.sparse_teacher.sparsifier import WeightSparsifier
+from hf_mwp.pruning.sparse_teacher.unstructured import WeightSparsifier
 from hf_mwp.trainers import DistillationTrainer
 from hf_mwp.usage_error import UsageError
 from tests.pruning.encoders import tiny_encoder
@@ -102,7 +101,6 @@ def test_what_is_there_is_shared(whole):
         ({"expressiveness_weight": 1.0, "sparsities": [0.25]}, {}, [0.25]),
         ({"sparsities": [0.25]}, {"scores": random}, [0.25]),
         ({"auto_sparsity": True}, {}, [before.density.sparsity]),
-        ({"mask": True, "sparsities": [0.5]}, {}, [0.5]),
     ]
     for fields, kwargs, expected in runs:
         trained = []
@@ -113,10 +111,6 @@ def test_what_is_there_is_shared(whole):
         assert (trainer.knowledgeable is None) == bool(kwargs)
     added = {path.name.split("-")[0] for path in before.stages_dir.iterdir() if path.name not in names}
     assert added == {"sparse"}
-    # A masked teacher says what the cut one does, and is as large as the whole.
-    assert trainer.students[0].heads == before.students[1].heads
-    assert trainer.students[0].teacher_parameters == before.trial.teacher_parameters
-    assert trainer.students[0].value == pytest.approx(before.students[1].value, rel=1e-4)
 
 
 class Kill(TrainerCallback):
@@ -167,9 +161,6 @@ def test_each_sparse_teacher_has_a_cache_of_its_own(whole, tmp_path):
     trainer.train()
     expected = {hash_model(each) for each in (teacher, *(cut_teacher(teacher, each) for each in removed))}
     assert cached() == expected and len(expected) == 3
-    of_classifier(tmp_path, {**fields, "keep_caches": True, "mask": True, "sparsities": [0.5]}, scores=scores).train()
-    masked = hash_model(mask_teacher(teacher, removed[1]))
-    assert cached() == expected | {masked} and masked not in expected
     # Not kept, that of the whole teacher is left, which other runs learn from.
     other = {**fields, "seed": 1, "teacher_cache_dir": str(tmp_path / "others"), "sparsities": [0.5]}
     of_classifier(tmp_path, other, scores=scores).train()

@@ -6,18 +6,15 @@ from typing import Any
 from torch import Tensor, nn
 
 from ....losses import AttentionMSELoss
-from ...features import Features
-from ...masks import token_mask
-from ...surviving_heads import SurvivingHeads, select_heads
-from .head_objective import HeadObjective
+from ...features import Features, token_mask
+from .head_objective import HeadObjective, SurvivingHeads, select_heads
 
 
 class AttentionMaps(HeadObjective):
     """
     Objective that trains the student's attention matrices to match the teacher's. Both models need eager attention,
     and a teacher cache cannot store the matrices. Pruned heads are left out, see [`HeadObjective`]. For
-    encoder-decoder models `stack` selects `"encoder"`, `"decoder"` or `"cross"`, the decoder's attention to the
-    encoder.
+    encoder-decoder models `stack` may also be `"decoder"` or `"cross"` (the decoder's attention to the encoder).
 
     Args:
         loss (`nn.Module`, *optional*): Defaults to [`AttentionMSELoss`], head by head.
@@ -37,11 +34,9 @@ class AttentionMaps(HeadObjective):
         for who, features in (("student", student), ("teacher", teacher)):
             if not features.layers(f"{self.prefix}attention"):
                 raise ValueError(
-                    f"The {who} returns no attention matrices, which need eager attention. Load it with "
-                    '`attn_implementation="eager"`, or call `set_attn_implementation("eager")`.'
+                    f"The {who} returns no attention matrices, which need eager attention. Call "
+                    '`set_attn_implementation("eager")`.'
                 )
-        # Raises an error if the numbers of heads differ.
-        self.losses(student, teacher, inputs)
 
     def _select(self, values: Tensor, heads: SurvivingHeads) -> Tensor:
         return select_heads(values, heads, 1, 1)

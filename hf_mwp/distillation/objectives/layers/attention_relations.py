@@ -9,8 +9,7 @@ from torch import Tensor
 
 from ....losses import RelationLoss
 from ...features import KINDS, Features, attention_inputs, read_features
-from ...surviving_heads import SurvivingHeads, select_heads
-from .head_objective import HeadObjective
+from .head_objective import HeadObjective, SurvivingHeads, select_heads
 
 
 MOST_HEADS = 12
@@ -25,14 +24,9 @@ class AttentionRelations(HeadObjective):
     split into as many relation heads as divide their widths.
 
     Args:
-        heads (`int`, *optional*): Number of relation heads. Defaults to 12, or its largest divisor that divides all
-            widths.
-        kinds (`Sequence[str]`, *optional*, defaults to `("query", "key", "value")`): Vectors whose losses are added
-            up.
+        heads (`int`, *optional*): Number of relation heads. Defaults to the largest divisor of 12 and of all widths.
+        kinds (`Sequence[str]`, *optional*, defaults to `("query", "key", "value")`): Vectors to compare.
         name (`str`, *optional*, defaults to `"relations"`), kwargs: See [`LayerObjective`].
-
-    Raises:
-        ValueError: if `kinds` is empty or has an unknown name.
     """
 
     def __init__(
@@ -40,22 +34,16 @@ class AttentionRelations(HeadObjective):
     ) -> None:
         super().__init__(RelationLoss(heads or 1), name=name, **kwargs)
         self.heads, self.kinds = heads, tuple(kinds)
-        if not self.kinds or not {*self.kinds} <= {*KINDS}:
-            raise ValueError(
-                f"`kinds` must contain at least one of {list(KINDS)} and nothing else, got {list(self.kinds)}."
-            )
 
     def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
         super().setup(student, teacher, inputs)
         reads, found = [], []
-        both = (("student", student, self.student_reads), ("teacher", teacher, self.teacher_reads))
-        for who, features, names in both:
+        for features, names in ((student, self.student_reads), (teacher, self.teacher_reads)):
             layers, states = attention_inputs(features.model, self.stack), features.layers(self.hidden)
             if len(layers) != len(states) - 1:
                 raise ValueError(
-                    f"The {who}, a `{type(features.model).__name__}`, has {len(states) - 1} layers, but queries, "
-                    f"keys and values were found in {len(layers)}. This objective needs separate "
-                    "layers for all of them. Use another objective, such as `HiddenStates`."
+                    f"`{type(features.model).__name__}` has {len(states) - 1} layers, but separate queries, keys and "
+                    f"values were found in {len(layers)}. Use another objective, such as `HiddenStates`."
                 )
             # A layer without heads has no such vectors.
             reads.append(tuple(name for name in names if layers[int(name.rpartition("_")[2]) - 1]))
@@ -67,15 +55,6 @@ class AttentionRelations(HeadObjective):
         with torch.no_grad():
             # Raises an error if a width cannot be split.
             self.losses(*found, inputs)
-
-    def _of_student(self, student: Features, name: str) -> Tensor:
-        vectors = super()._of_student(student, name)
-        if torch.is_grad_enabled() and not vectors.requires_grad:
-            raise ValueError(
-                f"The student's {name} has no gradient: its layer is frozen, or recomputed in the backward pass. "
-                'Map different layers, or set `gradient_checkpointing_kwargs={"use_reentrant": False}`.'
-            )
-        return vectors
 
     def _select(self, values: Tensor, heads: SurvivingHeads) -> Tensor:
         return select_heads(values, heads, heads.head_dim, -1)

@@ -15,7 +15,8 @@ class ContextRelations(HiddenStates):
     """
     Objective on relations between the tokens of a layer (`{name}_word_pairs`, `{name}_word_triples`; averaged over
     layers) and between the layers of a token (`{name}_layer_pairs` and `{name}_layer_triples`, which need two and
-    three mapped layers). This is contextual knowledge distillation (CKD). Widths may differ.
+    three mapped layers). This is contextual knowledge distillation (CKD). Widths may differ between the models, but
+    not between the layers of a model.
 
     Args:
         window (`int`, *optional*, defaults to 2): Window of the token triples, see [`CKDTripleLoss`].
@@ -30,17 +31,6 @@ class ContextRelations(HiddenStates):
     def _group(self, layers: list[tuple[int, int]]) -> dict[str, list[tuple[int, int]]]:
         names = ["word_pairs", "word_triples", "layer_pairs", "layer_triples"][: 2 + min(len(layers) - 1, 2)]
         return {f"{self.name}_{name}": layers for name in names}
-
-    def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
-        super().setup(student, teacher, inputs)
-        both = (("student", student, self.student_reads), ("teacher", teacher, self.teacher_reads))
-        for who, features, names in both:
-            widths = {name: features[name].shape[-1] for name in names}
-            if len({*widths.values()}) > 1:
-                raise ValueError(
-                    f"The {who}'s states differ in width ({widths}), so the layers of a token cannot be compared. "
-                    "Map different layers, or set `use_bottlenecks=False`."
-                )
 
     def losses(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
         mask = self.mask(inputs)

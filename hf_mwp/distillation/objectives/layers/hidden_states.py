@@ -18,20 +18,15 @@ class HiddenStates(LayerObjective):
     Representations Distilled from BERT (AAAI 2025).
 
     Args:
-        loss (`nn.Module`, *optional*):
-            Defaults to [`HiddenMSELoss`]; [`NSTLoss`] compares similarities of tokens. A loss with
-            `needs_equal_width = False` receives states of different widths as they are. For other losses a linear map
-            is trained with the student.
+        loss (`nn.Module`, *optional*): Defaults to [`HiddenMSELoss`]; [`NSTLoss`] compares similarities of tokens. A
+            loss with `needs_equal_width = False` receives states of different widths as they are. For other losses a
+            linear map is trained with the student.
         use_bottlenecks (`bool`, *optional*, defaults to `True`):
             Use the narrow states of the teacher's bottleneck networks for layers that have a bottleneck.
-        pool_statistics (`bool`, *optional*, defaults to `False`):
-            Compute the loss over all batches and processes of a step at once, so that accumulated batches have the
-            same loss as one large batch. The loss needs `statistics` and `from_statistics`, as [`CKALoss`] has. Costs
-            an additional pass of both models (with a cached teacher, only of the student) without gradients.
+        pool_statistics (`bool`, *optional*, defaults to `False`): Compute the loss over all batches and processes of a
+            step at once, so that accumulated batches have the same loss as one large batch. The loss needs
+            `statistics` and `from_statistics`, as [`CKALoss`] has. Costs another pass of the models without gradients.
         name (`str`, *optional*, defaults to `"hidden"`), kwargs: See [`LayerObjective`].
-
-    Raises:
-        ValueError: if `pool_statistics` is set for a loss without statistics.
     """
 
     def __init__(
@@ -43,8 +38,6 @@ class HiddenStates(LayerObjective):
         **kwargs,
     ) -> None:
         super().__init__(HiddenMSELoss() if loss is None else loss, name=name, **kwargs)
-        if pool_statistics and (not hasattr(self.loss, "statistics") or getattr(self.loss, "unbiased", False)):
-            raise ValueError(f"`pool_statistics` needs a loss of sums over tokens (`CKALoss`), got {self.loss}.")
         self.use_bottlenecks, self.pool_statistics = use_bottlenecks, pool_statistics
         # Loss and gradients of each part, and the number of batches that they were computed from.
         self._pooled: dict[str, tuple[Tensor, Sequence[Tensor | None]]] = {}
@@ -76,10 +69,7 @@ class HiddenStates(LayerObjective):
         return f"{self.name}_{name.rpartition('_')[2]}"
 
     def _of_student(self, student: Features, name: str) -> Tensor:
-        projected = self._projection(name)
-        return student.projected[projected] if projected in student.projected else student[name]
-
-    # Statistics of all batches of a step
+        return student.projected.get(self._projection(name), student[name])
 
     def statistics(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> dict[str, list[Tensor]]:
         """Return sums over the tokens of a batch for each part. Sums of several batches and processes can be added."""

@@ -5,9 +5,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from ...features import Features
+from ...features import Features, decoder_mask
 from ...layer_mapping import map_layers
-from ...masks import decoder_mask
 from ..objective import Objective
 
 
@@ -18,23 +17,17 @@ class LayerObjective(Objective):
     (`_group`). By default each pair is a part. LayerDrop of the student is turned off.
 
     Args:
-        loss (`nn.Module`):
-            Called with the student's outputs, the teacher's outputs (each a list if there are several tensors), and a
-            mask of the tokens. An optional method `count` returns the number of items in a mask that the loss is
-            averaged over; by default these are the tokens.
+        loss (`nn.Module`): Called with the student's outputs, the teacher's outputs (each a list if there are several
+            tensors), and a mask of the tokens. An optional method `count` returns the number of items in a mask that
+            the loss is averaged over; by default these are the tokens.
         layer_mapping (`str` or sequence of pairs, *optional*, defaults to `"uniform"`): See [`map_layers`].
-        layer_weights (`list[float]` or `float`, *optional*):
-            A weight for each part, or a total that is divided evenly. Defaults to 1.0 for each part; [`HiddenStates`]
-            has its own defaults.
+        layer_weights (`list[float]` or `float`, *optional*): A weight for each part, or a total that is divided
+            evenly. Defaults to 1.0 for each part; [`HiddenStates`] has its own defaults.
         weight (`float`, *optional*, defaults to 1.0), name (`str`): See [`Objective`].
-        stack (`str`, *optional*, defaults to `"encoder"`): `"decoder"` compares layers of an encoder-decoder model's
-            decoder. In the decoder of [`AthenaModel`], layer 0 are the embeddings of the scored candidates and layer 1
-            their contexts.
+        stack (`str`, *optional*, defaults to `"encoder"`): `"decoder"` compares layers of the decoder. In the decoder
+            of [`AthenaModel`], layer 0 are the embeddings of the scored candidates and layer 1 their contexts.
         decoder_mask (`str`, *optional*, defaults to `"labels"`): Decoder states that are compared, see
-            [`~distillation.masks.decoder_mask`]. A teacher cache only stores the states of `"labels"`.
-
-    Raises:
-        ValueError: if the objective does not support `stack` or `decoder_mask`.
+            [`~distillation.features.decoder_mask`]. A teacher cache only stores the states of `"labels"`.
     """
 
     stacks: Sequence[str] = ("encoder", "decoder")
@@ -51,10 +44,8 @@ class LayerObjective(Objective):
         decoder_mask: str = "labels",
     ) -> None:
         super().__init__(name, weight)
-        for option, value, known in (
-            ("stack", stack, self.stacks),
-            ("decoder_mask", decoder_mask, ("labels", "shifted")),
-        ):
+        options = (("stack", stack, self.stacks), ("decoder_mask", decoder_mask, ("labels", "shifted")))
+        for option, value, known in options:
             if value not in known:
                 raise ValueError(f"`{option}` of `{type(self).__name__}` must be one of {[*known]}, got {value!r}.")
         self.stack, self.decoder_mask = stack, decoder_mask
@@ -65,14 +56,10 @@ class LayerObjective(Objective):
 
     def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
         for who, features in (("student", student), ("teacher", teacher)):
-            if not features.layers("hidden"):
-                raise ValueError(
-                    f"The {who} returns no hidden states. Set `hidden_loss=None` and `embedding_weight=0`."
-                )
             if not features.layers(self.hidden):
                 raise ValueError(
-                    f"The {who}, a `{type(features.model).__name__}`, returns no decoder hidden states, which "
-                    f"`{self.name}` needs. Map only layers of the encoder."
+                    f"The {who}, a `{type(features.model).__name__}`, returns no {self.stack} hidden states for "
+                    f"`{self.name}`. Map layers of the encoder, or set `hidden_loss=None` and `embedding_weight=0`."
                 )
         for module in () if student.model is None else student.model.modules():
             if getattr(module, "layerdrop", 0):
@@ -80,12 +67,6 @@ class LayerObjective(Objective):
                 module.layerdrop = 0.0
         self.mask(inputs)
         states = student.layers(self.hidden), teacher.layers(self.hidden)
-        ours, theirs = (each[0].shape for each in states)
-        if ours[:2] != theirs[:2]:
-            raise ValueError(
-                f"For the same batch the student has states for {tuple(ours[:2])} tokens, the teacher for "
-                f"{tuple(theirs[:2])}. Tokens can only be compared if both models read the same inputs."
-            )
         try:
             self.layers = map_layers(self.layer_mapping, *(len(each) - 1 for each in states))
         except ValueError as error:
@@ -97,10 +78,7 @@ class LayerObjective(Objective):
         self.teacher_reads = tuple(dict.fromkeys(name for _, theirs in names for name in theirs))
 
     def _group(self, layers: list[tuple[int, int]]) -> dict[str, list[tuple[int, int]]]:
-        """
-        Return the parts of the loss and the layer pairs that each reads. The last pair of a part is the pair it is
-        named after.
-        """
+        """Return the parts of the loss and the layer pairs that each reads, the pair that names the part last."""
         return {f"{self.name}_{s}": [(s, t)] for s, t in layers}
 
     def _names(self, pair: tuple[int, int]) -> tuple[list[str], list[str]]:
@@ -117,11 +95,7 @@ class LayerObjective(Objective):
         if isinstance(weights, int | float):
             weights = [weights / count] * count
         if len(weights) != count:
-            what = f"{count} pairs: {self.layers}" if count == len(self.layers) else f"{count} parts: {[*self.groups]}"
-            raise ValueError(
-                f"`hidden_weights` has {len(weights)} entries, but the layer mapping has {what}. Pass a weight for "
-                "each."
-            )
+            raise ValueError(f"`hidden_weights` has {len(weights)} entries for {count} parts: {[*self.groups]}.")
         return [self.weight * weight for weight in weights]
 
     def mask(self, inputs: Mapping[str, Any]) -> Tensor | None:

@@ -1,6 +1,6 @@
 """Objective on `[CLS]` states: patient knowledge distillation."""
 
-from torch import Tensor, nn
+from torch import nn
 
 from ....losses import PKDLoss
 from .hidden_states import HiddenStates
@@ -12,7 +12,7 @@ class PKD(HiddenStates):
     is patient knowledge distillation (PKD). Decoders have no such state and are not supported.
 
     Args:
-        loss (`nn.Module`, *optional*): Defaults to [`PKDLoss`]. Called with lists of states.
+        loss (`nn.Module`, *optional*): Defaults to [`PKDLoss`]. Called with the states of each layer.
         name (`str`, *optional*, defaults to `"patient"`), kwargs: See [`HiddenStates`].
     """
 
@@ -23,6 +23,3 @@ class PKD(HiddenStates):
 
     def _group(self, layers: list[tuple[int, int]]) -> dict[str, list[tuple[int, int]]]:
         return {self.name: layers}
-
-    def _compare(self, ours: list[Tensor], theirs: list[Tensor], mask: Tensor | None) -> Tensor:
-        return self.loss(ours, theirs, mask)

@@ -18,10 +18,8 @@ class DKD(SoftLabels):
     solver's symbols for equal numbers are one class, as in its own loss.
 
     Args:
-        temperature (`float`, *optional*, defaults to 4.0), scale_by_square (`bool`, *optional*, defaults to `True`),
-        alpha (`float`, *optional*, defaults to 1.0), beta (`float`, *optional*, defaults to 8.0): See [`DKDLoss`].
-        weight (`float`, *optional*, defaults to 1.0), name (`str`, *optional*, defaults to `"soft"`):
-            See [`Objective`].
+        temperature (`float`), scale_by_square (`bool`), alpha (`float`), beta (`float`): See [`DKDLoss`].
+        weight (`float`), name (`str`): See [`Objective`].
     """
 
     needs_labels = True
@@ -38,14 +36,6 @@ class DKD(SoftLabels):
         super().__init__(temperature, scale_by_square, weight, name)
         self.alpha, self.beta = alpha, beta
 
-    def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
-        super().setup(student, teacher, inputs)
-        if not self.kind.prediction.has_targets:
-            raise ValueError(
-                "Decoupled distillation needs one correct class for each prediction, but the student predicts "
-                f'{self.kind.prediction.name}. Use `SoftLabels` (`prediction_loss="kd"`).'
-            )
-
     def _make_loss(self, reduction: str) -> nn.Module:
         return DKDLoss(self.temperature, self.alpha, self.beta, self.scale_by_square, reduction)
 
@@ -55,14 +45,12 @@ class DKD(SoftLabels):
 
     def _targets(self, logits: Tensor, inputs: Mapping[str, Any]) -> Tensor:
         """Return the correct class of each prediction, or a mask of the correct classes."""
-        labels = inputs.get("labels")
-        if labels is None or labels.is_floating_point() or labels.dim() != logits.dim() - 1:
+        labels, prediction = inputs.get("labels"), self.kind.prediction
+        if labels is None or not prediction.has_targets or labels.dim() != logits.dim() - 1:
             raise ValueError(
-                "Decoupled distillation needs one correct class for each prediction. Pass labels, or use undecoupled "
-                'probabilities (`SoftLabels`, `prediction_loss="kd"`).'
+                f"Decoupled distillation needs one correct class for each prediction ({prediction.name}). Pass "
+                'labels, or use `SoftLabels` (`prediction_loss="kd"`).'
             )
-        if self.kind.per_position:
-            return nn.functional.pad(labels[:, self.offset :], (0, self.offset), value=-100)
         groups = inputs.get("number_groups")
         if not self.kind.is_solver or groups is None:
             return labels

@@ -14,20 +14,13 @@ class HardLabels(PredictionObjective):
     Objective on labels, with the student's own loss.
 
     Args:
-        weight (`float`, *optional*, defaults to 1.0), name (`str`, *optional*, defaults to `"hard"`):
-            See [`Objective`].
+        weight (`float`), name (`str`): See [`Objective`].
     """
 
     needs_labels = True
 
     def __init__(self, weight: float = 1.0, name: str = "hard") -> None:
         super().__init__(name, weight)
-
-    def _find_offset(self, student: Features, inputs: Mapping[str, Any]) -> int:
-        try:
-            return super()._find_offset(student, inputs)
-        except ValueError:
-            return 0  # here, the offset is only used to weight batches
 
     def losses(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
         loss, positions = student.get("loss"), self.positions(inputs)

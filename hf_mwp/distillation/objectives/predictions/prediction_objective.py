@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from torch import Tensor
+from transformers import PreTrainedModel
 
 from ....models.model_kind import CLASSIFIER, kind_of
 from ...features import Features
-from ...masks import label_mask, label_offset
 from ..objective import Objective
 
 
@@ -16,12 +16,9 @@ class PredictionObjective(Objective):
     Base class of objectives on a model's predictions. The loss is averaged over problems for solvers of math word
     problems, over labelled positions (all tokens if there are no labels) for models with logits at each position, and
     over rows for other models.
-
-    Attributes:
-        needs_labels (`bool`): Whether rows of a classifier with the label -100 are left out.
     """
 
-    needs_labels = False
+    needs_labels = False  # whether rows of a classifier with the label -100 are left out
 
     def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
         logits = student.get("logits")
@@ -29,24 +26,19 @@ class PredictionObjective(Objective):
         self.kind = kind_of(student.model, logits)
         if self.kind.has_decoder and inputs.get("labels") is None:
             raise ValueError("Labels are needed to select the predictions of a decoder. Pass `labels`.")
-        # The inputs of a decoder are already shifted.
-        measured = self.kind.per_position and not self.kind.has_decoder
-        self.offset = self._find_offset(student, inputs) if measured else 0
-
-    def _find_offset(self, student: Features, inputs: Mapping[str, Any]) -> int:
-        return label_offset(student.model, inputs)
+        if not self.kind.has_decoder and isinstance(student.model, PreTrainedModel) and student.model.can_generate():
+            name = type(student.model).__name__
+            raise ValueError(f"`{name}` is a causal language model. Use the `DistillationTrainer` of TRL.")
 
     def positions(self, inputs: Mapping[str, Any]) -> Tensor | None:
-        """
-        Return the mask `(batch, length)` of the positions with predictions to compare, or `None` if all are compared.
-        """
+        """Return the mask `(batch, length)` of the positions whose predictions are compared, or `None` for all."""
         labels = inputs.get("labels")
         if self.kind is CLASSIFIER:
             is_class = self.needs_labels and labels is not None and not labels.is_floating_point()
             return labels != -100 if is_class else None
         if labels is None:
             return inputs.get("attention_mask")
-        return label_mask(inputs, (), None, self.offset)
+        return labels != -100
 
     def num_items(self, inputs: Mapping[str, Any]) -> dict[str, Tensor | int | None]:
         positions = None if self.kind.is_solver else self.positions(inputs)

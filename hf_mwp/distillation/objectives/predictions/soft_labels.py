@@ -19,12 +19,9 @@ class SoftLabels(PredictionObjective):
     candidates, the loss has two parts: whether each candidate is accepted, and which candidate is the answer.
 
     Args:
-        temperature (`float`, *optional*, defaults to 4.0), scale_by_square (`bool`, *optional*, defaults to `True`):
+        temperature (`float`), scale_by_square (`bool`), direction (`str`), skew_alpha (`float`):
             See [`LogitDistillationLoss`].
-        weight (`float`, *optional*, defaults to 1.0), name (`str`, *optional*, defaults to `"soft"`):
-            See [`Objective`].
-        direction (`str`, *optional*, defaults to `"forward"`), skew_alpha (`float`, *optional*, defaults to 0.1):
-            See [`LogitDistillationLoss`].
+        weight (`float`), name (`str`): See [`Objective`].
         loss (`nn.Module`, *optional*):
             Replaces [`LogitDistillationLoss`]. Called with student logits, teacher logits and, if there are logits for
             each position, a mask of the positions that count. Returns the mean over these positions.
@@ -48,21 +45,15 @@ class SoftLabels(PredictionObjective):
 
     def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
         prediction = kind_of(student.model, student.get("logits")).prediction
-        for who, features in (("student", student), ("teacher", teacher)):
-            if any(features.get(name) is None for name in prediction.outputs):
-                raise ValueError(
-                    f"The {who} returns no {' or '.join(prediction.outputs)}. Set `prediction_weight=0` to distil "
-                    "only layers, or `soft_label_weight=0` to learn from labels."
-                )
         for name in prediction.outputs:
-            ours, theirs = (prediction.classes(name, each[name]).shape for each in (student, teacher))
-            if ours != theirs:
+            both = [each.get(name) for each in (student, teacher)]
+            ours, theirs = (None if each is None else tuple(prediction.classes(name, each).shape) for each in both)
+            if ours is None or ours != theirs:
                 raise ValueError(
-                    f"For the same batch the student's {name} have the shape {tuple(ours)}, the teacher's "
-                    f"{tuple(theirs)}. Both models must predict the same {prediction.name}: check `num_labels`, "
-                    "vocabulary and decoder, or set `soft_label_weight=0`."
+                    f"The student's {name} have the shape {ours}, the teacher's {theirs} (`None`: no such output). "
+                    f"Both must predict the same {prediction.name}: check `num_labels`, vocabulary and decoder, or "
+                    "set `soft_label_weight=0` or `prediction_weight=0`."
                 )
-        ours = prediction.classes("logits", student["logits"]).shape
         configs = [getattr(each.model, "config", None) for each in (student, teacher)]
         names = [getattr(each, "id2label", None) or {} for each in configs]
         if names[0] != names[1] and sorted(map(str, names[0].values())) == sorted(map(str, names[1].values())):
@@ -70,26 +61,19 @@ class SoftLabels(PredictionObjective):
                 f"The student has the classes {[*names[0].values()]}, the teacher {[*names[1].values()]}. Classes are "
                 "compared by their index: create the student with the teacher's `id2label`."
             )
-        if self.uses_probabilities and ours[-1] < 2:
-            raise ValueError(
-                "A single class has no probabilities to compare. For regression use `TeacherValues` "
-                '(`prediction_loss="mse"`), pass `SoftLabels(loss=...)` in `objectives`, or set '
-                "`soft_label_weight=0`."
-            )
         super().setup(student, teacher, inputs)
         self.teacher_reads = prediction.outputs
         self.listed = prediction.outputs if prediction.is_listed else ()
         self.parts = dict.fromkeys(map(self._part, prediction.outputs), self.weight)
-        labels = inputs.get("labels")
-        many = labels is not None and labels.is_floating_point() and labels.shape == ours
-        many = many or "multi_label_classification" in [getattr(each, "problem_type", None) for each in configs]
-        if self.uses_probabilities and many:
-            raise ValueError(
-                "If several classes can be correct at once, probabilities that add up to 1 cannot be compared. Use "
-                '`TeacherValues` (`prediction_loss="mse"`), pass `SoftLabels(loss=...)` in `objectives`, or set '
-                "`soft_label_weight=0`."
-            )
         if self.uses_probabilities:
+            types = [getattr(each, "problem_type", None) for each in configs]
+            count = prediction.classes("logits", student["logits"]).shape[-1]
+            if count < 2 or "multi_label_classification" in types:
+                raise ValueError(
+                    "A regression, or several classes that can be correct at once, have no probabilities that add up "
+                    'to 1. Use `TeacherValues` (`prediction_loss="mse"`), pass `SoftLabels(loss=...)` in '
+                    "`objectives`, or set `soft_label_weight=0`."
+                )
             self.loss = self._make_loss(self.kind.reduction)
 
     def _make_loss(self, reduction: str) -> nn.Module:
@@ -103,11 +87,8 @@ class SoftLabels(PredictionObjective):
 
     def losses(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
         prediction, positions = self.kind.prediction, self.positions(inputs)
-        return {
-            self._part(name): self.loss(
-                prediction.classes(name, student[name]),
-                prediction.classes(name, teacher[name]),
-                prediction.mask(name, student[name], positions),
-            )
-            for name in prediction.outputs
-        }
+        parts = {}
+        for name in prediction.outputs:
+            ours, theirs = (prediction.classes(name, each[name]) for each in (student, teacher))
+            parts[self._part(name)] = self.loss(ours, theirs, prediction.mask(name, student[name], positions))
+        return parts

@@ -15,8 +15,7 @@ class TeacherValues(SoftLabels):
     classifier.
 
     Args:
-        weight (`float`, *optional*, defaults to 1.0), name (`str`, *optional*, defaults to `"soft"`):
-            See [`Objective`].
+        weight (`float`), name (`str`): See [`Objective`].
 
     References:
         Sparse Teachers Can Be Dense with Knowledge (EMNLP 2022), for STS-B; Ba and Caruana, Do Deep Nets Really Need

@@ -204,7 +204,7 @@ def test_cka_of_narrow_students_from_yaml(teacher, problems, tmp_path):
         (["--student_init=project", "--new_decoder"], "`new_decoder`.*`student_init=project`"),
         (["--student_layers=0,2", "--student_layer_choice=last"], "`student_layer_choice`.*`student_layers`"),
         (["--student_layers=some"], "`student_layers`.*'some'"),
-        (["--cache_top_k=5"], "`cache_top_k`.*`cache_teacher_outputs`"),
+        (["--teacher_cache_dir=cache"], "`teacher_cache_dir`.*`cache_teacher_outputs`"),
     ],
 )
 def test_impossible_students_are_named(teacher, problems, tmp_path, options, message, capsys):

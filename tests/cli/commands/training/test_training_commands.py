@@ -173,9 +173,9 @@ def test_distill(trained, problems, tmp_path, capsys):
 
 
 def test_distill_with_a_teacher_cache(tmp_path):
-    argv = ["--teacher=a", "--cache_teacher_outputs", "--teacher_cache_dir", str(tmp_path), "--cache_top_k=5"]
+    argv = ["--teacher=a", "--cache_teacher_outputs", "--teacher_cache_dir", str(tmp_path)]
     *_, config = parse("distill", "", types_of("distill"), argv)
-    assert config.cache_teacher_outputs and config.teacher_cache_dir == str(tmp_path) and config.cache_top_k == 5
+    assert config.cache_teacher_outputs and config.teacher_cache_dir == str(tmp_path)
 
 
 def test_distill_needs_a_teacher(problems, capsys):

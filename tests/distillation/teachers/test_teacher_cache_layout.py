@@ -6,7 +6,7 @@ from transformers.modeling_outputs import MaskedLMOutput, SequenceClassifierOutp
 
 from hf_mwp.distillation.features import Features
 from hf_mwp.distillation.teachers import TeacherRequest
-from hf_mwp.distillation.teachers.cache.output_layout import OutputLayout
+from hf_mwp.distillation.teachers.teacher_cache import OutputLayout
 from hf_mwp.models.mwp_solver import MwpSolverOutput
 
 
@@ -91,25 +91,6 @@ def test_rows_beyond_fp16_are_kept_in_fp32():
         states[0, 0, 0] = broken
         with pytest.raises(ValueError, match="NaN"):
             layout.pack(Features(MaskedLMOutput(hidden_states=(states,))), {})
-
-
-@pytest.mark.parametrize("temperature", [1.0, 4.0])
-def test_the_likeliest_classes_and_the_rest_keep_their_probabilities(temperature):
-    torch.manual_seed(0)
-    output = MaskedLMOutput(logits=3 * torch.randn(2, 3, 50))
-    layout = OutputLayout.of(Features(output), TeacherRequest(("logits",), top_k=4, temperature=temperature))
-    packed = layout.pack(Features(output), {})
-    assert nbytes(packed[0]) == 3 * (5 * 2 + 4 * 4)
-    back = through(layout, output, {})["logits"]
-    expected, got = ((each / temperature).softmax(-1) for each in (output.logits, back))
-    chosen = output.logits.topk(4).indices
-    torch.testing.assert_close(got.gather(-1, chosen), expected.gather(-1, chosen), rtol=5e-3, atol=1e-5)
-    rest = got.scatter(-1, chosen, 0.0)
-    torch.testing.assert_close(rest.sum(-1), 1 - expected.gather(-1, chosen).sum(-1), rtol=5e-3, atol=1e-5)
-    # Spread evenly.
-    torch.testing.assert_close(rest.amax(-1), rest.sum(-1) / 46)
-    # Nothing is left out where there are not more classes.
-    assert OutputLayout.of(Features(output), TeacherRequest(("logits",), top_k=50)).top_k is None
 
 
 def test_numbers_come_in_the_students_dtype():

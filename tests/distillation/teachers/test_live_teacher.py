@@ -6,7 +6,7 @@ from datasets import Dataset
 
 from hf_mwp.data.batches.mwp_collator import MwpCollator
 from hf_mwp.distillation.teachers.ensemble_teacher import TEACHER_INPUTS
-from hf_mwp.distillation.teachers.teacher_inputs import TeacherInputsCollator, add_teacher_inputs
+from hf_mwp.distillation.teachers.live_teacher import TeacherInputsCollator, add_teacher_inputs
 from tests.other_tokens import other_processor
 from tests.tiny import tiny_dataset, tiny_problems, tiny_processor
 

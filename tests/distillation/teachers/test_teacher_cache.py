@@ -14,7 +14,7 @@ from transformers.utils import logging
 
 from hf_mwp.distillation import CacheError, TeacherCache
 from hf_mwp.distillation.features import Features
-from hf_mwp.distillation.teachers.cache.output_layout import OutputLayout
+from hf_mwp.distillation.teachers.teacher_cache import OutputLayout
 from hf_mwp.store import row_store
 
 
@@ -52,7 +52,7 @@ def build(folder, rows=range(10), fingerprint="f", ask=ask):
 def check(cache, rows=range(10)):
     rows = list(reversed(rows))
     batch = collate(rows)
-    back = cache.layout.restore(cache.assemble([KEYS[row] for row in rows], batch), torch.float32)
+    back = cache.layout.restore(cache.layout.assemble(cache.read([KEYS[row] for row in rows]), batch), torch.float32)
     expected = ask(batch)
     assert torch.equal(back["logits"], expected["logits"])
     mask = batch["attention_mask"].unsqueeze(-1)

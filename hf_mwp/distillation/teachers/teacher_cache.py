@@ -1,24 +1,29 @@
-"""Layout of cached teacher outputs: packs outputs into rows and restores batches."""
+"""Cache of a frozen teacher's outputs on disk, and their layout in rows."""
 
+import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
 import numpy as np
 import torch
+from safetensors.numpy import save
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
-from ...features import Features
-from ...masks import label_mask, read_mask
-from ..teacher_request import TeacherRequest
+from ...store.row_store import RowStore, StoreError
+from ..features import Features, label_mask, read_mask
+from ..objectives.objective import TeacherRequest
 
 
 # Lower scores mark classes that the model forbids. They are stored as -inf, which fp16 has, and read as `finfo.min`.
 FORBIDDEN = -1e30
 
 CLASSES, POSITIONS, NODES = "classes", "positions", "nodes"
-INDICES = "indices"  # indices of the most likely classes
+DTYPES = {"F16": np.float16, "F32": np.float32}
+CacheError = StoreError
+"""Error for a folder that does not contain the expected cache."""
 
 
 @dataclass(frozen=True)
@@ -30,10 +35,6 @@ class OutputLayout:
     label. So the stored outputs of a row do not depend on the other rows of its batch. The logits of a tree decoder
     are stored for its operators, its constants and the numbers of the row. A solver that scores candidates has all its
     scores stored, in the order of the candidates.
-
-    With `top_k`, each position stores the scores of the `k` most likely classes, and one score for all other classes,
-    which share the remaining probability evenly. At `temperature`, the probabilities of the `k` classes and the sum of
-    the others are exactly the teacher's.
     """
 
     states: Mapping[str, int] = field(default_factory=dict)  # width by name, see [`~distillation.features.Features`]
@@ -41,14 +42,7 @@ class OutputLayout:
     # numbers of the row; `None`: no logits.
     logits: str | None = None
     columns: int = 0  # number of classes, or of a solver's operators and constants
-    top_k: int | None = None  # number of classes stored per position; all if `None`
-    temperature: float = 1.0  # temperature at which `top_k` is exact
-    offset: int = 0  # number of positions from a prediction to its label, see [`label_offset`]
-    listed: tuple[str, ...] = ()  # outputs with one score per item of a list, such as candidates
-
-    def __post_init__(self) -> None:
-        # A manifest contains lists.
-        object.__setattr__(self, "listed", tuple(self.listed))
+    listed: list[str] = field(default_factory=list)  # outputs with one score per item, such as candidates
 
     @classmethod
     def of(cls, output: Features, request: TeacherRequest, num_symbols: int | None = None) -> Self:
@@ -56,33 +50,23 @@ class OutputLayout:
         Return the layout of the requested outputs. `num_symbols` is the number of operators and constants of a solver.
         Raises `ValueError` if logits are not scores of a row or of its positions.
         """
-        layout = cls(states={name: output[name].shape[-1] for name in request.states}, listed=request.listed)
+        kept = {"states": {name: output[name].shape[-1] for name in request.states}, "listed": [*request.listed]}
         if not request.logits:
-            return layout
+            return cls(**kept)
         logits = output["logits"]
         if logits.dim() not in (2, 3):
-            raise ValueError(
-                f"The teacher's logits have the shape {tuple(logits.shape)}, but only scores of a row or of its "
-                "positions can be cached. Set `cache_teacher_outputs=False`."
-            )
+            shape = tuple(logits.shape)
+            raise ValueError(f"Logits of the shape {shape} cannot be cached. Set `cache_teacher_outputs=False`.")
         if num_symbols is not None:
-            return replace(layout, logits=NODES, columns=num_symbols)
-        kind = CLASSES if logits.dim() == 2 else POSITIONS
-        layout = replace(layout, logits=kind, columns=logits.shape[-1], offset=request.offset)
-        if request.top_k is None or request.top_k >= layout.columns:
-            return layout
-        return replace(layout, top_k=request.top_k, temperature=request.temperature or 1.0)
-
-    # From an output to rows
+            return cls(**kept, logits=NODES, columns=num_symbols)
+        return cls(**kept, logits=CLASSES if logits.dim() == 2 else POSITIONS, columns=logits.shape[-1])
 
     def pack(self, output: Features, inputs: Mapping[str, Any]) -> list[dict[str, np.ndarray]]:
         """
-        Return the arrays `(tokens or positions, width)` of each row of a batch by name. They are in fp16, or all
-        arrays of a row are in fp32 if one of its values is too large for fp16. Raises `ValueError` for NaN or infinite
-        values.
+        Return the arrays `(tokens or positions, width)` of each row of a batch by name. They are in fp16, or in fp32
+        for rows with a value too large for fp16. Raises `ValueError` for NaN or infinite values.
         """
         parts: dict[str, list[np.ndarray]] = {}
-        indices: list[np.ndarray] = []
         for name in self.states:
             state = output[name]
             mask = read_mask(name, inputs, state.shape[:2], state.device)
@@ -91,12 +75,9 @@ class OutputLayout:
             logits = output["logits"].float()
             positions = [1] * len(logits)
             if self.logits != CLASSES:
-                mask = label_mask(inputs, logits.shape[:2], logits.device, self.offset)
+                mask = label_mask(inputs, logits.shape[:2], logits.device)
                 logits, positions = logits[mask], mask.sum(1).tolist()
             logits = logits.masked_fill(logits <= FORBIDDEN, -math.inf)
-            if self.top_k is not None:
-                logits, chosen = self._choose(logits)
-                indices = [part.numpy() for part in chosen.int().cpu().split(positions)]
             parts["logits"] = _split("logits", logits, positions, may_forbid=True)
         for name in self.listed:
             exists = output[name] > torch.finfo(output[name].dtype).min
@@ -107,21 +88,7 @@ class OutputLayout:
                 # All columns after the last number of the row are forbidden.
                 allowed = np.isfinite(row["logits"]).any(0).nonzero()[0]
                 row["logits"] = row["logits"][:, : allowed.max(initial=-1) + 1]
-        for row, chosen in zip(rows, indices, strict=False):
-            row[INDICES] = chosen
         return rows
-
-    def _choose(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """
-        Return the scores of the most likely classes, followed by the score of each other class, and the indices of the
-        most likely classes.
-        """
-        values, chosen = logits.topk(self.top_k, dim=-1)
-        others = logits.scatter(-1, chosen, -math.inf) / self.temperature
-        rest = (others.logsumexp(-1, keepdim=True) - math.log(self.columns - self.top_k)) * self.temperature
-        return torch.cat([values, rest], -1), chosen
-
-    # From rows to a batch
 
     def assemble(self, rows: Sequence[Mapping[str, np.ndarray]], inputs: Mapping[str, Any]) -> dict[str, Tensor]:
         """
@@ -129,27 +96,23 @@ class OutputLayout:
         fp32. Masks of the batch determine the positions. Raises `ValueError` if a row has a different number of tokens
         or labels.
         """
-        numbers = [array.dtype for row in rows for name, array in row.items() if name != INDICES]
-        dtype = np.result_type(*numbers) if numbers else np.float16
-        batch = {name: _listed(name, rows, dtype) for name in self.listed}
+        dtype = np.result_type(np.float16, *(array.dtype for row in rows for array in row.values()))
+        batch = {}
+        for name in self.listed:
+            lists = [torch.from_numpy(row[name][:, 0].astype(dtype)) for row in rows]
+            batch[name] = pad_sequence(lists, batch_first=True, padding_value=-math.inf)
         for name, width in self.states.items():
             counts = [len(row[name]) for row in rows]
             mask = read_mask(name, inputs, (len(rows), max(counts)), None).numpy()
             batch[name] = _padded(name, rows, _places(mask, counts, "tokens"), (*mask.shape, width), dtype)
         if self.logits == CLASSES:
             batch["logits"] = torch.from_numpy(np.concatenate([row["logits"] for row in rows]).astype(dtype))
-            if self.top_k is not None:
-                batch[INDICES] = torch.from_numpy(np.concatenate([row[INDICES] for row in rows]))
         elif self.logits is not None:
-            counts, width = [len(row["logits"]) for row in rows], max(row["logits"].shape[1] for row in rows)
-            mask = label_mask(inputs, (len(rows), max(counts)), None, self.offset).numpy()
-            places = _places(mask, counts, "labels")
-            if self.logits == NODES:
-                positions = inputs.get("number_positions")
-                width = self.columns + (0 if positions is None else positions.shape[1])
-            batch["logits"] = _padded("logits", rows, places, (*mask.shape, width), dtype)
-            if self.top_k is not None:
-                batch[INDICES] = _padded(INDICES, rows, places, (*mask.shape, self.top_k), np.int32)
+            counts, width = [len(row["logits"]) for row in rows], self.columns
+            mask = label_mask(inputs, (len(rows), max(counts)), None).numpy()
+            if self.logits == NODES and inputs.get("number_positions") is not None:
+                width += inputs["number_positions"].shape[1]
+            batch["logits"] = _padded("logits", rows, _places(mask, counts, "labels"), (*mask.shape, width), dtype)
         return batch
 
     def restore(self, batch: Mapping[str, Tensor], dtype: torch.dtype) -> Features:
@@ -157,20 +120,65 @@ class OutputLayout:
         Return the outputs from the tensors of [`~OutputLayout.assemble`], on any device, with zeros at positions
         without a token or label. They are in the student's `dtype`, or in fp32 if `dtype` is less exact than fp16.
         """
-        values = {
-            name: each.to(torch.promote_types(each.dtype, dtype)) for name, each in batch.items() if name != INDICES
-        }
-        if self.logits is not None:
-            logits = values["logits"]
-            if self.top_k is not None:
-                kept, rest = logits.split([self.top_k, 1], -1)
-                full = rest.expand(*rest.shape[:-1], self.columns).clone()
-                logits = full.scatter(-1, batch[INDICES].long(), kept)
-            values["logits"] = logits
+        values = {name: each.to(torch.promote_types(each.dtype, dtype)) for name, each in batch.items()}
         for name in (*(["logits"] if self.logits else []), *self.listed):
             lowest = torch.finfo(values[name].dtype).min
             values[name] = values[name].masked_fill(values[name].isneginf(), lowest)
         return Features({}, values)
+
+
+class TeacherCache(RowStore):
+    """
+    Cache of a frozen teacher's outputs for the rows of a dataset, which are computed once instead of in every epoch.
+
+    Rows are found by their keys (see `row_key` in `fingerprints.py`), and stored without padding in the safetensors
+    format (see [`OutputLayout`]). Arguments are as in [`~store.RowStore`]. Raises `CacheError` if the folder belongs
+    to a different cache, or its manifest cannot be read.
+    """
+
+    made_by = "a different teacher, dataset or collator"
+    remedy = "choose a different `teacher_cache_dir`"
+
+    @property
+    def layout(self) -> OutputLayout | None:
+        """Return the layout of a row, or `None` while the cache is empty."""
+        return OutputLayout(**self.about["layout"]) if self.about else None
+
+    def read(self, keys: Sequence[bytes]) -> list[dict[str, np.ndarray]]:
+        """Return the rows of the keys in the form of [`OutputLayout.pack`]. Raises `CacheError` if one is missing."""
+        numbers = self.find(keys).tolist()
+        if -1 in numbers:
+            raise CacheError(
+                self.folder,
+                f"has no example {numbers.index(-1)} of the batch: the dataset returns different rows than at the "
+                "start of training. Rows that change cannot be cached: set `cache_teacher_outputs=False`.",
+            )
+        return [_arrays_of(memoryview(row["outputs"])) for row in self.rows(numbers, ["outputs"])]
+
+    def fill(self, layout: OutputLayout, made_from: Mapping[str, Any], batches: Iterable[tuple[list, list]]) -> None:
+        """
+        Add batches of keys and rows of [`OutputLayout.pack`]. The caller holds the cache's lock. The content of the
+        fingerprint, `made_from`, is written to the manifest for human readers.
+        """
+        import pyarrow
+
+        schema = pyarrow.schema({"key": pyarrow.binary(16), "outputs": pyarrow.binary()})
+        with self.writing(schema, {"made_from": made_from, "layout": asdict(layout)}):
+            for keys, rows in batches:
+                # `save` reads the memory of an array as if it were contiguous.
+                rows = [{name: np.ascontiguousarray(array) for name, array in row.items()} for row in rows]
+                self.append({"key": keys, "outputs": list(map(save, rows))})
+
+
+def _arrays_of(row: memoryview) -> dict[str, np.ndarray]:
+    """Return the arrays in the safetensors format like `safetensors.numpy.load`, which would copy the row twice."""
+    start = 8 + int.from_bytes(row[:8], "little")
+    arrays = {}
+    for name, each in json.loads(bytes(row[8:start])).items():
+        first, end = each["data_offsets"]
+        values = np.frombuffer(row[start + first : start + end], DTYPES[each["dtype"]])
+        arrays[name] = values.reshape(each["shape"])
+    return arrays
 
 
 def _places(mask: np.ndarray, counts: Sequence[int], what: str) -> list[np.ndarray | slice]:
@@ -184,14 +192,6 @@ def _places(mask: np.ndarray, counts: Sequence[int], what: str) -> list[np.ndarr
         slice(0, count) if valid[:count].all() else np.flatnonzero(valid)
         for valid, count in zip(mask, counts, strict=True)
     ]
-
-
-def _listed(name: str, rows: Sequence[Mapping], dtype: Any) -> Tensor:
-    """Return lists of scores `(batch, longest)`, with `-inf` after the end of shorter lists."""
-    batch = np.full((len(rows), max(len(row[name]) for row in rows)), -np.inf, dtype)
-    for place, row in zip(batch, rows, strict=True):
-        place[: len(row[name])] = row[name][:, 0]
-    return torch.from_numpy(batch)
 
 
 def _padded(name: str, rows: Sequence[Mapping], places: Sequence, shape: tuple[int, ...], dtype: Any) -> Tensor:

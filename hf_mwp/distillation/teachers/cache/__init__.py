@@ -1,1 +1,0 @@
-"""Outputs of a frozen teacher on disk."""
