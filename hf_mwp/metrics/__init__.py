@@ -4,7 +4,7 @@ from ..lazy_names import lazy_names
 
 
 _MODULES = {
-    "FAILURE_REASONS": "failure_reasons",
+    "FAILURE_REASONS": "matching",
     "GLUE_FIGURES": "glue",
     "AnswerAccuracy": "evaluate_metrics",
     "EquationAccuracy": "evaluate_metrics",
@@ -21,10 +21,10 @@ _MODULES = {
     "describe_compression": "efficiency",
     "equations_match": "matching",
     "f1_of_positive": "glue",
-    "failure_reason": "failure_reasons",
+    "failure_reason": "matching",
     "matthews_correlation": "glue",
     "peak_memory": "efficiency",
-    "pos_report": "pos_tagging",
+    "pos_report": "pretraining",
     "reason_counts": "accuracy",
     "score_prediction": "accuracy",
     "share_right": "glue",

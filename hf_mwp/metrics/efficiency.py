@@ -47,13 +47,6 @@ def count_flops(function: Callable, inputs: Mapping | None = None) -> int:
     Args:
         function (`Callable` or `nn.Module`): A function, for example a model or `model.solve`.
         inputs (`Mapping`, *optional*): Keyword arguments of the call.
-
-    Examples:
-
-    ```python
-    >>> count_flops(nn.Linear(8, 4), {"input": torch.ones(2, 8)})
-    128
-    ```
     """
     # Disable fused attention, because the counter has no formula for the fused attention of CPUs.
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:

@@ -17,7 +17,7 @@ from ...data.batches.mwp_processor import MwpProcessor
 from ...data.corpus.pretraining_collator import PreTrainingCollator
 from ...data.corpus.pretraining_dataset import prepare_texts, split_texts, texts_of_corpus
 from ...data.training_texts import TrainingTexts
-from ...metrics.pretraining_statistics import (
+from ...metrics.pretraining import (
     STATISTICS,
     masking_statistics,
     summarise_statistics,
