@@ -60,21 +60,13 @@ def option(
         default (`Any`): Default value; a list or dict is copied for each instance.
         help (`str`): Text of `--help`.
         common (`bool`, *optional*, defaults to `False`): Whether the short `--help` lists the option.
-        affects_result (`bool`, *optional*, defaults to `True`): Whether the result depends on the option. If `False`,
-            changed values still allow a finished stage to be reused and an interrupted run to resume.
+        affects_result (`bool`, *optional*, defaults to `True`): Whether the result depends on the option. If not, it
+            may differ when a finished stage is reused or an interrupted run resumes.
         locate (`Callable`, *optional*): Function that receives a value (each item of a list) and the dictionary of all
             options. It returns the path of the file or folder, or `None` for a Hub id, and raises `ValueError` if the
             resource does not exist.
         positional (`bool`, *optional*, defaults to `False`): Whether it is a positional argument, without a flag.
         choices (`Sequence[str]`, *optional*): Accepted values; a list may grow later.
-
-    Example:
-
-    ```python
-    @dataclass
-    class SolveArguments:
-        model: str | None = option(None, "Folder or Hub id of a solver.", common=True, locate=locate_solver)
-    ```
     """
     own = dict(zip(OWN_KEYS, (common, affects_result, locate, positional), strict=True))
     metadata = {"help": help, **own}

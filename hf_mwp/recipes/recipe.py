@@ -147,11 +147,11 @@ class Recipe:
         return results
 
     def _change(self, changes: Mapping[str, Any], place: str = "") -> None:
-        spelled = {name.replace("-", "_"): name for name in (*self._options, *self.variables)}
+        # Flags have `_` instead of `-`.
+        names = {name.replace("-", "_"): name for name in (*self._options, *self.variables)}
         for key, value in changes.items():
             stage, dot, option = key.partition(".")
-            # Flags have `_` instead of `-`.
-            stage = stage if stage in self._options or stage in self.variables else spelled.get(stage, stage)
+            stage = names.get(stage.replace("-", "_"), stage)
             key = stage + dot + option
             if key == "variables":
                 variables = self._mapping(value or {}, f"{place}{key}")
@@ -247,7 +247,7 @@ def run_recipe(
     path: str | Path,
     output_dir: str | Path | None = None,
     budget: str | None = None,
-    changes: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
+    changes: Mapping[str, Any] | None = None,
     targets: Sequence[str] | None = None,
     launch: str | None = None,
     commands: Commands | None = None,
@@ -281,7 +281,6 @@ def run_recipe(
     """
     folder = Path("runs") / Path(path).stem if output_dir is None else Path(output_dir)
     check_output_folder(folder)
-    changes = [changes or {}] if isinstance(changes, Mapping | None) else changes
     make = partial(Recipe.from_file, path, folder, base, budget=budget, launch=launch)
     recipes, search = [make(changes=changes)], None
     if min_accuracy is not None:
@@ -289,7 +288,7 @@ def run_recipe(
         if not search:
             raise UsageError(f"{path} has no `search`, which --min_accuracy needs. Add one to the recipe.")
         values = search["values"][:max_trainings]
-        recipes = [make(changes=[*changes, {search["variable"]: value}]) for value in values]
+        recipes = [make(changes=[changes or {}, {search["variable"]: value}]) for value in values]
     elif max_trainings is not None:
         raise UsageError("--max_trainings applies only to --min_accuracy. Set it, or omit --max_trainings.")
     for stage in (stage for recipe in recipes for stage in recipe.wanted(targets)):
