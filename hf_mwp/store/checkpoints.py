@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import zipfile
 from pathlib import Path
 
@@ -51,6 +50,5 @@ def remove_checkpoints(folder: str | os.PathLike) -> None:
 def _checkpoints(folder: str | os.PathLike) -> dict[int, Path]:
     """Return the checkpoints in a folder by step, including links and broken links."""
     found = Path(folder).glob(f"{PREFIX_CHECKPOINT_DIR}-*")
-    paths = [path for path in found if path.is_dir() or path.is_symlink()]
-    matches = {path: re.fullmatch(rf"{PREFIX_CHECKPOINT_DIR}-(\d+)", path.name) for path in paths}
-    return {int(match[1]): path for path, match in matches.items() if match}
+    paths = {path.name.removeprefix(f"{PREFIX_CHECKPOINT_DIR}-"): path for path in found}
+    return {int(step): path for step, path in paths.items() if step.isdecimal() and not path.is_file()}

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
+
 from ..usage_error import UsageError
 from .files import read_json, write_json
-from .process_lock import process_lock
 
+
+logger = logging.getLogger(__name__)
 
 # Prefix of the folder's own files. All other files belong to the job.
 OWN = "stage."
@@ -54,8 +59,7 @@ class FinishedFolder:
     @property
     def metrics(self) -> dict[str, Any]:
         """Content of the folder's `metrics.json`, or an empty dictionary if the file does not exist."""
-        path = self.path / "metrics.json"
-        return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        return read_json(self.path / "metrics.json") or {}
 
     @property
     def checkpoint(self) -> str | None:
@@ -111,3 +115,22 @@ def digest_of(content: Any) -> str:
     """Return a digest of a value's JSON, with 32 hexadecimal digits."""
     text = json.dumps(content, sort_keys=True, ensure_ascii=False, default=str)
     return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()
+
+
+@contextmanager
+def process_lock(path: Path) -> Iterator[None]:
+    """
+    Hold a file lock in the context. If another process holds it, log a warning and wait. The system releases the lock
+    when the process ends, also after `kill -9`. Parent folders are created.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(path)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        logger.warning(f"Another process writes to {path.parent}. Waiting for its end.")
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()

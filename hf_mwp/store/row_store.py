@@ -17,7 +17,7 @@ import numpy as np
 from transformers.utils import logging
 
 from .files import write_whole
-from .process_lock import process_lock
+from .finished_folder import process_lock
 
 
 if TYPE_CHECKING:
@@ -135,17 +135,13 @@ class RowStore:
             return
         try:
             manifest = json.loads(text)
-            version, fingerprint = manifest["format"], manifest["fingerprint"]
-            if version == FORMAT:
-                about, files = dict(manifest["about"]), [RowFile(**file) for file in manifest["files"]]
+            found = f"format {manifest['format']}, fingerprint {manifest['fingerprint']}"
+            about, files = dict(manifest["about"]), [RowFile(**file) for file in manifest["files"]]
         except (ValueError, KeyError, TypeError) as error:
             raise StoreError(path, f"is damaged ({error}). Remove the folder to compute its rows again.") from error
-        fault = ""
-        if version != FORMAT:
-            fault = f"has format {version}, but this version of hf_mwp reads format {FORMAT}"
-        elif fingerprint != self.fingerprint:
-            fault = f"belongs to {self.made_by} (fingerprint {fingerprint} instead of {self.fingerprint})"
-        if fault:
+        wanted = f"format {FORMAT}, fingerprint {self.fingerprint}"
+        if found != wanted:
+            fault = f"belongs to {self.made_by} ({found} instead of {wanted})"
             raise StoreError(path, f"{fault}. Remove the folder, or {self.remedy}.")
         self._forget()
         self._manifest, self.about = text, about

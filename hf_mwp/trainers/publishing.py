@@ -16,8 +16,7 @@ from ..hub.run_records import PLACES
 from ..models.model_kind import kind_of
 from ..options import affects_result, default_of
 from ..store.files import without_folder
-from ..store.runs.environment import describe_environment
-from ..store.runs.run_folder import plain
+from ..store.runs.run_folder import describe_environment, plain
 
 
 _SPEED = ("runtime", "samples_per_second", "steps_per_second")

@@ -72,9 +72,9 @@ def splits_weights(args: Any) -> bool:
 
 def end_process_group() -> None:
     """
-    Destroy the process group of distributed training, if it exists. Call this function at the end of a program started
-    by `torchrun`: Gloo's threads abort a process that ends while an object, such as a trainer that was not yet garbage
-    collected, refers to the group ([pytorch#190489](https://github.com/pytorch/pytorch/issues/190489)).
+    Destroy the process group of distributed training, if it exists. Programs started by `torchrun` call this function
+    at their end: Gloo's threads abort a process that ends while an object, such as a trainer, still refers to the
+    group ([pytorch#190489](https://github.com/pytorch/pytorch/issues/190489)).
     """
     import torch
 
