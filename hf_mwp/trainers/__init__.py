@@ -14,8 +14,7 @@ from .seq2seq.seq2seq_fine_tuning_trainer import Seq2SeqFineTuningTrainer
 from .solver.solver_config import SolverTrainingConfig
 from .solver.solver_trainer import SolverTrainer
 from .stark.stark_config import StarkConfig
-from .stark.stark_student import StarkStudent
-from .stark.stark_trainer import StarkTrainer
+from .stark.stark_trainer import StarkStudent, StarkTrainer
 
 
 __all__ = [

@@ -16,10 +16,8 @@ class LengthGroupedSampler(Sampler[int]):
     """
     Sampler that puts texts of similar length into a batch. In each epoch, shuffled examples are sorted by length in
     groups of 50 batches, and the batches are shuffled. The batch with the longest text comes first, so that running
-    out of memory shows at once; an incomplete batch comes last.
-
-    The order is the same after a resume and in each process, unlike that of the sampler of the same name in
-    Transformers, which uses torch's global generator.
+    out of memory shows at once; an incomplete batch comes last. The order is the same after a resume and in each
+    process, unlike that of the sampler of the same name in Transformers.
 
     Args:
         lengths (`Sequence[int]`): Length of each example.

@@ -38,34 +38,29 @@ def training_stage(trainer: Trainer) -> TrainingStage:
 
 def evaluated_figures(trainer: Trainer) -> list[ModelFigures]:
     """
-    Return the last evaluation of the trainer's current weights (of the best checkpoint with `load_best_model_at_end`),
-    one entry per evaluation split. Splits without an evaluation or a length, or whose metric is a loss or not between
-    0 and 1, are left out.
+    Return the last evaluation of the trainer's current weights (of the best checkpoint with `load_best_model_at_end`).
+    The list is empty without an evaluation or a single evaluation split of known length, or if the metric is a loss or
+    not between 0 and 1.
     """
     state, args, rows = trainer.state, trainer.args, trainer.eval_dataset
+    metric, items = next(iter(_task(trainer)["metrics"].values()))
+    if isinstance(rows, dict) or not has_length(rows) or metric.endswith("loss"):
+        return []
     outdated = vars(state).get("num_outdated_logs", 0)
     step = (not outdated and args.load_best_model_at_end and state.best_global_step) or state.global_step
-    metric, items = next(iter(_task(trainer)["metrics"].values()))
-    found = []
-    for name, part in (rows if isinstance(rows, dict) else {"": rows}).items():
-        prefix = f"eval_{name}_" if name else "eval_"
-        size = len(part) if has_length(part) else None
-        logs = [each for each in state.log_history[outdated:] if each.get("step") == step]
-        logs = [each for each in logs if f"{prefix}{metric}" in each]
-        # Leave out evaluations of other rows (`trainer.evaluate(rows)`).
-        logs = [each for each in logs if each.get(f"{prefix}{items}", size) == size]
-        if not logs or size is None or not 0 <= logs[-1][f"{prefix}{metric}"] <= 1 or metric.endswith("loss"):
-            continue
-        report = {
-            key.removeprefix(prefix): value
-            for key, value in logs[-1].items()
-            if key.startswith(prefix) and not key.endswith(_SPEED) and isinstance(value, Real)
-        }
-        dataset = f"{_dataset_name(part)}{name and f' ({name})'}"
-        beams = args.num_beams if _solves(trainer) else None
-        reports = {"all": {items: size} | report}
-        found.append(ModelFigures("this model", dataset, "evaluation split", beams, args.answer_match, reports))
-    return found
+    logs = [each for each in state.log_history[outdated:] if each.get("step") == step and f"eval_{metric}" in each]
+    # Leave out evaluations of other rows (`trainer.evaluate(rows)`).
+    logs = [each for each in logs if each.get(f"eval_{items}", len(rows)) == len(rows)]
+    if not logs or not 0 <= logs[-1][f"eval_{metric}"] <= 1:
+        return []
+    report = {
+        key.removeprefix("eval_"): value
+        for key, value in logs[-1].items()
+        if key.startswith("eval_") and not key.endswith(_SPEED) and isinstance(value, Real)
+    }
+    beams = args.num_beams if _solves(trainer) else None
+    reports = {"all": {items: len(rows)} | report}
+    return [ModelFigures("this model", _dataset_name(rows), "evaluation split", beams, args.answer_match, reports)]
 
 
 def _solves(trainer: Trainer) -> bool:

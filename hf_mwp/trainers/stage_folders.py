@@ -17,8 +17,7 @@ from ..store.checkpoints import remove_checkpoints
 from ..store.files import write_json
 from ..store.finished_folder import FinishedFolder, digest_of
 from .base_config import BaseConfig
-from .distillation.default_objectives import show_attention
-from .distillation.distillation_config import DistillationConfig
+from .distillation.distillation_config import DistillationConfig, show_attention
 from .distillation.distillation_trainer import DistillationTrainer
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+
+from transformers import PreTrainedModel
 
 from ...distillation.layer_mapping import STRATEGIES, map_layers
 from ...distillation.objectives import (
@@ -16,13 +19,16 @@ from ...distillation.objectives import (
     AttentionMaps,
     AttentionRelations,
     ContextRelations,
+    EmbeddingOutputs,
+    HardLabels,
     HiddenStates,
+    Objective,
     SoftLabels,
     TeacherValues,
 )
 from ...losses import AttentionMSELoss, CKALoss, CosineLoss, GramLoss, NSTLoss, ProcrustesLoss
 from ...losses.logit_distillation_loss import DIRECTIONS
-from ...options.checks import check_at_least_one, check_not_negative, check_positive, check_share
+from ...options.checks import check_at_least_one, check_not_negative, check_positive, check_share, check_weight
 from ..base_config import BaseConfig, setting
 
 
@@ -168,9 +174,8 @@ class DistillationConfig(BaseConfig):
         check_positive(self, "temperature")
         check_not_negative(self, "prediction_weight", "embedding_weight", "projection_learning_rate")
         check_share(self, "skew_alpha")
+        check_weight(self, "soft_label_weight")
         check_at_least_one(self, "cache_top_k")
-        if not 0 <= self.soft_label_weight <= 1:
-            raise ValueError(f"`soft_label_weight` must be from 0 to 1, got {self.soft_label_weight}.")
         for mapping in self.mappings.values():
             if mapping not in STRATEGIES:
                 # The numbers of layers are not known yet, so only the syntax of the pairs is checked.
@@ -190,13 +195,51 @@ class DistillationConfig(BaseConfig):
             raise ValueError(f"`hidden_loss` must be {known}, got {self.hidden_loss!r}.")
         if self.pool_statistics and "cka" not in names:
             raise ValueError('`pool_statistics` applies only to `hidden_loss="cka"`. Omit it.')
-        if self.hidden_weights is not None and not _is_list_of_weights(self.hidden_weights):
-            raise ValueError(f"`hidden_weights` must be a list of non-negative numbers, got {self.hidden_weights!r}.")
+        weights = self.hidden_weights or ()
+        if not isinstance(weights, list | tuple) or not all(0 <= each < math.inf for each in weights):
+            raise ValueError(f"`hidden_weights` must be a list of non-negative numbers, got {weights!r}.")
         if self.label_smoothing_factor:
             raise ValueError("`label_smoothing_factor` is not used in distillation. Set it to 0.")
         self.cache_teacher_outputs = bool(self.cache_teacher_outputs)
 
 
-def _is_list_of_weights(value: Any) -> bool:
-    numbers = isinstance(value, list | tuple) and not any(isinstance(each, bool | str) for each in value)
-    return numbers and all(0 <= each < math.inf for each in value)
+def default_objectives(config: DistillationConfig) -> list[Objective]:
+    """Return the objectives for the losses in a config. Losses with weight 0 are left out."""
+    objectives: list[Objective] = []
+    soft = config.prediction_weight * config.soft_label_weight
+    hard = config.prediction_weight * (1 - config.soft_label_weight)
+    if soft:
+        options: dict[str, Any] = {"weight": soft}
+        if config.prediction_loss != "mse":
+            options |= {"temperature": config.temperature, "scale_by_square": config.scale_by_square}
+        if config.prediction_loss == "kd":
+            options |= {"direction": config.kl_direction, "skew_alpha": config.skew_alpha}
+        objectives.append(PREDICTION_LOSSES[config.prediction_loss](**options))
+    if hard:
+        objectives.append(HardLabels(hard))
+    names = [] if config.hidden_loss is None else config.hidden_loss.split("+")
+    for stack, mapping in config.mappings.items():
+        prefix, options = "", {}
+        if stack == "decoder":
+            prefix, options = "decoder_", {"stack": stack, "decoder_mask": config.decoder_mask}
+        for name in names:
+            objective = HIDDEN_LOSSES[name](
+                name=prefix + ("hidden" if len(names) == 1 else name),
+                layer_mapping=mapping,
+                layer_weights=config.hidden_weights,
+                **options,
+                **({"pool_statistics": True} if name == "cka" and config.pool_statistics else {}),
+            )
+            # Objectives that compare no hidden states ignore this attribute.
+            objective.use_bottlenecks = config.use_bottlenecks
+            objectives.append(objective)
+        if config.embedding_weight:
+            objectives.append(EmbeddingOutputs(f"{prefix}embedding", weight=config.embedding_weight, **options))
+    return objectives
+
+
+def show_attention(objectives: Sequence[Objective], *models: PreTrainedModel) -> None:
+    """Switch models to eager attention, which returns attention matrices, if an objective needs these matrices."""
+    if any("output_attentions" in objective.options for objective in objectives):
+        for model in models:
+            model.set_attn_implementation("eager")

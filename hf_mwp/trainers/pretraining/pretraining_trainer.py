@@ -227,7 +227,7 @@ class PreTrainingTrainer(BaseTrainer):
     def _weighted(self, losses: dict[str, Any]) -> Any:
         return sum(weight * losses[name] for name, weight in self._weights.items() if name in losses)
 
-    def _metric_names(self, rows: Any) -> set[str]:
+    def _metric_names(self) -> set[str]:
         parts = () if self.args.prediction_loss_only else self._weights
         return {"loss", *(name for part in parts for name in METRICS[part])}
 

@@ -20,15 +20,6 @@ class Seq2SeqFineTuningTrainer(GenerationEvaluation, BaseTrainer, Seq2SeqTrainer
     Args:
         model, text_metrics, kwargs: See [`GenerationEvaluation`]. All but the model are keyword arguments.
         args ([`Seq2SeqFineTuningConfig`], *optional*): Arguments.
-
-    Example:
-        >>> trainer = Seq2SeqFineTuningTrainer(
-        ...     model,
-        ...     args=Seq2SeqFineTuningConfig(output_dir="teacher", eval_strategy="epoch"),
-        ...     train_dataset=pairs["train"],
-        ...     eval_dataset=pairs["validation"],
-        ...     processing_class=tokenizer,
-        ... )
     """
 
     config_class = Seq2SeqFineTuningConfig

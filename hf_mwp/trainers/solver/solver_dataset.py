@@ -49,12 +49,11 @@ def prepare_training_rows(
         prepared = dataset.select(keep) if skipped else dataset
     else:
         prepared = processor.prepare_dataset(dataset, skipped=skipped)
-    if target_error is not None:
-        errors = [target_error(row) for row in prepared]
-        if any(errors):
-            names = prepared["id"] if "id" in prepared.column_names else [""] * len(prepared)
-            skipped += [(name, error) for name, error in zip(names, errors, strict=True) if error]
-            prepared = prepared.select([place for place, error in enumerate(errors) if not error])
+    rows = () if target_error is None else enumerate(prepared)
+    errors = {place: error for place, row in rows if (error := target_error(row))}
+    if errors:
+        skipped += [(prepared[place].get("id", ""), error) for place, error in errors.items()]
+        prepared = prepared.select([place for place in range(len(prepared)) if place not in errors])
     if skipped:
         told = f"{len(skipped)} of {len(dataset)} training rows are left out:"
         logger.warning(show_controls("\n  ".join([told, *_counted_reasons(skipped)])))
@@ -81,8 +80,6 @@ def prepare_evaluation_rows(rows: Any, processor: MwpProcessor) -> Dataset:
     including rows whose equation cannot be encoded.
     """
     dataset = _as_dataset(rows, "eval_dataset")
-    if not len(dataset):
-        raise ValueError("The evaluation dataset is empty. Pass at least one row.")
     if "text" not in dataset.column_names:
         raise ValueError(
             f"Evaluation needs the column `text` to check answers, but the rows have only {dataset.column_names}. "
@@ -113,12 +110,9 @@ class EvaluationCollator:
         self.collator = collator
 
     def __call__(self, features: list[dict[str, Any]]) -> dict[str, Any]:
-        indices = [feature.get(ROW_INDEX) for feature in features]
         rows = [{k: v for k, v in row.items() if k != ROW_INDEX} for row in features]
         batch = dict(self.collator(rows))
-        if None in indices:
-            return batch
-        batch[ROW_INDEX] = torch.tensor(indices)
+        batch[ROW_INDEX] = torch.tensor([feature[ROW_INDEX] for feature in features])
         labelled = [row for row, feature in enumerate(features) if feature.get("labels")]
         if 0 < len(labelled) < len(features):
             batch[LABELLED_ROWS] = torch.tensor(labelled)

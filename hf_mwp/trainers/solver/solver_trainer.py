@@ -13,7 +13,7 @@ from transformers.trainer_utils import EvalLoopOutput
 
 from ...data.batches.mwp_processor import MwpProcessor
 from ...metrics import accuracy_report
-from ...models.model_kind import CLASSIFIER, SOLVER, ModelKind, kind_of
+from ...models.model_kind import ModelKind, kind_of
 from ...solving.beams import solve_batch
 from ...solving.solver_prediction import figure_names, read_predictions
 from ...store.files import write_json_lines
@@ -38,8 +38,6 @@ COLUMNS = ("input_ids", "number_positions", "number_groups", "labels", ROW_INDEX
 class SolverTrainer(BaseTrainer):
     """
     Trainer for solvers of math word problems, such as [`MwpSolver`]: trains on equations and evaluates answers.
-    Callbacks, resuming and several processes work as in `Trainer`; `push_to_hub` publishes the same files as
-    [`push_solver_to_hub`].
 
     Args:
         model ([`MwpSolver`]): The solver.
@@ -57,18 +55,6 @@ class SolverTrainer(BaseTrainer):
             type.
         ValueError: Model and processor have different symbols, the encoder has no embedding for some tokens, no
             training problem is in the processor's language, or DeepSpeed's ZeRO-3 splits the weights.
-
-    Example:
-        >>> data = load_mwp_dataset("asdiv_a", fold=0)
-        >>> trainer = SolverTrainer(
-        ...     model=solver,
-        ...     args=SolverTrainingConfig(output_dir="teacher", num_train_epochs=12, eval_strategy="epoch"),
-        ...     train_dataset=data["train"],
-        ...     eval_dataset=data["test"],
-        ...     processing_class=processor,
-        ... )
-        >>> trainer.train()
-        >>> trainer.evaluate()["eval_answer_accuracy"]
     """
 
     config_class = SolverTrainingConfig
@@ -86,9 +72,8 @@ class SolverTrainer(BaseTrainer):
     ) -> None:
         args = self._checked(args)
         check_not_empty(train_dataset, eval_dataset)
-        by_processor = SOLVER if isinstance(processing_class, MwpProcessor) else CLASSIFIER
-        self.kind: ModelKind = by_processor if model is None else kind_of(model)
-        if model is not None and self.solvers_only and not self.kind.is_solver:
+        self.kind: ModelKind = kind_of(model)
+        if self.solvers_only and not self.kind.is_solver:
             raise TypeError(
                 f"Expected a `Solver`, got `{type(model).__name__}`. Add a decoder with "
                 "`MwpSolver.from_encoder_decoder_pretrained(encoder, processor)`."
@@ -100,17 +85,10 @@ class SolverTrainer(BaseTrainer):
             )
         self._numbers_rows, self._evaluated = self.kind.is_solver, None
         if self.kind.is_solver:
-            if args.batch_eval_metrics or not args.eval_do_concat_batches:
-                raise ValueError(
-                    "Solvers are evaluated on all problems at once. Leave `batch_eval_metrics` and "
-                    "`eval_do_concat_batches` at their defaults."
-                )
             if args.label_smoothing_factor:
                 raise ValueError("`label_smoothing_factor` does not apply to solvers. Set it to 0.")
             if train_dataset is not None:
-                # With `model_init` the collator leaves out targets that the decoder cannot learn.
-                target_error = None if model is None else getattr(model, "target_error", None)
-                train_dataset = prepare_training_rows(train_dataset, processing_class, target_error)
+                train_dataset = prepare_training_rows(train_dataset, processing_class, model.target_error)
                 processing_class.check_language(languages_of(train_dataset), "The model", "`train_dataset`")
             if isinstance(eval_dataset, dict):
                 eval_dataset = {n: prepare_evaluation_rows(part, processing_class) for n, part in eval_dataset.items()}
@@ -152,10 +130,10 @@ class SolverTrainer(BaseTrainer):
     def _decodes(self) -> bool:
         return self.kind.is_solver and not self.args.prediction_loss_only
 
-    def _metric_names(self, rows: Any) -> set[str] | None:
+    def _metric_names(self) -> set[str] | None:
         if not self._decodes or self.compute_metrics is not None:
-            return super()._metric_names(rows)
-        return {"loss"} | figure_names(list(rows), self.processing_class, self.args.answer_match)
+            return super()._metric_names()
+        return {"loss"} | figure_names(list(self.eval_dataset), self.processing_class, self.args.answer_match)
 
     @property
     def evaluation_collator(self) -> Any:

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from transformers.trainer_utils import IntervalStrategy, SaveStrategy
 
-from ...options.checks import check_at_least_one
+from ...options.checks import check_at_least_one, check_weight
 from ...pruning.sparse_teacher.removed_units import check_sparsity
 from ...pruning.sparse_teacher.sparsifier import UnitSparsifier, WeightSparsifier
 from ...usage_error import UsageError
@@ -76,8 +76,7 @@ class StarkConfig(DistillationConfig):
     def __post_init__(self):
         super().__post_init__()
         check_at_least_one(self, "score_batch_size", "round_to")
-        if not 0 <= self.expressiveness_weight <= 1:
-            raise ValueError(f"`expressiveness_weight` must be from 0 to 1, got {self.expressiveness_weight}.")
+        check_weight(self, "expressiveness_weight")
         for sparsity in self.sparsities:
             check_sparsity(sparsity)
         of_units = [name for name in ("auto_sparsity", "per_example", "mask", "round_to") if getattr(self, name)]

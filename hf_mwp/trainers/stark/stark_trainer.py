@@ -6,13 +6,14 @@ import copy
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from torch import nn
 from transformers import PreTrainedModel, TrainerState
+from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_utils import has_length
 
 from ...data.training_lineage import inherit_training_texts, write_training_texts
@@ -28,17 +29,55 @@ from ...store.files import remove_folder
 from ...store.finished_folder import FinishedFolder, digest_of
 from ...store.runs.main_process import splits_weights
 from ...usage_error import UsageError
-from ..distillation.default_objectives import default_objectives
-from ..distillation.distillation_config import DistillationConfig
+from ..distillation.distillation_config import DistillationConfig, default_objectives
 from ..distillation.distillation_trainer import DistillationTrainer
 from ..solver.solver_dataset import prepare_training_rows
 from ..stage_folders import TrainingStages, digest_of_rows, fill_together
 from .stark_config import StarkConfig
-from .stark_student import StarkStudent
 
 
 # Arguments that do not affect the student of a given teacher.
 OF_THE_LOOP = {each.name for each in fields(StarkConfig)} - {each.name for each in fields(DistillationConfig)}
+
+
+@dataclass(frozen=True)
+class StarkStudent:
+    """
+    A student trained by [`StarkTrainer`].
+
+    Args:
+        sparsity (`float`): Share of heads and neurons removed from the teacher; 0 for the trial student.
+        heads, neurons (`tuple[int, ...]`): Numbers of remaining heads and neurons in each layer of the teacher.
+        teacher_parameters (`int`): Number of parameters of the teacher.
+        folder (`Path`): Folder with the student, processor, `metrics.json` and `trainer_state.json`.
+        metrics (`Mapping[str, Any]`): Metrics of the student's evaluation.
+        metric (`str`): Name of the metric by which students are compared.
+        greater_is_better (`bool`): Whether a higher value of this metric is better.
+        model_class (`type`): Class of the student.
+    """
+
+    sparsity: float
+    heads: tuple[int, ...]
+    neurons: tuple[int, ...]
+    teacher_parameters: int
+    folder: Path
+    metrics: Mapping[str, Any]
+    metric: str
+    greater_is_better: bool
+    model_class: type[PreTrainedModel]
+
+    @property
+    def value(self) -> float:
+        """Value of the metric by which students are compared."""
+        return self.metrics[self.metric]
+
+    def load(self) -> PreTrainedModel:
+        """Load the student."""
+        return self.model_class.from_pretrained(self.folder)
+
+    def load_state(self) -> TrainerState:
+        """Load the trainer state of the student's training, which includes the log."""
+        return TrainerState.load_from_json(str(self.folder / TRAINER_STATE_NAME))
 
 
 class StarkTrainer:
@@ -49,9 +88,8 @@ class StarkTrainer:
     neurons with the lowest scores are removed. A new student, started from the same weights (rewinding), learns from
     each sparse teacher. The result is the student with the best `metric_for_best_model` on `eval_dataset`.
 
-    The trial student, the scores and the students are saved in folders of `args.stages_dir`, each named by a
-    fingerprint of its inputs. Later runs reuse completed stages, even with other sparsities and scores; interrupted
-    trainings resume.
+    Trial student, scores and students are saved in folders of `args.stages_dir`, named by fingerprints of their
+    inputs. Later runs reuse completed stages, even with other sparsities and scores; interrupted trainings resume.
 
     Args:
         model (`PreTrainedModel`): The untrained student; it is not changed.

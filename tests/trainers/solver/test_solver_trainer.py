@@ -319,19 +319,6 @@ def test_bf16(trainer_of):
     assert all(parameter.dtype == torch.float32 for parameter in trainer.model.parameters())
 
 
-def test_model_init(trainer_of, processor, tmp_path):
-    trainer = SolverTrainer(
-        model_init=lambda: tiny_solver(processor),
-        args=SolverTrainingConfig(
-            output_dir=str(tmp_path), use_cpu=True, report_to="none", max_steps=2, save_strategy="no"
-        ),
-        train_dataset=tiny_rows(),
-        processing_class=processor,
-    )
-    trainer.train()
-    assert trainer.state.global_step == 2
-
-
 def test_wrong_use_is_named(trainer_of, processor, tmp_path):
     from datasets import DatasetDict
 
@@ -352,8 +339,8 @@ def test_wrong_use_is_named(trainer_of, processor, tmp_path):
             trainer_of(rows=rows, keywords={"processing_class": tiny_processor(language="en")})
     with pytest.raises(TypeError, match="`train_dataset`.*DatasetDict"):
         trainer_of(rows=DatasetDict({"train": tiny_dataset()}))
-    with pytest.raises(ValueError, match="batch_eval_metrics"):
-        trainer_of(batch_eval_metrics=True)
+    with pytest.raises(ValueError, match="`model_init`"):
+        trainer_of(keywords={"model_init": lambda: tiny_solver(processor)})
     with pytest.raises(ValueError, match="label_smoothing_factor"):
         trainer_of(label_smoothing_factor=0.1)
     with pytest.raises(ValueError, match="`eval_dataset`.*empty"):
