@@ -276,11 +276,16 @@ class BaseTrainer(Trainer):
         column = self.args.length_column_name
         if column in (getattr(dataset, "column_names", None) or ()):
             return dataset[column]
-        name, first = getattr(self.processing_class, "model_input_names", ["input_ids"])[0], dataset[0]
-        if not isinstance(first, Mapping) or not hasattr(first.get(name), "__len__"):
+        if self._length(dataset[0]) is None:
             return None
         # A dataset that has only `__getitem__` may accept any index.
-        return [len(row[name]) for _, row in zip(range(len(dataset)), dataset, strict=False)]
+        return [self._length(row) for _, row in zip(range(len(dataset)), dataset, strict=False)]
+
+    def _length(self, row: Any) -> int | None:
+        """Return the length of an example, or `None` if it is not known."""
+        name = getattr(self.processing_class, "model_input_names", ["input_ids"])[0]
+        values = row.get(name) if isinstance(row, Mapping) else None
+        return len(values) if hasattr(values, "__len__") else None
 
     @property
     def _own_model(self) -> nn.Module:

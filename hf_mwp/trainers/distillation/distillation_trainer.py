@@ -167,7 +167,7 @@ class DistillationTrainer(SolverTrainer):
                 trim=self._get_collator_with_removed_columns(list),
                 to_device=self._prepare_inputs,
                 context=self.compute_loss_context_manager,
-                length=self._length,
+                length=lambda row: self._length(row) or 0,
                 batch_size=args.per_device_eval_batch_size,
                 processing=self.processing_class,
                 mixed_precision=self.accelerator.mixed_precision,
@@ -263,12 +263,6 @@ class DistillationTrainer(SolverTrainer):
         """Return the loader of training rows. With `cache_teacher_outputs`, batches contain the teacher's outputs."""
         with self._collating(self.teacher_source.prepare(self.train_dataset, self.data_collator)):
             return super().get_train_dataloader()
-
-    def _length(self, row: Any) -> int:
-        """Return the length of a row, or 0 if it is unknown. The cache is built from batches of similar length."""
-        given = row if isinstance(row, Mapping) else {}
-        texts = given.get(getattr(self.model, "main_input_name", "input_ids"))
-        return given.get(self.args.length_column_name) or (len(texts) if hasattr(texts, "__len__") else 0)
 
     def _report_teacher_cache(self, done: int, total: int) -> None:
         """Call `on_teacher_cache` of all callbacks that define it."""

@@ -32,12 +32,8 @@ from .pretraining_config import PreTrainingConfig
 
 
 COLUMNS = ("input_ids", "pos_labels", "mask_class", "mask_unit", "text_key", ROW_INDEX)
-# For each part of the loss: the labels, and the metrics that evaluations report.
+# Labels of each part of the loss.
 LABELS = {"mlm_loss": "labels", "pos_loss": "pos_labels"}
-METRICS = {
-    "mlm_loss": ("mlm_loss", "mlm_accuracy", "mlm_loss_keywords", "mlm_loss_numbers"),
-    "pos_loss": ("pos_loss", "pos_accuracy", "pos_f1", "pos_precision", "pos_recall"),
-}
 
 
 class PreTrainingTrainer(BaseTrainer):
@@ -227,9 +223,9 @@ class PreTrainingTrainer(BaseTrainer):
     def _weighted(self, losses: dict[str, Any]) -> Any:
         return sum(weight * losses[name] for name, weight in self._weights.items() if name in losses)
 
-    def _metric_names(self) -> set[str]:
-        parts = () if self.args.prediction_loss_only else self._weights
-        return {"loss", *(name for part in parts for name in METRICS[part])}
+    def _metric_names(self) -> None:
+        # They depend on the texts.
+        return None
 
     def evaluation_loop(
         self, dataloader, description, prediction_loss_only=None, ignore_keys=None, metric_key_prefix="eval"

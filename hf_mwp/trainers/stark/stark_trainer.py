@@ -118,19 +118,6 @@ class StarkTrainer:
 
     References:
         Yang et al., "Sparse Teachers Can Be Dense with Knowledge" (EMNLP 2022), section 3.
-
-    Example:
-
-    ```python
-    >>> trainer = StarkTrainer(
-    ...     model=student, teacher_model=teacher, args=StarkConfig("rte", sparsities=[0.1, 0.5]),
-    ...     train_dataset=train, eval_dataset=valid, processing_class=tokenizer,
-    ... )
-    >>> trainer.train().sparsity
-    0.5
-    >>> [(student.sparsity, student.value) for student in (trainer.trial, *trainer.students)]
-    >>> trainer.save_model()
-    ```
     """
 
     def __init__(
@@ -151,8 +138,6 @@ class StarkTrainer:
         on_scores: Callable[[Sequence[Any]], Iterable[Any]] | None = None,
     ) -> None:
         self.args = StarkConfig(output_dir="trainer_output") if args is None else args
-        if not isinstance(self.args, StarkConfig):
-            raise TypeError(f"`args` must be a `StarkConfig`, got `{type(args).__name__}`.")
         self.model, self.teacher_model, self.scores = model, teacher_model, scores
         self.sparsifier = self.args.make_sparsifier()
         self.processing_class = processing_class
@@ -173,9 +158,11 @@ class StarkTrainer:
             "processing_class": processing_class,
             "data_collator": data_collator,
         }
-        self._held_out = {"eval_dataset": eval_dataset, "score_dataset": self.score_dataset}
+        for name, rows in {**self._data, "score_dataset": self.score_dataset}.items():
+            if name.endswith("dataset") and (isinstance(rows, dict | str) or not has_length(rows) or not len(rows)):
+                kind = type(rows).__name__
+                raise UsageError(f"`{name}` must be a single non-empty `datasets.Dataset` or list, got `{kind}`.")
         self._student = copy.deepcopy(model)
-        self._check_data()
         given = default_objectives(self.args) if objectives is None else objectives
         self.stages = TrainingStages(
             self.stages_dir, self.args, self._data, given, OF_THE_LOOP, compute_metrics=compute_metrics
@@ -199,7 +186,9 @@ class StarkTrainer:
         if self.scores is None:
             self.knowledgeable = self._score(self.trial)
             self.scores = self.knowledgeable.combined(self.args.expressiveness_weight)
-        sparsities = [self.density.sparsity] if self.args.auto_sparsity else self.args.sparsities
+        sparsities = self.args.sparsities
+        if self.args.auto_sparsity:
+            sparsities = [ScoreDensity.of(self.scores.heads).sparsity]
         # Check all sparsities before the first sparse teacher is used.
         for sparsity in sparsities:
             self.sparsifier.check(self.teacher_model, self.scores, sparsity)
@@ -229,22 +218,6 @@ class StarkTrainer:
                 self.processing_class.save_pretrained(folder)
             write_training_texts(self.model, folder)
 
-    @property
-    def density(self) -> ScoreDensity:
-        """Density of the heads' scores, if they have been computed."""
-        if self.scores is None:
-            raise UsageError("Heads and neurons are not scored yet. Call `train` first.")
-        return ScoreDensity.of(self.scores.heads)
-
-    def _check_data(self) -> None:
-        if self._data["train_dataset"] is None:
-            raise UsageError("`train_dataset` is missing. Pass the rows from which students learn.")
-        for name, rows in self._held_out.items():
-            if isinstance(rows, dict | str) or not has_length(rows) or not len(rows):
-                raise UsageError(
-                    f"`{name}` must be a single non-empty `datasets.Dataset` or list, got `{type(rows).__name__}`."
-                )
-
     def _check_models(self) -> None:
         """Raise the errors of trainers and sparsifier before the first training."""
         check_no_gates(self.teacher_model)
@@ -255,12 +228,7 @@ class StarkTrainer:
         with TemporaryDirectory() as args.output_dir:
             # A trainer runs both models on two examples.
             trainer = self.stages.make_trainer(copy.deepcopy(self._student), copy.deepcopy(self.teacher_model), args)
-        if not trainer.kind.is_solver:
-            names = {*trainer.label_names, "label", "label_ids"}
-            for name, rows in self._held_out.items():
-                if all(rows[0].get(each) is None for each in names):
-                    raise UsageError(f"Rows of `{name}` have no labels. Add labels, from which losses are computed.")
-        elif self.scores is None:
+        if trainer.kind.is_solver and self.scores is None:
             try:
                 prepare_training_rows(self.score_dataset, self.processing_class)
             except ValueError as error:
