@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -17,15 +16,13 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, has_length
 
 from ..data.training_lineage import ancestry_of, note_training_texts, texts_of_rows, write_training_texts
 from ..data.training_texts import TrainingTexts
-from ..hub import ModelFigures, Publication, TrainingStage, push_trained_model
-from ..hub.push_solver import open_repository
 from ..models.lora import has_lora, load_adapters, merged_weights, save_adapters
 from ..store.checkpoints import forget_state, last_complete_checkpoint
 from ..store.runs.main_process import splits_weights
 from .base_config import BaseConfig
 from .length_grouped_sampler import LengthGroupedSampler
 from .non_finite_losses import TOTAL, NonFiniteLosses
-from .publishing import evaluated_figures, training_stage
+from .publishing import Publishing
 
 
 class ResumableEarlyStopping(EarlyStoppingCallback):
@@ -42,7 +39,7 @@ class ResumableEarlyStopping(EarlyStoppingCallback):
             control.should_training_stop = True
 
 
-class BaseTrainer(Trainer):
+class BaseTrainer(Publishing, Trainer):
     """
     `Trainer` with exact resuming (sampler, early stopping, checkpoints), logged means of each part of the loss,
     separate learning rates for parts of the model, and accumulated batches weighted by their number of items (such as
@@ -155,60 +152,6 @@ class BaseTrainer(Trainer):
         known = {key for name in names for key in getattr(self.model, name, None) or ()}
         missing = [name for name in load_result.missing_keys if name not in known]
         super()._issue_warnings_after_load(load_result._replace(missing_keys=missing))
-
-    # Publishing
-
-    def init_hf_repo(self, token: str | None = None, private: bool | None = None) -> None:
-        """Create the repository (private by default). A repository with different content is refused."""
-        if self.is_world_process_zero():
-            args = self.args
-            name = args.hub_model_id or Path(args.output_dir).absolute().name
-            private = args.hub_private_repo if private is None else private
-            token = token or args.hub_token
-            self.hub_model_id = open_repository(name, private=private, revision=args.hub_revision, token=token).id
-            self.push_in_progress = None
-
-    def push_to_hub(
-        self,
-        commit_message: str | None = "End of training",
-        blocking: bool = True,
-        token: str | None = None,
-        revision: str | None = None,
-        private: bool | None = None,
-        figures: Sequence[ModelFigures] | None = None,
-        stages: Sequence[TrainingStage] | None = None,
-    ) -> Publication | Future | None:
-        """
-        Save the model and publish the same files as [`push_solver_to_hub`]: card, configuration, one weight file in
-        half precision, processor and run record.
-
-        Args:
-            commit_message, blocking, token, revision, private: As in `Trainer`; a new repository is private unless
-                `private` or `hub_private_repo` is `False`.
-            figures (`Sequence[ModelFigures]`, *optional*), stages (`Sequence[TrainingStage]`, *optional*):
-                Metrics and stages for card and record; by default the last evaluation and the arguments.
-
-        Returns:
-            A [`~hub.Publication`], or with `blocking=False` its `Future`; `None` in all processes but the first.
-        """
-        self.callback_handler.on_push_begin(self.args, self.state, self.control)
-        if self.hub_model_id is None:
-            self.init_hf_repo(token, private)
-        self.save_model(_internal_call=True)
-        if not self.is_world_process_zero():
-            return None
-        return push_trained_model(
-            self.args.output_dir,
-            self._own_model,
-            self.hub_model_id,
-            processor=self.processing_class,
-            figures=evaluated_figures(self) if figures is None else figures,
-            stages=[training_stage(self)] if stages is None else stages,
-            revision=revision or self.args.hub_revision,
-            commit_message=commit_message,
-            token=token or self.args.hub_token,
-            blocking=blocking,
-        )
 
     def _run_epoch(self, *args, **kwargs):
         # A resumed run that had stopped early does not continue.
