@@ -28,10 +28,8 @@ def masking_statistics(logits: torch.Tensor, labels: torch.Tensor, classes: torc
     Compute the summed loss and the numbers of masked tokens (all, keywords, numbers) of each text, and the number of
     correctly predicted tokens, as tensors of shape `(batch,)` with names from `STATISTICS`.
 
-    Args:
-        logits (`torch.Tensor`): Logits of shape `(batch, length, vocabulary)`, or `(labelled tokens, vocabulary)`.
-        labels (`torch.Tensor` of shape `(batch, length)`): Original ids of the masked tokens, -100 elsewhere.
-        classes (`torch.Tensor` of shape `(batch, length)`): `mask_class` of all tokens.
+    `logits` have the shape `(batch, length, vocabulary)` or `(labelled tokens, vocabulary)`, `labels` (original ids of
+    the masked tokens, -100 elsewhere) and `classes` (`mask_class`) the shape `(batch, length)`.
     """
     labelled = labels.ne(-100)
     if logits.dim() == 3:
@@ -93,22 +91,13 @@ def pos_report(predicted: Sequence[Sequence[str | None]], gold: Sequence[Sequenc
     table 2 of "A Compact Model for Mathematics Problem Representations Distilled from BERT" (AAAI 2025).
 
     Args:
-        predicted (`Sequence[Sequence[str | None]]`): Labels (`"B-n"`, `"I-n"`, ...) of the tokens of each text.
-        gold (`Sequence[Sequence[str | None]]`): True labels of the tokens of each text. Tokens with `None` (special
-            tokens) are not counted.
+        predicted, gold (`Sequence[Sequence[str | None]]`): Predicted and true labels (`"B-n"`, `"I-n"`, ...) of the
+            tokens of each text. Tokens whose true label is `None` (special tokens) are not counted.
 
     Returns:
         `dict`: `precision`, `recall` and `f1` over all words (micro average), `accuracy` of the labels, `num_words`,
         and `tags`. `tags` contains for each tag, the most frequent first, a dictionary with `precision`, `recall`,
         `f1` and `count` (number of true words).
-
-    Example:
-
-    ```python
-    >>> report = pos_report([["B-n", "I-n", "B-v"]], [["B-n", "B-v", "B-v"]])
-    >>> report["precision"], report["recall"]
-    (0.5, 0.3333333333333333)
-    ```
     """
     found, true, right = Counter(), Counter(), Counter()
     labels = equal = 0

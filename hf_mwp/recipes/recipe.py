@@ -273,10 +273,10 @@ def run_recipe(
         max_trainings (`int`, *optional*): Maximum number of values to try for `min_accuracy`.
 
     Returns:
-        `list[StageResult]`: the results of the stages in running order; empty for a dry run.
+        `list[StageResult]`: Results of the stages in running order; empty for a dry run.
 
     Raises:
-        UsageError: a stage has a wrong option or a missing input (found before any stage runs), a stage failed, or no
+        UsageError: A stage has a wrong option or a missing input (found before any stage runs), a stage failed, or no
             value reaches `min_accuracy`.
     """
     folder = Path("runs") / Path(path).stem if output_dir is None else Path(output_dir)

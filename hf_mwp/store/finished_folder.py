@@ -26,13 +26,8 @@ RECORD, LOCK, START = "stage.json", "stage.lock", "stage.start.json"
 
 class FinishedFolder:
     """
-    Folder of a job, with a lock and a completion record. A completed job is skipped, an interrupted job resumes. A
-    loop over models uses one folder per model:
-
-    ```python
-    folder = FinishedFolder.named("runs", "teacher", digest_of({"sparsity": 0.5, "seed": 42}))
-    folder.fill(lambda: trainer.train(resume_from_checkpoint=folder.checkpoint))
-    ```
+    Folder of a job, with a lock and a completion record. A completed job is skipped, an interrupted job resumes:
+    `folder.fill(lambda: trainer.train(resume_from_checkpoint=folder.checkpoint))`.
 
     The `fingerprint` must change with everything on which the result depends; see [`digest_of`].
     """

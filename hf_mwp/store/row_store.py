@@ -78,15 +78,10 @@ class RowStore:
 
     Args:
         folder (`str` or `Path`): Folder that is used only by this store.
-        fingerprint (`str`): Fingerprint of everything on which the rows depend. Must equal the manifest's fingerprint.
+        fingerprint (`str`): Fingerprint of everything on which the rows depend. [`StoreError`] is raised if it differs
+            from that of the manifest.
         verify (`bool`, *optional*, defaults to `True`): Whether to compare checksums in addition to sizes (about one
             second for two gigabytes).
-
-    Attributes:
-        about (`dict`): Description of the rows, set by the first writer.
-
-    Raises:
-        StoreError: The folder belongs to a different store, or its manifest cannot be read.
     """
 
     made_by = "a different store"

@@ -23,9 +23,8 @@ class LengthGroupedSampler(Sampler[int]):
         lengths (`Sequence[int]`): Length of each example.
         batch_size (`int`): Number of examples in an optimisation step, over all devices and accumulated batches.
         seed (`int`, *optional*, defaults to 0): Seed of the order; the epoch is added to it.
-        first_epoch (`Callable[[], int]`, *optional*):
-            Returns the epoch to use before `set_epoch` is called: a resumed loader that skips batches may not pass
-            the call on to the sampler for one epoch.
+        first_epoch (`Callable[[], int]`, *optional*): Returns the epoch to use before `set_epoch` is called: a resumed
+            loader that skips batches may not pass the call on to the sampler for one epoch.
     """
 
     def __init__(

@@ -196,10 +196,9 @@ class DistillationConfig(BaseConfig):
         if self.pool_statistics and "cka" not in names:
             raise ValueError('`pool_statistics` applies only to `hidden_loss="cka"`. Omit it.')
         weights = self.hidden_weights or ()
-        if not isinstance(weights, list | tuple) or not all(0 <= each < math.inf for each in weights):
+        numbers = isinstance(weights, list | tuple) and all(isinstance(each, int | float) for each in weights)
+        if not numbers or not all(0 <= each < math.inf for each in weights):
             raise ValueError(f"`hidden_weights` must be a list of non-negative numbers, got {weights!r}.")
-        if self.label_smoothing_factor:
-            raise ValueError("`label_smoothing_factor` is not used in distillation. Set it to 0.")
         self.cache_teacher_outputs = bool(self.cache_teacher_outputs)
 
 

@@ -92,18 +92,10 @@ def prepare_evaluation_rows(rows: Any, processor: MwpProcessor) -> Dataset:
     return dataset.add_column(ROW_INDEX, list(range(len(dataset))))
 
 
-def languages_of(dataset: Dataset) -> set[str | None]:
-    """Return the languages of the rows, including `None` if some rows have no language."""
-    return {*dataset.unique("language")} if "language" in dataset.column_names else set()
-
-
 class EvaluationCollator:
     """
     Collator that adds row numbers to evaluation batches. If only some problems of a batch have labels, it also adds a
     batch of these problems (`labelled_part`) and their positions (`labelled_rows`).
-
-    Args:
-        collator (`Callable`): Collates encoded rows, usually an [`MwpCollator`].
     """
 
     def __init__(self, collator: Any) -> None:

@@ -26,7 +26,6 @@ from .solver_dataset import (
     ROW_INDEX,
     EvaluationCollator,
     check_not_empty,
-    languages_of,
     prepare_evaluation_rows,
     prepare_training_rows,
 )
@@ -78,6 +77,8 @@ class SolverTrainer(BaseTrainer):
                 f"Expected a `Solver`, got `{type(model).__name__}`. Add a decoder with "
                 "`MwpSolver.from_encoder_decoder_pretrained(encoder, processor)`."
             )
+        if args.label_smoothing_factor:
+            raise ValueError("`label_smoothing_factor` does not apply to solvers and distillation. Set it to 0.")
         if self.kind.is_solver and not isinstance(processing_class, MwpProcessor):
             raise TypeError(
                 f"A solver needs an `MwpProcessor` as `processing_class`, got `{type(processing_class).__name__}`. "
@@ -85,11 +86,10 @@ class SolverTrainer(BaseTrainer):
             )
         self._numbers_rows, self._evaluated = self.kind.is_solver, None
         if self.kind.is_solver:
-            if args.label_smoothing_factor:
-                raise ValueError("`label_smoothing_factor` does not apply to solvers. Set it to 0.")
             if train_dataset is not None:
                 train_dataset = prepare_training_rows(train_dataset, processing_class, model.target_error)
-                processing_class.check_language(languages_of(train_dataset), "The model", "`train_dataset`")
+                languages = train_dataset.unique("language") if "language" in train_dataset.column_names else ()
+                processing_class.check_language(languages, "The model", "`train_dataset`")
             if isinstance(eval_dataset, dict):
                 eval_dataset = {n: prepare_evaluation_rows(part, processing_class) for n, part in eval_dataset.items()}
             elif eval_dataset is not None:
