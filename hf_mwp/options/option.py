@@ -21,7 +21,7 @@ WITHOUT_EFFECT = frozenset(
         *("disable_tqdm", "logging_first_step", "report_to", "log_level", "log_level_replica", "log_on_each_node"),
         *("trackio_space_id", "trackio_bucket_id", "trackio_static_space_id", "do_train", "do_eval", "do_predict"),
         *("logging_strategy", "logging_steps", "logging_nan_inf_filter", "include_num_input_tokens_seen"),
-        *("skip_memory_metrics", "write_predictions", "debug"),
+        *("skip_memory_metrics", "debug"),
         # checkpoints and publishing
         *("save_strategy", "save_steps", "save_total_limit", "save_only_model", "save_on_each_node"),
         *("enable_jit_checkpoint", "push_to_hub", "hub_private_repo", "hub_model_id", "hub_strategy"),

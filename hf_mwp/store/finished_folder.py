@@ -72,10 +72,8 @@ class FinishedFolder:
         """Raise [`UsageError`] if the folder contains the results of a different job."""
         found = (read_json(self.path / RECORD) or {}).get("fingerprint", self.fingerprint)
         if found != self.fingerprint:
-            raise UsageError(
-                f"{self.path} contains results of a different run (fingerprint {found} instead of "
-                f"{self.fingerprint}). Move them away, or choose another folder."
-            )
+            difference = f"fingerprint {found} instead of {self.fingerprint}"
+            raise UsageError(f"{self.path} has results of a different run ({difference}). Choose another folder.")
 
     def fill(self, work: Callable[[], Any], told: Mapping[str, Any] | None = None) -> bool:
         """

@@ -68,9 +68,6 @@ class BaseConfig(TrainingArguments):
         choices=list(ANSWER_MATCHES),
     )
     hub_strategy: str = setting("end", "When --push_to_hub uploads; only at the end, as checkpoints contain pickles.")
-    write_predictions: bool = setting(
-        False, "Write each evaluation's predictions, with reasons of failures, to predictions_PREFIX.jsonl."
-    )
 
     early_stopping_patience: int | None = setting(
         None, "Stop after this many evaluations without an improvement; never if not given."
@@ -103,10 +100,8 @@ class BaseConfig(TrainingArguments):
             if choices is not None and value is not None and value not in choices:
                 raise ValueError(f"`{each.name}` must be one of {', '.join(map(str, choices))}, got {value!r}.")
         if self.max_steps < 1 and not (self.max_steps == -1 and 0 < self.num_train_epochs < math.inf):
-            raise ValueError(
-                f"`max_steps` must be at least 1, got {self.max_steps}, or -1 with `num_train_epochs` greater than 0, "
-                f"got {self.num_train_epochs}."
-            )
+            given = f"{self.max_steps} and {self.num_train_epochs}"
+            raise ValueError(f"Set `max_steps` to at least 1, or to -1 and `num_train_epochs` above 0, got {given}.")
         if self.push_to_hub and self.hub_strategy != "end":
             given = self.hub_strategy.value
             raise ValueError(f"`push_to_hub` needs `hub_strategy='end'`, got {given!r}: checkpoints contain pickles.")
@@ -124,10 +119,8 @@ class BaseConfig(TrainingArguments):
                 setattr(self, name, value)
         chosen, known = self.metric_for_best_model, ["loss", *task.figures]
         if task.figures and chosen is not None and chosen.removeprefix("eval_") not in known:
-            raise UsageError(
-                f"`metric_for_best_model`: unknown metric {chosen!r} for {task.name}. Choose one of "
-                f"{', '.join(known)}."
-            )
+            told = f"unknown metric {chosen!r} for {task.name}. Choose one of {', '.join(known)}"
+            raise UsageError(f"`metric_for_best_model`: {told}.")
 
     def converted(self, kind: type[BaseConfig]) -> BaseConfig:
         """Return the config itself if it is an instance of `kind`, otherwise a `kind` with the same values."""

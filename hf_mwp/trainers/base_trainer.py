@@ -87,10 +87,10 @@ class BaseTrainer(Publishing, Trainer):
         self._non_finite = NonFiniteLosses()
 
     @classmethod
-    def _checked(cls, args: BaseConfig | None, kind: type[BaseConfig] = BaseConfig) -> BaseConfig:
+    def _checked(cls, args: BaseConfig | None) -> BaseConfig:
         """Return `args`, or a config with default values for `None`. Raises `TypeError` for a different config."""
-        name = cls.config_class.__name__
-        if not isinstance(args, kind | None):
+        if not isinstance(args, cls.config_class | None):
+            name = cls.config_class.__name__
             raise TypeError(f"`args` must be a `{name}`, got `{type(args).__name__}`. Pass `{name}(output_dir=...)`.")
         return cls.config_class(output_dir="trainer_output") if args is None else args
 

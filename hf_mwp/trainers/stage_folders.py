@@ -87,11 +87,9 @@ class TrainingStages:
             trainer.save_model()
             trainer.save_state()
             args, evaluated = trainer.args, {} if trainer.eval_dataset is None else trainer.evaluate()
-            metric, greater = (
-                (args.metric_for_best_model or "loss").removeprefix("eval_"),
-                bool(args.greater_is_better),
-            )
-            metrics = {"metric": f"eval_{metric}", "greater_is_better": greater, "eval": evaluated, **finish(trainer)}
+            metric = "eval_" + (args.metric_for_best_model or "loss").removeprefix("eval_")
+            compared = {"metric": metric, "greater_is_better": bool(args.greater_is_better)}
+            metrics = {**compared, "eval": evaluated, **finish(trainer)}
             if trainer.is_world_process_zero():
                 write_json(folder.path / "metrics.json", metrics)
 

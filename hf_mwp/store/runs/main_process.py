@@ -30,10 +30,8 @@ def wait_for_all() -> None:
         # On machines without a GPU, Accelerate connects the processes only with `cpu=True`.
         state = PartialState(cpu=not torch.accelerator.is_available())
         if state.num_processes != processes:
-            raise UsageError(
-                f"{processes} processes were started, but Accelerate found {state.num_processes}. Start them with "
-                "`accelerate launch` or `torchrun`."
-            )
+            fault = f"{processes} processes were started, but Accelerate found {state.num_processes}."
+            raise UsageError(f"{fault} Start them with `accelerate launch` or `torchrun`.")
         state.wait_for_everyone()
 
 

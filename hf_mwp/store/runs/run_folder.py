@@ -69,9 +69,7 @@ class RunFolder:
             try:
                 self._lock.acquire(timeout=0)
             except Timeout as error:
-                raise UsageError(
-                    f"Another run writes to {self.path}. Wait for its end, or choose another output folder."
-                ) from error
+                raise UsageError(f"Another run writes to {self.path}. Wait for its end.") from error
         self.command = f"hf-mwp {command}"
         self.values = {name: plain(value) for name, value in (values or {}).items()}
         secrets = ("hub_token", "hub-token", self.values.pop("hub_token", None))
@@ -121,10 +119,8 @@ class RunFolder:
         """Raise `UsageError` if files with these patterns exist and `overwrite` is false."""
         found = [path.name for pattern in files for path in sorted(self.path.glob(pattern))]
         if found and not overwrite:
-            raise UsageError(
-                f"{self.path} already contains results of an earlier run ({', '.join(found[:2])}). Pass --overwrite, "
-                "or choose another --output_dir."
-            )
+            fault = f"{self.path} already contains results of an earlier run ({', '.join(found[:2])})."
+            raise UsageError(f"{fault} Pass --overwrite, or choose another --output_dir.")
 
     def remove_old_model(self) -> None:
         """Remove the files beside the weights that belong to an earlier model, before it is overwritten."""
@@ -135,10 +131,8 @@ class RunFolder:
         """Raise `UsageError` if the folder contains the record of a different command."""
         other = last_record(self.path).get("command")
         if other is not None and other != self.command:
-            raise UsageError(
-                f"{self.path} contains the record of `{other}`, which `{self.command}` would replace. Choose another "
-                "--output_dir."
-            )
+            fault = f"{self.path} contains the record of `{other}`, which `{self.command}` would replace."
+            raise UsageError(f"{fault} Choose another --output_dir.")
 
     def write_json(self, name: str, content: Any) -> None:
         """Write a JSON file to the folder, only in the main process."""

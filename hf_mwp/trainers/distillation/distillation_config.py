@@ -29,7 +29,8 @@ from ...distillation.objectives import (
 from ...losses import AttentionMSELoss, CKALoss, CosineLoss, GramLoss, NSTLoss, ProcrustesLoss
 from ...losses.logit_distillation_loss import DIRECTIONS
 from ...options.checks import check_at_least_one, check_not_negative, check_positive, check_share, check_weight
-from ..base_config import BaseConfig, setting
+from ..base_config import setting
+from ..solver.solver_config import SolverTrainingConfig
 
 
 # Values of `prediction_loss` and `hidden_loss`; in Python, objectives can be passed to the trainer instead.
@@ -51,9 +52,9 @@ HIDDEN_LOSSES = {
 
 
 @dataclass
-class DistillationConfig(BaseConfig):
+class DistillationConfig(SolverTrainingConfig):
     r"""
-    Arguments of [`DistillationTrainer`]: the arguments of [`BaseConfig`] and the weights of the loss
+    Arguments of [`DistillationTrainer`]: the arguments of [`SolverTrainingConfig`] and the weights of the loss
 
     `prediction_weight * (soft_label_weight * soft + (1 - soft_label_weight) * hard)
     + embedding_weight * embedding + sum_n hidden_weights[n] * hidden_n`
@@ -80,18 +81,13 @@ class DistillationConfig(BaseConfig):
     A cache of the teacher's outputs ([`~distillation.TeacherCache`]) requires that rows and batches are the same in
     every epoch. Several runs may share a `teacher_cache_dir`.
 
-    `metric_for_best_model` defaults to `"answer_accuracy"` for solvers and to `"loss"` for other models.
-
     Raises:
         ValueError: As [`BaseConfig`]; a loss is unknown, or a layer mapping is invalid.
     """
 
-    learning_rate: float = setting(1e-4, "Learning rate (for a solver: of its encoder).")
-    decoder_learning_rate: float | None = setting(
-        1e-3, "Learning rate of a solver's decoder; the encoder's learning rate if None."
+    metric_for_best_model: str | None = setting(
+        None, "Metric that chooses the best checkpoint; answer_accuracy for solvers and loss for other models if None."
     )
-    per_device_train_batch_size: int = setting(32, "Examples per device and step.")
-
     temperature: float = setting(4.0, "Temperature that softens the probabilities of teacher and student.")
     soft_label_weight: float = setting(
         0.5, "Share of the teacher's probabilities in the prediction loss (lambda); the labels have the rest."

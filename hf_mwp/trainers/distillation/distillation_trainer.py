@@ -81,7 +81,7 @@ class DistillationTrainer(SolverTrainer):
         objectives: Sequence[Objective] | None = None,
         **kwargs,
     ) -> None:
-        args = self._checked(args, DistillationConfig)
+        args = self._checked(args)
         self.objectives = default_objectives(args) if objectives is None else list(objectives)
         if not self.objectives:
             raise ValueError("All weights of the loss are 0. Set at least one above 0.")
@@ -193,8 +193,7 @@ class DistillationTrainer(SolverTrainer):
         known = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
         if not all(id(parameter) in known for parameter in self.projections.module.parameters()):
             raise ValueError(
-                "The given optimizer does not contain the projections between widths, which are trained too. Pass "
-                "`optimizer_cls_and_kwargs` instead of `optimizers`."
+                "`optimizers` lacks the trained projections between widths. Pass `optimizer_cls_and_kwargs`."
             )
         return optimizer
 

@@ -49,9 +49,7 @@ class ParameterMixingCallback(TrainerCallback):
     def on_train_begin(self, args, state, control, model=None, **kwargs):
         """Check before training that the weights can be mixed."""
         if splits_weights(args):
-            raise ValueError(
-                "FSDP and DeepSpeed's ZeRO-3 split weights over processes, so that they cannot be mixed. Use DDP."
-            )
+            raise ValueError("FSDP and DeepSpeed's ZeRO-3 split weights, so that they cannot be mixed. Use DDP.")
         check_mixing(self.pretrained, model)
 
     def on_train_end(self, args, state, control, model=None, **kwargs):

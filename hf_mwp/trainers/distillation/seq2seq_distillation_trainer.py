@@ -29,6 +29,3 @@ class Seq2SeqDistillationTrainer(GenerationEvaluation, DistillationTrainer, Seq2
     """
 
     config_class = Seq2SeqDistillationConfig
-
-    def __init__(self, model=None, *, args: Seq2SeqDistillationConfig | None = None, **kwargs) -> None:
-        super().__init__(model, args=self._checked(args, Seq2SeqDistillationConfig), **kwargs)

@@ -11,8 +11,8 @@ from ..base_config import BaseConfig, setting
 @dataclass
 class PreTrainingConfig(BaseConfig):
     r"""
-    Arguments of [`PreTrainingTrainer`]: the arguments of [`BaseConfig`] (those of decoders are ignored) and the weights
-    of the loss `mlm_loss_weight * mlm + pos_loss_weight * pos` of Ming et al. (A Compact Model for Mathematics Problem
+    Arguments of [`PreTrainingTrainer`]: the arguments of [`BaseConfig`] (decoding is ignored) and the weights of the
+    loss `mlm_loss_weight * mlm + pos_loss_weight * pos` of Ming et al. (A Compact Model for Mathematics Problem
     Representations Distilled from BERT, AAAI 2025), with the paper's ratio of 1:5.
 
     The paper does not state `mlm_probability` (the default is BERT's) nor how much more often keywords and numbers are

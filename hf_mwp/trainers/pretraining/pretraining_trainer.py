@@ -94,7 +94,7 @@ class PreTrainingTrainer(BaseTrainer):
         progress: Callable[[int, int | None], None] | None = None,
         **kwargs,
     ) -> None:
-        args = self._checked(args, PreTrainingConfig)
+        args = self._checked(args)
         _check_model(model, args, processing_class)
         weights = {"mlm_loss": args.mlm_loss_weight, "pos_loss": args.pos_loss_weight}
         self._weights = {name: weight for name, weight in weights.items() if weight}
@@ -265,7 +265,5 @@ def _check_model(model: nn.Module | None, args: PreTrainingConfig, processor: An
         raise ValueError(f"`{kind}` has no tagging head. Use `MwpStudentForPreTraining`, or set `pos_loss_weight=0`.")
     entries, embedded = len(processor.tokenizer), model.get_input_embeddings().num_embeddings
     if entries > embedded:
-        raise ValueError(
-            f"The tokenizer has {entries} tokens, but the model has only {embedded} embeddings. Call "
-            "`processor.resize_embeddings(model)`, or use the model's own tokenizer."
-        )
+        fault = f"The tokenizer has {entries} tokens, but the model has only {embedded} embeddings."
+        raise ValueError(f"{fault} Call `processor.resize_embeddings(model)`, or use the model's own tokenizer.")

@@ -34,6 +34,7 @@ class GenerationEvaluation:
         self,
         model: nn.Module | None = None,
         *,
+        args: Any = None,
         processing_class: Any = None,
         data_collator: Any = None,
         compute_metrics: Callable | None = None,
@@ -41,16 +42,13 @@ class GenerationEvaluation:
         **kwargs,
     ) -> None:
         if not kind_of(model).has_decoder:
-            raise ValueError(
-                f"`{type(model).__name__}` is not a sequence-to-sequence model and cannot generate texts. Use BART, "
-                "mBART, Marian, T5, ... for conditional generation, or a trainer without `predict_with_generate`."
-            )
-        args = kwargs["args"]
+            kind = type(model).__name__
+            raise ValueError(f"`{kind}` is not a sequence-to-sequence model such as `BartForConditionalGeneration`.")
+        args = self._checked(args)
         scores_texts = args.predict_with_generate and not args.prediction_loss_only and compute_metrics is None
         if scores_texts and not hasattr(processing_class, "batch_decode"):
             raise ValueError(
-                "Generated texts cannot be decoded without a tokenizer. Pass `processing_class` or `compute_metrics`, "
-                "or set `predict_with_generate=False`."
+                "Generated texts need a tokenizer as `processing_class`, or `predict_with_generate=False`."
             )
         self.text_metrics, self._text_names = text_metrics, []
         if scores_texts:
@@ -62,6 +60,7 @@ class GenerationEvaluation:
             data_collator = DataCollatorForSeq2Seq(processing_class)
         super().__init__(
             model,
+            args=args,
             processing_class=processing_class,
             data_collator=data_collator,
             compute_metrics=compute_metrics,

@@ -24,9 +24,6 @@ class Seq2SeqFineTuningTrainer(GenerationEvaluation, BaseTrainer, Seq2SeqTrainer
 
     config_class = Seq2SeqFineTuningConfig
 
-    def __init__(self, model=None, *, args: Seq2SeqFineTuningConfig | None = None, **kwargs) -> None:
-        super().__init__(model, args=self._checked(args, Seq2SeqFineTuningConfig), **kwargs)
-
     def _num_items(self, batch: dict[str, Any]) -> dict[str, torch.Tensor | int | None]:
         return {"loss": (batch["labels"] != -100).sum()} if "labels" in batch else {}
 

@@ -58,9 +58,7 @@ def prepare_training_rows(
         told = f"{len(skipped)} of {len(dataset)} training rows are left out:"
         logger.warning(show_controls("\n  ".join([told, *_counted_reasons(skipped)])))
     if not len(prepared):
-        raise ValueError(
-            "No equation in `train_dataset` can be encoded. Pass rows whose equations use symbols of the processor."
-        )
+        raise ValueError("No equation in `train_dataset` can be encoded with the symbols of the processor.")
     return prepared
 
 
@@ -81,10 +79,7 @@ def prepare_evaluation_rows(rows: Any, processor: MwpProcessor) -> Dataset:
     """
     dataset = _as_dataset(rows, "eval_dataset")
     if "text" not in dataset.column_names:
-        raise ValueError(
-            f"Evaluation needs the column `text` to check answers, but the rows have only {dataset.column_names}. "
-            "Keep the raw columns of `load_mwp_dataset`."
-        )
+        raise ValueError(f"Evaluation needs the raw column `text`, but the rows have only {dataset.column_names}.")
     if "input_ids" not in dataset.column_names:
         dataset = processor.prepare_dataset(dataset)
     if ROW_INDEX in dataset.column_names:
@@ -124,8 +119,5 @@ def _as_dataset(rows: Any, name: str) -> Dataset:
             columns[name] = [as_text(value) if isinstance(value, int | float) else value for value in columns[name]]
         return Dataset.from_dict(columns)
     if not isinstance(rows, Dataset):
-        raise TypeError(
-            f"`{name}` must be one split of `load_mwp_dataset` (a `datasets.Dataset`) or a list of rows, got "
-            f"{type(rows).__name__}."
-        )
+        raise TypeError(f"`{name}` must be a `datasets.Dataset` (one split) or a list, got {type(rows).__name__}.")
     return rows

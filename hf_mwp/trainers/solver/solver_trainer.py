@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from ...metrics import accuracy_report
 from ...models.model_kind import ModelKind, kind_of
 from ...solving.beams import solve_batch
 from ...solving.solver_prediction import figure_names, read_predictions
-from ...store.files import write_json_lines
 from ...store.runs.main_process import splits_weights
 from ..base_trainer import BaseTrainer
 from .solver_config import SolverTrainingConfig
@@ -73,17 +71,13 @@ class SolverTrainer(BaseTrainer):
         check_not_empty(train_dataset, eval_dataset)
         self.kind: ModelKind = kind_of(model)
         if self.solvers_only and not self.kind.is_solver:
-            raise TypeError(
-                f"Expected a `Solver`, got `{type(model).__name__}`. Add a decoder with "
-                "`MwpSolver.from_encoder_decoder_pretrained(encoder, processor)`."
-            )
+            remedy = "Add a decoder with `MwpSolver.from_encoder_decoder_pretrained(encoder, processor)`."
+            raise TypeError(f"Expected a `Solver`, got `{type(model).__name__}`. {remedy}")
         if args.label_smoothing_factor:
             raise ValueError("`label_smoothing_factor` does not apply to solvers and distillation. Set it to 0.")
         if self.kind.is_solver and not isinstance(processing_class, MwpProcessor):
-            raise TypeError(
-                f"A solver needs an `MwpProcessor` as `processing_class`, got `{type(processing_class).__name__}`. "
-                "Use `MwpProcessor.from_pretrained(folder)` or `MwpProcessor.build(tokenizer, problems)`."
-            )
+            kind = type(processing_class).__name__
+            raise TypeError(f"The `processing_class` of a solver must be an `MwpProcessor`, got `{kind}`.")
         self._numbers_rows, self._evaluated = self.kind.is_solver, None
         if self.kind.is_solver:
             if train_dataset is not None:
@@ -204,7 +198,4 @@ class SolverTrainer(BaseTrainer):
         else:
             output.metrics.pop(f"{metric_key_prefix}_loss", None)
         output.metrics.update({f"{metric_key_prefix}_{name}": value for name, value in metrics.items()})
-        if self.args.write_predictions and self.is_world_process_zero():
-            path = Path(self.args.output_dir) / f"predictions_{metric_key_prefix}.jsonl"
-            write_json_lines(path, (prediction.to_dict() for prediction in predictions))
         return output._replace(predictions=(sequences, scores), label_ids=rows, num_samples=len(predictions))

@@ -67,11 +67,6 @@ class StarkConfig(DistillationConfig):
     stages_dir: str | None = setting(
         None, "Folder of trial student, scores and students, which runs may share; stages in output_dir if not given."
     )
-    keep_caches: bool = setting(
-        False,
-        "Keep cached outputs of sparse teachers after their student is finished. Outputs of the whole teacher in a "
-        "teacher_cache_dir are always kept.",
-    )
 
     def __post_init__(self):
         super().__post_init__()
@@ -86,8 +81,6 @@ class StarkConfig(DistillationConfig):
             raise UsageError("`push_to_hub` would push all students. After training, push the best, `trainer.model`.")
         if self.unstructured and of_units:
             raise UsageError(f"`{of_units[0]}` applies only to heads and neurons. Omit it or `unstructured`.")
-        if self.keep_caches and not self.cache_teacher_outputs:
-            raise UsageError("`keep_caches` needs teacher caches. Set `cache_teacher_outputs`, or omit it.")
 
     def make_sparsifier(self) -> UnitSparsifier | WeightSparsifier:
         """Return the object that prunes the teacher at the chosen granularity (heads and neurons, or weights)."""

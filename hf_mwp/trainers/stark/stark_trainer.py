@@ -241,7 +241,8 @@ class StarkTrainer:
         folder = self._student_folder(teacher, sparsity)
 
         def finish(trainer: DistillationTrainer) -> dict[str, Any]:
-            if not self.args.keep_caches and (sparsity or self.args.teacher_cache_dir is None):
+            # Other runs may use the outputs of the whole teacher.
+            if sparsity or self.args.teacher_cache_dir is None:
                 _remove_cache(trainer)
             heads, neurons = _units_left(teacher)
             return {"heads": heads, "neurons": neurons, "teacher_parameters": count_parameters(teacher)}

@@ -15,7 +15,6 @@ from hf_mwp import StarkConfig
         ({"round_to": 0}, "`round_to`.* 0"),
         ({"score_batch_size": 0}, "`score_batch_size`.* 0"),
         ({"unstructured": True, "mask": True}, "`mask`.*`unstructured`"),
-        ({"keep_caches": True}, "`keep_caches`.*`cache_teacher_outputs`"),
         ({"push_to_hub": True}, "`push_to_hub`.*`trainer.model`"),
     ],
 )
