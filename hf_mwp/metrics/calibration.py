@@ -45,6 +45,10 @@ def calibration_report(probabilities: Sequence[float], correct: Sequence[bool], 
         error += inside.mean() * abs(probability - accuracy)
         counted = {"from": float(edges[place]), "to": float(edges[place + 1]), "num_problems": int(inside.sum())}
         bins.append({**counted, "probability": probability, "answer_accuracy": accuracy})
+    # Compute the Mann-Whitney U statistic from the ranks of the correct answers. Equal probabilities share their rank.
+    positives, negatives = int(right.sum()), int((~right).sum())
+    above = shared_ranks(scores)[right].sum() - positives * (positives + 1) / 2
+    auroc = float(above / (positives * negatives)) if positives and negatives else None
     half = (len(scores) + 1) // 2
     last = np.sort(scores)[-half]
     surer, tied = scores > last, scores == last
@@ -53,17 +57,8 @@ def calibration_report(probabilities: Sequence[float], correct: Sequence[bool], 
         "num_problems": len(scores),
         "num_bins": num_bins,
         "expected_calibration_error": float(error),
-        "auroc": _auroc(scores, right),
+        "auroc": auroc,
         "surer_half_accuracy": float(surest_right / half),
         "num_surer_half": half,
         "bins": bins,
     }
-
-
-def _auroc(scores: np.ndarray, right: np.ndarray) -> float | None:
-    positives, negatives = int(right.sum()), int((~right).sum())
-    if not positives or not negatives:
-        return None
-    # Compute the Mann-Whitney U statistic from the ranks of the correct answers. Equal probabilities share their rank.
-    above = shared_ranks(scores)[right].sum() - positives * (positives + 1) / 2
-    return float(above / (positives * negatives))

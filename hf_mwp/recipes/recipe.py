@@ -76,8 +76,6 @@ class Recipe:
         self.source, self.output_dir, self.launch = source, Path(output_dir), launch
         is_recipe = isinstance(content, Mapping) and isinstance(content.get("stages"), Mapping)
         self._need(is_recipe, "", "is not a recipe, because it has no mapping `stages`.")
-        base = content.get("base")
-        self._need(base is None, "", f"has an unresolved `base`, {base}. Read the file with `read_recipe`.")
         for key in content:
             self._check(key, KEYS, "key")
         self.title = str(content.get("recipe", source))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import fields
 from numbers import Real
 from pathlib import Path
@@ -121,7 +122,10 @@ def evaluated_figures(trainer: Trainer) -> list[ModelFigures]:
     }
     beams = args.num_beams if kind_of(trainer._own_model).is_solver else None
     reports = {"all": {items: len(rows)} | report}
-    return [ModelFigures("this model", _dataset_name(rows), "evaluation split", beams, args.answer_match, reports)]
+    dataset = "evaluation data"
+    with suppress(DataError, AttributeError):
+        dataset = dataset_report(rows).dataset
+    return [ModelFigures("this model", dataset, "evaluation split", beams, args.answer_match, reports)]
 
 
 def _task(trainer: Trainer) -> dict[str, Any]:
@@ -131,10 +135,3 @@ def _task(trainer: Trainer) -> dict[str, Any]:
     metric = (trainer.args.metric_for_best_model or "loss").removeprefix("eval_")
     metrics = {metric.replace("_", " "): (metric, "num_examples")}
     return {"tags": ["hf_mwp"], "items": "examples", "metrics": metrics}
-
-
-def _dataset_name(rows: Any) -> str:
-    try:
-        return dataset_report(rows).dataset
-    except (DataError, AttributeError):
-        return "evaluation data"
