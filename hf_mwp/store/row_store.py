@@ -34,13 +34,6 @@ FILE_BYTES = 64 << 20  # size of a file, and so of the rows that are lost if the
 class StoreError(ValueError):
     """Error for a folder that does not contain the expected rows. The message has the path, the fault and a remedy."""
 
-    def __init__(self, path: Path, fault: str) -> None:
-        super().__init__(path, fault)
-        self.path, self.fault = path, fault
-
-    def __str__(self) -> str:
-        return f"{self.path} {self.fault}"
-
 
 @dataclass(frozen=True)
 class RowFile:
@@ -90,10 +83,11 @@ class RowStore:
     def __init__(self, folder: str | Path, fingerprint: str, verify: bool = True) -> None:
         self.folder, self.fingerprint, self._verify = Path(folder), fingerprint, verify
         self._manifest = ""
-        self._forget()
+        self.clear()
         self._read_manifest()
 
-    def _forget(self) -> None:
+    def clear(self) -> None:
+        """Forget all rows. The next writer removes their files."""
         self.about: dict[str, Any] = {}
         self._files: list[RowFile] = []
         self._tables: dict[str, pyarrow.Table] = {}
@@ -108,10 +102,6 @@ class RowStore:
     def __getstate__(self) -> dict[str, Any]:
         # Copies in other processes map the files again.
         return {**self.__dict__, "_tables": {}, "_waiting": []}
-
-    def clear(self) -> None:
-        """Forget all rows. The next writer removes their files."""
-        self._forget()
 
     @property
     def nbytes(self) -> int:
@@ -133,12 +123,12 @@ class RowStore:
             found = f"format {manifest['format']}, fingerprint {manifest['fingerprint']}"
             about, files = dict(manifest["about"]), [RowFile(**file) for file in manifest["files"]]
         except (ValueError, KeyError, TypeError) as error:
-            raise StoreError(path, f"is damaged ({error}). Remove the folder to compute its rows again.") from error
+            raise StoreError(f"{path} is damaged ({error}). Remove the folder to compute its rows again.") from error
         wanted = f"format {FORMAT}, fingerprint {self.fingerprint}"
         if found != wanted:
-            fault = f"belongs to {self.made_by} ({found} instead of {wanted})"
-            raise StoreError(path, f"{fault}. Remove the folder, or {self.remedy}.")
-        self._forget()
+            fault = f"{path} belongs to {self.made_by} ({found} instead of {wanted})"
+            raise StoreError(f"{fault}. Remove the folder, or {self.remedy}.")
+        self.clear()
         self._manifest, self.about = text, about
         for file in files:
             fault = file.fault(self.folder, self._verify)
