@@ -44,7 +44,7 @@ class TeacherCache(RowStore):
         if -1 in numbers:
             raise CacheError(
                 f"{self.folder} has no example {numbers.index(-1)} of the batch: the dataset returns different rows "
-                "than at the start of training. Rows that change (augmentation, random cropping) cannot be cached: set "
+                "than at the start of training. Rows that change (augmentation, cropping) cannot be cached: set "
                 "`cache_teacher_outputs=False`."
             )
         return [_arrays_of(memoryview(row["outputs"])) for row in self.rows(numbers, ["outputs"])]
