@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 from torch.utils.data import RandomSampler, SequentialSampler
@@ -225,10 +226,10 @@ class BaseTrainer(Publishing, Trainer):
         return [self._length(row) for _, row in zip(range(len(dataset)), dataset, strict=False)]
 
     def _length(self, row: Any) -> int | None:
-        """Return the length of an example, or `None` if it is not known."""
+        """Return the length of an example, or `None` if it is no sequence (such as an image)."""
         name = getattr(self.processing_class, "model_input_names", ["input_ids"])[0]
         values = row.get(name) if isinstance(row, Mapping) else None
-        return len(values) if hasattr(values, "__len__") else None
+        return len(values) if hasattr(values, "__len__") and np.ndim(values[:1]) < 2 else None
 
     @property
     def _own_model(self) -> nn.Module:
