@@ -62,7 +62,6 @@ class StarkConfig(DistillationConfig):
     )
     score_batch_size: int = setting(32, "Number of examples in a batch when heads and neurons are scored.")
     unstructured: bool = setting(False, "Score single weights, not heads and neurons, and set the lowest to 0.")
-    mask: bool = setting(False, "Mask heads and neurons instead of cutting them: the same outputs, but slower.")
     round_to: int | None = setting(None, "Round the number of neurons removed from a layer to a multiple of this.")
     stages_dir: str | None = setting(
         None, "Folder of trial student, scores and students, which runs may share; stages in output_dir if not given."
@@ -74,7 +73,7 @@ class StarkConfig(DistillationConfig):
         check_weight(self, "expressiveness_weight")
         for sparsity in self.sparsities:
             check_sparsity(sparsity)
-        of_units = [name for name in ("auto_sparsity", "per_example", "mask", "round_to") if getattr(self, name)]
+        of_units = [name for name in ("auto_sparsity", "per_example", "round_to") if getattr(self, name)]
         if not self.sparsities or any(first >= second for first, second in pairwise(self.sparsities)):
             raise UsageError(f"`sparsities` must be a non-empty list in ascending order, got {self.sparsities}.")
         if self.push_to_hub:
@@ -84,4 +83,4 @@ class StarkConfig(DistillationConfig):
 
     def make_sparsifier(self) -> UnitSparsifier | WeightSparsifier:
         """Return the object that prunes the teacher at the chosen granularity (heads and neurons, or weights)."""
-        return WeightSparsifier() if self.unstructured else UnitSparsifier(self.mask, self.round_to)
+        return WeightSparsifier() if self.unstructured else UnitSparsifier(round_to=self.round_to)

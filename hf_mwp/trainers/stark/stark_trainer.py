@@ -11,7 +11,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from torch import nn
 from transformers import PreTrainedModel, TrainerState
 from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_utils import has_length
@@ -21,7 +20,6 @@ from ...distillation.objectives import Objective
 from ...distillation.teachers import CachedTeacher
 from ...metrics import count_parameters
 from ...models.fingerprints import describe, hash_model, hash_processing
-from ...pruning.gates import HeadGates, NeuronGates
 from ...pruning.sparse_teacher.knowledgeable_scores import KnowledgeableScores, UnitScores, count_units
 from ...pruning.sparse_teacher.removed_units import check_no_gates
 from ...pruning.sparse_teacher.score_density import ScoreDensity
@@ -244,7 +242,7 @@ class StarkTrainer:
             # Other runs may use the outputs of the whole teacher.
             if sparsity or self.args.teacher_cache_dir is None:
                 _remove_cache(trainer)
-            heads, neurons = _units_left(teacher)
+            heads, neurons = count_units(teacher)
             return {"heads": heads, "neurons": neurons, "teacher_parameters": count_parameters(teacher)}
 
         begin = self.on_trainer and (lambda trainer: self.on_trainer(trainer, sparsity))
@@ -293,16 +291,6 @@ def _merit(student: StarkStudent) -> float:
     """Return a score to maximise; NaN is the worst value."""
     value = student.value if student.greater_is_better else -student.value
     return -math.inf if math.isnan(value) else value
-
-
-def _units_left(teacher: nn.Module) -> list[list[int]]:
-    """Return the numbers of heads and of neurons in each layer that are not masked."""
-    counts = []
-    found = (each.found_on(teacher) for each in (HeadGates, NeuronGates))
-    for kind, gates in zip(count_units(teacher), found, strict=True):
-        closed = {} if gates is None else gates.closed
-        counts.append([count - len(closed.get(layer, ())) for layer, count in enumerate(kind)])
-    return counts
 
 
 def _remove_cache(trainer: DistillationTrainer) -> None:

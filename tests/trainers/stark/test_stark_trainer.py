@@ -16,7 +16,6 @@ from hf_mwp.pruning import (
     ScoreDensity,
     UnitScores,
     cut_teacher,
-    mask_teacher,
     measure_scores,
     zero_weights,
 )
@@ -103,7 +102,6 @@ def test_what_is_there_is_shared(whole):
         ({"expressiveness_weight": 1.0, "sparsities": [0.25]}, {}, [0.25]),
         ({"sparsities": [0.25]}, {"scores": random}, [0.25]),
         ({"auto_sparsity": True}, {}, [ScoreDensity.of(before.scores.heads).sparsity]),
-        ({"mask": True, "sparsities": [0.5]}, {}, [0.5]),
     ]
     for fields, kwargs, expected in runs:
         trained = []
@@ -114,10 +112,6 @@ def test_what_is_there_is_shared(whole):
         assert (trainer.knowledgeable is None) == bool(kwargs)
     added = {path.name.split("-")[0] for path in before.stages_dir.iterdir() if path.name not in names}
     assert added == {"sparse"}
-    # A masked teacher says what the cut one does, and is as large as the whole.
-    assert trainer.students[0].heads == before.students[1].heads
-    assert trainer.students[0].teacher_parameters == before.trial.teacher_parameters
-    assert trainer.students[0].value == pytest.approx(before.students[1].value, rel=1e-4)
 
 
 class Kill(TrainerCallback):
@@ -167,10 +161,8 @@ def test_each_sparse_teacher_has_a_cache_of_its_own(whole, tmp_path, monkeypatch
     with monkeypatch.context() as patch:
         patch.setattr("hf_mwp.trainers.stark.stark_trainer._remove_cache", lambda trainer: None)
         of_classifier(tmp_path, fields, scores=scores).train()
-        of_classifier(tmp_path, {**fields, "mask": True, "sparsities": [0.5]}, scores=scores).train()
     expected = {hash_model(each) for each in (teacher, *(cut_teacher(teacher, each) for each in removed))}
-    masked = hash_model(mask_teacher(teacher, removed[1]))
-    assert cached() == expected | {masked} and len(expected) == 3 and masked not in expected
+    assert cached() == expected and len(expected) == 3
     # Not kept, that of the whole teacher is left, which other runs learn from.
     other = {**fields, "seed": 1, "teacher_cache_dir": str(tmp_path / "others"), "sparsities": [0.5]}
     of_classifier(tmp_path, other, scores=scores).train()
