@@ -1,20 +1,23 @@
-"""Lock and completion record for an idempotent job directory."""
+"""Lock, completion record and checkpoints of an idempotent job directory."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import logging
+import os
 import time
+import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
+from safetensors import SafetensorError, safe_open
 
 from ..usage_error import UsageError
-from .files import read_json, write_json
+from .files import read_json, remove_folder, write_json
 
 
 logger = logging.getLogger(__name__)
@@ -22,6 +25,8 @@ logger = logging.getLogger(__name__)
 # Prefix of the folder's own files. All other files belong to the job.
 OWN = "stage."
 RECORD, LOCK, START = "stage.json", "stage.lock", "stage.start.json"
+# Names in Transformers, whose import would be slow.
+CHECKPOINT, TRAINER_STATE = "checkpoint", "trainer_state.json"
 
 
 class FinishedFolder:
@@ -59,8 +64,6 @@ class FinishedFolder:
     @property
     def checkpoint(self) -> str | None:
         """Last complete checkpoint in the folder, or `None` if there is none."""
-        from .checkpoints import last_complete_checkpoint
-
         return last_complete_checkpoint(self.path)
 
     @property
@@ -99,9 +102,49 @@ class FinishedFolder:
         last = read_json(self.path / START)
         if checkpoint is None or last is None:
             return 0.0
-        saved = (Path(checkpoint) / "trainer_state.json").stat().st_mtime
+        saved = (Path(checkpoint) / TRAINER_STATE).stat().st_mtime
         # A checkpoint older than the last start is the checkpoint from which that start resumed.
         return last["seconds_before"] + max(0.0, saved - last["started"])
+
+
+def last_complete_checkpoint(folder: str | os.PathLike) -> str | None:
+    """Return the newest complete checkpoint in a run's folder, or `None` if there is none."""
+    steps = _checkpoints(folder)
+    return next((str(steps[step]) for step in sorted(steps, reverse=True) if is_complete(steps[step])), None)
+
+
+def is_complete(checkpoint: str | os.PathLike) -> bool:
+    """
+    Return whether a checkpoint is complete: it has the trainer's state, which `Trainer` writes last, and no file is
+    truncated, for example by a power failure.
+    """
+    checkpoint = Path(checkpoint)
+    try:
+        json.loads((checkpoint / TRAINER_STATE).read_text(encoding="utf-8"))
+        for path in checkpoint.glob("*.safetensors"):
+            with safe_open(path, "pt"):
+                pass
+    except (OSError, ValueError, SafetensorError):
+        return False
+    return all(zipfile.is_zipfile(path) for path in checkpoint.glob("*.pt"))
+
+
+def forget_state(checkpoint: str | os.PathLike) -> None:
+    """Mark a checkpoint as incomplete before it is overwritten."""
+    (Path(checkpoint) / TRAINER_STATE).unlink(missing_ok=True)
+
+
+def remove_checkpoints(folder: str | os.PathLike) -> None:
+    """Remove the checkpoints of a run's folder, so that the next run does not resume from them."""
+    for path in _checkpoints(folder).values():
+        remove_folder(path)
+
+
+def _checkpoints(folder: str | os.PathLike) -> dict[int, Path]:
+    """Return the checkpoints in a folder by step, including links and broken links."""
+    found = Path(folder).glob(f"{CHECKPOINT}-*")
+    paths = {path.name.removeprefix(f"{CHECKPOINT}-"): path for path in found}
+    return {int(step): path for step, path in paths.items() if step.isdecimal() and not path.is_file()}
 
 
 def digest_of(content: Any) -> str:

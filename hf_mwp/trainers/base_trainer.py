@@ -18,7 +18,7 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, has_length
 from ..data.training_lineage import ancestry_of, note_training_texts, texts_of_rows, write_training_texts
 from ..data.training_texts import TrainingTexts
 from ..models.lora import has_lora, load_adapters, merged_weights, save_adapters
-from ..store.checkpoints import forget_state, last_complete_checkpoint
+from ..store.finished_folder import forget_state, last_complete_checkpoint
 from ..store.runs.main_process import splits_weights
 from .base_config import BaseConfig
 from .length_grouped_sampler import LengthGroupedSampler

@@ -13,9 +13,8 @@ from transformers import PreTrainedModel
 from ..distillation.objectives import Objective
 from ..models.fingerprints import describe, hash_processing, row_key
 from ..options.option import WITHOUT_EFFECT
-from ..store.checkpoints import remove_checkpoints
 from ..store.files import write_json
-from ..store.finished_folder import FinishedFolder, digest_of
+from ..store.finished_folder import FinishedFolder, digest_of, remove_checkpoints
 from .base_config import BaseConfig
 from .distillation.distillation_config import DistillationConfig, show_attention
 from .distillation.distillation_trainer import DistillationTrainer
