@@ -116,17 +116,14 @@ class Recipe:
 
     def wanted(self, targets: Iterable[str] | None = None) -> list[Stage]:
         """Return the target stages and the stages they need, in running order; `targets` default to the file's."""
-        needed: dict[str, Stage] = {}
-
-        def add(name: str) -> None:
+        names, waiting = set(), list(self.targets if targets is None else targets)
+        while waiting:
+            name = waiting.pop()
             self._check(name, self.stages, "stage")
-            for other in self.stages[name].needs:
-                add(other)
-            needed.setdefault(name, self.stages[name])
-
-        for target in self.targets if targets is None else targets:
-            add(target)
-        return list(needed.values())
+            names.add(name)
+            waiting += self.stages[name].needs
+        # Stages follow those that they need.
+        return [stage for name, stage in self.stages.items() if name in names]
 
     def run(
         self,
