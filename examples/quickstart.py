@@ -29,8 +29,7 @@ from hf_mwp.cli.terminal.progress import RichProgressCallback
 from hf_mwp.cli.terminal.solution import print_solution
 from hf_mwp.metrics import TrainingOverlap, accuracy_report, compare_latency, count_flops, count_parameters
 from hf_mwp.runtime.default_search import DefaultSearch
-from hf_mwp.store.runs.environment import describe_environment
-from hf_mwp.store.runs.run_folder import last_record
+from hf_mwp.store.runs.run_folder import describe_environment, last_record
 from hf_mwp.tasks.pictures import draw_learning_curve
 from hf_mwp.usage_error import UsageError
 

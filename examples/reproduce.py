@@ -22,8 +22,7 @@ from hf_mwp.cli.commands.recipes.run import read_changes
 from hf_mwp.cli.main import stage_commands
 from hf_mwp.cli.terminal.console import make_console, make_table, quiet_libraries
 from hf_mwp.options.yaml_values import read_yaml
-from hf_mwp.store.runs.environment import describe_environment
-from hf_mwp.store.runs.run_folder import check_output_folder
+from hf_mwp.store.runs.run_folder import check_output_folder, describe_environment
 from hf_mwp.tasks.math_word_problems import keep_loaded
 from hf_mwp.usage_error import UsageError
 from reproduce.joining import join_results

@@ -27,7 +27,7 @@ from hf_mwp import load_mwp_dataset
 from hf_mwp.metrics.matching import answers_match
 from hf_mwp.runtime import load_solver
 from hf_mwp.runtime.weights import SCALE
-from hf_mwp.store.runs.environment import describe_environment
+from hf_mwp.store.runs.run_folder import describe_environment
 
 
 PAPER = Path(__file__).parents[1] / "reproduce" / "compact_table7.yaml"

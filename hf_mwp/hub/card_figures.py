@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 from huggingface_hub import ModelCard
 
-from ..metrics.accuracy_cells import percent
+from ..metrics.accuracy import percent
 from ..usage_error import UsageError
 from .model_card import RECORD, ModelFigures
 

@@ -16,7 +16,7 @@ from ..data.training_lineage import training_texts_of
 from ..data.training_texts import TrainingTexts
 from ..losses import CKALoss, HiddenMSELoss
 from ..metrics import count_parameters
-from ..metrics.accuracy_cells import percent
+from ..metrics.accuracy import percent
 from ..models import MwpStudentModel
 from ..models.model_kind import kind_of
 from .usage import usage_section

@@ -3,35 +3,21 @@
 from ..lazy_names import lazy_names
 
 
-_MODULES = {
-    "FAILURE_REASONS": "failure_reasons",
-    "GLUE_FIGURES": "glue",
-    "AnswerAccuracy": "evaluate_metrics",
-    "EquationAccuracy": "evaluate_metrics",
-    "PredictionScore": "accuracy",
-    "TrainingOverlap": "training_overlap",
-    "accuracy_report": "accuracy",
-    "answers_match": "matching",
-    "calibration_report": "calibration",
-    "compare_costs": "efficiency",
-    "compare_latency": "efficiency",
-    "context_report": "accuracy",
-    "count_flops": "efficiency",
-    "count_parameters": "efficiency",
-    "describe_compression": "efficiency",
-    "equations_match": "matching",
-    "f1_of_positive": "glue",
-    "failure_reason": "failure_reasons",
-    "matthews_correlation": "glue",
-    "peak_memory": "efficiency",
-    "pos_report": "pos_tagging",
-    "reason_counts": "accuracy",
-    "score_prediction": "accuracy",
-    "share_right": "glue",
-    "spearman_correlation": "glue",
-    "text_figures": "text_generation",
-    "text_report": "text_generation",
+_NAMES = {
+    "accuracy": ("PredictionScore", "accuracy_report", "context_report", "reason_counts", "score_prediction"),
+    "calibration": ("calibration_report",),
+    "efficiency": (
+        *("compare_costs", "compare_latency", "count_flops", "count_parameters", "describe_compression"),
+        "peak_memory",
+    ),
+    "evaluate_metrics": ("AnswerAccuracy", "EquationAccuracy"),
+    "glue": ("GLUE_FIGURES", "f1_of_positive", "matthews_correlation", "share_right", "spearman_correlation"),
+    "matching": ("FAILURE_REASONS", "answers_match", "equations_match", "failure_reason"),
+    "pretraining": ("pos_report",),
+    "text_generation": ("text_figures", "text_report"),
+    "training_overlap": ("TrainingOverlap",),
 }
+_MODULES = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = list(_MODULES)
 __getattr__, __dir__ = lazy_names(__name__, _MODULES)

@@ -31,13 +31,11 @@ def calibration_report(probabilities: Sequence[float], correct: Sequence[bool], 
         low to high, as dictionaries with `from`, `to`, `num_problems`, `probability` (mean) and `answer_accuracy`.
 
     Raises:
-        ValueError: There are no answers, the lengths differ, or a probability is not between 0 and 1.
+        ValueError: There are no answers, or the lengths differ.
     """
     scores, right = np.asarray(probabilities, dtype=float), np.asarray(correct, dtype=bool)
     if scores.shape != right.shape or not len(scores):
         raise ValueError(f"Pass one probability per answer, got {len(right)} answers and {len(scores)} probabilities.")
-    if len(outside := scores[~((scores >= 0) & (scores <= 1))]):
-        raise ValueError(f"Probabilities must be between 0 and 1, got {outside[0]}.")
     edges = np.arange(num_bins + 1) / num_bins
     places = np.digitize(scores, edges[1:-1], right=True)
     bins, error = [], 0.0
@@ -47,28 +45,20 @@ def calibration_report(probabilities: Sequence[float], correct: Sequence[bool], 
         error += inside.mean() * abs(probability - accuracy)
         counted = {"from": float(edges[place]), "to": float(edges[place + 1]), "num_problems": int(inside.sum())}
         bins.append({**counted, "probability": probability, "answer_accuracy": accuracy})
+    # Compute the Mann-Whitney U statistic from the ranks of the correct answers. Equal probabilities share their rank.
+    positives, negatives = int(right.sum()), int((~right).sum())
+    above = shared_ranks(scores)[right].sum() - positives * (positives + 1) / 2
+    auroc = float(above / (positives * negatives)) if positives and negatives else None
     half = (len(scores) + 1) // 2
+    last = np.sort(scores)[-half]
+    surer, tied = scores > last, scores == last
+    surest_right = right[surer].sum() + (half - surer.sum()) * right[tied].mean()
     return {
         "num_problems": len(scores),
         "num_bins": num_bins,
         "expected_calibration_error": float(error),
-        "auroc": _auroc(scores, right),
-        "surer_half_accuracy": _accuracy_of_surest(scores, right, half),
+        "auroc": auroc,
+        "surer_half_accuracy": float(surest_right / half),
         "num_surer_half": half,
         "bins": bins,
     }
-
-
-def _auroc(scores: np.ndarray, right: np.ndarray) -> float | None:
-    positives, negatives = int(right.sum()), int((~right).sum())
-    if not positives or not negatives:
-        return None
-    # Compute the Mann-Whitney U statistic from the ranks of the correct answers. Equal probabilities share their rank.
-    above = shared_ranks(scores)[right].sum() - positives * (positives + 1) / 2
-    return float(above / (positives * negatives))
-
-
-def _accuracy_of_surest(scores: np.ndarray, right: np.ndarray, count: int) -> float:
-    last = np.sort(scores)[-count]
-    surer, tied = scores > last, scores == last
-    return float((right[surer].sum() + (count - surer.sum()) * right[tied].mean()) / count)

@@ -47,13 +47,6 @@ def count_flops(function: Callable, inputs: Mapping | None = None) -> int:
     Args:
         function (`Callable` or `nn.Module`): A function, for example a model or `model.solve`.
         inputs (`Mapping`, *optional*): Keyword arguments of the call.
-
-    Examples:
-
-    ```python
-    >>> count_flops(nn.Linear(8, 4), {"input": torch.ones(2, 8)})
-    128
-    ```
     """
     # Disable fused attention, because the counter has no formula for the fused attention of CPUs.
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
@@ -67,7 +60,7 @@ def peak_memory(function: Callable[[], object]) -> int:
     device. Parameters, inputs and temporary memory inside an operation are not counted.
 
     Args:
-        function (`Callable`): Function that is called without arguments, for example a training step.
+        function (`Callable`): Function without arguments, for example a training step.
     """
     with _StorageCounter() as counter:
         result = function()
@@ -83,12 +76,12 @@ def compare_latency(
     functions equally. Compare only times of the same call of `compare_latency`.
 
     Args:
-        functions (`Mapping[str, Callable]`): Functions by name. Each function is called without arguments.
-        repeats (`int`, *optional*, defaults to 20): Number of timed calls of each function.
-        warmup (`int`, *optional*, defaults to 3): Number of calls of each function before the timed calls.
+        functions (`Mapping[str, Callable]`): Functions without arguments, by name.
+        repeats (`int`, *optional*, defaults to 20), warmup (`int`, *optional*, defaults to 3): Numbers of timed calls
+            of each function, and of calls before them.
 
     Returns:
-        `dict[str, float]`: median time of a call in seconds, by name.
+        `dict[str, float]`: Median time of a call in seconds, by name.
     """
     times: dict[str, list[float]] = {name: [] for name in functions}
     for turn in range(warmup + repeats):
@@ -117,12 +110,12 @@ def compare_costs(
     Args:
         models (`Mapping[str, nn.Module]`): Models by name, in evaluation mode, that accept `input_ids`. The decoder of
             an encoder-decoder model receives the same number of tokens.
-        batch_size (`int`, *optional*, defaults to 1): Number of texts in a batch.
-        tokens (`int`, *optional*, defaults to 32): Number of tokens in a text.
+        batch_size (`int`, *optional*, defaults to 1), tokens (`int`, *optional*, defaults to 32): Number of texts in a
+            batch, and of tokens in a text.
         repeats (`int`, *optional*, defaults to 30): Number of timed calls of each model.
 
     Returns:
-        `dict`: for each name a dictionary with `parameters`, `parameters_without_embeddings`, `flops`
+        `dict`: For each name a dictionary with `parameters`, `parameters_without_embeddings`, `flops`
         ([`count_flops`]) and `seconds` (median time of a call).
     """
     calls = {}

@@ -1,13 +1,13 @@
 """Answer accuracy and equation accuracy as metrics of the `evaluate` library."""
 
 import inspect
+from statistics import fmean
 
 import datasets
 import evaluate
 
 from ..expressions import Expression, ExpressionError
 from ..problems import answer_value
-from .accuracy import LEVELS
 from .matching import answers_match, equations_match
 
 
@@ -22,7 +22,8 @@ class _TextMetric(evaluate.Metric):
     def _compute(self, predictions, references, **options):
         if not predictions:
             raise ValueError("`predictions` is empty. Pass at least one prediction.")
-        return self._measure(predictions, references, **options)
+        pairs = enumerate(zip(predictions, references, strict=True))
+        return {self.figure: fmean(self._is_right(row, *pair, **options) for row, pair in pairs)}
 
 
 class AnswerAccuracy(_TextMetric):
@@ -37,8 +38,6 @@ class AnswerAccuracy(_TextMetric):
             ("6", "((7)/(4))", "10%", "9 (apples)"). With `answer_match="equation_value"`, the target equations.
         answer_match (`str`, *optional*, defaults to `"annotated"`), tolerance (`float`, *optional*, defaults to 1e-4):
             See [`answers_match`].
-        levels (`list[str]`, *optional*): Level of complexity of each problem (`"low"`, `"medium"`, `"high"`). If
-            passed, the result also contains `answer_accuracy_low` and so on.
 
     Examples:
 
@@ -49,19 +48,14 @@ class AnswerAccuracy(_TextMetric):
     ```
     """
 
-    def _measure(self, predictions, references, answer_match="annotated", tolerance=1e-4, levels=None):
-        correct = []
-        for row, (prediction, reference) in enumerate(zip(predictions, references, strict=True)):
-            by_value = answer_match == "equation_value"
-            answer = _value(reference) if by_value else reference
-            if (answer if by_value else answer_value(reference)) is None:
-                raise ValueError(f"`references`, row {row}: {reference!r} has no value.")
-            correct.append(answers_match(_value(prediction), answer, answer_match, tolerance))
-        result = {"answer_accuracy": sum(correct) / len(correct)}
-        for level in LEVELS if levels else ():
-            if part := [right for right, of in zip(correct, levels, strict=True) if of == level]:
-                result[f"answer_accuracy_{level}"] = sum(part) / len(part)
-        return result
+    figure = "answer_accuracy"
+
+    def _is_right(self, row, prediction, reference, answer_match="annotated", tolerance=1e-4):
+        by_value = answer_match == "equation_value"
+        answer = _value(reference) if by_value else reference
+        if (answer if by_value else answer_value(reference)) is None:
+            raise ValueError(f"`references`, row {row}: {reference!r} has no value.")
+        return answers_match(_value(prediction), answer, answer_match, tolerance)
 
 
 class EquationAccuracy(_TextMetric):
@@ -79,26 +73,22 @@ class EquationAccuracy(_TextMetric):
 
     ```python
     >>> from hf_mwp.metrics import EquationAccuracy
-    >>> metric = EquationAccuracy()
-    >>> metric.compute(predictions=["2+4"], references=["x=4+2"])
-    {'equation_accuracy': 0.0}
-    >>> metric.compute(predictions=["2+4"], references=["x=4+2"], canonical=True)
+    >>> EquationAccuracy().compute(predictions=["2+4"], references=["x=4+2"], canonical=True)
     {'equation_accuracy': 1.0}
     ```
     """
 
-    def _measure(self, predictions, references, canonical=False):
-        correct = 0
-        for row, (prediction, reference) in enumerate(zip(predictions, references, strict=True)):
-            try:
-                target = Expression.from_infix(reference)
-            except ExpressionError as error:
-                raise ValueError(f"`references`, row {row}: {reference!r} is not an equation ({error}).") from error
-            try:
-                correct += equations_match(Expression.from_infix(prediction), target, canonical)
-            except ExpressionError:
-                continue
-        return {"equation_accuracy": correct / len(predictions)}
+    figure = "equation_accuracy"
+
+    def _is_right(self, row, prediction, reference, canonical=False):
+        try:
+            target = Expression.from_infix(reference)
+        except ExpressionError as error:
+            raise ValueError(f"`references`, row {row}: {reference!r} is not an equation ({error}).") from error
+        try:
+            return equations_match(Expression.from_infix(prediction), target, canonical)
+        except ExpressionError:
+            return False
 
 
 def _value(equation):

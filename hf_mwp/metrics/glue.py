@@ -6,15 +6,14 @@ import numpy as np
 
 
 def share_right(predictions: Sequence[int], labels: Sequence[int]) -> float:
-    """Compute the accuracy. Raises `ValueError` if there are no labels, or more or fewer predictions than labels."""
+    """Compute the accuracy."""
     predictions, labels = _checked(predictions, labels)
     return float((predictions == labels).mean())
 
 
-def f1_of_positive(predictions: Sequence[int], labels: Sequence[int], positive: int = 1) -> float:
-    """Compute the F1 score of the positive class. Returns 0 if no label and no prediction is positive."""
-    predictions, labels = _checked(predictions, labels)
-    found, true = predictions == positive, labels == positive
+def f1_of_positive(predictions: Sequence[int], labels: Sequence[int]) -> float:
+    """Compute the F1 score of class 1. Returns 0 if no label and no prediction is 1."""
+    found, true = (values == 1 for values in _checked(predictions, labels))
     counted = int(found.sum() + true.sum())
     return 2 * int((found & true).sum()) / counted if counted else 0.0
 

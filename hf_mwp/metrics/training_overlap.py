@@ -16,17 +16,7 @@ class TrainingOverlap:
 
     Args:
         texts ([`~data.TrainingTexts`] or `None`): Training texts of the model, or `None` if they are unknown.
-            [`~TrainingOverlap.of`] reads them from the folder of the model.
         part (`Iterable[str]`, *optional*): Texts of the training split of the dataset, used if `texts` is `None`.
-
-    Example:
-
-    ```python
-    >>> found = solve_problems(model, processor, rows)
-    >>> problems, scores = [each.problem for each in found], [each.score for each in found]
-    >>> TrainingOverlap.of(model).reports(problems, scores)["exact text not in training data"]
-    {'answer_accuracy': 0.708, ...}
-    ```
     """
 
     def __init__(self, texts: TrainingTexts | None, part: Iterable[str] | None = None) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -32,51 +33,35 @@ def check_given(options: Any, *names: str) -> None:
             raise ValueError(f"`{name}` must be given.")
 
 
-def check_numbers(**values: Any) -> None:
+def check_numbers(kind: type = Real, **values: Any) -> None:
     """Raise `TypeError` if a value is not a number."""
-    _check_kind(values, Real, "a number")
-
-
-def check_whole_numbers(**values: Any) -> None:
-    """Raise `TypeError` if a value is not an integer."""
-    _check_kind(values, Integral, "a whole number")
-
-
-def check_at_least_one(options: Any, *names: str) -> None:
-    """Raise `ValueError` if an option is below 1, `TypeError` if it is not an integer; `None` is accepted."""
-    check_whole_numbers(**_given(options, names))
-    _check_range(options, names, 1, math.inf, "at least 1")
-
-
-def check_not_negative(options: Any, *names: str) -> None:
-    """Raise `ValueError` if an option is negative or not finite, `TypeError` if not a number; `None` is accepted."""
-    _check_range(options, names, 0, math.inf, "finite and not negative")
-
-
-def check_positive(options: Any, *names: str) -> None:
-    """Raise `ValueError` if an option is not above 0 and finite, `TypeError` if not a number; `None` is accepted."""
-    _check_range(options, names, math.ulp(0.0), math.inf, "greater than 0 and finite")
-
-
-def check_share(options: Any, *names: str) -> None:
-    """Raise `ValueError` if an option is outside [0, 1), `TypeError` if not a number; `None` is accepted."""
-    _check_range(options, names, 0, 1, "at least 0 and below 1")
-
-
-def _check_kind(values: Mapping[str, Any], kind: type, told: str) -> None:
     for name, value in values.items():
         if isinstance(value, bool) or not isinstance(value, kind):
+            told = "a whole number" if kind is Integral else "a number"
             raise TypeError(f"`{name}` must be {told}, got {value!r}.")
 
 
-def _given(options: Any, names: Sequence[str]) -> dict[str, Any]:
-    values = options if isinstance(options, dict) else {name: getattr(options, name) for name in names}
-    return {name: values[name] for name in names if values[name] is not None}
+check_whole_numbers = partial(check_numbers, Integral)
 
 
-def _check_range(options: Any, names: Sequence[str], low: float, high: float, told: str) -> None:
-    given = _given(options, names)
-    check_numbers(**given)
-    for name, value in given.items():
+def _check_range(
+    options: Any, *names: str, told: str, low: float = 0, high: float = math.inf, kind: type = Real
+) -> None:
+    """
+    Raise `ValueError` if an option is not at least `low` and below `high`, `TypeError` if it is not a number; `None`
+    is accepted.
+    """
+    for name in names:
+        value = options[name] if isinstance(options, dict) else getattr(options, name)
+        if value is None:
+            continue
+        check_numbers(kind, **{name: value})
         if not low <= value < high:
             raise ValueError(f"`{name}` must be {told}, not {value}.")
+
+
+check_at_least_one = partial(_check_range, told="at least 1", low=1, kind=Integral)
+check_not_negative = partial(_check_range, told="finite and not negative")
+check_positive = partial(_check_range, told="greater than 0 and finite", low=math.ulp(0.0))
+check_share = partial(_check_range, told="at least 0 and below 1", high=1)
+check_weight = partial(_check_range, told="from 0 to 1", high=math.nextafter(1.0, 2.0))

@@ -21,7 +21,7 @@ WITHOUT_EFFECT = frozenset(
         *("disable_tqdm", "logging_first_step", "report_to", "log_level", "log_level_replica", "log_on_each_node"),
         *("trackio_space_id", "trackio_bucket_id", "trackio_static_space_id", "do_train", "do_eval", "do_predict"),
         *("logging_strategy", "logging_steps", "logging_nan_inf_filter", "include_num_input_tokens_seen"),
-        *("skip_memory_metrics", "write_predictions", "debug"),
+        *("skip_memory_metrics", "debug"),
         # checkpoints and publishing
         *("save_strategy", "save_steps", "save_total_limit", "save_only_model", "save_on_each_node"),
         *("enable_jit_checkpoint", "push_to_hub", "hub_private_repo", "hub_model_id", "hub_strategy"),
@@ -60,21 +60,13 @@ def option(
         default (`Any`): Default value; a list or dict is copied for each instance.
         help (`str`): Text of `--help`.
         common (`bool`, *optional*, defaults to `False`): Whether the short `--help` lists the option.
-        affects_result (`bool`, *optional*, defaults to `True`): Whether the result depends on the option. If `False`,
-            changed values still allow a finished stage to be reused and an interrupted run to resume.
+        affects_result (`bool`, *optional*, defaults to `True`): Whether the result depends on the option. If not, it
+            may differ when a finished stage is reused or an interrupted run resumes.
         locate (`Callable`, *optional*): Function that receives a value (each item of a list) and the dictionary of all
             options. It returns the path of the file or folder, or `None` for a Hub id, and raises `ValueError` if the
             resource does not exist.
         positional (`bool`, *optional*, defaults to `False`): Whether it is a positional argument, without a flag.
         choices (`Sequence[str]`, *optional*): Accepted values; a list may grow later.
-
-    Example:
-
-    ```python
-    @dataclass
-    class SolveArguments:
-        model: str | None = option(None, "Folder or Hub id of a solver.", common=True, locate=locate_solver)
-    ```
     """
     own = dict(zip(OWN_KEYS, (common, affects_result, locate, positional), strict=True))
     metadata = {"help": help, **own}

@@ -135,10 +135,9 @@ class OptionParser(argparse.ArgumentParser):
         if value is False and "no" in (action.choices or ()):
             value = "no"  # YAML reads `no` without quotes as false.
         if action.nargs not in MANY and isinstance(value, list | dict):
-            if action.kinds <= {str}:
-                raise argparse.ArgumentError(action, f"must be a text, not {value!r}. Put it in quotes")
-            if action.type is not str:
-                raise argparse.ArgumentError(action, f"must be a single value, not a {type(value).__name__}")
+            if action.type is not str or action.kinds <= {str}:
+                fault = f"must be a number or a text, not the {type(value).__name__} {value!r}. Put texts in quotes"
+                raise argparse.ArgumentError(action, fault)
             return value
         values = [self._get_value(action, str(item)) for item in (value if isinstance(value, list) else [value])]
         for each in values:

@@ -76,8 +76,6 @@ class Recipe:
         self.source, self.output_dir, self.launch = source, Path(output_dir), launch
         is_recipe = isinstance(content, Mapping) and isinstance(content.get("stages"), Mapping)
         self._need(is_recipe, "", "is not a recipe, because it has no mapping `stages`.")
-        base = content.get("base")
-        self._need(base is None, "", f"has an unresolved `base`, {base}. Read the file with `read_recipe`.")
         for key in content:
             self._check(key, KEYS, "key")
         self.title = str(content.get("recipe", source))
@@ -118,17 +116,14 @@ class Recipe:
 
     def wanted(self, targets: Iterable[str] | None = None) -> list[Stage]:
         """Return the target stages and the stages they need, in running order; `targets` default to the file's."""
-        needed: dict[str, Stage] = {}
-
-        def add(name: str) -> None:
+        names, waiting = set(), list(self.targets if targets is None else targets)
+        while waiting:
+            name = waiting.pop()
             self._check(name, self.stages, "stage")
-            for other in self.stages[name].needs:
-                add(other)
-            needed.setdefault(name, self.stages[name])
-
-        for target in self.targets if targets is None else targets:
-            add(target)
-        return list(needed.values())
+            names.add(name)
+            waiting += self.stages[name].needs
+        # Stages follow those that they need.
+        return [stage for name, stage in self.stages.items() if name in names]
 
     def run(
         self,
@@ -147,11 +142,11 @@ class Recipe:
         return results
 
     def _change(self, changes: Mapping[str, Any], place: str = "") -> None:
-        spelled = {name.replace("-", "_"): name for name in (*self._options, *self.variables)}
+        # Flags have `_` instead of `-`.
+        names = {name.replace("-", "_"): name for name in (*self._options, *self.variables)}
         for key, value in changes.items():
             stage, dot, option = key.partition(".")
-            # Flags have `_` instead of `-`.
-            stage = stage if stage in self._options or stage in self.variables else spelled.get(stage, stage)
+            stage = names.get(stage.replace("-", "_"), stage)
             key = stage + dot + option
             if key == "variables":
                 variables = self._mapping(value or {}, f"{place}{key}")
@@ -247,7 +242,7 @@ def run_recipe(
     path: str | Path,
     output_dir: str | Path | None = None,
     budget: str | None = None,
-    changes: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
+    changes: Mapping[str, Any] | None = None,
     targets: Sequence[str] | None = None,
     launch: str | None = None,
     commands: Commands | None = None,
@@ -273,15 +268,14 @@ def run_recipe(
         max_trainings (`int`, *optional*): Maximum number of values to try for `min_accuracy`.
 
     Returns:
-        `list[StageResult]`: the results of the stages in running order; empty for a dry run.
+        `list[StageResult]`: Results of the stages in running order; empty for a dry run.
 
     Raises:
-        UsageError: a stage has a wrong option or a missing input (found before any stage runs), a stage failed, or no
+        UsageError: A stage has a wrong option or a missing input (found before any stage runs), a stage failed, or no
             value reaches `min_accuracy`.
     """
     folder = Path("runs") / Path(path).stem if output_dir is None else Path(output_dir)
     check_output_folder(folder)
-    changes = [changes or {}] if isinstance(changes, Mapping | None) else changes
     make = partial(Recipe.from_file, path, folder, base, budget=budget, launch=launch)
     recipes, search = [make(changes=changes)], None
     if min_accuracy is not None:
@@ -289,7 +283,7 @@ def run_recipe(
         if not search:
             raise UsageError(f"{path} has no `search`, which --min_accuracy needs. Add one to the recipe.")
         values = search["values"][:max_trainings]
-        recipes = [make(changes=[*changes, {search["variable"]: value}]) for value in values]
+        recipes = [make(changes=[changes or {}, {search["variable"]: value}]) for value in values]
     elif max_trainings is not None:
         raise UsageError("--max_trainings applies only to --min_accuracy. Set it, or omit --max_trainings.")
     for stage in (stage for recipe in recipes for stage in recipe.wanted(targets)):

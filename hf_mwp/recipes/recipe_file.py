@@ -9,7 +9,7 @@ from ..options.yaml_values import read_yaml
 from ..usage_error import UsageError
 
 
-KEYS = ("recipe", "base", "budget", "variables", "stages", "budgets", "targets", "search")
+KEYS = ("recipe", "budget", "variables", "stages", "budgets", "targets", "search")
 
 
 class RecipeError(UsageError):

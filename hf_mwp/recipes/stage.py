@@ -69,8 +69,21 @@ class Stage:
         return {**self.options, "output_dir": str(self.folder)}
 
     def check(self) -> None:
-        """Validate options and inputs. Raises `UsageError` with the stage and the option."""
-        check_stage(self.name, self.command, self._given, [str(stage.folder) for stage in self.inputs])
+        """
+        Validate the options, and check that the models, datasets and files in them exist, except those of other
+        stages. Raises `UsageError` with the stage and the option.
+        """
+        if self.command not in STAGES:
+            fault = f"{self.command!r} cannot be a stage. Choose one of: {', '.join(STAGES)}."
+            raise UsageError(f"Stage {self.name!r}: {fault}")
+        values = option_values(*read_options(f"stage {self.name}", types_of(self.command), self._given))
+        locate = _locator(self.command, values, [str(stage.folder) for stage in self.inputs])
+        for option, value in values.items():
+            try:
+                for item in as_list(value):
+                    locate(option, item)
+            except ValueError as error:
+                raise UsageError(f"stage {self.name}: key {option!r}: {str(error).removesuffix('.')}.") from None
 
     def run(self, commands: Commands) -> StageResult:
         """
@@ -94,23 +107,6 @@ class Stage:
         told = {"stage": self.name, "command": f"hf-mwp {self.command}", "needs": list(self.needs)}
         skipped = not folder.fill(work, told)
         return StageResult(self, folder.record["seconds"], skipped, folder.metrics)
-
-
-def check_stage(name: str, command: str, options: Mapping[str, Any], made: Collection[str]) -> None:
-    """
-    Validate the options of a stage, and check that the models, datasets and files in them exist, except in the output
-    folders of other stages (`made`). Raises `UsageError` with the option.
-    """
-    if command not in STAGES:
-        raise UsageError(f"Stage {name!r}: {command!r} cannot be a stage. Choose one of: {', '.join(STAGES)}.")
-    values = option_values(*read_options(f"stage {name}", types_of(command), options))
-    locate = _locator(command, values, made)
-    for option, value in values.items():
-        try:
-            for item in as_list(value):
-                locate(option, item)
-        except ValueError as error:
-            raise UsageError(f"stage {name}: key {option!r}: {str(error).removesuffix('.')}.") from None
 
 
 def fingerprint(command: str, options: Mapping[str, Any], made: Mapping[str, str], launch: str | None = None) -> str:

@@ -1,33 +1,38 @@
-"""Lock and completion record for an idempotent job directory."""
+"""Lock, completion record and checkpoints of an idempotent job directory."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import logging
+import os
 import time
-from collections.abc import Callable, Mapping
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ..usage_error import UsageError
-from .files import read_json, write_json
-from .process_lock import process_lock
+from filelock import FileLock, Timeout
+from safetensors import SafetensorError, safe_open
 
+from ..usage_error import UsageError
+from .files import read_json, remove_folder, write_json
+
+
+logger = logging.getLogger(__name__)
 
 # Prefix of the folder's own files. All other files belong to the job.
 OWN = "stage."
 RECORD, LOCK, START = "stage.json", "stage.lock", "stage.start.json"
+# Names in Transformers, whose import would be slow.
+CHECKPOINT, TRAINER_STATE = "checkpoint", "trainer_state.json"
 
 
 class FinishedFolder:
     """
-    Folder of a job, with a lock and a completion record. A completed job is skipped, an interrupted job resumes. A
-    loop over models uses one folder per model:
-
-    ```python
-    folder = FinishedFolder.named("runs", "teacher", digest_of({"sparsity": 0.5, "seed": 42}))
-    folder.fill(lambda: trainer.train(resume_from_checkpoint=folder.checkpoint))
-    ```
+    Folder of a job, with a lock and a completion record. A completed job is skipped, an interrupted job resumes:
+    `folder.fill(lambda: trainer.train(resume_from_checkpoint=folder.checkpoint))`.
 
     The `fingerprint` must change with everything on which the result depends; see [`digest_of`].
     """
@@ -54,14 +59,11 @@ class FinishedFolder:
     @property
     def metrics(self) -> dict[str, Any]:
         """Content of the folder's `metrics.json`, or an empty dictionary if the file does not exist."""
-        path = self.path / "metrics.json"
-        return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        return read_json(self.path / "metrics.json") or {}
 
     @property
     def checkpoint(self) -> str | None:
         """Last complete checkpoint in the folder, or `None` if there is none."""
-        from .checkpoints import last_complete_checkpoint
-
         return last_complete_checkpoint(self.path)
 
     @property
@@ -73,10 +75,8 @@ class FinishedFolder:
         """Raise [`UsageError`] if the folder contains the results of a different job."""
         found = (read_json(self.path / RECORD) or {}).get("fingerprint", self.fingerprint)
         if found != self.fingerprint:
-            raise UsageError(
-                f"{self.path} contains results of a different run (fingerprint {found} instead of "
-                f"{self.fingerprint}). Move them away, or choose another folder."
-            )
+            difference = f"fingerprint {found} instead of {self.fingerprint}"
+            raise UsageError(f"{self.path} has results of a different run ({difference}). Choose another folder.")
 
     def fill(self, work: Callable[[], Any], told: Mapping[str, Any] | None = None) -> bool:
         """
@@ -102,12 +102,71 @@ class FinishedFolder:
         last = read_json(self.path / START)
         if checkpoint is None or last is None:
             return 0.0
-        saved = (Path(checkpoint) / "trainer_state.json").stat().st_mtime
+        saved = (Path(checkpoint) / TRAINER_STATE).stat().st_mtime
         # A checkpoint older than the last start is the checkpoint from which that start resumed.
         return last["seconds_before"] + max(0.0, saved - last["started"])
+
+
+def last_complete_checkpoint(folder: str | os.PathLike) -> str | None:
+    """Return the newest complete checkpoint in a run's folder, or `None` if there is none."""
+    steps = _checkpoints(folder)
+    return next((str(steps[step]) for step in sorted(steps, reverse=True) if is_complete(steps[step])), None)
+
+
+def is_complete(checkpoint: str | os.PathLike) -> bool:
+    """
+    Return whether a checkpoint is complete: it has the trainer's state, which `Trainer` writes last, and no file is
+    truncated, for example by a power failure.
+    """
+    checkpoint = Path(checkpoint)
+    try:
+        json.loads((checkpoint / TRAINER_STATE).read_text(encoding="utf-8"))
+        for path in checkpoint.glob("*.safetensors"):
+            with safe_open(path, "pt"):
+                pass
+    except (OSError, ValueError, SafetensorError):
+        return False
+    return all(zipfile.is_zipfile(path) for path in checkpoint.glob("*.pt"))
+
+
+def forget_state(checkpoint: str | os.PathLike) -> None:
+    """Mark a checkpoint as incomplete before it is overwritten."""
+    (Path(checkpoint) / TRAINER_STATE).unlink(missing_ok=True)
+
+
+def remove_checkpoints(folder: str | os.PathLike) -> None:
+    """Remove the checkpoints of a run's folder, so that the next run does not resume from them."""
+    for path in _checkpoints(folder).values():
+        remove_folder(path)
+
+
+def _checkpoints(folder: str | os.PathLike) -> dict[int, Path]:
+    """Return the checkpoints in a folder by step, including links and broken links."""
+    found = Path(folder).glob(f"{CHECKPOINT}-*")
+    paths = {path.name.removeprefix(f"{CHECKPOINT}-"): path for path in found}
+    return {int(step): path for step, path in paths.items() if step.isdecimal() and not path.is_file()}
 
 
 def digest_of(content: Any) -> str:
     """Return a digest of a value's JSON, with 32 hexadecimal digits."""
     text = json.dumps(content, sort_keys=True, ensure_ascii=False, default=str)
     return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()
+
+
+@contextmanager
+def process_lock(path: Path) -> Iterator[None]:
+    """
+    Hold a file lock in the context. If another process holds it, log a warning and wait. The system releases the lock
+    when the process ends, also after `kill -9`. Parent folders are created.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(path)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        logger.warning(f"Another process writes to {path.parent}. Waiting for its end.")
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()

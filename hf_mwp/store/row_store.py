@@ -17,7 +17,7 @@ import numpy as np
 from transformers.utils import logging
 
 from .files import write_whole
-from .process_lock import process_lock
+from .finished_folder import process_lock
 
 
 if TYPE_CHECKING:
@@ -33,13 +33,6 @@ FILE_BYTES = 64 << 20  # size of a file, and so of the rows that are lost if the
 
 class StoreError(ValueError):
     """Error for a folder that does not contain the expected rows. The message has the path, the fault and a remedy."""
-
-    def __init__(self, path: Path, fault: str) -> None:
-        super().__init__(path, fault)
-        self.path, self.fault = path, fault
-
-    def __str__(self) -> str:
-        return f"{self.path} {self.fault}"
 
 
 @dataclass(frozen=True)
@@ -78,15 +71,10 @@ class RowStore:
 
     Args:
         folder (`str` or `Path`): Folder that is used only by this store.
-        fingerprint (`str`): Fingerprint of everything on which the rows depend. Must equal the manifest's fingerprint.
+        fingerprint (`str`): Fingerprint of everything on which the rows depend. [`StoreError`] is raised if it differs
+            from that of the manifest.
         verify (`bool`, *optional*, defaults to `True`): Whether to compare checksums in addition to sizes (about one
             second for two gigabytes).
-
-    Attributes:
-        about (`dict`): Description of the rows, set by the first writer.
-
-    Raises:
-        StoreError: The folder belongs to a different store, or its manifest cannot be read.
     """
 
     made_by = "a different store"
@@ -95,10 +83,11 @@ class RowStore:
     def __init__(self, folder: str | Path, fingerprint: str, verify: bool = True) -> None:
         self.folder, self.fingerprint, self._verify = Path(folder), fingerprint, verify
         self._manifest = ""
-        self._forget()
+        self.clear()
         self._read_manifest()
 
-    def _forget(self) -> None:
+    def clear(self) -> None:
+        """Forget all rows. The next writer removes their files."""
         self.about: dict[str, Any] = {}
         self._files: list[RowFile] = []
         self._tables: dict[str, pyarrow.Table] = {}
@@ -113,10 +102,6 @@ class RowStore:
     def __getstate__(self) -> dict[str, Any]:
         # Copies in other processes map the files again.
         return {**self.__dict__, "_tables": {}, "_waiting": []}
-
-    def clear(self) -> None:
-        """Forget all rows. The next writer removes their files."""
-        self._forget()
 
     @property
     def nbytes(self) -> int:
@@ -135,19 +120,15 @@ class RowStore:
             return
         try:
             manifest = json.loads(text)
-            version, fingerprint = manifest["format"], manifest["fingerprint"]
-            if version == FORMAT:
-                about, files = dict(manifest["about"]), [RowFile(**file) for file in manifest["files"]]
+            found = f"format {manifest['format']}, fingerprint {manifest['fingerprint']}"
+            about, files = dict(manifest["about"]), [RowFile(**file) for file in manifest["files"]]
         except (ValueError, KeyError, TypeError) as error:
-            raise StoreError(path, f"is damaged ({error}). Remove the folder to compute its rows again.") from error
-        fault = ""
-        if version != FORMAT:
-            fault = f"has format {version}, but this version of hf_mwp reads format {FORMAT}"
-        elif fingerprint != self.fingerprint:
-            fault = f"belongs to {self.made_by} (fingerprint {fingerprint} instead of {self.fingerprint})"
-        if fault:
-            raise StoreError(path, f"{fault}. Remove the folder, or {self.remedy}.")
-        self._forget()
+            raise StoreError(f"{path} is damaged ({error}). Remove the folder to compute its rows again.") from error
+        wanted = f"format {FORMAT}, fingerprint {self.fingerprint}"
+        if found != wanted:
+            fault = f"{path} belongs to {self.made_by} ({found} instead of {wanted})"
+            raise StoreError(f"{fault}. Remove the folder, or {self.remedy}.")
+        self.clear()
         self._manifest, self.about = text, about
         for file in files:
             fault = file.fault(self.folder, self._verify)

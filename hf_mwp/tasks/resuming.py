@@ -106,7 +106,7 @@ def begin_record(folder: RunFolder, checkpoint: str | None, changes: Mapping[str
     Begin the run record with the results of [`begin_run`]; remove checkpoints and model records of runs that are not
     resumed.
     """
-    from ..store.checkpoints import remove_checkpoints
+    from ..store.finished_folder import remove_checkpoints
 
     if folder.writes and (checkpoint is None or Path(checkpoint).parent.resolve() != folder.path.resolve()):
         remove_checkpoints(folder.path)
@@ -115,7 +115,7 @@ def begin_record(folder: RunFolder, checkpoint: str | None, changes: Mapping[str
 
 
 def _checkpoint(folder: RunFolder, config: BaseConfig, args: ResumeArguments) -> str | None:
-    from ..store.checkpoints import is_complete, last_complete_checkpoint
+    from ..store.finished_folder import is_complete, last_complete_checkpoint
 
     path, last, given = folder.path, last_complete_checkpoint(folder.path), config.resume_from_checkpoint
     if given and not is_complete(given):

@@ -104,7 +104,7 @@ def make_distillation(
 ) -> DistillationTrainer:
     """Load the teachers, create the student, and return the distillation trainer."""
     from ..metrics import describe_compression
-    from ..trainers.distillation.default_objectives import default_objectives, show_attention
+    from ..trainers.distillation.distillation_config import default_objectives, show_attention
 
     teachers, processors = zip(*map(task.load_model, teacher_args.teacher), strict=True)
     settle_shape(student_args, teachers[0], processors[0], config, reporter.print)

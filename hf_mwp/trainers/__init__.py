@@ -1,39 +1,27 @@
-"""Trainers and their configs."""
+"""Trainers and their configs. Modules are imported on first use."""
 
-from .distillation.distillation_config import DistillationConfig
-from .distillation.distillation_trainer import DistillationTrainer
-from .distillation.mixing_callback import ParameterMixingCallback
-from .distillation.seq2seq_distillation_config import Seq2SeqDistillationConfig
-from .distillation.seq2seq_distillation_trainer import Seq2SeqDistillationTrainer
-from .pretraining.pretraining_config import PreTrainingConfig
-from .pretraining.pretraining_trainer import PreTrainingTrainer
-from .recursive.recursive_distillation import Generation, recursive_distillation
-from .recursive.recursive_distillation_config import RecursiveDistillationConfig
-from .seq2seq.seq2seq_fine_tuning_config import Seq2SeqFineTuningConfig
-from .seq2seq.seq2seq_fine_tuning_trainer import Seq2SeqFineTuningTrainer
-from .solver.solver_config import SolverTrainingConfig
-from .solver.solver_trainer import SolverTrainer
-from .stark.stark_config import StarkConfig
-from .stark.stark_student import StarkStudent
-from .stark.stark_trainer import StarkTrainer
+from ..lazy_names import lazy_names
 
 
-__all__ = [
-    "DistillationConfig",
-    "DistillationTrainer",
-    "Generation",
-    "ParameterMixingCallback",
-    "PreTrainingConfig",
-    "PreTrainingTrainer",
-    "RecursiveDistillationConfig",
-    "Seq2SeqDistillationConfig",
-    "Seq2SeqDistillationTrainer",
-    "Seq2SeqFineTuningConfig",
-    "Seq2SeqFineTuningTrainer",
-    "SolverTrainingConfig",
-    "SolverTrainer",
-    "StarkConfig",
-    "StarkStudent",
-    "StarkTrainer",
-    "recursive_distillation",
-]
+_MODULES = {
+    "DistillationConfig": "distillation.distillation_config",
+    "DistillationTrainer": "distillation.distillation_trainer",
+    "Generation": "recursive.recursive_distillation",
+    "ParameterMixingCallback": "distillation.mixing_callback",
+    "PreTrainingConfig": "pretraining.pretraining_config",
+    "PreTrainingTrainer": "pretraining.pretraining_trainer",
+    "RecursiveDistillationConfig": "recursive.recursive_distillation_config",
+    "Seq2SeqDistillationConfig": "distillation.seq2seq_distillation_config",
+    "Seq2SeqDistillationTrainer": "distillation.seq2seq_distillation_trainer",
+    "Seq2SeqFineTuningConfig": "seq2seq.seq2seq_fine_tuning_config",
+    "Seq2SeqFineTuningTrainer": "seq2seq.seq2seq_fine_tuning_trainer",
+    "SolverTrainer": "solver.solver_trainer",
+    "SolverTrainingConfig": "solver.solver_config",
+    "StarkConfig": "stark.stark_config",
+    "StarkStudent": "stark.stark_trainer",
+    "StarkTrainer": "stark.stark_trainer",
+    "recursive_distillation": "recursive.recursive_distillation",
+}
+
+__all__ = list(_MODULES)
+__getattr__, __dir__ = lazy_names(__name__, _MODULES)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -13,34 +12,44 @@ import numpy as np
 import torch
 from torch import nn
 from torch.utils.data import RandomSampler, SequentialSampler
-from transformers import Trainer
+from transformers import EarlyStoppingCallback, Trainer
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, has_length
 
 from ..data.training_lineage import ancestry_of, note_training_texts, texts_of_rows, write_training_texts
 from ..data.training_texts import TrainingTexts
-from ..hub import ModelFigures, Publication, TrainingStage, push_trained_model
-from ..hub.push_solver import open_repository
 from ..models.lora import has_lora, load_adapters, merged_weights, save_adapters
-from ..store.checkpoints import forget_state, last_complete_checkpoint
+from ..store.finished_folder import forget_state, last_complete_checkpoint
 from ..store.runs.main_process import splits_weights
 from .base_config import BaseConfig
-from .early_stopping import ResumableEarlyStopping
 from .length_grouped_sampler import LengthGroupedSampler
 from .non_finite_losses import TOTAL, NonFiniteLosses
-from .publishing import evaluated_figures, training_stage
+from .publishing import Publishing
 
 
-class BaseTrainer(Trainer):
+class ResumableEarlyStopping(EarlyStoppingCallback):
+    """
+    [`EarlyStoppingCallback`] that restores the number of evaluations without an improvement from a checkpoint. The
+    patience is not restored.
+    """
+
+    def on_train_begin(self, args, state, control, **kwargs):
+        super().on_train_begin(args, state, control, **kwargs)
+        saved = state.stateful_callbacks.get(type(self).__name__) if state.global_step else None
+        self.early_stopping_patience_counter = saved["attributes"]["early_stopping_patience_counter"] if saved else 0
+        if self.early_stopping_patience_counter >= self.early_stopping_patience:
+            control.should_training_stop = True
+
+
+class BaseTrainer(Publishing, Trainer):
     """
     `Trainer` with exact resuming (sampler, early stopping, checkpoints), logged means of each part of the loss,
     separate learning rates for parts of the model, and accumulated batches weighted by their number of items (such as
     labelled tokens). It records in the model and in each saved folder the texts that the model was trained on
-    ([`~data.TrainingTexts`]). A NaN or infinite loss ends the training with a `ValueError` before anything is logged,
-    evaluated or saved.
+    ([`~data.TrainingTexts`]). A NaN or infinite loss ends the training with a `ValueError` before anything is saved.
 
     Args:
         args ([`BaseConfig`], *optional*): Arguments.
-        model, inputs, callbacks, kwargs: As in `Trainer`.
+        model, inputs, callbacks, kwargs: As in `Trainer`, without `model_init` and `compute_loss_func`.
     """
 
     config_class = BaseConfig
@@ -56,11 +65,12 @@ class BaseTrainer(Trainer):
         **kwargs,
     ) -> None:
         args = self._checked(args)
-        if kwargs.get("compute_loss_func") is not None:
-            raise ValueError("`compute_loss_func` is not used. Override `compute_loss`, or distil with `objectives`.")
+        for name in ("model_init", "compute_loss_func"):
+            if kwargs.get(name) is not None:
+                raise ValueError(f"`{name}` is not supported. Pass a `model`, and override `compute_loss`.")
         chooses = args.load_best_model_at_end or args.early_stopping_patience is not None
         if args.metric_for_best_model is None and (chooses or args.save_strategy == "best"):
-            args.metric_for_best_model = self._default_metric(args)
+            args.metric_for_best_model = self._default_metric()
         if args.greater_is_better is None and args.metric_for_best_model is not None:
             args.greater_is_better = not args.metric_for_best_model.endswith("loss")
         if args.early_stopping_patience is not None:
@@ -78,33 +88,29 @@ class BaseTrainer(Trainer):
         self._non_finite = NonFiniteLosses()
 
     @classmethod
-    def _checked(cls, args: BaseConfig | None, kind: type[BaseConfig] = BaseConfig) -> BaseConfig:
+    def _checked(cls, args: BaseConfig | None) -> BaseConfig:
         """Return `args`, or a config with default values for `None`. Raises `TypeError` for a different config."""
-        name = cls.config_class.__name__
-        if not isinstance(args, kind | None):
+        if not isinstance(args, cls.config_class | None):
+            name = cls.config_class.__name__
             raise TypeError(f"`args` must be a `{name}`, got `{type(args).__name__}`. Pass `{name}(output_dir=...)`.")
         return cls.config_class(output_dir="trainer_output") if args is None else args
 
-    def _default_metric(self, args: BaseConfig) -> str:
+    def _default_metric(self) -> str:
         """Return the metric that chooses checkpoints if `metric_for_best_model` is `None`."""
         return "loss"
 
     def check_metric(self) -> None:
         """Raise `ValueError` if it is certain that evaluations will not report `metric_for_best_model`."""
-        metric, rows = self.args.metric_for_best_model, self.eval_dataset
-        if metric is None or rows is None:
+        metric = self.args.metric_for_best_model
+        if metric is None or self.eval_dataset is None or isinstance(self.eval_dataset, dict):
             return
-        parts = rows if isinstance(rows, dict) else {"": rows}
-        names = {name: self._metric_names(part) for name, part in parts.items()}
-        known = [f"{part}_{name}".strip("_") for part, each in names.items() for name in each or ()]
-        if None not in names.values() and metric.removeprefix("eval_") not in known:
-            raise ValueError(
-                f"`metric_for_best_model`: evaluations do not report {metric!r}. Choose one of "
-                f"{', '.join(sorted(known))}."
-            )
+        names = self._metric_names()
+        if names is not None and metric.removeprefix("eval_") not in names:
+            told = ", ".join(sorted(names))
+            raise ValueError(f"`metric_for_best_model`: evaluations do not report {metric!r}. Choose one of {told}.")
 
-    def _metric_names(self, rows: Any) -> set[str] | None:
-        """Return the names of the evaluation metrics for `rows`, or `None` if they are not known beforehand."""
+    def _metric_names(self) -> set[str] | None:
+        """Return the names of the evaluation metrics, or `None` if they are not known beforehand."""
         return {"loss"} if self.compute_metrics is None else None
 
     def train(self, resume_from_checkpoint=None, trial=None, ignore_keys_for_eval=None):
@@ -143,66 +149,10 @@ class BaseTrainer(Trainer):
         if has_lora(self._own_model):
             return
         # A tied weight is saved under one of its names, and ignored weights are not saved: neither is missing.
-        weights = self.model.state_dict(keep_vars=True)
-        missing = {*load_result.missing_keys} - {*(getattr(self.model, "_keys_to_ignore_on_save", None) or ())}
-        loaded = {id(weight) for name, weight in weights.items() if name not in load_result.missing_keys}
-        missing = sorted(name for name in missing if id(weights[name]) not in loaded)
+        names = ("all_tied_weights_keys", "_keys_to_ignore_on_save")
+        known = {key for name in names for key in getattr(self.model, name, None) or ()}
+        missing = [name for name in load_result.missing_keys if name not in known]
         super()._issue_warnings_after_load(load_result._replace(missing_keys=missing))
-
-    # Publishing
-
-    def init_hf_repo(self, token: str | None = None, private: bool | None = None) -> None:
-        """Create the repository (private by default). A repository with different content is refused."""
-        if self.is_world_process_zero():
-            args = self.args
-            name = args.hub_model_id or Path(args.output_dir).absolute().name
-            private = args.hub_private_repo if private is None else private
-            options = {"revision": args.hub_revision, "token": token or args.hub_token}
-            self.hub_model_id = open_repository(name, private=private, **options).id
-            self.push_in_progress = None
-
-    def push_to_hub(
-        self,
-        commit_message: str | None = "End of training",
-        blocking: bool = True,
-        token: str | None = None,
-        revision: str | None = None,
-        private: bool | None = None,
-        figures: Sequence[ModelFigures] | None = None,
-        stages: Sequence[TrainingStage] | None = None,
-    ) -> Publication | Future | None:
-        """
-        Save the model and publish the files that [`push_solver_to_hub`] publishes: card, configuration, one weight
-        file in half precision, processor and run record (JSON). No other files of the output folder are uploaded.
-
-        Args:
-            commit_message, blocking, token, revision, private: As in `Trainer`; a new repository is private unless
-                `private` or `hub_private_repo` is `False`.
-            figures (`Sequence[ModelFigures]`, *optional*), stages (`Sequence[TrainingStage]`, *optional*):
-                Metrics and training stages for card and record; by default the last evaluation of these weights and
-                the arguments of this trainer.
-
-        Returns:
-            A [`~hub.Publication`], or with `blocking=False` its `Future`. All processes but the first return `None`.
-        """
-        self.callback_handler.on_push_begin(self.args, self.state, self.control)
-        if self.hub_model_id is None:
-            self.init_hf_repo(token, private)
-        self.save_model(_internal_call=True)
-        if not self.is_world_process_zero():
-            return None
-        return push_trained_model(
-            self.args.output_dir,
-            self._own_model,
-            self.hub_model_id,
-            processor=self.processing_class,
-            figures=evaluated_figures(self) if figures is None else figures,
-            stages=[training_stage(self)] if stages is None else stages,
-            revision=revision or self.args.hub_revision,
-            commit_message=commit_message,
-            token=token or self.args.hub_token,
-            blocking=blocking,
-        )
 
     def _run_epoch(self, *args, **kwargs):
         # A resumed run that had stopped early does not continue.
@@ -266,17 +216,20 @@ class BaseTrainer(Trainer):
         return rows
 
     def _lengths(self, dataset: Any) -> Sequence[int] | None:
-        """Return the length of each example, or `None` if examples (such as images) are not sequences."""
+        """Return the length of each example, or `None` if it is not known."""
         column = self.args.length_column_name
         if column in (getattr(dataset, "column_names", None) or ()):
             return dataset[column]
-        name, first = getattr(self.processing_class, "model_input_names", ["input_ids"])[0], dataset[0]
-        values = first.get(name) if isinstance(first, Mapping) else None
-        if not hasattr(values, "__len__") or np.ndim(values[:1]) > 1:
+        if self._length(dataset[0]) is None:
             return None
-        # A dataset that has only `__getitem__` may accept any index, so it is not iterated.
-        rows = dataset if hasattr(dataset, "__iter__") else map(dataset.__getitem__, range(len(dataset)))
-        return [len(row[name]) for row in rows]
+        # A dataset that has only `__getitem__` may accept any index.
+        return [self._length(row) for _, row in zip(range(len(dataset)), dataset, strict=False)]
+
+    def _length(self, row: Any) -> int | None:
+        """Return the length of an example, or `None` if it is no sequence (such as an image)."""
+        name = getattr(self.processing_class, "model_input_names", ["input_ids"])[0]
+        values = row.get(name) if isinstance(row, Mapping) else None
+        return len(values) if hasattr(values, "__len__") and np.ndim(values[:1]) < 2 else None
 
     @property
     def _own_model(self) -> nn.Module:
@@ -287,7 +240,7 @@ class BaseTrainer(Trainer):
 
     @property
     def _notes_texts(self) -> bool:
-        """Return whether saved folders record the training texts ([`~data.TrainingTexts`]). Streams are not read."""
+        """Whether saved folders record the training texts ([`~data.TrainingTexts`]). Streams are not read."""
         return has_length(self.train_dataset) and "text" in (getattr(self.train_dataset, "column_names", None) or ())
 
     @cached_property
@@ -384,9 +337,9 @@ class BaseTrainer(Trainer):
     def _maybe_log_save_evaluate(self, *args, **kwargs):
         control = self.control
         looks = control.should_log or control.should_evaluate or control.should_save or control.should_training_stop
-        # A failed trial must not end a hyperparameter search.
-        if looks and not self.state.is_hyper_param_search:
-            self._non_finite.check(self.accelerator.gather, are_skipped=self.accelerator.scaler is not None)
+        # The gradient scaler of fp16 skips steps with such losses.
+        if looks and self.accelerator.scaler is None:
+            self._non_finite.check(self.accelerator.gather)
         super()._maybe_log_save_evaluate(*args, **kwargs)
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:

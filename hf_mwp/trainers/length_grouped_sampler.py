@@ -16,18 +16,15 @@ class LengthGroupedSampler(Sampler[int]):
     """
     Sampler that puts texts of similar length into a batch. In each epoch, shuffled examples are sorted by length in
     groups of 50 batches, and the batches are shuffled. The batch with the longest text comes first, so that running
-    out of memory shows at once; an incomplete batch comes last.
-
-    The order is the same after a resume and in each process, unlike that of the sampler of the same name in
-    Transformers, which uses torch's global generator.
+    out of memory shows at once; an incomplete batch comes last. The order is the same after a resume and in each
+    process, unlike that of the sampler of the same name in Transformers.
 
     Args:
         lengths (`Sequence[int]`): Length of each example.
         batch_size (`int`): Number of examples in an optimisation step, over all devices and accumulated batches.
         seed (`int`, *optional*, defaults to 0): Seed of the order; the epoch is added to it.
-        first_epoch (`Callable[[], int]`, *optional*):
-            Returns the epoch to use before `set_epoch` is called: a resumed loader that skips batches may not pass
-            the call on to the sampler for one epoch.
+        first_epoch (`Callable[[], int]`, *optional*): Returns the epoch to use before `set_epoch` is called: a resumed
+            loader that skips batches may not pass the call on to the sampler for one epoch.
     """
 
     def __init__(

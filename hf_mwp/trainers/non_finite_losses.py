@@ -19,36 +19,25 @@ class NonFiniteLosses:
     """
 
     def __init__(self) -> None:
-        # Name -> first step with a non-finite loss, and whether the loss was finite at any step.
-        self._noted: dict[str, tuple[Tensor, Tensor]] = {}
+        self._first_steps: dict[str, Tensor] = {}
 
     def note(self, losses: Mapping[str, Tensor], step: int) -> None:
         """Record the losses of a step by name; the total is named `"loss"`."""
         for name, loss in losses.items():
             finite = loss.detach().isfinite().all()
-            never = torch.full_like(finite, NEVER, dtype=torch.int64), torch.zeros_like(finite)
-            first, was_finite = self._noted.get(name, never)
-            self._noted[name] = first.where(finite, first.clamp(max=step)), was_finite | finite
+            first = self._first_steps.get(name, torch.full_like(finite, NEVER, dtype=torch.int64))
+            self._first_steps[name] = first.where(finite, first.clamp(max=step))
 
-    def check(self, gather: Callable[[Tensor], Tensor] = torch.clone, are_skipped: bool = False) -> None:
+    def check(self, gather: Callable[[Tensor], Tensor] = torch.clone) -> None:
         """
-        Clear the record, and raise `ValueError` if a recorded loss was NaN or infinite.
-
-        Args:
-            gather (`Callable`, *optional*): Concatenates the tensors of all processes along the first dimension.
-            are_skipped (`bool`, *optional*, defaults to `False`):
-                Whether a gradient scaler (fp16) skips steps with such losses. If so, raise only if a loss was never
-                finite.
+        Clear the record, and raise `ValueError` if a recorded loss was NaN or infinite. `gather` concatenates the
+        tensors of all processes along the first dimension.
         """
-        if not self._noted:
+        if not self._first_steps:
             return
-        names = list(self._noted)
-        noted = torch.stack([torch.stack([first, finite.long()]) for first, finite in self._noted.values()])
-        self._noted = {}
-        first, finite = gather(noted[None]).unbind(-1)
-        if are_skipped:
-            first = first.masked_fill(finite.bool(), NEVER)
-        steps = dict(zip(names, first.amin(0).tolist(), strict=True))
+        names, noted = list(self._first_steps), torch.stack(list(self._first_steps.values()))
+        self._first_steps = {}
+        steps = dict(zip(names, gather(noted[None]).amin(0).tolist(), strict=True))
         step = min(steps.values())
         if step != NEVER:
             parts = [name for name in names if steps[name] == step]

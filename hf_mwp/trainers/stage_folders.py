@@ -13,12 +13,10 @@ from transformers import PreTrainedModel
 from ..distillation.objectives import Objective
 from ..models.fingerprints import describe, hash_processing, row_key
 from ..options.option import WITHOUT_EFFECT
-from ..store.checkpoints import remove_checkpoints
 from ..store.files import write_json
-from ..store.finished_folder import FinishedFolder, digest_of
+from ..store.finished_folder import FinishedFolder, digest_of, remove_checkpoints
 from .base_config import BaseConfig
-from .distillation.default_objectives import show_attention
-from .distillation.distillation_config import DistillationConfig
+from .distillation.distillation_config import DistillationConfig, show_attention
 from .distillation.distillation_trainer import DistillationTrainer
 
 
@@ -88,9 +86,9 @@ class TrainingStages:
             trainer.save_model()
             trainer.save_state()
             args, evaluated = trainer.args, {} if trainer.eval_dataset is None else trainer.evaluate()
-            metric = (args.metric_for_best_model or "loss").removeprefix("eval_")
-            greater = not metric.endswith("loss") if args.greater_is_better is None else args.greater_is_better
-            metrics = {"metric": f"eval_{metric}", "greater_is_better": greater, "eval": evaluated, **finish(trainer)}
+            metric = "eval_" + (args.metric_for_best_model or "loss").removeprefix("eval_")
+            compared = {"metric": metric, "greater_is_better": bool(args.greater_is_better)}
+            metrics = {**compared, "eval": evaluated, **finish(trainer)}
             if trainer.is_world_process_zero():
                 write_json(folder.path / "metrics.json", metrics)
 

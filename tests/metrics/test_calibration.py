@@ -95,8 +95,6 @@ def test_as_the_obvious_ones(answers, num_bins):
     [
         ([], [], 15, "probabilit"),
         ([0.5], [True, False], 15, "2 .* 1 probabilit"),
-        ([1.5], [True], 15, r"\b1\.5\b"),
-        ([0.1, math.nan], [True, True], 15, r"\bnan\b"),
     ],
 )
 def test_wrong_use_is_named(probabilities, correct, num_bins, message):

@@ -402,7 +402,7 @@ def test_a_base_is_read_from_a_file_only(tmp_path):
     content = read_recipe(path)
     assert "base" not in content
     assert Recipe(content, tmp_path).stages["teacher"].options["epochs"] == 9
-    with pytest.raises(RecipeError, match="`base`.*base.yaml.*`read_recipe`"):
+    with pytest.raises(RecipeError, match="unknown key 'base'"):
         Recipe(yaml.safe_load(path.read_text()), tmp_path)
 
 

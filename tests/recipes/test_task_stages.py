@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from hf_mwp.recipes.stage import check_stage, fingerprint
+from hf_mwp.recipes.stage import Stage, fingerprint
 from hf_mwp.usage_error import UsageError
 
 
@@ -29,7 +29,7 @@ def test_it_depends_on_what_is_in_the_folder_and_not_on_its_place(glue, tmp_path
 
 def test_its_teacher_is_no_solver_and_its_data_no_problems(encoder):
     options = {"task": "rte", "data_dir": "nowhere", "teacher": str(encoder), "student_layers": "1"}
-    check_stage("student", "distill", options, [])
+    Stage("student", "distill", options).check()
     options |= {"task": None, "data_dir": None}
     with pytest.raises(UsageError, match="stage student: .*'teacher': .*'bert'.*solver"):
-        check_stage("student", "distill", options, [])
+        Stage("student", "distill", options).check()

@@ -2,7 +2,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from hf_mwp.store.checkpoints import forget_state, is_complete, last_complete_checkpoint, remove_checkpoints
+from hf_mwp.store.finished_folder import forget_state, is_complete, last_complete_checkpoint, remove_checkpoints
 
 
 @pytest.mark.parametrize(

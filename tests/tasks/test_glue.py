@@ -17,7 +17,7 @@ from hf_mwp.building.classifier import build_classifier, load_classifier, make_s
 from hf_mwp.building.solver import SolverArguments
 from hf_mwp.building.student import StudentArguments
 from hf_mwp.cli.main import main
-from hf_mwp.metrics.accuracy_cells import report_cells
+from hf_mwp.metrics.accuracy import report_cells
 from hf_mwp.models import MwpStudentForSequenceClassification
 from hf_mwp.tasks.data_options import TaskArguments
 from hf_mwp.tasks.evaluation import evaluate_split

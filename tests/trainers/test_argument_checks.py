@@ -11,14 +11,9 @@ from tests.tiny import tiny_classifier_rows, tiny_rows, tiny_solver
         ({"per_device_train_batch_size": 0}, "`per_device_train_batch_size`.* 0"),
         ({"per_device_eval_batch_size": 0}, "`per_device_eval_batch_size`.* 0"),
         ({"gradient_accumulation_steps": 0}, "`gradient_accumulation_steps`.* 0"),
-        ({"save_total_limit": 0}, "`save_total_limit`.* 0"),
         ({"learning_rate": -1.0}, "`learning_rate`.*-1"),
         ({"learning_rate": float("nan")}, "`learning_rate`.*nan"),
         ({"weight_decay": -1.0}, "`weight_decay`.*-1"),
-        ({"neftune_noise_alpha": -1.0}, "`neftune_noise_alpha`.*-1"),
-        ({"dataloader_num_workers": -1}, "`dataloader_num_workers`.*-1"),
-        ({"label_smoothing_factor": 2.0}, "`label_smoothing_factor`.* 2"),
-        ({"adam_beta1": 1.0}, "`adam_beta1`.* 1"),
         ({"num_train_epochs": -1}, "`num_train_epochs`.*-1"),
         ({"num_train_epochs": 0}, "`num_train_epochs`.* 0"),
         ({"max_steps": 0}, "`max_steps`.* 0"),
@@ -56,8 +51,6 @@ def test_an_unknown_metric_is_named_before_training(make_trainer, others):
     make_trainer(metric_for_best_model="rouge")
     parts = {"a": tiny_rows(6, seed=1)}
     make_trainer(evaluation=parts, eval_strategy="epoch", metric_for_best_model="eval_a_answer_accuracy")
-    with pytest.raises(ValueError, match="`metric_for_best_model`.*'answer_accuracy'.* a_answer_accuracy"):
-        make_trainer(evaluation=parts, eval_strategy="epoch", metric_for_best_model="answer_accuracy")
     with pytest.raises(ValueError, match="`metric_for_best_model`.*'answer_accuracy'.* loss"):
         others(eval_strategy="epoch", metric_for_best_model="answer_accuracy")
 
@@ -73,7 +66,7 @@ def test_what_an_evaluation_gives_is_known_before_it(make_trainer):
     trainer = make_trainer(eval_strategy="epoch")
     found = {name.removeprefix("eval_") for name in trainer.evaluate()}
     measured = ("epoch", "time", "_per_second")
-    names = trainer._metric_names(trainer.eval_dataset)
+    names = trainer._metric_names()
     assert names == {name for name in found if not name.endswith(measured)}
 
 

@@ -4,7 +4,6 @@ import math
 
 import pytest
 import torch
-from transformers import TrainerCallback
 
 from hf_mwp.trainers import (
     PreTrainingConfig,
@@ -47,16 +46,6 @@ def test_a_loss_without_parts():
     record.note(losses(loss=-math.inf), 7)
     with pytest.raises(ValueError, match=r"`loss` .* step 7\b"):
         record.check()
-
-
-def test_steps_that_a_gradient_scaler_skips_do_no_harm():
-    record = NonFiniteLosses()
-    record.note(losses(loss=math.inf), 1)
-    record.note(losses(loss=2.0), 2)
-    record.check(are_skipped=True)
-    record.note(losses(loss=math.nan), 3)
-    with pytest.raises(ValueError, match=r"`loss` .* step 3\b"):
-        record.check(are_skipped=True)
 
 
 def test_the_first_step_of_all_processes_counts():
@@ -163,25 +152,6 @@ def test_other_models_with_accumulated_batches(tmp_path):
     args.train_sampling_strategy = "sequential"
     with pytest.raises(ValueError, match=r"`loss` .* step 2\b"):
         BaseTrainer(model, args, train_dataset=rows, data_collator=pad).train()
-
-
-class Searches(TrainerCallback):
-    """Says that a training is the trial of a search, which needs a package."""
-
-    def on_train_begin(self, args, state, control, **kwargs):
-        state.is_hyper_param_search = True
-
-
-def test_a_trial_of_a_search_may_fail(tmp_path):
-    model, args = break_token(tiny_classifier()), arguments(tmp_path, BaseConfig, num_train_epochs=1, max_steps=-1)
-    trainer = BaseTrainer(model, args, train_dataset=late_rows(), data_collator=pad)
-    trainer.add_callback(Searches())
-    trainer.train()
-    assert trainer.state.global_step == 4
-    # What it has noted is not held against the next training.
-    trainer.remove_callback(Searches)
-    trainer.model = trainer.model_wrapped = tiny_classifier()
-    trainer.train()
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,9 @@ from rich.console import Console
 from rich.segment import Segment
 from rich.table import Table
 
-from ...metrics.accuracy import LEVELS
-from ...metrics.accuracy_cells import of_equations as of_equations
-from ...metrics.accuracy_cells import percent as percent
-from ...metrics.accuracy_cells import report_cells
+from ...metrics.accuracy import LEVELS, report_cells
+from ...metrics.accuracy import of_equations as of_equations
+from ...metrics.accuracy import percent as percent
 from ...problems.control_characters import show_controls
 from ...store.runs.main_process import is_main_process
 from ...tasks.reporter import Reporter

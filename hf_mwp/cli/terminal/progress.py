@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from transformers import Trainer, TrainerCallback
 from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
-from ...metrics.accuracy_cells import of_equations, percent
+from ...metrics.accuracy import of_equations, percent
 
 
 # Labels of the metrics that are printed after an evaluation. Metrics with a percent sign are shares.

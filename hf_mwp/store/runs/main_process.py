@@ -30,10 +30,8 @@ def wait_for_all() -> None:
         # On machines without a GPU, Accelerate connects the processes only with `cpu=True`.
         state = PartialState(cpu=not torch.accelerator.is_available())
         if state.num_processes != processes:
-            raise UsageError(
-                f"{processes} processes were started, but Accelerate found {state.num_processes}. Start them with "
-                "`accelerate launch` or `torchrun`."
-            )
+            fault = f"{processes} processes were started, but Accelerate found {state.num_processes}."
+            raise UsageError(f"{fault} Start them with `accelerate launch` or `torchrun`.")
         state.wait_for_everyone()
 
 
@@ -72,9 +70,9 @@ def splits_weights(args: Any) -> bool:
 
 def end_process_group() -> None:
     """
-    Destroy the process group of distributed training, if it exists. Call this function at the end of a program started
-    by `torchrun`: Gloo's threads abort a process that ends while an object, such as a trainer that was not yet garbage
-    collected, refers to the group ([pytorch#190489](https://github.com/pytorch/pytorch/issues/190489)).
+    Destroy the process group of distributed training, if it exists. Programs started by `torchrun` call this function
+    at their end: Gloo's threads abort a process that ends while an object, such as a trainer, still refers to the
+    group ([pytorch#190489](https://github.com/pytorch/pytorch/issues/190489)).
     """
     import torch
 

@@ -1,6 +1,10 @@
 """Output folder of a run, with options, environment, metrics and log."""
 
+import importlib.metadata
 import logging
+import os
+import platform
+import subprocess
 import sys
 import time
 from collections.abc import Mapping
@@ -14,7 +18,6 @@ from filelock import FileLock, Timeout
 
 from ...usage_error import UsageError
 from ..files import read_json, write_json, write_whole
-from .environment import describe_environment
 from .main_process import is_main_process
 
 
@@ -33,7 +36,7 @@ OF_ONE_MODEL = (
     "encoder.onnx",
     "model.safetensors.index.json",
 )
-_SECRETS = ("hub_token",)
+LIBRARIES = ("torch", "transformers", "accelerate", "datasets", "evaluate", "tokenizers", "safetensors", "numpy")
 
 
 class RunFolder:
@@ -66,11 +69,11 @@ class RunFolder:
             try:
                 self._lock.acquire(timeout=0)
             except Timeout as error:
-                raise UsageError(
-                    f"Another run writes to {self.path}. Wait for its end, or choose another output folder."
-                ) from error
+                raise UsageError(f"Another run writes to {self.path}. Wait for its end.") from error
         self.command = f"hf-mwp {command}"
-        self.values = {name: plain(value) for name, value in (values or {}).items() if name not in _SECRETS}
+        self.values = {name: plain(value) for name, value in (values or {}).items()}
+        secrets = ("hub_token", "hub-token", self.values.pop("hub_token", None))
+        self.arguments = [word for word in sys.argv[1:] if not any(each and each in word for each in secrets)]
         self.record: dict[str, Any] = {}
         self._log: logging.Handler | None = None
         self._started = time.time()
@@ -81,14 +84,14 @@ class RunFolder:
     def __enter__(self):
         return self
 
-    def __exit__(self, kind, error, trace) -> None:
+    def __exit__(self, *error) -> None:
         self.close()
 
     def begin(self, checkpoint: str | None = None, changes: Mapping[str, tuple] | None = None) -> None:
         """Write the first record. When resuming from a `checkpoint`, it includes earlier starts and `changes`."""
         self.record = {
             "command": self.command,
-            "arguments": _without_secrets(sys.argv[1:]),
+            "arguments": self.arguments,
             "seed": self.values.get("seed"),
             "data_seed": self.values.get("data_seed"),
             **describe_environment(),
@@ -116,10 +119,8 @@ class RunFolder:
         """Raise `UsageError` if files with these patterns exist and `overwrite` is false."""
         found = [path.name for pattern in files for path in sorted(self.path.glob(pattern))]
         if found and not overwrite:
-            raise UsageError(
-                f"{self.path} already contains results of an earlier run ({', '.join(found[:2])}). Pass --overwrite, "
-                "or choose another --output_dir."
-            )
+            fault = f"{self.path} already contains results of an earlier run ({', '.join(found[:2])})."
+            raise UsageError(f"{fault} Pass --overwrite, or choose another --output_dir.")
 
     def remove_old_model(self) -> None:
         """Remove the files beside the weights that belong to an earlier model, before it is overwritten."""
@@ -130,10 +131,8 @@ class RunFolder:
         """Raise `UsageError` if the folder contains the record of a different command."""
         other = last_record(self.path).get("command")
         if other is not None and other != self.command:
-            raise UsageError(
-                f"{self.path} contains the record of `{other}`, which `{self.command}` would replace. Choose another "
-                "--output_dir."
-            )
+            fault = f"{self.path} contains the record of `{other}`, which `{self.command}` would replace."
+            raise UsageError(f"{fault} Choose another --output_dir.")
 
     def write_json(self, name: str, content: Any) -> None:
         """Write a JSON file to the folder, only in the main process."""
@@ -164,18 +163,6 @@ class RunFolder:
             self.path.rmdir()
 
 
-def _without_secrets(arguments: list[str]) -> list[str]:
-    """Return a command's arguments without secret options and their values."""
-    kept, is_secret = [], False
-    for word in arguments:
-        flag, given, _ = word.partition("=")
-        hides = flag.lstrip("-").replace("-", "_") in _SECRETS
-        if not hides and not is_secret:
-            kept.append(word)
-        is_secret = hides and not given
-    return kept
-
-
 def check_output_folder(path: str | Path, for_model: bool = False) -> None:
     """
     Raise `UsageError` if the folder or a parent is a file, or if the folder contains a model. Commands that write
@@ -202,16 +189,9 @@ def last_record(folder: Path) -> dict[str, Any]:
 
 
 def last_options(folder: Path) -> dict[str, Any]:
-    """
-    Return the options of the last run in a folder, or an empty dictionary if they were not recorded. Raises
-    `UsageError` if the file is damaged.
-    """
+    """Return the options of the last run in a folder, or an empty dictionary if they were not recorded."""
     path = folder / CONFIG
-    try:
-        options = yaml.safe_load(path.read_text(encoding="utf-8")) if path.exists() else {}
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise UsageError(f"{path}, which has the options of the run, cannot be read: {error}") from error
-    return plain(options) if isinstance(options, dict) else {}
+    return plain(yaml.safe_load(path.read_text(encoding="utf-8"))) if path.exists() else {}
 
 
 def plain(value: Any) -> Any:
@@ -225,3 +205,38 @@ def plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
     return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
+
+
+def git_revision() -> str | None:
+    """Return the current Git commit, with `-dirty` if tracked files are changed, or `None` outside a repository."""
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def describe_environment() -> dict[str, Any]:
+    """Return the time, the Git revision, the versions of this package and its libraries, and the machine."""
+    import torch
+
+    from ... import __version__
+
+    versions = {"hf_mwp": __version__}
+    for name in LIBRARIES:
+        with suppress(importlib.metadata.PackageNotFoundError):
+            versions[name] = importlib.metadata.version(name)
+    return {
+        "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "git_revision": git_revision(),
+        "python": platform.python_version(),
+        "libraries": versions,
+        "machine": {
+            "platform": platform.platform(),
+            "processor": platform.processor() or platform.machine(),
+            "cores": os.cpu_count(),
+            "torch_threads": torch.get_num_threads(),
+            "world_size": int(os.environ.get("WORLD_SIZE", "1")),
+            "accelerator": torch.cuda.get_device_name(0) if torch.cuda.is_available() else None,
+        },
+    }

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+
+from transformers import PreTrainedModel
 
 from ...distillation.layer_mapping import STRATEGIES, map_layers
 from ...distillation.objectives import (
@@ -16,14 +19,18 @@ from ...distillation.objectives import (
     AttentionMaps,
     AttentionRelations,
     ContextRelations,
+    EmbeddingOutputs,
+    HardLabels,
     HiddenStates,
+    Objective,
     SoftLabels,
     TeacherValues,
 )
 from ...losses import AttentionMSELoss, CKALoss, CosineLoss, GramLoss, NSTLoss, ProcrustesLoss
 from ...losses.logit_distillation_loss import DIRECTIONS
-from ...options.checks import check_not_negative, check_positive, check_share
-from ..base_config import BaseConfig, setting
+from ...options.checks import check_not_negative, check_positive, check_share, check_weight
+from ..base_config import setting
+from ..solver.solver_config import SolverTrainingConfig
 
 
 # Values of `prediction_loss` and `hidden_loss`; in Python, objectives can be passed to the trainer instead.
@@ -45,9 +52,9 @@ HIDDEN_LOSSES = {
 
 
 @dataclass
-class DistillationConfig(BaseConfig):
+class DistillationConfig(SolverTrainingConfig):
     r"""
-    Arguments of [`DistillationTrainer`]: the arguments of [`BaseConfig`] and the weights of the loss
+    Arguments of [`DistillationTrainer`]: the arguments of [`SolverTrainingConfig`] and the weights of the loss
 
     `prediction_weight * (soft_label_weight * soft + (1 - soft_label_weight) * hard)
     + embedding_weight * embedding + sum_n hidden_weights[n] * hidden_n`
@@ -74,18 +81,13 @@ class DistillationConfig(BaseConfig):
     A cache of the teacher's outputs ([`~distillation.TeacherCache`]) requires that rows and batches are the same in
     every epoch. Several runs may share a `teacher_cache_dir`.
 
-    `metric_for_best_model` defaults to `"answer_accuracy"` for solvers and to `"loss"` for other models.
-
     Raises:
         ValueError: As [`BaseConfig`]; a loss is unknown, or a layer mapping is invalid.
     """
 
-    learning_rate: float = setting(1e-4, "Learning rate (for a solver: of its encoder).")
-    decoder_learning_rate: float | None = setting(
-        1e-3, "Learning rate of a solver's decoder; the encoder's learning rate if None."
+    metric_for_best_model: str | None = setting(
+        None, "Metric that chooses the best checkpoint; answer_accuracy for solvers and loss for other models if None."
     )
-    per_device_train_batch_size: int = setting(32, "Examples per device and step.")
-
     temperature: float = setting(4.0, "Temperature that softens the probabilities of teacher and student.")
     soft_label_weight: float = setting(
         0.5, "Share of the teacher's probabilities in the prediction loss (lambda); the labels have the rest."
@@ -163,8 +165,7 @@ class DistillationConfig(BaseConfig):
         check_positive(self, "temperature")
         check_not_negative(self, "prediction_weight", "embedding_weight", "projection_learning_rate")
         check_share(self, "skew_alpha")
-        if not 0 <= self.soft_label_weight <= 1:
-            raise ValueError(f"`soft_label_weight` must be from 0 to 1, got {self.soft_label_weight}.")
+        check_weight(self, "soft_label_weight")
         for mapping in self.mappings.values():
             if mapping not in STRATEGIES:
                 # The numbers of layers are not known yet, so only the syntax of the pairs is checked.
@@ -181,13 +182,50 @@ class DistillationConfig(BaseConfig):
             raise ValueError(f"`hidden_loss` must be {known}, got {self.hidden_loss!r}.")
         if self.pool_statistics and "cka" not in names:
             raise ValueError('`pool_statistics` applies only to `hidden_loss="cka"`. Omit it.')
-        if self.hidden_weights is not None and not _is_list_of_weights(self.hidden_weights):
-            raise ValueError(f"`hidden_weights` must be a list of non-negative numbers, got {self.hidden_weights!r}.")
-        if self.label_smoothing_factor:
-            raise ValueError("`label_smoothing_factor` is not used in distillation. Set it to 0.")
+        weights = self.hidden_weights or ()
+        numbers = isinstance(weights, list | tuple) and all(isinstance(each, int | float) for each in weights)
+        if not numbers or not all(0 <= each < math.inf for each in weights):
+            raise ValueError(f"`hidden_weights` must be a list of non-negative numbers, got {weights!r}.")
         self.cache_teacher_outputs = bool(self.cache_teacher_outputs)
 
 
-def _is_list_of_weights(value: Any) -> bool:
-    numbers = isinstance(value, list | tuple) and not any(isinstance(each, bool | str) for each in value)
-    return numbers and all(0 <= each < math.inf for each in value)
+def default_objectives(config: DistillationConfig) -> list[Objective]:
+    """Return the objectives for the losses in a config. Losses with weight 0 are left out."""
+    objectives: list[Objective] = []
+    soft = config.prediction_weight * config.soft_label_weight
+    hard = config.prediction_weight * (1 - config.soft_label_weight)
+    if soft:
+        options: dict[str, Any] = {"weight": soft}
+        if config.prediction_loss != "mse":
+            options |= {"temperature": config.temperature, "scale_by_square": config.scale_by_square}
+        if config.prediction_loss == "kd":
+            options |= {"direction": config.kl_direction, "skew_alpha": config.skew_alpha}
+        objectives.append(PREDICTION_LOSSES[config.prediction_loss](**options))
+    if hard:
+        objectives.append(HardLabels(hard))
+    names = [] if config.hidden_loss is None else config.hidden_loss.split("+")
+    for stack, mapping in config.mappings.items():
+        prefix, options = "", {}
+        if stack == "decoder":
+            prefix, options = "decoder_", {"stack": stack, "decoder_mask": config.decoder_mask}
+        for name in names:
+            objective = HIDDEN_LOSSES[name](
+                name=prefix + ("hidden" if len(names) == 1 else name),
+                layer_mapping=mapping,
+                layer_weights=config.hidden_weights,
+                **options,
+                **({"pool_statistics": True} if name == "cka" and config.pool_statistics else {}),
+            )
+            # Objectives that compare no hidden states ignore this attribute.
+            objective.use_bottlenecks = config.use_bottlenecks
+            objectives.append(objective)
+        if config.embedding_weight:
+            objectives.append(EmbeddingOutputs(f"{prefix}embedding", weight=config.embedding_weight, **options))
+    return objectives
+
+
+def show_attention(objectives: Sequence[Objective], *models: PreTrainedModel) -> None:
+    """Switch models to eager attention, which returns attention matrices, if an objective needs these matrices."""
+    if any("output_attentions" in objective.options for objective in objectives):
+        for model in models:
+            model.set_attn_implementation("eager")

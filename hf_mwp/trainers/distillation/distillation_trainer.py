@@ -20,8 +20,7 @@ from ...distillation.teachers.cached_teacher import random_state_kept
 from ...distillation.teachers.ensemble_teacher import TEACHER_INPUTS, members_of
 from ...store.runs.main_process import splits_weights
 from ..solver.solver_trainer import SolverTrainer
-from .default_objectives import default_objectives
-from .distillation_config import DistillationConfig
+from .distillation_config import DistillationConfig, default_objectives
 
 
 class DistillationTrainer(SolverTrainer):
@@ -42,7 +41,7 @@ class DistillationTrainer(SolverTrainer):
     that layers, widths and classes fit and that the loss is finite.
 
     Args:
-        model (`nn.Module`, *optional*): The student.
+        model (`nn.Module`): The student.
         teacher_model (`nn.Module` or `Sequence[nn.Module]`):
             The teacher, which is frozen and moved to the device. The predictions of several teachers are averaged (see
             [`~distillation.EnsembleTeacher`]); hidden states and attention come from the first teacher.
@@ -63,17 +62,6 @@ class DistillationTrainer(SolverTrainer):
     References:
         A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), task-specific
         distillation.
-
-    Example:
-        >>> trainer = DistillationTrainer(
-        ...     model=cut_student(teacher, layers=[0, 2, 4]),
-        ...     teacher_model=teacher,
-        ...     args=DistillationConfig(output_dir="student", num_train_epochs=8),
-        ...     train_dataset=data["train"],
-        ...     eval_dataset=data["test"],
-        ...     processing_class=processor,
-        ... )
-        >>> trainer.train()
     """
 
     config_class = DistillationConfig
@@ -93,16 +81,14 @@ class DistillationTrainer(SolverTrainer):
         objectives: Sequence[Objective] | None = None,
         **kwargs,
     ) -> None:
-        args = self._checked(args, DistillationConfig)
-        self._objectives_of_args = objectives is None
+        args = self._checked(args)
         self.objectives = default_objectives(args) if objectives is None else list(objectives)
         if not self.objectives:
             raise ValueError("All weights of the loss are 0. Set at least one above 0.")
         teacher = LiveTeacher(teacher_model, processing_class, teacher_processing_class)
         if 0 in teacher.own_processors:
             check_only_predictions(self.objectives)
-        if model is not None:
-            teacher.check_student(model)
+        teacher.check_student(model)
         super().__init__(model, args, data_collator, train_dataset, eval_dataset, processing_class, **kwargs)
         self.teacher_source: LiveTeacher | CachedTeacher = teacher
         self.projections = FeatureProjections({})
@@ -180,7 +166,7 @@ class DistillationTrainer(SolverTrainer):
                 trim=self._get_collator_with_removed_columns(list),
                 to_device=self._prepare_inputs,
                 context=self.compute_loss_context_manager,
-                length=self._length,
+                length=lambda row: self._length(row) or 0,
                 batch_size=args.per_device_eval_batch_size,
                 processing=self.processing_class,
                 mixed_precision=self.accelerator.mixed_precision,
@@ -191,18 +177,6 @@ class DistillationTrainer(SolverTrainer):
     def _student_inputs(self, batch: Mapping[str, Any]) -> dict[str, Any]:
         """Return the entries of a batch without those that only the teacher reads."""
         return {name: each for name, each in batch.items() if name not in self._only_teacher}
-
-    def _inner_training_loop(self, *inputs, **kwargs):
-        if self.model_init is not None:
-            # Before the data loader is made, which may contain outputs of the teacher.
-            self.projections.detach()
-            teacher = getattr(self.teacher_source, "live", self.teacher_source)
-            teacher.check_student(self.model)
-            if self._objectives_of_args:
-                # A hyperparameter search may have changed the loss weights in `args`.
-                self.objectives = default_objectives(self.args)
-            self._plan(teacher)
-        return super()._inner_training_loop(*inputs, **kwargs)
 
     def batches_in_order(self, size: int, teacher: LiveTeacher | None = None) -> Iterator[dict[str, Any]]:
         """Yield the model inputs of the training rows in order, on the device, the same in each process."""
@@ -215,17 +189,11 @@ class DistillationTrainer(SolverTrainer):
         """Create the optimizer, and attach the projections to the student."""
         self.projections.attach(self.accelerator.unwrap_model(self.model))
         optimizer = super().create_optimizer(model)
-        # An optimizer passed by the user contains only the student's parameters.
         known = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
-        unknown = [parameter for parameter in self.projections.module.parameters() if id(parameter) not in known]
-        if unknown:
-            if self.lr_scheduler is not None:
-                raise ValueError(
-                    "The given scheduler does not cover the projections between widths, which are trained too. Pass "
-                    "`optimizers=(optimizer, None)` with `lr_scheduler_type` in `args`, or `optimizer_cls_and_kwargs`."
-                )
-            *_, (_, rate, decay) = self._own_rates()
-            optimizer.add_param_group({"params": unknown, "lr": rate, "weight_decay": decay})
+        if not all(id(parameter) in known for parameter in self.projections.module.parameters()):
+            raise ValueError(
+                "`optimizers` lacks the trained projections between widths. Pass `optimizer_cls_and_kwargs`."
+            )
         return optimizer
 
     def _own_rates(self):
@@ -293,12 +261,6 @@ class DistillationTrainer(SolverTrainer):
         """Return the loader of training rows. With `cache_teacher_outputs`, batches contain the teacher's outputs."""
         with self._collating(self.teacher_source.prepare(self.train_dataset, self.data_collator)):
             return super().get_train_dataloader()
-
-    def _length(self, row: Any) -> int:
-        """Return the length of a row, or 0 if it is unknown. The cache is built from batches of similar length."""
-        given = row if isinstance(row, Mapping) else {}
-        texts = given.get(getattr(self.model, "main_input_name", "input_ids"))
-        return given.get(self.args.length_column_name) or (len(texts) if hasattr(texts, "__len__") else 0)
 
     def _report_teacher_cache(self, done: int, total: int) -> None:
         """Call `on_teacher_cache` of all callbacks that define it."""

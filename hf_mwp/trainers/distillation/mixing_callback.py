@@ -9,8 +9,7 @@ from transformers import AutoModel, TrainerCallback
 from transformers.utils import logging
 
 from ...distillation.parameter_mixing import check_mixing, mix_parameters
-from ...options.checks import check_numbers
-from ...pruning.pruning_modes import cuts_while_training
+from ...options.checks import check_weight
 from ...store.runs.main_process import splits_weights
 
 
@@ -32,8 +31,7 @@ class ParameterMixingCallback(TrainerCallback):
 
     Raises:
         OSError: The folder or Hub id does not exist, or its weights are in a pickle file.
-        ValueError: When training begins, names or shapes of weights differ, heads will be cut during training, or
-            weights are split over processes.
+        ValueError: When training begins, names or shapes of weights differ, or weights are split over processes.
 
     References:
         A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), parameter mixing.
@@ -43,9 +41,7 @@ class ParameterMixingCallback(TrainerCallback):
     """
 
     def __init__(self, pretrained: nn.Module | str | os.PathLike, pretrained_weight: float = 0.2) -> None:
-        check_numbers(pretrained_weight=pretrained_weight)
-        if not 0 <= pretrained_weight <= 1:
-            raise ValueError(f"`pretrained_weight` must be from 0 to 1, got {pretrained_weight}.")
+        check_weight({"pretrained_weight": pretrained_weight}, "pretrained_weight")
         if not isinstance(pretrained, nn.Module):
             pretrained = AutoModel.from_pretrained(pretrained, use_safetensors=True, trust_remote_code=False)
         self.pretrained, self.pretrained_weight = pretrained, pretrained_weight
@@ -53,18 +49,8 @@ class ParameterMixingCallback(TrainerCallback):
     def on_train_begin(self, args, state, control, model=None, **kwargs):
         """Check before training that the weights can be mixed."""
         if splits_weights(args):
-            raise ValueError(
-                "FSDP and DeepSpeed's ZeRO-3 split weights over processes, so that they cannot be mixed. Use DDP."
-            )
+            raise ValueError("FSDP and DeepSpeed's ZeRO-3 split weights, so that they cannot be mixed. Use DDP.")
         check_mixing(self.pretrained, model)
-
-    def on_epoch_begin(self, args, state, control, model=None, **kwargs):
-        """Check before the first step, when all callbacks have begun, that no heads will be cut."""
-        if cuts_while_training(model):
-            raise ValueError(
-                '`HeadPruningCallback(mode="slice")` cuts heads during training, and weights of different shapes '
-                'cannot be mixed. Use `mode="mask"`, which cuts heads after training.'
-            )
 
     def on_train_end(self, args, state, control, model=None, **kwargs):
         """Mix the pretrained weights into the model."""

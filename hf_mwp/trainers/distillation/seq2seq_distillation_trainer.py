@@ -15,7 +15,7 @@ class Seq2SeqDistillationTrainer(GenerationEvaluation, DistillationTrainer, Seq2
     T5, ...) with the same vocabulary, and evaluates the texts that the student generates.
 
     Args:
-        model (`PreTrainedModel`, *optional*): The student, for example from [`~distillation.make_seq2seq_student`].
+        model (`PreTrainedModel`): The student, for example from [`~distillation.make_seq2seq_student`].
         args ([`Seq2SeqDistillationConfig`], *optional*): Arguments.
         teacher_model, objectives, teacher_processing_class: See [`DistillationTrainer`].
         text_metrics, kwargs: See [`GenerationEvaluation`]. All arguments but the model are keyword arguments.
@@ -26,21 +26,6 @@ class Seq2SeqDistillationTrainer(GenerationEvaluation, DistillationTrainer, Seq2
 
     References:
         Improving Language Model Distillation through Hidden State Matching (ICLR 2025)
-
-    Example:
-        >>> trainer = Seq2SeqDistillationTrainer(
-        ...     make_seq2seq_student(teacher, encoder_layers=3, decoder_layers=3, hidden_size=256),
-        ...     teacher_model=teacher,
-        ...     args=Seq2SeqDistillationConfig(output_dir="student", eval_strategy="epoch"),
-        ...     train_dataset=pairs["train"],
-        ...     eval_dataset=pairs["validation"],
-        ...     processing_class=tokenizer,
-        ... )
-        >>> trainer.train()
-        >>> trainer.evaluate()["eval_bleu"]
     """
 
     config_class = Seq2SeqDistillationConfig
-
-    def __init__(self, model=None, *, args: Seq2SeqDistillationConfig | None = None, **kwargs) -> None:
-        super().__init__(model, args=self._checked(args, Seq2SeqDistillationConfig), **kwargs)

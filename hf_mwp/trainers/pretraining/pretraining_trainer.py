@@ -17,7 +17,7 @@ from ...data.batches.mwp_processor import MwpProcessor
 from ...data.corpus.pretraining_collator import PreTrainingCollator
 from ...data.corpus.pretraining_dataset import prepare_texts, split_texts, texts_of_corpus
 from ...data.training_texts import TrainingTexts
-from ...metrics.pretraining_statistics import (
+from ...metrics.pretraining import (
     STATISTICS,
     masking_statistics,
     summarise_statistics,
@@ -32,12 +32,8 @@ from .pretraining_config import PreTrainingConfig
 
 
 COLUMNS = ("input_ids", "pos_labels", "mask_class", "mask_unit", "text_key", ROW_INDEX)
-# For each part of the loss: the labels, and the metrics that evaluations report.
+# Labels of each part of the loss.
 LABELS = {"mlm_loss": "labels", "pos_loss": "pos_labels"}
-METRICS = {
-    "mlm_loss": ("mlm_loss", "mlm_accuracy", "mlm_loss_keywords", "mlm_loss_numbers"),
-    "pos_loss": ("pos_loss", "pos_accuracy", "pos_f1", "pos_precision", "pos_recall"),
-}
 
 
 class PreTrainingTrainer(BaseTrainer):
@@ -98,7 +94,7 @@ class PreTrainingTrainer(BaseTrainer):
         progress: Callable[[int, int | None], None] | None = None,
         **kwargs,
     ) -> None:
-        args = self._checked(args, PreTrainingConfig)
+        args = self._checked(args)
         _check_model(model, args, processing_class)
         weights = {"mlm_loss": args.mlm_loss_weight, "pos_loss": args.pos_loss_weight}
         self._weights = {name: weight for name, weight in weights.items() if weight}
@@ -227,9 +223,9 @@ class PreTrainingTrainer(BaseTrainer):
     def _weighted(self, losses: dict[str, Any]) -> Any:
         return sum(weight * losses[name] for name, weight in self._weights.items() if name in losses)
 
-    def _metric_names(self, rows: Any) -> set[str]:
-        parts = () if self.args.prediction_loss_only else self._weights
-        return {"loss", *(name for part in parts for name in METRICS[part])}
+    def _metric_names(self) -> None:
+        # They depend on the texts.
+        return None
 
     def evaluation_loop(
         self, dataloader, description, prediction_loss_only=None, ignore_keys=None, metric_key_prefix="eval"
@@ -269,7 +265,5 @@ def _check_model(model: nn.Module | None, args: PreTrainingConfig, processor: An
         raise ValueError(f"`{kind}` has no tagging head. Use `MwpStudentForPreTraining`, or set `pos_loss_weight=0`.")
     entries, embedded = len(processor.tokenizer), model.get_input_embeddings().num_embeddings
     if entries > embedded:
-        raise ValueError(
-            f"The tokenizer has {entries} tokens, but the model has only {embedded} embeddings. Call "
-            "`processor.resize_embeddings(model)`, or use the model's own tokenizer."
-        )
+        fault = f"The tokenizer has {entries} tokens, but the model has only {embedded} embeddings."
+        raise ValueError(f"{fault} Call `processor.resize_embeddings(model)`, or use the model's own tokenizer.")

@@ -17,7 +17,7 @@ from ...models.fingerprints import hash_model
 from ...models.pruned_form import pruned_class
 from ...pruning import HeadImportance
 from ...pruning.head_choice import whole_heads
-from ..distillation.default_objectives import default_objectives
+from ..distillation.distillation_config import default_objectives
 from ..distillation.distillation_trainer import DistillationTrainer
 from ..stage_folders import TrainingStages
 from .recursive_distillation_config import RecursiveDistillationConfig

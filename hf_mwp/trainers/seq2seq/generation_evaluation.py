@@ -20,7 +20,7 @@ class GenerationEvaluation:
     checkpoint unless `metric_for_best_model` is set.
 
     Args:
-        model (`PreTrainedModel`, *optional*): The model.
+        model (`PreTrainedModel`): The model.
         processing_class (tokenizer, *optional*): Decodes texts; required unless `compute_metrics` is given.
         data_collator (`Callable`, *optional*): `DataCollatorForSeq2Seq` by default.
         compute_metrics (`Callable`, *optional*): As in `Trainer`, on token ids; replaces `text_metrics`.
@@ -34,22 +34,33 @@ class GenerationEvaluation:
         self,
         model: nn.Module | None = None,
         *,
+        args: Any = None,
         processing_class: Any = None,
         data_collator: Any = None,
         compute_metrics: Callable | None = None,
         text_metrics: Callable[[list[str], list[str]], dict[str, float]] = text_report,
         **kwargs,
     ) -> None:
-        if model is not None and not kind_of(model).has_decoder:
+        if not kind_of(model).has_decoder:
+            kind = type(model).__name__
+            raise ValueError(f"`{kind}` is not a sequence-to-sequence model such as `BartForConditionalGeneration`.")
+        args = self._checked(args)
+        scores_texts = args.predict_with_generate and not args.prediction_loss_only and compute_metrics is None
+        if scores_texts and not hasattr(processing_class, "batch_decode"):
             raise ValueError(
-                f"`{type(model).__name__}` is not a sequence-to-sequence model and cannot generate texts. Use BART, "
-                "mBART, Marian, T5, ... for conditional generation, or a trainer without `predict_with_generate`."
+                "Generated texts need a tokenizer as `processing_class`, or `predict_with_generate=False`."
             )
-        self.text_metrics, self._scores_texts = text_metrics, compute_metrics is None
+        self.text_metrics, self._text_names = text_metrics, []
+        if scores_texts:
+            compute_metrics = self._score_texts
+            if kwargs.get("eval_dataset") is not None:
+                # Fail before training if a package for the metrics is missing.
+                self._text_names = list(text_metrics(["a text"], ["a text"]))
         if data_collator is None and processing_class is not None:
             data_collator = DataCollatorForSeq2Seq(processing_class)
         super().__init__(
             model,
+            args=args,
             processing_class=processing_class,
             data_collator=data_collator,
             compute_metrics=compute_metrics,
@@ -60,30 +71,12 @@ class GenerationEvaluation:
             self.data_collator.model = self._own_model
         if self.args.generation_max_length is not None:
             self.args.generation_max_length = within_positions(self._own_model, self.args.generation_max_length)
-        generates = self.args.predict_with_generate and not self.args.prediction_loss_only
-        if generates and self._scores_texts:
-            if not hasattr(processing_class, "batch_decode"):
-                raise ValueError(
-                    "Generated texts cannot be decoded without a tokenizer. Pass `processing_class` or "
-                    "`compute_metrics`, or set `predict_with_generate=False`."
-                )
-            self.compute_metrics = self._score_texts
-            if self.eval_dataset is not None:
-                # Fail before training if a package for the metrics is missing.
-                self._text_metric_names(self.args)
 
-    def _default_metric(self, args: Any) -> str:
-        names = self._text_metric_names(args)
-        return names[0] if names else super()._default_metric(args)
+    def _default_metric(self) -> str:
+        return self._text_names[0] if self._text_names else super()._default_metric()
 
-    def _metric_names(self, rows: Any) -> set[str] | None:
-        names = self._text_metric_names(self.args)
-        return {"loss", *names} if names else super()._metric_names(rows)
-
-    def _text_metric_names(self, args: Any) -> list[str]:
-        if not self._scores_texts or not args.predict_with_generate or args.prediction_loss_only:
-            return []
-        return list(self.text_metrics(["a text"], ["a text"]))
+    def _metric_names(self) -> set[str] | None:
+        return {"loss", *self._text_names} if self._text_names else super()._metric_names()
 
     def _score_texts(self, prediction: Any) -> dict[str, float]:
         ids = (prediction.predictions, prediction.label_ids)

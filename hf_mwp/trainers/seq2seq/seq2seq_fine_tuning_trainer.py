@@ -20,21 +20,9 @@ class Seq2SeqFineTuningTrainer(GenerationEvaluation, BaseTrainer, Seq2SeqTrainer
     Args:
         model, text_metrics, kwargs: See [`GenerationEvaluation`]. All but the model are keyword arguments.
         args ([`Seq2SeqFineTuningConfig`], *optional*): Arguments.
-
-    Example:
-        >>> trainer = Seq2SeqFineTuningTrainer(
-        ...     model,
-        ...     args=Seq2SeqFineTuningConfig(output_dir="teacher", eval_strategy="epoch"),
-        ...     train_dataset=pairs["train"],
-        ...     eval_dataset=pairs["validation"],
-        ...     processing_class=tokenizer,
-        ... )
     """
 
     config_class = Seq2SeqFineTuningConfig
-
-    def __init__(self, model=None, *, args: Seq2SeqFineTuningConfig | None = None, **kwargs) -> None:
-        super().__init__(model, args=self._checked(args, Seq2SeqFineTuningConfig), **kwargs)
 
     def _num_items(self, batch: dict[str, Any]) -> dict[str, torch.Tensor | int | None]:
         return {"loss": (batch["labels"] != -100).sum()} if "labels" in batch else {}

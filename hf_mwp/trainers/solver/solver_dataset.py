@@ -49,19 +49,16 @@ def prepare_training_rows(
         prepared = dataset.select(keep) if skipped else dataset
     else:
         prepared = processor.prepare_dataset(dataset, skipped=skipped)
-    if target_error is not None:
-        errors = [target_error(row) for row in prepared]
-        if any(errors):
-            names = prepared["id"] if "id" in prepared.column_names else [""] * len(prepared)
-            skipped += [(name, error) for name, error in zip(names, errors, strict=True) if error]
-            prepared = prepared.select([place for place, error in enumerate(errors) if not error])
+    rows = () if target_error is None else enumerate(prepared)
+    errors = {place: error for place, row in rows if (error := target_error(row))}
+    if errors:
+        skipped += [(prepared[place].get("id", ""), error) for place, error in errors.items()]
+        prepared = prepared.select([place for place in range(len(prepared)) if place not in errors])
     if skipped:
         told = f"{len(skipped)} of {len(dataset)} training rows are left out:"
         logger.warning(show_controls("\n  ".join([told, *_counted_reasons(skipped)])))
     if not len(prepared):
-        raise ValueError(
-            "No equation in `train_dataset` can be encoded. Pass rows whose equations use symbols of the processor."
-        )
+        raise ValueError("No equation in `train_dataset` can be encoded with the symbols of the processor.")
     return prepared
 
 
@@ -81,13 +78,8 @@ def prepare_evaluation_rows(rows: Any, processor: MwpProcessor) -> Dataset:
     including rows whose equation cannot be encoded.
     """
     dataset = _as_dataset(rows, "eval_dataset")
-    if not len(dataset):
-        raise ValueError("The evaluation dataset is empty. Pass at least one row.")
     if "text" not in dataset.column_names:
-        raise ValueError(
-            f"Evaluation needs the column `text` to check answers, but the rows have only {dataset.column_names}. "
-            "Keep the raw columns of `load_mwp_dataset`."
-        )
+        raise ValueError(f"Evaluation needs the raw column `text`, but the rows have only {dataset.column_names}.")
     if "input_ids" not in dataset.column_names:
         dataset = processor.prepare_dataset(dataset)
     if ROW_INDEX in dataset.column_names:
@@ -95,30 +87,19 @@ def prepare_evaluation_rows(rows: Any, processor: MwpProcessor) -> Dataset:
     return dataset.add_column(ROW_INDEX, list(range(len(dataset))))
 
 
-def languages_of(dataset: Dataset) -> set[str | None]:
-    """Return the languages of the rows, including `None` if some rows have no language."""
-    return {*dataset.unique("language")} if "language" in dataset.column_names else set()
-
-
 class EvaluationCollator:
     """
     Collator that adds row numbers to evaluation batches. If only some problems of a batch have labels, it also adds a
     batch of these problems (`labelled_part`) and their positions (`labelled_rows`).
-
-    Args:
-        collator (`Callable`): Collates encoded rows, usually an [`MwpCollator`].
     """
 
     def __init__(self, collator: Any) -> None:
         self.collator = collator
 
     def __call__(self, features: list[dict[str, Any]]) -> dict[str, Any]:
-        indices = [feature.get(ROW_INDEX) for feature in features]
         rows = [{k: v for k, v in row.items() if k != ROW_INDEX} for row in features]
         batch = dict(self.collator(rows))
-        if None in indices:
-            return batch
-        batch[ROW_INDEX] = torch.tensor(indices)
+        batch[ROW_INDEX] = torch.tensor([feature[ROW_INDEX] for feature in features])
         labelled = [row for row, feature in enumerate(features) if feature.get("labels")]
         if 0 < len(labelled) < len(features):
             batch[LABELLED_ROWS] = torch.tensor(labelled)
@@ -138,8 +119,5 @@ def _as_dataset(rows: Any, name: str) -> Dataset:
             columns[name] = [as_text(value) if isinstance(value, int | float) else value for value in columns[name]]
         return Dataset.from_dict(columns)
     if not isinstance(rows, Dataset):
-        raise TypeError(
-            f"`{name}` must be one split of `load_mwp_dataset` (a `datasets.Dataset`) or a list of rows, got "
-            f"{type(rows).__name__}."
-        )
+        raise TypeError(f"`{name}` must be a `datasets.Dataset` (one split) or a list, got {type(rows).__name__}.")
     return rows

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,10 +12,9 @@ from transformers.trainer_utils import EvalLoopOutput
 
 from ...data.batches.mwp_processor import MwpProcessor
 from ...metrics import accuracy_report
-from ...models.model_kind import CLASSIFIER, SOLVER, ModelKind, kind_of
+from ...models.model_kind import ModelKind, kind_of
 from ...solving.beams import solve_batch
 from ...solving.solver_prediction import figure_names, read_predictions
-from ...store.files import write_json_lines
 from ...store.runs.main_process import splits_weights
 from ..base_trainer import BaseTrainer
 from .solver_config import SolverTrainingConfig
@@ -26,7 +24,6 @@ from .solver_dataset import (
     ROW_INDEX,
     EvaluationCollator,
     check_not_empty,
-    languages_of,
     prepare_evaluation_rows,
     prepare_training_rows,
 )
@@ -38,8 +35,6 @@ COLUMNS = ("input_ids", "number_positions", "number_groups", "labels", ROW_INDEX
 class SolverTrainer(BaseTrainer):
     """
     Trainer for solvers of math word problems, such as [`MwpSolver`]: trains on equations and evaluates answers.
-    Callbacks, resuming and several processes work as in `Trainer`; `push_to_hub` publishes the same files as
-    [`push_solver_to_hub`].
 
     Args:
         model ([`MwpSolver`]): The solver.
@@ -57,18 +52,6 @@ class SolverTrainer(BaseTrainer):
             type.
         ValueError: Model and processor have different symbols, the encoder has no embedding for some tokens, no
             training problem is in the processor's language, or DeepSpeed's ZeRO-3 splits the weights.
-
-    Example:
-        >>> data = load_mwp_dataset("asdiv_a", fold=0)
-        >>> trainer = SolverTrainer(
-        ...     model=solver,
-        ...     args=SolverTrainingConfig(output_dir="teacher", num_train_epochs=12, eval_strategy="epoch"),
-        ...     train_dataset=data["train"],
-        ...     eval_dataset=data["test"],
-        ...     processing_class=processor,
-        ... )
-        >>> trainer.train()
-        >>> trainer.evaluate()["eval_answer_accuracy"]
     """
 
     config_class = SolverTrainingConfig
@@ -86,32 +69,21 @@ class SolverTrainer(BaseTrainer):
     ) -> None:
         args = self._checked(args)
         check_not_empty(train_dataset, eval_dataset)
-        by_processor = SOLVER if isinstance(processing_class, MwpProcessor) else CLASSIFIER
-        self.kind: ModelKind = by_processor if model is None else kind_of(model)
-        if model is not None and self.solvers_only and not self.kind.is_solver:
-            raise TypeError(
-                f"Expected a `Solver`, got `{type(model).__name__}`. Add a decoder with "
-                "`MwpSolver.from_encoder_decoder_pretrained(encoder, processor)`."
-            )
+        self.kind: ModelKind = kind_of(model)
+        if self.solvers_only and not self.kind.is_solver:
+            remedy = "Add a decoder with `MwpSolver.from_encoder_decoder_pretrained(encoder, processor)`."
+            raise TypeError(f"Expected a `Solver`, got `{type(model).__name__}`. {remedy}")
+        if args.label_smoothing_factor:
+            raise ValueError("`label_smoothing_factor` does not apply to solvers and distillation. Set it to 0.")
         if self.kind.is_solver and not isinstance(processing_class, MwpProcessor):
-            raise TypeError(
-                f"A solver needs an `MwpProcessor` as `processing_class`, got `{type(processing_class).__name__}`. "
-                "Use `MwpProcessor.from_pretrained(folder)` or `MwpProcessor.build(tokenizer, problems)`."
-            )
+            kind = type(processing_class).__name__
+            raise TypeError(f"The `processing_class` of a solver must be an `MwpProcessor`, got `{kind}`.")
         self._numbers_rows, self._evaluated = self.kind.is_solver, None
         if self.kind.is_solver:
-            if args.batch_eval_metrics or not args.eval_do_concat_batches:
-                raise ValueError(
-                    "Solvers are evaluated on all problems at once. Leave `batch_eval_metrics` and "
-                    "`eval_do_concat_batches` at their defaults."
-                )
-            if args.label_smoothing_factor:
-                raise ValueError("`label_smoothing_factor` does not apply to solvers. Set it to 0.")
             if train_dataset is not None:
-                # With `model_init` the collator leaves out targets that the decoder cannot learn.
-                target_error = None if model is None else getattr(model, "target_error", None)
-                train_dataset = prepare_training_rows(train_dataset, processing_class, target_error)
-                processing_class.check_language(languages_of(train_dataset), "The model", "`train_dataset`")
+                train_dataset = prepare_training_rows(train_dataset, processing_class, model.target_error)
+                languages = train_dataset.unique("language") if "language" in train_dataset.column_names else ()
+                processing_class.check_language(languages, "The model", "`train_dataset`")
             if isinstance(eval_dataset, dict):
                 eval_dataset = {n: prepare_evaluation_rows(part, processing_class) for n, part in eval_dataset.items()}
             elif eval_dataset is not None:
@@ -152,10 +124,10 @@ class SolverTrainer(BaseTrainer):
     def _decodes(self) -> bool:
         return self.kind.is_solver and not self.args.prediction_loss_only
 
-    def _metric_names(self, rows: Any) -> set[str] | None:
+    def _metric_names(self) -> set[str] | None:
         if not self._decodes or self.compute_metrics is not None:
-            return super()._metric_names(rows)
-        return {"loss"} | figure_names(list(rows), self.processing_class, self.args.answer_match)
+            return super()._metric_names()
+        return {"loss"} | figure_names(list(self.eval_dataset), self.processing_class, self.args.answer_match)
 
     @property
     def evaluation_collator(self) -> Any:
@@ -226,7 +198,4 @@ class SolverTrainer(BaseTrainer):
         else:
             output.metrics.pop(f"{metric_key_prefix}_loss", None)
         output.metrics.update({f"{metric_key_prefix}_{name}": value for name, value in metrics.items()})
-        if self.args.write_predictions and self.is_world_process_zero():
-            path = Path(self.args.output_dir) / f"predictions_{metric_key_prefix}.jsonl"
-            write_json_lines(path, (prediction.to_dict() for prediction in predictions))
         return output._replace(predictions=(sequences, scores), label_ids=rows, num_samples=len(predictions))

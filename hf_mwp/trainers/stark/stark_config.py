@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from transformers.trainer_utils import IntervalStrategy, SaveStrategy
 
-from ...options.checks import check_at_least_one
+from ...options.checks import check_at_least_one, check_weight
 from ...pruning.sparse_teacher.removed_units import UnitSparsifier, check_sparsity
 from ...pruning.sparse_teacher.unstructured import WeightSparsifier
 from ...usage_error import UsageError
@@ -66,17 +66,11 @@ class StarkConfig(DistillationConfig):
     stages_dir: str | None = setting(
         None, "Folder of trial student, scores and students, which runs may share; stages in output_dir if not given."
     )
-    keep_caches: bool = setting(
-        False,
-        "Keep cached outputs of sparse teachers after their student is finished. Outputs of the whole teacher in a "
-        "teacher_cache_dir are always kept.",
-    )
 
     def __post_init__(self):
         super().__post_init__()
         check_at_least_one(self, "score_batch_size", "round_to")
-        if not 0 <= self.expressiveness_weight <= 1:
-            raise ValueError(f"`expressiveness_weight` must be from 0 to 1, got {self.expressiveness_weight}.")
+        check_weight(self, "expressiveness_weight")
         for sparsity in self.sparsities:
             check_sparsity(sparsity)
         of_units = [name for name in ("auto_sparsity", "per_example", "round_to") if getattr(self, name)]
@@ -86,8 +80,6 @@ class StarkConfig(DistillationConfig):
             raise UsageError("`push_to_hub` would push all students. After training, push the best, `trainer.model`.")
         if self.unstructured and of_units:
             raise UsageError(f"`{of_units[0]}` applies only to heads and neurons. Omit it or `unstructured`.")
-        if self.keep_caches and not self.cache_teacher_outputs:
-            raise UsageError("`keep_caches` needs teacher caches. Set `cache_teacher_outputs`, or omit it.")
 
     def make_sparsifier(self) -> UnitSparsifier | WeightSparsifier:
         """Return the object that prunes the teacher at the chosen granularity (heads and neurons, or weights)."""

@@ -6,12 +6,13 @@ import copy
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from transformers import PreTrainedModel, TrainerState
+from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_utils import has_length
 
 from ...data.training_lineage import inherit_training_texts, write_training_texts
@@ -26,17 +27,55 @@ from ...store.files import remove_folder
 from ...store.finished_folder import FinishedFolder, digest_of
 from ...store.runs.main_process import splits_weights
 from ...usage_error import UsageError
-from ..distillation.default_objectives import default_objectives
-from ..distillation.distillation_config import DistillationConfig
+from ..distillation.distillation_config import DistillationConfig, default_objectives
 from ..distillation.distillation_trainer import DistillationTrainer
 from ..solver.solver_dataset import prepare_training_rows
 from ..stage_folders import TrainingStages, digest_of_rows, fill_together
 from .stark_config import StarkConfig
-from .stark_student import StarkStudent
 
 
 # Arguments that do not affect the student of a given teacher.
 OF_THE_LOOP = {each.name for each in fields(StarkConfig)} - {each.name for each in fields(DistillationConfig)}
+
+
+@dataclass(frozen=True)
+class StarkStudent:
+    """
+    A student trained by [`StarkTrainer`].
+
+    Args:
+        sparsity (`float`): Share of heads and neurons removed from the teacher; 0 for the trial student.
+        heads, neurons (`tuple[int, ...]`): Numbers of remaining heads and neurons in each layer of the teacher.
+        teacher_parameters (`int`): Number of parameters of the teacher.
+        folder (`Path`): Folder with the student, processor, `metrics.json` and `trainer_state.json`.
+        metrics (`Mapping[str, Any]`): Metrics of the student's evaluation.
+        metric (`str`): Name of the metric by which students are compared.
+        greater_is_better (`bool`): Whether a higher value of this metric is better.
+        model_class (`type`): Class of the student.
+    """
+
+    sparsity: float
+    heads: tuple[int, ...]
+    neurons: tuple[int, ...]
+    teacher_parameters: int
+    folder: Path
+    metrics: Mapping[str, Any]
+    metric: str
+    greater_is_better: bool
+    model_class: type[PreTrainedModel]
+
+    @property
+    def value(self) -> float:
+        """Value of the metric by which students are compared."""
+        return self.metrics[self.metric]
+
+    def load(self) -> PreTrainedModel:
+        """Load the student."""
+        return self.model_class.from_pretrained(self.folder)
+
+    def load_state(self) -> TrainerState:
+        """Load the trainer state of the student's training, which includes the log."""
+        return TrainerState.load_from_json(str(self.folder / TRAINER_STATE_NAME))
 
 
 class StarkTrainer:
@@ -47,9 +86,8 @@ class StarkTrainer:
     neurons with the lowest scores are removed. A new student, started from the same weights (rewinding), learns from
     each sparse teacher. The result is the student with the best `metric_for_best_model` on `eval_dataset`.
 
-    The trial student, the scores and the students are saved in folders of `args.stages_dir`, each named by a
-    fingerprint of its inputs. Later runs reuse completed stages, even with other sparsities and scores; interrupted
-    trainings resume.
+    Trial student, scores and students are saved in folders of `args.stages_dir`, named by fingerprints of their
+    inputs. Later runs reuse completed stages, even with other sparsities and scores; interrupted trainings resume.
 
     Args:
         model (`PreTrainedModel`): The untrained student; it is not changed.
@@ -78,19 +116,6 @@ class StarkTrainer:
 
     References:
         Yang et al., "Sparse Teachers Can Be Dense with Knowledge" (EMNLP 2022), section 3.
-
-    Example:
-
-    ```python
-    >>> trainer = StarkTrainer(
-    ...     model=student, teacher_model=teacher, args=StarkConfig("rte", sparsities=[0.1, 0.5]),
-    ...     train_dataset=train, eval_dataset=valid, processing_class=tokenizer,
-    ... )
-    >>> trainer.train().sparsity
-    0.5
-    >>> [(student.sparsity, student.value) for student in (trainer.trial, *trainer.students)]
-    >>> trainer.save_model()
-    ```
     """
 
     def __init__(
@@ -111,8 +136,6 @@ class StarkTrainer:
         on_scores: Callable[[Sequence[Any]], Iterable[Any]] | None = None,
     ) -> None:
         self.args = StarkConfig(output_dir="trainer_output") if args is None else args
-        if not isinstance(self.args, StarkConfig):
-            raise TypeError(f"`args` must be a `StarkConfig`, got `{type(args).__name__}`.")
         self.model, self.teacher_model, self.scores = model, teacher_model, scores
         self.sparsifier = self.args.make_sparsifier()
         self.processing_class = processing_class
@@ -133,9 +156,11 @@ class StarkTrainer:
             "processing_class": processing_class,
             "data_collator": data_collator,
         }
-        self._held_out = {"eval_dataset": eval_dataset, "score_dataset": self.score_dataset}
+        for name, rows in {**self._data, "score_dataset": self.score_dataset}.items():
+            if name.endswith("dataset") and (isinstance(rows, dict | str) or not has_length(rows) or not len(rows)):
+                kind = type(rows).__name__
+                raise UsageError(f"`{name}` must be a single non-empty `datasets.Dataset` or list, got `{kind}`.")
         self._student = copy.deepcopy(model)
-        self._check_data()
         given = default_objectives(self.args) if objectives is None else objectives
         self.stages = TrainingStages(
             self.stages_dir, self.args, self._data, given, OF_THE_LOOP, compute_metrics=compute_metrics
@@ -159,7 +184,9 @@ class StarkTrainer:
         if self.scores is None:
             self.knowledgeable = self._score(self.trial)
             self.scores = self.knowledgeable.combined(self.args.expressiveness_weight)
-        sparsities = [self.density.sparsity] if self.args.auto_sparsity else self.args.sparsities
+        sparsities = self.args.sparsities
+        if self.args.auto_sparsity:
+            sparsities = [ScoreDensity.of(self.scores.heads).sparsity]
         # Check all sparsities before the first sparse teacher is used.
         for sparsity in sparsities:
             self.sparsifier.check(self.teacher_model, self.scores, sparsity)
@@ -189,22 +216,6 @@ class StarkTrainer:
                 self.processing_class.save_pretrained(folder)
             write_training_texts(self.model, folder)
 
-    @property
-    def density(self) -> ScoreDensity:
-        """Density of the heads' scores, if they have been computed."""
-        if self.scores is None:
-            raise UsageError("Heads and neurons are not scored yet. Call `train` first.")
-        return ScoreDensity.of(self.scores.heads)
-
-    def _check_data(self) -> None:
-        if self._data["train_dataset"] is None:
-            raise UsageError("`train_dataset` is missing. Pass the rows from which students learn.")
-        for name, rows in self._held_out.items():
-            if isinstance(rows, dict | str) or not has_length(rows) or not len(rows):
-                raise UsageError(
-                    f"`{name}` must be a single non-empty `datasets.Dataset` or list, got `{type(rows).__name__}`."
-                )
-
     def _check_models(self) -> None:
         """Raise the errors of trainers and sparsifier before the first training."""
         check_no_gates(self.teacher_model)
@@ -215,12 +226,7 @@ class StarkTrainer:
         with TemporaryDirectory() as args.output_dir:
             # A trainer runs both models on two examples.
             trainer = self.stages.make_trainer(copy.deepcopy(self._student), copy.deepcopy(self.teacher_model), args)
-        if not trainer.kind.is_solver:
-            names = {*trainer.label_names, "label", "label_ids"}
-            for name, rows in self._held_out.items():
-                if all(rows[0].get(each) is None for each in names):
-                    raise UsageError(f"Rows of `{name}` have no labels. Add labels, from which losses are computed.")
-        elif self.scores is None:
+        if trainer.kind.is_solver and self.scores is None:
             try:
                 prepare_training_rows(self.score_dataset, self.processing_class)
             except ValueError as error:
@@ -233,7 +239,8 @@ class StarkTrainer:
         folder = self._student_folder(teacher, sparsity)
 
         def finish(trainer: DistillationTrainer) -> dict[str, Any]:
-            if not self.args.keep_caches and (sparsity or self.args.teacher_cache_dir is None):
+            # Other runs may use the outputs of the whole teacher.
+            if sparsity or self.args.teacher_cache_dir is None:
                 _remove_cache(trainer)
             heads, neurons = count_units(teacher)
             return {"heads": heads, "neurons": neurons, "teacher_parameters": count_parameters(teacher)}

@@ -16,7 +16,7 @@ from hf_mwp.distillation.objectives import (
 )
 from hf_mwp.losses import AttentionMSELoss, CKALoss, CosineLoss, GramLoss, HiddenMSELoss, NSTLoss, ProcrustesLoss
 from hf_mwp.trainers import DistillationConfig
-from hf_mwp.trainers.distillation.default_objectives import default_objectives
+from hf_mwp.trainers.distillation.distillation_config import default_objectives
 
 
 def objectives(tmp_path, **fields):

@@ -340,24 +340,6 @@ def test_losses_may_be_given_as_objects(others):
         others(*models, rows)
 
 
-@pytest.mark.parametrize("cached", [False, True])
-def test_model_init(others, cached):
-    trainer = DistillationTrainer(
-        model_init=lambda: tiny_classifier(),
-        teacher_model=tiny_classifier(1, hidden_size=24),
-        args=others(cache_teacher_outputs=cached).args,
-        data_collator=pad,
-        train_dataset=tiny_classifier_rows(),
-    )
-    for _ in range(2):
-        trainer.train()
-        assert "loss_hidden_1" in training_logs(trainer)[0] and not hasattr(trainer.model, "distillation_projections")
-    # As a search for hyperparameters does.
-    trainer.args.temperature, trainer.args.hidden_loss = 9.0, None
-    trainer.train()
-    assert trainer.objectives[0].temperature == 9.0 and "loss_hidden_1" not in training_logs(trainer)[0]
-
-
 # What does not fit is named before training begins
 
 

@@ -84,7 +84,6 @@ def test_papers_defaults_of_distillation(tmp_path):
         (DistillationConfig, {"hidden_loss": "hamming"}, "hidden_loss"),
         (DistillationConfig, {"embedding_weight": -1.0}, "embedding_weight"),
         (DistillationConfig, {"hidden_weights": [1.0, -1.0]}, "hidden_weights"),
-        (DistillationConfig, {"label_smoothing_factor": 0.1}, "label_smoothing_factor"),
         (DistillationConfig, {"projection_learning_rate": -1.0}, "projection_learning_rate"),
     ],
 )

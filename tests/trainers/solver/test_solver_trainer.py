@@ -1,4 +1,3 @@
-import json
 import logging
 
 import pytest
@@ -51,7 +50,6 @@ def trained(processor, tmp_path_factory):
         use_cpu=True,
         report_to="none",
         disable_tqdm=True,
-        write_predictions=True,
     )
     trainer = SolverTrainer(
         model=tiny_solver(processor, hidden_size=32),
@@ -147,21 +145,6 @@ def test_saved_folder_loads_and_solves(trained, tmp_path):
     inputs = processor("小明有4个苹果，又买了12个，一共有几个？")
     solved = model.eval().solve(**{name: inputs[name] for name in ("input_ids", "attention_mask", "number_positions")})
     assert processor.decode(solved.sequences[0, 0].tolist()).to_prefix() == ["+", "N0", "N1"]
-
-
-def test_predictions_are_written_with_reasons(trained, tmp_path):
-    path = f"{trained.args.output_dir}/predictions_hard.jsonl"
-    rows = tiny_rows(6, seed=4)
-    rows[1]["answer"] = "-1000"
-    rows[2]["equation"] = None
-    trained.evaluate(rows, metric_key_prefix="hard")
-    with open(path, encoding="utf-8") as file:
-        records = [json.loads(line) for line in file]
-    assert [record["id"] for record in records] == [row["id"] for row in rows]
-    assert records[0]["reason"] == "correct" and records[0]["answer_correct"] is True
-    assert records[0]["prefix"] == ["+", "N0", "N1"] and records[0]["value"] == float(rows[0]["answer"])
-    assert records[1]["reason"] == "label_conflict" and records[1]["answer_correct"] is False
-    assert records[2]["answer_correct"] is True and records[2]["complexity"] is None
 
 
 def test_rows_that_cannot_be_encoded(trainer_of, caplog, monkeypatch):
@@ -319,19 +302,6 @@ def test_bf16(trainer_of):
     assert all(parameter.dtype == torch.float32 for parameter in trainer.model.parameters())
 
 
-def test_model_init(trainer_of, processor, tmp_path):
-    trainer = SolverTrainer(
-        model_init=lambda: tiny_solver(processor),
-        args=SolverTrainingConfig(
-            output_dir=str(tmp_path), use_cpu=True, report_to="none", max_steps=2, save_strategy="no"
-        ),
-        train_dataset=tiny_rows(),
-        processing_class=processor,
-    )
-    trainer.train()
-    assert trainer.state.global_step == 2
-
-
 def test_wrong_use_is_named(trainer_of, processor, tmp_path):
     from datasets import DatasetDict
 
@@ -352,8 +322,8 @@ def test_wrong_use_is_named(trainer_of, processor, tmp_path):
             trainer_of(rows=rows, keywords={"processing_class": tiny_processor(language="en")})
     with pytest.raises(TypeError, match="`train_dataset`.*DatasetDict"):
         trainer_of(rows=DatasetDict({"train": tiny_dataset()}))
-    with pytest.raises(ValueError, match="batch_eval_metrics"):
-        trainer_of(batch_eval_metrics=True)
+    with pytest.raises(ValueError, match="`model_init`"):
+        trainer_of(keywords={"model_init": lambda: tiny_solver(processor)})
     with pytest.raises(ValueError, match="label_smoothing_factor"):
         trainer_of(label_smoothing_factor=0.1)
     with pytest.raises(ValueError, match="`eval_dataset`.*empty"):

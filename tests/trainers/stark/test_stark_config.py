@@ -14,7 +14,7 @@ from hf_mwp import StarkConfig
         ({"expressiveness_weight": 1.5}, r"`expressiveness_weight`.* 1\.5"),
         ({"round_to": 0}, "`round_to`.* 0"),
         ({"score_batch_size": 0}, "`score_batch_size`.* 0"),
-        ({"keep_caches": True}, "`keep_caches`.*`cache_teacher_outputs`"),
+        ({"unstructured": True, "per_example": True}, "`per_example`.*`unstructured`"),
         ({"push_to_hub": True}, "`push_to_hub`.*`trainer.model`"),
     ],
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.table import Table
 
-from ....metrics.accuracy_cells import percent
+from ....metrics.accuracy import percent
 from ....options.checks import check_at_least_one, check_share
 from ....options.yaml_values import read_value
 from ....recipes import Recipe, Stage, StageResult, run_recipe

@@ -27,7 +27,7 @@ from hf_mwp.distillation.objectives import (
 from hf_mwp.models import MwpSolver, MwpStudentForPreTraining
 from hf_mwp.options.parsing import parse
 from hf_mwp.options.stages import types_of
-from hf_mwp.trainers.distillation.default_objectives import default_objectives
+from hf_mwp.trainers.distillation.distillation_config import default_objectives
 from tests.other_tokens import in_other_tokens, other_processor
 from tests.tiny import tiny_processor, tiny_rows, tiny_solver
 

@@ -3,7 +3,7 @@ import random
 import pytest
 
 from hf_mwp.metrics import pos_report
-from hf_mwp.metrics.pos_tagging import tagged_spans
+from hf_mwp.metrics.pretraining import tagged_spans
 
 
 def slow_spans(labels):

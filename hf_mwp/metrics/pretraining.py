@@ -1,0 +1,126 @@
+"""Metrics of pretraining: losses and accuracies over tokens, and precision, recall and F1 of tagged words."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn.functional import cross_entropy
+
+from ..data.corpus.pretraining_encoder import KEYWORD, NUMBER
+
+
+# For each mean over tokens, the names of the sum and of the number of tokens.
+MEANS = {
+    "mlm_loss": ("mlm_loss", "mlm_count"),
+    "mlm_accuracy": ("mlm_right", "mlm_count"),
+    "mlm_loss_keywords": ("keyword_loss", "keyword_count"),
+    "mlm_loss_numbers": ("number_loss", "number_count"),
+    "pos_loss": ("pos_loss", "pos_count"),
+}
+# Names of all sums over the tokens of a text.
+STATISTICS = tuple(dict.fromkeys(name for pair in MEANS.values() for name in pair))
+
+
+def masking_statistics(logits: torch.Tensor, labels: torch.Tensor, classes: torch.Tensor) -> dict[str, torch.Tensor]:
+    """
+    Compute the summed loss and the numbers of masked tokens (all, keywords, numbers) of each text, and the number of
+    correctly predicted tokens, as tensors of shape `(batch,)` with names from `STATISTICS`.
+
+    `logits` have the shape `(batch, length, vocabulary)` or `(labelled tokens, vocabulary)`, `labels` (original ids of
+    the masked tokens, -100 elsewhere) and `classes` (`mask_class`) the shape `(batch, length)`.
+    """
+    labelled = labels.ne(-100)
+    if logits.dim() == 3:
+        logits = logits[labelled]
+    rows, gold, kinds = labelled.nonzero()[:, 0], labels[labelled], classes[labelled]
+    losses = cross_entropy(logits.float(), gold, reduction="none")
+    values = {"mlm_right": logits.argmax(-1).eq(gold).float()}
+    for name, counted in {"mlm": gold.ge(0), "keyword": kinds.eq(KEYWORD), "number": kinds.eq(NUMBER)}.items():
+        values |= {f"{name}_loss": losses * counted, f"{name}_count": counted.float()}
+    empty = losses.new_zeros(len(labels))
+    return {name: empty.index_add(0, rows, value) for name, value in values.items()}
+
+
+def tagging_statistics(logits: torch.Tensor, labels: torch.Tensor) -> dict[str, torch.Tensor]:
+    """Compute the summed loss and the number of tagged tokens of each text from `logits` `(batch, length, labels)`."""
+    losses = cross_entropy(logits.float().flatten(0, 1), labels.flatten(), reduction="none").view(labels.shape)
+    return {"pos_loss": losses.sum(1), "pos_count": labels.ne(-100).sum(1).float()}
+
+
+def summarise_statistics(sums: np.ndarray) -> dict[str, float]:
+    """
+    Compute means over tokens from sums of shape `(texts, len(STATISTICS))`: `mlm_loss`, `mlm_accuracy`,
+    `mlm_loss_keywords`, `mlm_loss_numbers` and `pos_loss`. Means over no tokens are left out.
+    """
+    total = dict(zip(STATISTICS, sums.astype(np.float64).sum(axis=0).tolist(), strict=True))
+    return {name: total[value] / total[count] for name, (value, count) in MEANS.items() if total[count]}
+
+
+def tagging_report(predicted: np.ndarray, gold: np.ndarray, labels: list[str]) -> dict[str, Any]:
+    """Compute [`metrics.pos_report`] of label ids `(texts, tokens)`. `gold` is -100 for tokens outside words."""
+    names = np.array([*labels, None], dtype=object)
+    ids = (np.where(gold == -100, len(labels), each) for each in (predicted, gold))
+    return pos_report(*(names[each].tolist() for each in ids))
+
+
+def tagged_spans(labels: Sequence[str | None]) -> list[tuple[int, int, str]]:
+    """
+    Return the words of a sequence of `B-` and `I-` labels as tuples (first token, token after the last, tag). The
+    label is `None` for tokens outside words. A word begins at each `B-`, and at an `I-` after a different tag.
+    """
+    spans: list[tuple[int, int, str]] = []
+    previous = None
+    for place, label in enumerate(labels):
+        if label is None:
+            previous = None
+            continue
+        prefix, _, tag = label.partition("-")
+        if prefix == "I" and tag == previous:
+            spans[-1] = (spans[-1][0], place + 1, tag)
+        else:
+            spans.append((place, place + 1, tag))
+        previous = tag
+    return spans
+
+
+def pos_report(predicted: Sequence[Sequence[str | None]], gold: Sequence[Sequence[str | None]]) -> dict[str, Any]:
+    """
+    Compare predicted and true tags word by word. A word is correct if its boundaries and its tag are correct, as in
+    table 2 of "A Compact Model for Mathematics Problem Representations Distilled from BERT" (AAAI 2025).
+
+    Args:
+        predicted, gold (`Sequence[Sequence[str | None]]`): Predicted and true labels (`"B-n"`, `"I-n"`, ...) of the
+            tokens of each text. Tokens whose true label is `None` (special tokens) are not counted.
+
+    Returns:
+        `dict`: `precision`, `recall` and `f1` over all words (micro average), `accuracy` of the labels, `num_words`,
+        and `tags`. `tags` contains for each tag, the most frequent first, a dictionary with `precision`, `recall`,
+        `f1` and `count` (number of true words).
+    """
+    found, true, right = Counter(), Counter(), Counter()
+    labels = equal = 0
+    for ours, theirs in zip(predicted, gold, strict=True):
+        ours = [None if label is None else guess for guess, label in zip(ours, theirs, strict=True)]
+        pairs = [(guess, label) for guess, label in zip(ours, theirs, strict=True) if label is not None]
+        labels += len(pairs)
+        equal += sum(guess == label for guess, label in pairs)
+        predicted_spans, gold_spans = tagged_spans(ours), tagged_spans(theirs)
+        found.update(tag for _, _, tag in predicted_spans)
+        true.update(tag for _, _, tag in gold_spans)
+        right.update(tag for _, _, tag in set(predicted_spans) & set(gold_spans))
+    report: dict[str, Any] = _figures(right.total(), found.total(), true.total())
+    report["accuracy"] = equal / labels if labels else 0.0
+    report["num_words"] = true.total()
+    order = sorted({*found, *true}, key=lambda tag: (-true[tag], tag))
+    report["tags"] = {tag: {**_figures(right[tag], found[tag], true[tag]), "count": true[tag]} for tag in order}
+    return report
+
+
+def _figures(right: int, found: int, true: int) -> dict[str, float]:
+    return {
+        "precision": right / found if found else 0.0,
+        "recall": right / true if true else 0.0,
+        "f1": 2 * right / (found + true) if found + true else 0.0,
+    }
