@@ -47,7 +47,7 @@ def collect_files(folder: Path, target: Path) -> None:
         folder (`Path`), target (`Path`): Folder of the model, and an empty folder.
 
     Raises:
-        UsageError: The configuration or weights are missing or damaged, or an export is incomplete.
+        UsageError: The configuration or weights are missing or damaged.
     """
     for path in folder.iterdir():
         if path.is_file() and any(fnmatch(path.name, each) for each in PUBLISHED):
@@ -55,12 +55,7 @@ def collect_files(folder: Path, target: Path) -> None:
     config = read_json(target / CONFIG)
     if config is None:
         raise UsageError(f"{folder / CONFIG} is missing or damaged. Save the model again.")
-    if (folder / EXPORT_RECORD).exists():
-        export = read_json(folder / EXPORT_RECORD) or {}
-        needed = [WEIGHTS, GRAPH] if export.get("format") == "onnx" else [WEIGHTS]
-        if missing := [name for name in needed if not (target / name).exists()]:
-            raise UsageError(f"{folder} is an export without {' and '.join(missing)}. Export the solver again.")
-    else:
+    if not (folder / EXPORT_RECORD).exists():
         save_file(_half_weights(folder), target / WEIGHTS, {"format": "pt"})
         if config.get("model_type") == "mwp_student":
             save_student_code(target)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -11,8 +12,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, ModelInfo, constants, get_token
-from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
+from huggingface_hub import (
+    CommitOperationAdd,
+    CommitOperationDelete,
+    HfApi,
+    ModelCard,
+    ModelInfo,
+    constants,
+    get_token,
+)
 from huggingface_hub.utils import validate_repo_id
 from transformers import PreTrainedModel
 
@@ -22,7 +30,6 @@ from ..models.lora import has_lora, merge_lora
 from ..pruning import prune
 from ..store.files import write_json
 from ..usage_error import UsageError
-from .card_figures import check_card
 from .model_card import RECORD, ModelFigures, TrainingStage, build_model_card, model_record
 from .published_files import CARD, INDEX, collect_files, name_in_card, weight_files
 
@@ -36,7 +43,7 @@ class Publication:
         repo_id (`str`): Name of the repository.
         files (`Mapping[str, int]`): Size of each file in bytes.
         left_out (`tuple[str, ...]`): Files and folders that were not uploaded.
-        figures (`int`): Number of figures in the card.
+        figures (`int`): Number of results in the card: rows of its table and entries of its metadata.
         url (`str`, *optional*), commit (`str`, *optional*): Address and id of the commit; `None` after a dry run.
         private (`bool`, *optional*): Whether the repository is private; `None` after a dry run.
     """
@@ -63,12 +70,12 @@ def push_solver_to_hub(
 ) -> Publication:
     """
     Publish a folder created by `hf-mwp card` or `hf-mwp export`: the card, configuration, weights, processor,
-    re-ranker and record. No other files are uploaded. Weights are uploaded as one file in half precision; the weights
-    of an export (in half precision, int8 or as an ONNX graph) are uploaded unchanged.
+    re-ranker and record, and no other files. Weights become one file in half precision; those of an export stay as
+    they are.
 
-    All files are uploaded in one commit, so that a repository never contains an incomplete model. To resume an
-    interrupted upload, call the function again: files that the Hub already has are not sent again, and without changes
-    no commit is created. Files of an earlier version that are no longer in the folder are deleted.
+    All files are uploaded in one commit, which also deletes files of an earlier version that are no longer in the
+    folder. To resume an interrupted upload, call the function again: files that the Hub already has are not sent
+    again.
 
     Args:
         folder (`str` or `Path`): Folder with `README.md`, `record.json`, configuration and weights.
@@ -86,8 +93,8 @@ def push_solver_to_hub(
         [`Publication`]: The uploaded files and the address of the commit.
 
     Raises:
-        UsageError: The card contains figures that are missing in the record, the folder has no card or record, the
-            token, network or permission is missing, or the repository has different content or visibility.
+        UsageError: The folder has no card or record, the token, network or permission is missing, or the repository
+            has different content or visibility.
 
     Example:
 
@@ -108,11 +115,13 @@ def push_solver_to_hub(
                 f"{folder} cannot be published because {name} is missing. Create a complete folder with `hf-mwp card "
                 f"--model {folder} --output_dir NEW`."
             )
-    figures = check_card(folder / CARD, folder / RECORD)
     with TemporaryDirectory() as workspace:
         made = Path(workspace)
         collect_files(folder, made)
-        (made / CARD).write_text(name_in_card((made / CARD).read_text("utf-8"), repo_id), "utf-8")
+        card = name_in_card((made / CARD).read_text("utf-8"), repo_id)
+        (made / CARD).write_text(card, "utf-8")
+        rows = re.findall(r"^\| (?:this model|teacher|solver built on it) \|", card, re.MULTILINE)
+        figures = len(rows) + len(ModelCard(card).data.eval_results or ())
         files = {path.name: path for path in sorted(made.iterdir())}
         sizes = {name: path.stat().st_size for name, path in files.items()}
         left_out = {path.name for path in folder.iterdir()} - {*files, *weight_files(folder), INDEX}
@@ -157,9 +166,6 @@ def push_trained_model(
 
     Returns:
         [`Publication`], or a `Future` of it if not `blocking`.
-
-    Raises:
-        UsageError: See [`push_solver_to_hub`].
     """
     reads = {}
     if isinstance(processor, MwpProcessor):
@@ -217,37 +223,17 @@ def _files_in(repository: ModelInfo) -> set[str]:
 
 @contextmanager
 def named_errors(repo_id: str) -> Iterator[None]:
-    """Convert Hub and network errors in the context to `UsageError`s that say what to do."""
+    """Convert errors of the Hub and the network to `UsageError`s that say what to do."""
     try:
         yield
-    except OfflineModeIsEnabled as error:
-        raise UsageError("HF_HUB_OFFLINE=1 prevents access to the Hub. Unset this variable to publish.") from error
-    except HfHubHTTPError as error:
-        raise _refusal(error, repo_id) from error
     except Exception as error:
-        # The client raises a RuntimeError for large files, and an OSError or an httpx error for network failures
-        # (httpx2 since version 2 of the client).
-        cause = error.__cause__ or error if isinstance(error, RuntimeError) else error
-        is_known = isinstance(cause, OSError | RuntimeError) or type(cause).__module__.startswith("httpx")
-        if not is_known:
+        # Network errors are of httpx, or of httpx2 since version 2 of the client.
+        if not isinstance(error, OSError | RuntimeError) and not type(error).__module__.startswith("httpx"):
             raise
-        raise _broken_off(cause) from error
-
-
-def _refusal(error: HfHubHTTPError, repo_id: str) -> UsageError:
-    status = error.response.status_code
-    if status in (401, 403, 404):
-        return UsageError(
-            f"The token cannot write to {repo_id} (status {status}). Use a token with write access to "
-            f"{repo_id.partition('/')[0]} (see `hf auth whoami`)."
-        )
-    if status < 500 and status not in (408, 429):
-        return UsageError(f"The Hub refused {repo_id} (status {status}): {' '.join(str(error).split())}")
-    return _broken_off(error)
-
-
-def _broken_off(error: Exception) -> UsageError:
-    told = " ".join(str(error).split())
-    return UsageError(
-        f"The upload to {constants.ENDPOINT} broke off ({told}). Run it again: uploaded files are not sent twice."
-    )
+        # For large files, the client wraps the error in a RuntimeError.
+        cause = (error.__cause__ or error) if isinstance(error, RuntimeError) else error
+        told = " ".join(str(cause).split())
+        raise UsageError(
+            f"The upload of {repo_id} to {constants.ENDPOINT} broke off ({told}). Run it again, with a token that has "
+            f"write access to {repo_id.partition('/')[0]}: uploaded files are not sent twice."
+        ) from error

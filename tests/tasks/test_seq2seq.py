@@ -17,7 +17,6 @@ from transformers import (
 from hf_mwp.building.seq2seq import learn_tokenizer
 from hf_mwp.cli.main import main
 from hf_mwp.data import TrainingTexts
-from hf_mwp.hub.card_figures import check_card
 from hf_mwp.models.architecture import layer_parts
 from hf_mwp.problems import MathWordProblem
 from hf_mwp.solving.generate_texts import GeneratedText
@@ -32,6 +31,7 @@ from hf_mwp.trainers import (
     StarkConfig,
 )
 from hf_mwp.usage_error import UsageError
+from tests.hub.card_figures import check_card
 from tests.tiny import tiny_rows
 from tests.trainers.processes import close, launch, run_command
 
