@@ -149,17 +149,3 @@ class MeasuredTaskArguments(TaskArguments):
                 "`dataset` is not set. Pass a JSONL or CSV file, or the name of a dataset in the language of the "
                 "model, such as math23k (Chinese) or asdiv_a (English)."
             )
-
-
-@dataclass
-class FinalArguments:
-    """Options of the evaluation at the end of a run, and of its output folder."""
-
-    test: bool = option(True, "Evaluate on the test split at the end.")
-    test_num_beams: int | None = option(None, "Number of beams for the test split; num_beams if not given.")
-    overwrite: bool = option(
-        False, "Replace checkpoints or the model of an earlier run in the output folder.", affects_result=False
-    )
-
-    def __post_init__(self):
-        check_at_least_one(self, "test_num_beams")

@@ -7,10 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from transformers import PreTrainedModel
+
+from ..metrics import TrainingOverlap
 from ..options import option_values, options_in
 from ..options.checks import check_used
+from ..pruning import zero_random_weights
 from ..solving.search_options import EvaluateArguments, find_device
 from ..store.files import remove_folder, write_json_lines
 from ..store.runs.main_process import is_main_process, share_rows, wait_for_all
@@ -20,14 +24,6 @@ from .make_task import data_record, make_task, tell_data
 from .pictures import draw_reliability
 from .reporter import SILENT, Reporter
 from .task import Task
-
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
-
-    from ..metrics import TrainingOverlap
-
-PREDICTIONS = "predictions.jsonl"
 
 
 @dataclass(frozen=True)
@@ -96,9 +92,7 @@ class Evaluation:
 
 
 def evaluate(
-    args: EvaluateArguments,
-    data_args: MeasuredTaskArguments,
-    reporter: Reporter = SILENT,
+    args: EvaluateArguments, data_args: MeasuredTaskArguments, reporter: Reporter = SILENT
 ) -> tuple[Evaluation, dict[str, Any], Path]:
     """
     Evaluate a model on a split of a task, and write each prediction with the reason for its failure to a file: `hf-mwp
@@ -134,8 +128,6 @@ def evaluate(
         check_used(args, used, "applies only to math word problems, not with this `task`. Remove it")
         model, processor = task.load_model(args.model, args.split)
         if args.random_sparsity:
-            from ..pruning import zero_random_weights
-
             model = zero_random_weights(model, args.random_sparsity, args.seed)
         options = _predict_options(task, args)
         if "rerank" in used:
@@ -146,7 +138,7 @@ def evaluate(
         tell_data(task, reporter)
         folder.begin()
         options |= {"batch_size": args.batch_size, "progress": reporter.progress()}
-        path, unfinished = folder.path / PREDICTIONS, folder.path / "unfinished"
+        path, unfinished = folder.path / "predictions.jsonl", folder.path / "unfinished"
         if task.shares_work:
             options["unfinished"] = unfinished
         evaluation = evaluate_split(task, model.to(device), processor, args.split, share=True, **options)
@@ -190,8 +182,6 @@ def evaluate_split(
     Evaluate a model on a split with options of [`~Task.predict`]. With `share`, which all processes must set, each
     process predicts a part of the rows. Raises `UsageError` if the split has no rows.
     """
-    from ..metrics import TrainingOverlap
-
     rows = list(task.rows(split))
     predict = partial(task.predict, model, processor, **options)
     predictions = share_rows(predict, rows) if share and not task.shares_work else predict(rows)
@@ -215,8 +205,3 @@ def evaluate_splits(
             options |= _predict_options(task, config, beams[split])
             found[split] = evaluate_split(task, model, processor, split, **options)
     return found
-
-
-def split_records(evaluations: Mapping[str, Evaluation]) -> dict[str, dict[str, Any]]:
-    """Return a dictionary from split name to [`Evaluation.record`], the metrics of the split."""
-    return {split: evaluation.record for split, evaluation in evaluations.items()}

@@ -1,78 +1,26 @@
-"""Options and functions to read and tag the corpus of a pretraining run."""
+"""Functions that read and tag the corpus of a pretraining run."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from transformers import set_seed
 
 from ..building.encoder import SAMPLE_SIZE
 from ..building.pretraining import PretrainingArguments, PretrainingBuilder
 from ..building.student_shape import settle_shape
+from ..data import tag_corpus
 from ..data.corpus.pretraining_texts import read_texts
-from ..data.locating import locate_texts
-from ..downloads import missing_folder
-from ..options import option
-from ..options.checks import check_at_least_one
-from ..problems.tagging.pos_tagger import PosTagger, load_tagger, split_tagger
+from ..data.training_texts import short_name
+from ..problems.tagging.pos_tagger import PosTagger, load_tagger
+from ..trainers import PreTrainingConfig, PreTrainingTrainer
 from ..usage_error import UsageError
 from .reporter import SILENT, Reporter
-
-
-if TYPE_CHECKING:
-    from ..trainers import PreTrainingConfig, PreTrainingTrainer
-
-NO_TAGGER = "none"
-
-
-def locate_tagger(tagger: str, options: Mapping[str, Any]) -> Path | None:
-    """Return the folder of a part-of-speech tagger; the `locate` function of its [`~options.option`]."""
-    folder = "" if tagger == NO_TAGGER else split_tagger(tagger)[1]
-    if fault := missing_folder(folder):
-        raise UsageError(f"{fault} Check the tagger.")
-    return Path(folder) if folder and Path(folder).exists() else None
-
-
-@dataclass
-class CorpusArguments:
-    """Options of the corpus and its tagger."""
-
-    _argument_group_name = "corpus"
-
-    corpus: list[str] = option(
-        [],
-        "Text files (.txt, .jsonl, also .gz) and names of datasets, whose training splits are read (must be given).",
-        common=True,
-        locate=locate_texts,
-    )
-    data_dir: str | None = option(
-        None, "Folder of the datasets' files, if they are not in the loaders' default folders."
-    )
-    exclude: list[str] | None = option(
-        None,
-        "Datasets or files, such as test sets, whose texts are left out, also if only the numbers differ.",
-        common=True,
-        locate=locate_texts,
-    )
-    tagger: str = option(
-        "jieba",
-        "Part-of-speech tagger: jieba, ltp:FOLDER or ltp:HUB_ID, or none, which needs pos_loss_weight 0. With "
-        "pos_loss_weight 0, the tags are used only to find quantities.",
-        common=True,
-        locate=locate_tagger,
-    )
-    tag_cache: str | None = option(
-        None, "Folder of the tags, which runs can share; if not given, in the output folder.", affects_result=False
-    )
-    max_texts: int | None = option(None, "Maximum number of texts, for a quick test.")
-
-    def __post_init__(self):
-        if not self.corpus:
-            raise ValueError("`corpus` is empty. Pass text files or names of datasets.")
-        check_at_least_one(self, "max_texts")
+from .run_options import NO_TAGGER, CorpusArguments
 
 
 def make_pretraining_trainer(
@@ -87,11 +35,6 @@ def make_pretraining_trainer(
     `data.json`. Tags are saved in `folder` unless `args.tag_cache` is set. Raises `UsageError` if no text remains, or
     tagging is to be learned without a tagger.
     """
-    from transformers import set_seed
-
-    from ..data.training_texts import short_name
-    from ..trainers import PreTrainingTrainer
-
     learns_tags = bool(config.pos_loss_weight)
     if (args.tagger == NO_TAGGER and learns_tags) or (model_args.new_pos_head and not learns_tags):
         remedy = "Pass --tagger jieba, or --pos_loss_weight 0 without --new_pos_head"
@@ -137,8 +80,6 @@ def read_corpus(
     texts = islice(chain([first], texts), args.max_texts)
     if tagger is None:
         return list(texts), counts
-    from ..data import tag_corpus
-
     with reporter.counter(f"tagging with {tagger.name}") as progress:
         return tag_corpus(texts, tagger, args.tag_cache or folder / "tags", progress=progress), counts
 

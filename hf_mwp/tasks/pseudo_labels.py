@@ -12,8 +12,11 @@ from ..building.seq2seq import load_seq2seq_model
 from ..building.solver import load_solver
 from ..data.datasets.seq2seq import load_seq2seq
 from ..data.datasets.sources import read_part
+from ..data.training_lineage import ancestry_of
 from ..expressions import ExpressionError
 from ..options import option_values
+from ..solving.generate_texts import generate_texts
+from ..solving.label_problems import label_problems
 from ..solving.search_options import LabelArguments, find_device
 from ..store.files import remove_folder, write_json_lines
 from ..store.runs.main_process import is_main_process, share_rows, wait_for_all
@@ -27,7 +30,6 @@ from .task import limited
 
 if TYPE_CHECKING:
     from datasets import Dataset
-
 
 TEXT_FATES = {
     "labelled": "the generated text is kept",
@@ -52,9 +54,6 @@ def pseudo_label(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Pat
     if args.task is not None:
         return label_texts(args, reporter)
     device = find_device(args.device)
-    from ..data.training_lineage import ancestry_of
-    from ..solving.label_problems import label_problems
-
     with RunFolder(args.output_dir, "pseudo-label", option_values(args), begin=False) as folder:
         folder.check_record()
         unfinished, path = folder.path / "unfinished", folder.path / "labelled.jsonl"
@@ -104,9 +103,6 @@ def label_texts(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Path
         Kim and Rush, "Sequence-Level Knowledge Distillation" (EMNLP 2016).
     """
     device = find_device(args.device)
-    from ..data.training_lineage import ancestry_of
-    from ..solving.generate_texts import generate_texts
-
     with RunFolder(args.output_dir, "pseudo-label", option_values(args), begin=False) as folder:
         folder.check_record()
         path, others = folder.path / "train.jsonl", ("validation.jsonl", "test.jsonl")

@@ -5,31 +5,34 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from transformers import PreTrainedModel, set_seed
+from transformers.integrations import unset_hf_deepspeed_config
 
 from ..building.pretraining import PretrainingArguments
 from ..building.solver import SolverArguments
 from ..building.student import StudentArguments, TeacherArguments
 from ..building.student_shape import settle_shape
+from ..hub.run_records import read_figures, read_stage
+from ..metrics import count_parameters, describe_compression
+from ..models.lora import merge_lora
 from ..options import option_values
 from ..store.runs.main_process import is_main_process, splits_weights
 from ..store.runs.run_folder import RunFolder
+from ..trainers import DistillationConfig, DistillationTrainer, PreTrainingConfig, SolverTrainingConfig
+from ..trainers.base_config import BaseConfig
+from ..trainers.base_trainer import BaseTrainer
+from ..trainers.distillation.default_objectives import default_objectives, show_attention
 from .data_options import TaskArguments
-from .evaluation import Evaluation, evaluate_splits, split_records
+from .evaluation import Evaluation, evaluate_splits
 from .make_task import data_record, make_task, tell_data
 from .pictures import draw_learning_curve
-from .pretraining_corpus import CorpusArguments, make_pretraining_trainer
+from .pretraining_corpus import make_pretraining_trainer
 from .reporter import SILENT, Reporter
-from .resuming import ResumeArguments, RunArguments, begin_record, begin_run
+from .resuming import begin_record, begin_run
+from .run_options import CorpusArguments, ResumeArguments, RunArguments
 from .task import Task
-
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
-
-    from ..trainers import DistillationConfig, DistillationTrainer, PreTrainingConfig, SolverTrainingConfig
-    from ..trainers.base_config import BaseConfig
-    from ..trainers.base_trainer import BaseTrainer
 
 
 @dataclass(frozen=True)
@@ -103,9 +106,6 @@ def make_distillation(
     reporter: Reporter = SILENT,
 ) -> DistillationTrainer:
     """Load the teachers, create the student, and return the distillation trainer."""
-    from ..metrics import describe_compression
-    from ..trainers.distillation.default_objectives import default_objectives, show_attention
-
     teachers, processors = zip(*map(task.load_model, teacher_args.teacher), strict=True)
     settle_shape(student_args, teachers[0], processors[0], config, reporter.print)
     student, processor = task.make_student(teachers[0], processors[0], student_args)
@@ -160,12 +160,6 @@ def train_on_task(
             [`RunArguments`]) and a [`BaseConfig`].
         reporter ([`Reporter`], *optional*): Receives messages and progress.
     """
-    from transformers import set_seed
-    from transformers.integrations import unset_hf_deepspeed_config
-
-    from ..metrics import count_parameters
-    from ..models.lora import merge_lora
-
     args, config = options[-2:]
     evaluations: dict[str, Evaluation] = {}
     with RunFolder(config.output_dir, command, option_values(*options), begin=False, for_model=True) as folder:
@@ -214,14 +208,12 @@ def train_on_task(
             panels = {"training loss": "loss", metric.replace("_", " "): f"eval_{metric}"}
             evaluations |= evaluate_splits(task, model, trainer.processing_class, config, args, reporter)
             metrics["best_model_checkpoint"] = trainer.state.best_model_checkpoint
-            metrics |= split_records(evaluations)
+            metrics |= {split: evaluation.record for split, evaluation in evaluations.items()}
         if is_main_process():
             path = folder.path / "learning_curve.png"
             draw_learning_curve({name: trainer.state.log_history}, path, title, panels)
         folder.finish(metrics)
         if config.push_to_hub:
-            from ..hub.run_records import read_figures, read_stage
-
             figures = [read_figures(folder.path, "this model", split) for split in evaluations]
             stages = [read_stage(folder.path)] if is_main_process() else []
             published = trainer.push_to_hub(figures=None if task is None else figures, stages=stages)

@@ -6,7 +6,7 @@ the heads with the lowest scores first.
 from pathlib import Path
 
 from ...tasks.data_options import MeasuredTaskArguments
-from ...tasks.pruning import HeadsArguments, score_heads
+from ...tasks.run_options import HeadsArguments
 from ..terminal.console import CommandConsole, make_table
 
 
@@ -15,6 +15,8 @@ TYPES = [HeadsArguments, MeasuredTaskArguments]
 
 def run(console: CommandConsole, args: HeadsArguments, data_args: MeasuredTaskArguments) -> None:
     """Score attention heads and print the scores."""
+    from ...tasks.pruning import score_heads
+
     folder, scores = score_heads(args, data_args)
     headings = ["layer", *(f"head {head}" for head in range(max(map(len, scores))))]
     rows = (

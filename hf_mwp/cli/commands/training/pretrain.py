@@ -3,9 +3,7 @@ Pretrain a student on texts of math word problems with masked language modelling
 more often, and with part-of-speech tagging.
 """
 
-from ....tasks.training import pretrain
-from ...terminal.console import CommandConsole, make_table, percent
-from .train import print_result
+from ...terminal.console import CommandConsole, make_table, percent, print_result
 
 
 LABELS = {
@@ -21,6 +19,8 @@ LABELS = {
 
 def run(console: CommandConsole, *options) -> None:
     """Pretrain a student, also under `torchrun` and `accelerate launch`."""
+    from ....tasks.training import pretrain
+
     result = pretrain(*options, reporter=console)
     metrics = result.metrics.get("validation", {})
     rows = [
