@@ -4,34 +4,50 @@ from __future__ import annotations
 
 import copy
 import re
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from fnmatch import fnmatch
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from huggingface_hub import (
-    CommitOperationAdd,
-    CommitOperationDelete,
-    HfApi,
-    ModelCard,
-    ModelInfo,
-    constants,
-    get_token,
-)
-from huggingface_hub.utils import validate_repo_id
+from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, ModelCard, ModelInfo, constants
+from huggingface_hub.utils import get_token, validate_repo_id
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
 from transformers import PreTrainedModel
 
 from ..data.batches.mwp_processor import MwpProcessor
 from ..data.training_lineage import training_texts_of
+from ..data.training_texts import TrainingTexts
 from ..models.lora import has_lora, merge_lora
+from ..models.mwp_student import save_student_code
+from ..models.mwp_student.remote_code import FILES
+from ..plausibility import PlausibilityReranker
 from ..pruning import prune
-from ..store.files import write_json
+from ..runtime.default_search import DefaultSearch
+from ..runtime.encoder import GRAPH
+from ..runtime.solver import EXPORT_RECORD
+from ..store.files import read_json, write_json
 from ..usage_error import UsageError
 from .model_card import RECORD, ModelFigures, TrainingStage, build_model_card, model_record
-from .published_files import CARD, INDEX, collect_files, name_in_card, weight_files
+
+
+CARD, CONFIG, WEIGHTS, INDEX = "README.md", "config.json", "model.safetensors", "model.safetensors.index.json"
+TOKENIZER = (
+    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json"),
+    *("vocab.txt", "merges.txt", "chat_template.jinja", "*.spm", "spiece.model", "sentencepiece.bpe.model"),
+)
+PUBLISHED = (
+    *(CARD, CONFIG, WEIGHTS, RECORD, "NOTICE*", "LICENSE*", EXPORT_RECORD, GRAPH, *TOKENIZER, *FILES),
+    *("use_hf_mwp.py", "cut_model.py", "architecture.py", "slicing.py"),
+    *(MwpProcessor.file_name, PlausibilityReranker.file_name, DefaultSearch.file_name, TrainingTexts.file_name),
+)
+_OWN_NAME = re.compile(r'((?:\bmodel=|from_pretrained\()"|hf download )[^"\n]*?(?="| --local-dir)')
 
 
 @dataclass(frozen=True)
@@ -85,12 +101,9 @@ def push_solver_to_hub(
         revision (`str`, *optional*): Branch to commit to, created if it does not exist; `"main"` if not given.
         commit_message (`str`, *optional*, defaults to `"Publish with hf_mwp"`): First line of the commit message.
         token (`str`, *optional*): Token with write access; by default the token of `hf auth login` or `HF_TOKEN`.
-        dry_run (`bool`, *optional*, defaults to `False`): Check and list the files without any request.
+        dry_run (`bool`, *optional*, defaults to `False`): List the files without any request.
         overwrite (`bool`, *optional*, defaults to `False`): Replace the content of a repository that was not created
             by this function.
-
-    Returns:
-        [`Publication`]: The uploaded files and the address of the commit.
 
     Raises:
         UsageError: The folder has no card or record, the token, network or permission is missing, or the repository
@@ -153,19 +166,14 @@ def push_trained_model(
     blocking: bool = True,
 ) -> Publication | Future:
     """
-    Publish a copy of a folder saved by a trainer as [`push_solver_to_hub`] does, with a card and record generated from
-    the arguments.
+    Publish a copy of a folder saved by a trainer as [`push_solver_to_hub`] does, with a card ([`build_model_card`])
+    and record generated from the arguments. The files are collected before the function returns.
 
     Args:
         folder (`str` or `Path`), model (`PreTrainedModel`): Folder to which the trainer saved the model; the model.
         processor (`Any`, *optional*): The model's processor or tokenizer. The card states the processor's language.
-        figures, stages: See [`build_model_card`].
-        repo_id, private, revision, commit_message, token: See [`push_solver_to_hub`].
-        blocking (`bool`, *optional*, defaults to `True`): Whether to wait for the end of the upload. The files are
-            always collected before the function returns.
-
-    Returns:
-        [`Publication`], or a `Future` of it if not `blocking`.
+        blocking (`bool`, *optional*, defaults to `True`): Whether to wait for the end of the upload, instead of
+            returning a `Future`.
     """
     reads = {}
     if isinstance(processor, MwpProcessor):
@@ -188,6 +196,47 @@ def push_trained_model(
             return push_solver_to_hub(made, repo_id, commit_message=commit_message, **options)
 
     return push() if blocking else HfApi(token=token).run_as_future(push)
+
+
+def collect_files(folder: Path, target: Path) -> None:
+    """
+    Copy the files of a model folder to upload to an empty folder: those in `PUBLISHED`, weights as one file in half
+    precision (of an export unchanged), and the code of an encoder. Raises `UsageError` if the configuration or weights
+    are missing or damaged.
+    """
+    for path in folder.iterdir():
+        if path.is_file() and any(fnmatch(path.name, each) for each in PUBLISHED):
+            shutil.copy(path, target)
+    config = read_json(target / CONFIG)
+    if config is None:
+        raise UsageError(f"{folder / CONFIG} is missing or damaged. Save the model again.")
+    if not (folder / EXPORT_RECORD).exists():
+        save_file(_half_weights(folder), target / WEIGHTS, {"format": "pt"})
+        if config.get("model_type") == "mwp_student":
+            save_student_code(target)
+
+
+def weight_files(folder: Path) -> list[str]:
+    """Return the names of the weight files in a folder: one file, or all shards."""
+    index = read_json(folder / INDEX)
+    return [WEIGHTS] if index is None else sorted({*index["weight_map"].values()})
+
+
+def _half_weights(folder: Path) -> dict[str, Tensor]:
+    tensors: dict[str, Tensor] = {}
+    for name in weight_files(folder):
+        try:
+            tensors |= load_file(folder / name)
+        except (OSError, SafetensorError) as error:
+            raise UsageError(f"{folder / name} is missing or damaged ({error}). Save the model again.") from error
+    return {name: value.half() if value.is_floating_point() else value for name, value in tensors.items()}
+
+
+def name_in_card(text: str, repo_id: str) -> str:
+    """Return the card text with `repo_id` as the model name in its examples."""
+    head, title, rest = text.partition("\n## How to use\n")
+    usage, next_title, rest = rest.partition("\n## ")
+    return head + title + _OWN_NAME.sub(rf"\g<1>{repo_id}", usage) + next_title + rest
 
 
 def open_repository(

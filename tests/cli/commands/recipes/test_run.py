@@ -372,7 +372,7 @@ def test_card_needs_evaluations_and_runs(solver_folder, tmp_path, capsys):
     assert main([*argv, "--evaluations", str(tmp_path)]) == 1
     assert re.search(f"{tmp_path} .*evaluation", capsys.readouterr().err)
     assert main([*argv, "--stages", str(tmp_path)]) == 1
-    assert re.search(f"{tmp_path} .*run", capsys.readouterr().err)
+    assert re.search(f"{tmp_path}.*run", capsys.readouterr().err)
     assert main([*argv, "--part", "encoder"]) == 0
     assert (tmp_path / "card" / "modeling_mwp_student.py").is_file()
 
