@@ -26,7 +26,6 @@ NEEDS_TORCH = False
 
 
 def run(console: CommandConsole, args: AppArguments) -> None:
-    """Serve the page until the command is interrupted."""
     from ..app.server import make_server
 
     folders = [args.model] if args.compare is None else [args.model, args.compare]

@@ -8,7 +8,6 @@ from ..terminal.console import CommandConsole
 
 
 def run(console: CommandConsole, args: CardArguments) -> None:
-    """Write the model folder."""
     from ...hub import make_model_folder
 
     make_model_folder(args)

@@ -18,7 +18,6 @@ from ..terminal.console import CommandConsole, make_table, percent, print_evalua
 
 
 def run(console: CommandConsole, args: EvaluateArguments, data_args: MeasuredTaskArguments) -> None:
-    """Evaluate a model and print tables of its metrics."""
     from ...tasks.evaluation import evaluate
 
     evaluation, figures, path = evaluate(args, data_args, console)

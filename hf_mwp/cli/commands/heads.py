@@ -14,7 +14,6 @@ TYPES = [HeadsArguments, MeasuredTaskArguments]
 
 
 def run(console: CommandConsole, args: HeadsArguments, data_args: MeasuredTaskArguments) -> None:
-    """Score attention heads and print the scores."""
     from ...tasks.pruning import score_heads
 
     folder, scores = score_heads(args, data_args)

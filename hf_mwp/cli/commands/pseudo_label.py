@@ -13,7 +13,6 @@ from ..terminal.console import CommandConsole, make_table
 
 
 def run(console: CommandConsole, args: LabelArguments) -> None:
-    """Label problems and print the number of labelled problems."""
     from ...solving.label_problems import FATES
     from ...tasks.pseudo_labels import TEXT_FATES, pseudo_label
 

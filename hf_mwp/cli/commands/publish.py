@@ -35,7 +35,6 @@ TYPES = [PublishArguments]
 
 
 def run(console: CommandConsole, args: PublishArguments) -> None:
-    """Publish a model folder and list its files."""
     from ...hub import push_solver_to_hub
 
     found = push_solver_to_hub(**option_values(args))

@@ -7,7 +7,6 @@ from ..terminal.console import CommandConsole, make_table, percent
 
 
 def run(console: CommandConsole, *options) -> None:
-    """Fit a re-ranker and print its accuracies."""
     from ...plausibility import FEATURES
     from ...tasks.reranking import rerank
 

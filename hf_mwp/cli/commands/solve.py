@@ -61,7 +61,6 @@ NEEDS_TORCH = False
 
 
 def run(console: CommandConsole, args: SolveArguments) -> None:
-    """Solve the problems and print the answers."""
     if args.output is None:
         check_one_process("solve ... --output FILE", launches=False)
     batches = problem_batches(args.problems, args.file, args.batch_size)

@@ -38,7 +38,7 @@ class RichProgressCallback(TrainerCallback):
         self.console, self.name = console, name
         self.progress: Progress | None = None
         self.loss: float | None = None
-        self.started: float | None = None
+        self.started = time.perf_counter()
 
     @classmethod
     def attach(cls, trainer: Trainer, console: Console, name: str) -> RichProgressCallback:
@@ -78,15 +78,13 @@ class RichProgressCallback(TrainerCallback):
         found = {name: metrics[f"eval_{name}"] for name in LABELS if f"eval_{name}" in (metrics or {})}
         if not found or state.epoch is None:
             return
-        parts = [f"{self.name}  epoch {state.epoch:g}"] + ([] if self.loss is None else [f"loss {self.loss:.3f}"])
-        before = "validation: "
+        loss = "" if self.loss is None else f", loss {self.loss:.3f}"
+        shown = []
         for name, value in found.items():
             text = LABELS[name].format(percent(value) if "%" in LABELS[name] else f"{value:.3f}")
-            parts.append(before + text + (of_equations(metrics, "eval_") if name == "equation_accuracy" else ""))
-            before = ""
-        if self.started is not None:
-            parts.append(f"{time.perf_counter() - self.started:.0f} s")
-        self._log(", ".join(parts))
+            shown.append(text + (of_equations(metrics, "eval_") if name == "equation_accuracy" else ""))
+        seconds = time.perf_counter() - self.started
+        self._log(f"{self.name}  epoch {state.epoch:g}{loss}, validation: {', '.join(shown)}, {seconds:.0f} s")
 
     def on_train_end(self, args, state, control, **kwargs):
         self.close()

@@ -54,8 +54,4 @@ def json_line(record: dict[str, Any]) -> str:
     """Return a record as one line of JSON, with control characters and lone surrogates escaped."""
     # JSON itself escapes only the control characters below U+0020.
     line = show_controls(json.dumps(record, ensure_ascii=False), "\\u{:04x}")
-    try:
-        line.encode("utf-8")
-    except UnicodeEncodeError:
-        return json.dumps(record)
-    return line
+    return line.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -8,7 +8,6 @@ from ...terminal.console import CommandConsole, make_table, print_result
 
 
 def run(console: CommandConsole, *options) -> None:
-    """Distil a student, also under `torchrun` and `accelerate launch`."""
     data_args, teacher_args, student_args, run_args, config = options
     if not run_args.estimate:
         from ....tasks.training import distill

@@ -18,7 +18,6 @@ LABELS = {
 
 
 def run(console: CommandConsole, *options) -> None:
-    """Pretrain a student, also under `torchrun` and `accelerate launch`."""
     from ....tasks.training import pretrain
 
     result = pretrain(*options, reporter=console)

@@ -18,7 +18,6 @@ COLUMNS = {
 
 
 def run(console: CommandConsole, *options) -> None:
-    """Prune a model, also under `torchrun` and `accelerate launch`."""
     from ....tasks.pruning import ACCURACY_LATENCY, prune
 
     result = prune(*options, reporter=console)

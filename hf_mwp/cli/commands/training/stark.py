@@ -20,7 +20,6 @@ COLUMNS = {
 
 
 def run(console: CommandConsole, *options) -> None:
-    """Find a sparse teacher, also under `torchrun` and `accelerate launch`."""
     from ....tasks.sparse_teachers import PICTURES, find_sparse_teacher
 
     result = find_sparse_teacher(*options, reporter=console)

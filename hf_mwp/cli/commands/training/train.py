@@ -7,7 +7,6 @@ from ...terminal.console import CommandConsole, print_result
 
 
 def run(console: CommandConsole, *options) -> None:
-    """Train a solver, also under `torchrun` and `accelerate launch`."""
     from ....tasks.training import train
 
     result = train(*options, reporter=console)
