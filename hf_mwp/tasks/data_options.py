@@ -122,13 +122,9 @@ class TaskArguments(DataArguments):
         super().__post_init__()
         given = given_options(self)
         usual = {each.name for each in fields(DataArguments)} | {"task"}
-        if self.select_on_dev and self.task not in GLUE_SOURCES:
-            raise ValueError("`select_on_dev` applies only to GLUE tasks. Set `task`, or remove `select_on_dev`.")
-        if self.select_on_dev and "validation_fraction" in given:
-            raise ValueError("`validation_fraction` has no effect with `select_on_dev`. Remove one of the two.")
         for name in given:
             if name not in USED_BY_TASKS.get(self.task, usual):
-                kind = "other tasks" if name in (*PAIRS, *GLUE) else "math word problems"
+                kind = "GLUE tasks" if name in GLUE else "seq2seq" if name in PAIRS else "math word problems"
                 raise ValueError(f"`{name}` applies only to {kind}, not to `task` {self.task}. Remove it.")
         if self.task == SEQ2SEQ and not {"dataset", "source", "target"} <= {*given}:
             raise ValueError("the task seq2seq needs `dataset`, `source` and `target`, such as en and fr. Set all.")

@@ -40,7 +40,6 @@ class GluePrediction:
     classes: Sequence[str] = ()  # names of the classes
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-ready record."""
         scores = {} if self.probability is None else {"score": self.probability}
         return {**self.row, "prediction": self.value, **scores}
 
@@ -51,7 +50,6 @@ class GluePrediction:
 
     @property
     def failure(self) -> tuple[str, str] | None:
-        """Reason for a wrong prediction and its meaning, or `None`."""
         if self.is_right is not False:
             return None
         label, taken = self.classes[self.row["label"]], self.classes[self.value]
@@ -59,19 +57,13 @@ class GluePrediction:
 
     @property
     def numbers(self) -> tuple[float, float]:
-        """Prediction and label."""
         return self.value, self.row["label"]
 
 
 class GlueTask(Task):
     """
-    GLUE task for a classifier or, for STS-B, a regressor: any model of `AutoModelForSequenceClassification`.
-
-    Args:
-        options ([`TaskArguments`]): Task, folder of its files, and share of the training split to hold out.
-
-    Raises:
-        DataError: on first use of the data, see [`load_glue`].
+    GLUE task for a classifier or, for STS-B, a regressor: any model of `AutoModelForSequenceClassification`. The data
+    are loaded ([`load_glue`]) on first use.
     """
 
     kind = "classifier"
@@ -81,10 +73,11 @@ class GlueTask(Task):
         self.classes = GLUE_SOURCES[self.name].classes
         self.metric = FIRST.get(self.name, "accuracy") if self.classes else "spearman"
         self.figures = list(dict.fromkeys((self.metric, *(["accuracy"] if self.classes else ()))))
-        share = f"{options.validation_fraction:.0%} of GLUE's training split held out as validation, "
-        self.scheme = (share if options.validation_fraction else "") + "GLUE's development split as test"
+        self.scheme = "GLUE's development split as test"
         if options.select_on_dev:
             self.scheme = "GLUE's development split as validation and as test"
+        elif share := options.validation_fraction:
+            self.scheme = f"{share:.0%} of GLUE's training split held out as validation, {self.scheme}"
 
     def defaults_of(self, config: BaseConfig) -> Mapping[str, Any]:
         # A regression has no probabilities, so the student imitates the teacher's values.
@@ -96,12 +89,11 @@ class GlueTask(Task):
         splits = load_glue(self.name, options.data_dir, 0.0 if options.select_on_dev else options.validation_fraction)
         if options.select_on_dev:
             splits["validation"] = splits["test"]
-        found = {}
         for split, rows in splits.items():
             rows = limited(rows, split, options)
-            texts = ("\n".join(filter(None, (row["sentence1"], row["sentence2"]))) for row in rows)
-            found[split] = rows.add_column("text", list(texts))
-        return found
+            texts = ["\n".join(filter(None, (row["sentence1"], row["sentence2"]))) for row in rows]
+            splits[split] = rows.add_column("text", texts)
+        return splits
 
     def build_model(self, options: SolverArguments) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
         return build_classifier(self.classes, options)
@@ -170,7 +162,7 @@ class GlueTask(Task):
         # Validation rows come from the training split, so they belong to no group.
         for split in GLUE_SOURCES[self.name].dev:
             rows = [each for each in predictions if each.row["id"].startswith(f"{split}-")]
-            if 0 < len(rows) < len(predictions):
+            if len(rows) < len(predictions):
                 groups[split.removeprefix("dev")] = rows
         found: dict[str, float] = {}
         for part, rows in groups.items():

@@ -27,29 +27,22 @@ if TYPE_CHECKING:
 
 class MathWordProblems(Task):
     """
-    Task of solving math word problems with a solver, which predicts equations.
-
-    Args:
-        options ([`DataArguments`]): Options that select the problems and their splits.
-
-    Raises:
-        DataError: on first use of the data, see [`load_mwp_dataset`].
+    Task of solving math word problems with a solver, which predicts equations. The problems are loaded
+    ([`load_mwp_dataset`]) on first use.
     """
 
     kind, metric = "solver", "answer_accuracy"
-    recorded, unused = ("num_beams", "answer_match"), ()
-    shares_work = True
+    recorded, solves = ("num_beams", "answer_match"), True
 
     def __init__(self, options: DataArguments) -> None:
         self.options = options
 
     @cached_property
     def _loaded(self) -> tuple[Mapping[str, Dataset], LoadReport]:
-        own = ("dataset", "max_train_samples", "max_eval_samples")
-        options = {
-            each.name: getattr(self.options, each.name) for each in fields(DataArguments) if each.name not in own
-        }
-        name = self.options.dataset
+        options = {each.name: getattr(self.options, each.name) for each in fields(DataArguments)}
+        name = options.pop("dataset")
+        for limit in ("max_train_samples", "max_eval_samples"):
+            del options[limit]
         for kind in ("extra_train", "extra_exclude"):
             options[kind] = tuple(options[kind] or ())
         key = (name, *options.items())

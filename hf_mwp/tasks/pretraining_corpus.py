@@ -24,16 +24,12 @@ from .run_options import NO_TAGGER, CorpusArguments
 
 
 def make_pretraining_trainer(
-    args: CorpusArguments,
-    model_args: PretrainingArguments,
-    config: PreTrainingConfig,
-    folder: Path,
-    reporter: Reporter = SILENT,
+    args: CorpusArguments, model_args: PretrainingArguments, config: PreTrainingConfig, reporter: Reporter = SILENT
 ) -> tuple[PreTrainingTrainer, dict[str, Any]]:
     """
     Read and tag a corpus, and return a trainer that pretrains a student on it, and the content of the run's
-    `data.json`. Tags are saved in `folder` unless `args.tag_cache` is set. Raises `UsageError` if no text remains, or
-    tagging is to be learned without a tagger.
+    `data.json`. Tags are saved in the output folder unless `args.tag_cache` is set. Raises `UsageError` if no text
+    remains, or tagging is to be learned without a tagger.
     """
     learns_tags = bool(config.pos_loss_weight)
     if (args.tagger == NO_TAGGER and learns_tags) or (model_args.new_pos_head and not learns_tags):
@@ -43,7 +39,7 @@ def make_pretraining_trainer(
     builder = PretrainingBuilder(model_args, tagger.name if learns_tags else None)
     settle_shape(model_args, builder.encoder, builder.processor, config, reporter.print)
     with config.main_process_first(local=False, desc="tagging"):
-        texts, counts = read_corpus(args, model_args.language, tagger, folder, reporter)
+        texts, counts = read_corpus(args, model_args.language, tagger, Path(config.output_dir), reporter)
     set_seed(config.seed)
     number = min(SAMPLE_SIZE, len(texts))
     spread = (texts[index * len(texts) // number] for index in range(number))
@@ -59,11 +55,13 @@ def make_pretraining_trainer(
     trainer.text_sources = tuple(map(short_name, args.corpus))
     used, held_out = len(trainer.train_dataset), len(trainer.eval_dataset or ())
     reporter.print(f"{used} training texts, {held_out} held out; {describe_counts(counts)}")
-    record: dict[str, Any] = {"corpus": args.corpus, "exclude": args.exclude, "texts": dict(counts)}
+    record = {"corpus": args.corpus, "exclude": args.exclude, "texts": dict(counts)}
+    record |= {"used": used, "held_out": held_out}
     if tagger is not None:
         record |= {"tagger": tagger.name, "tagger_fingerprint": tagger.fingerprint}
-    record |= {"used": used, "held_out": held_out}
-    return trainer, record | ({"pos_labels": len(trainer.model.config.pos_labels)} if learns_tags else {})
+    if learns_tags:
+        record["pos_labels"] = len(trainer.model.config.pos_labels)
+    return trainer, record
 
 
 def read_corpus(
@@ -74,9 +72,8 @@ def read_corpus(
     texts = read_texts(args.corpus, args.exclude or (), language, args.data_dir, counts)
     first = next(texts, None)
     if first is None:
-        raise UsageError(
-            f"pretrain: no text remains in the corpus {', '.join(args.corpus)}: {describe_counts(counts)}."
-        )
+        corpus = ", ".join(args.corpus)
+        raise UsageError(f"pretrain: no text remains in the corpus {corpus}: {describe_counts(counts)}.")
     texts = islice(chain([first], texts), args.max_texts)
     if tagger is None:
         return list(texts), counts

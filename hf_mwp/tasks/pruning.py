@@ -9,8 +9,6 @@ from typing import Any
 from transformers import PreTrainedModel
 
 from .. import pruning
-from ..building.encoder import load_encoder
-from ..building.model_sources import is_encoder, load_tokenizer
 from ..metrics import compare_costs
 from ..models.architecture import find_encoder, layer_parts
 from ..options import option_values
@@ -43,15 +41,12 @@ def prune(
 ) -> RunResult:
     """
     Prune attention heads of a trained model in generations ([`recursive_distillation`]), and evaluate each generation:
-    `hf-mwp prune`. Finished generations are reused, and an interrupted generation resumes. For the arguments see
-    [`train`].
+    `hf-mwp prune`. Finished generations are reused, and an interrupted generation resumes. Raises `UsageError` if the
+    folder contains a different run, or no generation reaches `least_metric`.
 
     Returns:
         [`RunResult`]: its metrics are `models` (the given model and each generation, with reports, costs, and `saved`
         shares of the first model's costs), and the reports and `saved` shares of the last model.
-
-    Raises:
-        UsageError: the folder contains a different run, or no generation reaches `least_metric`.
     """
     values = option_values(data_args, args, config)
     with RunFolder(config.output_dir, "prune", values, begin=False, for_model=True) as folder:
@@ -125,10 +120,8 @@ def _metrics_of(
 
 def score_heads(args: HeadsArguments, data_args: MeasuredTaskArguments) -> tuple[Path, list[list[float | None]]]:
     """
-    Score the attention heads of a model, and write the scores to `heads.json` and `heads.png`: `hf-mwp heads`.
-
-    Returns:
-        `tuple[Path, list]`: the folder, and the scores by layer and head, with `None` for pruned heads.
+    Score the attention heads of a model, and write the scores to `heads.json` and `heads.png`: `hf-mwp heads`. Returns
+    the folder, and the scores by layer and head, with `None` for pruned heads.
     """
     importance = make_importance(args.importance, args.alpha, args.seed)
     folder = Path(args.output_dir or Path("runs") / f"heads_{Path(args.model).resolve().name}")
@@ -136,14 +129,8 @@ def score_heads(args: HeadsArguments, data_args: MeasuredTaskArguments) -> tuple
     task = make_task(data_args)
     rows = task.learnable(task.rows(args.split))
     rows = list(rows.select(range(min(len(rows), args.num_batches * args.batch_size))))
-    if is_encoder(args.model):
-        model, tokenizer = load_encoder(args.model, dropout=None), load_tokenizer(args.model)
-        groups = (rows[at : at + args.batch_size] for at in range(0, len(rows), args.batch_size))
-        read = {"padding": True, "truncation": True, "return_tensors": "pt"}
-        batches = [tokenizer([row["text"] for row in group], **read) for group in groups]
-    else:
-        model, processor = task.load_model(args.model, args.split)
-        batches = task.batches(model, processor, rows, args.batch_size)
+    model, processor = task.load_model(args.model, args.split)
+    batches = task.batches(model, processor, rows, args.batch_size)
     scores = importance.scores(model, batches)
     folder.mkdir(parents=True, exist_ok=True)
     known = {"model": args.model, "importance": args.importance, "dataset": task.name}

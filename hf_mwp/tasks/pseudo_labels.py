@@ -43,13 +43,10 @@ def pseudo_label(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Pat
     """
     Label the problems of files and datasets ([`label_problems`]), and write `labelled.jsonl`: `hf-mwp pseudo-label`.
     Processes under `accelerate launch` share the problems, and an interrupted run resumes. If `args.task` is set, see
-    [`label_texts`].
+    [`label_texts`]. Raises `UsageError` if the folder already contains labels, or solver and problems do not match.
 
     Returns:
         `tuple[Path, Mapping]`: the file, and the number of problems by result ([`~solving.label_problems.FATES`]).
-
-    Raises:
-        UsageError: the folder already contains labels, or solver and problems do not match.
     """
     if args.task is not None:
         return label_texts(args, reporter)
@@ -89,15 +86,13 @@ def label_texts(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Path
     """
     Generate targets for the training texts of a dataset ([`load_seq2seq`]), or equations for training problems, and
     write them to `train.jsonl`, with the unchanged other splits: a dataset for students with any tokenizer. Processes
-    under `accelerate launch` share the texts.
+    under `accelerate launch` share the texts. Raises `UsageError` if the folder already contains labels, the model has
+    a different kind, or it generates no usable text.
 
     Returns:
         `tuple[Path, Mapping]`: the file, and the number of source texts by result (`TEXT_FATES`). Rows of the file
         contain the two texts under the names `args.source` and `args.target`, or the fields of a problem, and also
         `score`, the mean log probability per token, and `rank`, the position among the beams.
-
-    Raises:
-        UsageError: the folder already contains labels, the model has a different kind, or it generates no usable text.
 
     References:
         Kim and Rush, "Sequence-Level Knowledge Distillation" (EMNLP 2016).

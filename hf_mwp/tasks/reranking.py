@@ -28,11 +28,8 @@ def rerank(
 ) -> tuple[Path, PlausibilityReranker]:
     """
     Fit a re-ranker to a solver's beams ([`fit_reranker`]), evaluate it on the validation split, and save it:
-    `hf-mwp rerank`. If it is saved in the model's folder and improves the accuracy, the model uses it by default. For
-    the arguments see [`train`].
-
-    Returns:
-        `tuple[Path, PlausibilityReranker]`: the file of the re-ranker, and the re-ranker with its accuracies.
+    `hf-mwp rerank`. If it is saved in the model's folder and improves the accuracy, the model uses it by default.
+    Returns the file of the re-ranker, and the re-ranker with its accuracies.
     """
     check_one_process("rerank", launches=False)
     device = find_device(args.device)

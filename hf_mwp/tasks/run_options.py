@@ -150,7 +150,7 @@ class HeadsArguments:
     """Options of `hf-mwp heads`, besides the data options."""
 
     model: str | None = option(
-        None, "Folder or Hub id of a solver, or of any encoder with its tokenizer (must be given).", common=True
+        None, "Folder or Hub id of a trained solver, or with task a model for it (must be given).", common=True
     )
     importance: str = option("combined", IMPORTANCE_HELP, common=True, choices=tuple(IMPORTANCES))
     alpha: float = option(0.5, "Weight of the norm in importance combined; the entropy has weight 1 - alpha.")

@@ -36,41 +36,26 @@ SYMBOL = re.compile(r"\([^()]*\)|[-+*/^]|[^\s\[\]()+*/^-]+")
 
 @dataclass(frozen=True)
 class Seq2SeqPrediction:
-    """
-    Generated text of a row, with the log probability of its target.
+    """Generated text of a row."""
 
-    Args:
-        row (`Mapping[str, Any]`): The row, see [`load_seq2seq`].
-        text (`str`): Generated text.
-        log_probability (`float`, *optional*), num_tokens (`int`): Log probability, given the source, and number of
-            tokens of the row's target.
-    """
-
-    row: Mapping[str, Any]
+    row: Mapping[str, Any]  # see [`load_seq2seq`]
     text: str
-    log_probability: float | None = None
-    num_tokens: int = 0
+    log_probability: float | None = None  # of the row's target, given the source
+    num_tokens: int = 0  # of the row's target
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-ready record."""
         scores = {"log_probability": self.log_probability, "num_tokens": self.num_tokens}
         return {**self.row, "prediction": self.text, **scores}
 
 
 class Seq2SeqTask(Task):
     """
-    Task of generating target texts from source texts, for any model of `AutoModelForSeq2SeqLM`.
-
-    Args:
-        options ([`TaskArguments`]): Options of the pairs ([`load_seq2seq`]) and the metrics ([`metrics.text_report`]).
-
-    Raises:
-        DataError: on first use of the data, see [`load_seq2seq`].
-        UsageError: a package of the metrics is not installed.
+    Task of generating target texts from source texts, for any model of `AutoModelForSeq2SeqLM`. The pairs are loaded
+    ([`load_seq2seq`]) on first use. Raises `UsageError` if a package of the metrics ([`metrics.text_report`]) is not
+    installed.
     """
 
     kind, recorded = "sequence-to-sequence model", ("num_beams",)
-    unused = ("rerank", "reranker", "answer_match")
     placeholders: Sequence[str] = ()
 
     def __init__(self, options: TaskArguments) -> None:
@@ -186,14 +171,10 @@ class MathSeq2Seq(Seq2SeqTask, MathWordProblems):
     Math word problems for a sequence-to-sequence model. The input is the text with its numbers replaced by `[NUM0]`,
     `[NUM1]`, ..., and the target is the equation in prefix notation with the same placeholders. Predictions are scored
     by their answers.
-
-    Args:
-        options ([`TaskArguments`]): Options that select the problems and their splits.
     """
 
     metric, figures, recorded = "answer_accuracy", (), ("num_beams", "answer_match")
-    shares_work = False
-    unused = ("rerank", "reranker")
+    solves = False
     placeholders = [f"[NUM{index}]" for index in range(NUM_PLACEHOLDERS)]
 
     # Data and metrics come from MathWordProblems, everything else from Seq2SeqTask.
@@ -202,7 +183,6 @@ class MathSeq2Seq(Seq2SeqTask, MathWordProblems):
     report = MathWordProblems.report
 
     def problem(self, row: Mapping[str, Any]) -> MathWordProblem:
-        """Return the problem of a row."""
         return problem_from_row(row, self.options.parse_number_words)
 
     def pair(self, row):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -53,14 +54,9 @@ def train(
     reporter: Reporter = SILENT,
 ) -> RunResult:
     """
-    Fine-tune a solver or, with `data_args.task`, a different model, and evaluate it: `hf-mwp train`.
-
-    Args:
-        data_args, solver_args, run_args, config: Dataclasses with the options of the command.
-        reporter ([`Reporter`], *optional*): Receives messages and progress.
-
-    Raises:
-        UsageError: the folder contains a different run, or model, data and options do not match.
+    Fine-tune a solver or, with `data_args.task`, a different model, and evaluate it: `hf-mwp train`. The arguments are
+    dataclasses with the options of the command, and a receiver of messages and progress. Raises `UsageError` if the
+    folder contains a different run, or model, data and options do not match.
 
     Example:
 
@@ -72,11 +68,12 @@ def train(
     """
     task = make_task(data_args)
     config.adapt(task)
+    options = (data_args, solver_args, run_args, config)
 
     def make() -> BaseTrainer:
         return make_trainer(task, config, *task.build_model(solver_args))
 
-    return train_on_task(task, make, "train", task.kind, (data_args, solver_args, run_args, config), reporter)
+    return train_on_task(task, make, "train", task.kind, options, reporter)
 
 
 def distill(
@@ -90,11 +87,8 @@ def distill(
     """Distil one or more frozen teachers into a student, and evaluate it: `hf-mwp distill`. See [`train`]."""
     task = make_task(data_args)
     config.adapt(task)
-
-    def make() -> BaseTrainer:
-        return make_distillation(task, teacher_args, student_args, config, reporter)
-
     options = (data_args, teacher_args, student_args, run_args, config)
+    make = partial(make_distillation, task, teacher_args, student_args, config, reporter)
     return train_on_task(task, make, "distill", "student", options, reporter)
 
 
@@ -103,7 +97,7 @@ def make_distillation(
     teacher_args: TeacherArguments,
     student_args: StudentArguments,
     config: DistillationConfig,
-    reporter: Reporter = SILENT,
+    reporter: Reporter,
 ) -> DistillationTrainer:
     """Load the teachers, create the student, and return the distillation trainer."""
     teachers, processors = zip(*map(task.load_model, teacher_args.teacher), strict=True)
@@ -111,8 +105,7 @@ def make_distillation(
     student, processor = task.make_student(teachers[0], processors[0], student_args)
     reporter.print(describe_compression(student, teachers[0]))
     show_attention(default_objectives(config), teachers[0], student)
-    given = {"teacher_model": teachers, "teacher_processing_class": processors}
-    return make_trainer(task, config, student, processor, **given)
+    return make_trainer(task, config, student, processor, teacher_model=teachers, teacher_processing_class=processors)
 
 
 def make_trainer(task: Task, config: BaseConfig, model: PreTrainedModel, processor: Any, **teachers) -> BaseTrainer:
@@ -133,11 +126,9 @@ def pretrain(
     Pretrain an encoder on masked language modelling and part-of-speech tagging, and evaluate it on held-out texts:
     `hf-mwp pretrain`. See [`train`].
     """
-
-    def make() -> tuple[BaseTrainer, dict[str, Any]]:
-        return make_pretraining_trainer(corpus_args, model_args, config, Path(config.output_dir), reporter)
-
-    return train_on_task(None, make, "pretrain", "student", (corpus_args, model_args, resume_args, config), reporter)
+    options = (corpus_args, model_args, resume_args, config)
+    make = partial(make_pretraining_trainer, corpus_args, model_args, config, reporter)
+    return train_on_task(None, make, "pretrain", "student", options, reporter)
 
 
 def train_on_task(
@@ -154,11 +145,9 @@ def train_on_task(
     Args:
         task ([`Task`], *optional*): The task; `None` for pretraining.
         make (`Callable`): Function that returns the trainer; without a task, also the content of `data.json`.
-        command (`str`): Name of the command in the run record.
-        name (`str`): Name of the model in tables and progress bars.
+        command (`str`), name (`str`): Name of the command, and of the model in tables and progress bars.
         options (`Sequence`): Options of the command; the last two are a [`ResumeArguments`] (with a task, a
             [`RunArguments`]) and a [`BaseConfig`].
-        reporter ([`Reporter`], *optional*): Receives messages and progress.
     """
     args, config = options[-2:]
     evaluations: dict[str, Evaluation] = {}

@@ -120,8 +120,6 @@ def test_it_is_evaluated(translator, pairs, tmp_path, capsys):
         beams = model.generate(inputs["input_ids"], num_beams=2, max_length=12, do_sample=False)
         assert record["prediction"] == tokenizer.decode(beams[0], skip_special_tokens=True).strip()
     assert report["nll"] == pytest.approx(losses / tokens, rel=1e-5)
-    assert run("evaluate", tmp_path / "search", *options, "--rerank", data=pairs) == 1
-    assert "`rerank` applies only to math word problems" in capsys.readouterr().err
 
 
 def test_two_processes_evaluate_and_label_as_one(translator, pairs, tmp_path, capsys):
@@ -428,7 +426,7 @@ def test_generated_equations_are_the_data_of_a_student_with_other_tokens(problem
     def generate(model, tokenizer, sources, **options):
         return [[GeneratedText(texts[kinds[place % 3]], -1.0 - place, 2)] for place, _ in enumerate(sources)]
 
-    monkeypatch.setattr("hf_mwp.solving.generate_texts.generate_texts", generate)
+    monkeypatch.setattr("hf_mwp.tasks.pseudo_labels.generate_texts", generate)
     given = ["pseudo-label", "--problems", str(problems), "--task=math_seq2seq", "--model", str(model)]
     labels = tmp_path / "labels"
     assert main([*given, "--max_train_samples=12", "--output_dir", str(labels)]) == 0
@@ -459,7 +457,7 @@ def test_labels_of_texts_with_a_prefix(translator, pairs, tmp_path, monkeypatch)
         seen.extend(sources)
         return [[GeneratedText("un chien", -1.0, 2)] for _ in sources]
 
-    monkeypatch.setattr("hf_mwp.solving.generate_texts.generate_texts", generate)
+    monkeypatch.setattr("hf_mwp.tasks.pseudo_labels.generate_texts", generate)
     given = ["pseudo-label", "--problems", str(pairs), "--task=seq2seq", "--source=en", "--target=fr"]
     given += ["--model", str(translator), "--source_prefix=translate: ", "--output_dir", str(tmp_path)]
     assert main(given) == 0

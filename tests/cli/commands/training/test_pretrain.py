@@ -119,7 +119,7 @@ def make_trainer(corpus, folder, *options):
     """The trainer, and its corpus, that the options of the command ask for."""
     argv = ["--corpus", str(corpus), *SMALL, *options, "--output_dir", str(folder)]
     corpus_args, model_args, _, config = parse("pretrain", "", types_of("pretrain"), argv)
-    return make_pretraining_trainer(corpus_args, model_args, config, folder)
+    return make_pretraining_trainer(corpus_args, model_args, config)
 
 
 def test_an_encoders_first_layers(corpus, encoder, pretrained, tmp_path):
