@@ -66,7 +66,7 @@ def main(argv: list[str] | None = None) -> int:
         return _fail(f"Unknown command {name!r}.{hint}", 2)
     try:
         if name == "run":
-            from .commands.recipes import run
+            from .commands import run
 
             return run.run(argv[1:], stage_commands())
         status = run_command(name, argv[1:])

@@ -12,7 +12,7 @@ from transformers import Pipeline
 from transformers.pipelines.pt_utils import PipelineIterator
 
 from ..data.batches.mwp_processor import MwpProcessor
-from ..downloads import download_options, missing_folder
+from ..downloads import download_options
 from ..models import Solver
 from ..models.model_kind import kind_of
 from ..problems import MathWordProblem, refusal
@@ -230,8 +230,6 @@ def _load_processor(model: Solver, source: str | PathLike | None) -> MwpProcesso
     name = model.name_or_path if source is None else str(source)
     if not name:
         raise ValueError("The model was not loaded from a folder. Pass its processor as `processor=`.")
-    if fault := missing_folder(name):
-        raise ValueError(fault)
     try:
         return MwpProcessor.from_pretrained(name, **download_options(model, name))
     except OSError as error:

@@ -7,26 +7,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from transformers import DataCollatorForSeq2Seq
 
 from ..building.seq2seq import build_seq2seq, load_seq2seq_model, make_student_seq2seq
 from ..data.datasets.seq2seq import load_seq2seq
 from ..data.reading.schema import problem_from_row
+from ..data.training_lineage import inherit_from_labeller
 from ..expressions import Expression, ExpressionError
 from ..metrics.text_generation import text_figures, text_report
 from ..problems import MathWordProblem, ProblemError
+from ..runtime.answer import Beam
+from ..solving.generate_texts import decode_texts, generate_texts, score_texts
+from ..solving.solver_prediction import SolverPrediction
+from ..trainers import RecursiveDistillationConfig, Seq2SeqDistillationTrainer, Seq2SeqFineTuningTrainer, StarkConfig
 from ..usage_error import UsageError
+from .data_options import TaskArguments
 from .math_word_problems import MathWordProblems
 from .task import Task, limited
 
-
-if TYPE_CHECKING:
-    from datasets import Dataset
-    from transformers import PreTrainedTokenizerBase
-
-    from ..solving.solver_prediction import SolverPrediction
-    from ..trainers.base_config import BaseConfig
-    from .data_options import TaskArguments
 
 # Number of placeholders ([NUM0], ...) that are tokens of a newly trained tokenizer.
 NUM_PLACEHOLDERS = 20
@@ -56,6 +56,7 @@ class Seq2SeqTask(Task):
     """
 
     kind, recorded = "sequence-to-sequence model", ("num_beams",)
+    trainer_class, distillation_class = Seq2SeqFineTuningTrainer, Seq2SeqDistillationTrainer
     placeholders: Sequence[str] = ()
 
     def __init__(self, options: TaskArguments) -> None:
@@ -63,15 +64,13 @@ class Seq2SeqTask(Task):
         self.figures = text_figures(options.text_metrics)
         self.metric = "rougeL" if options.text_metrics[0] == "rouge" else self.figures[0]
 
-    def defaults_of(self, config: BaseConfig) -> Mapping[str, Any]:
+    def defaults_of(self, config):
         """Return the metric that selects checkpoints: the loss for pruning and STARK, otherwise the task's metric."""
-        from ..trainers import RecursiveDistillationConfig, StarkConfig
-
         in_loop = isinstance(config, RecursiveDistillationConfig | StarkConfig)
         return {"metric_for_best_model": "loss" if in_loop else self.metric}
 
     @cached_property
-    def splits(self) -> Mapping[str, Dataset]:
+    def splits(self):
         options = self.options
         splits = load_seq2seq(options.dataset, options.source, options.target, options.validation_fraction)
         return {split: limited(rows, split, options) for split, rows in splits.items()}
@@ -81,8 +80,6 @@ class Seq2SeqTask(Task):
         return self.options.source_prefix + row["text"], row["target"]
 
     def build_model(self, options):
-        from ..data.training_lineage import inherit_from_labeller
-
         texts = [text for row in self.rows("train") for text in self.pair(row) if text]
         languages = (self.options.source, self.options.target)
         model, tokenizer = build_seq2seq(texts, options, self.placeholders, languages)
@@ -96,8 +93,6 @@ class Seq2SeqTask(Task):
         return make_student_seq2seq(teacher, processor, options), processor
 
     def collator(self, model, processor):
-        from transformers import DataCollatorForSeq2Seq
-
         return DataCollatorForSeq2Seq(processor, model=model)
 
     def prepare(self, rows, processor):
@@ -108,7 +103,7 @@ class Seq2SeqTask(Task):
 
         return rows.map(encode, remove_columns=rows.column_names, keep_in_memory=True)
 
-    def encode(self, rows, processor: PreTrainedTokenizerBase):
+    def encode(self, rows, processor):
         """Return the inputs and labels of rows. Without a target, the loss ignores the row's only label."""
 
         def read(source: str, target: str | None) -> dict[str, Any]:
@@ -117,18 +112,11 @@ class Seq2SeqTask(Task):
 
         return [read(*self.pair(row)) for row in rows]
 
-    def trainer_class(self, distils):
-        from ..trainers import Seq2SeqDistillationTrainer, Seq2SeqFineTuningTrainer
-
-        return Seq2SeqDistillationTrainer if distils else Seq2SeqFineTuningTrainer
-
     def metric_arguments(self, processor):
-        given = {"metrics": self.options.text_metrics, "language": self.options.target}
-        return {"text_metrics": partial(text_report, **given)}
+        options = self.options
+        return {"text_metrics": partial(text_report, metrics=options.text_metrics, language=options.target)}
 
     def predict(self, model, processor, rows, max_decode_length=None, batch_size=64, **search):
-        from ..solving.generate_texts import generate_texts, score_texts
-
         sources, targets = zip(*map(self.pair, rows), strict=True)
         search |= {"max_length": max_decode_length, "batch_size": batch_size}
         found = generate_texts(model, processor, sources, **search)
@@ -197,8 +185,6 @@ class MathSeq2Seq(Seq2SeqTask, MathWordProblems):
         return rows.select(found)
 
     def metric_arguments(self, processor):
-        from ..solving.generate_texts import decode_texts
-
         rows = list(self.rows("validation", needed=False) or ())
 
         def measure(output: Any) -> dict[str, float]:
@@ -207,11 +193,7 @@ class MathSeq2Seq(Seq2SeqTask, MathWordProblems):
 
         return {"compute_metrics": measure}
 
-    def predict(
-        self, model, processor, rows, answer_match="annotated", max_decode_length=None, **search
-    ) -> list[SolverPrediction]:
-        from ..solving.generate_texts import generate_texts
-
+    def predict(self, model, processor, rows, answer_match="annotated", max_decode_length=None, **search):
         sources = [self.pair(row)[0] for row in rows]
         found = generate_texts(model, processor, sources, max_length=max_decode_length, **search)
         return [
@@ -223,9 +205,6 @@ class MathSeq2Seq(Seq2SeqTask, MathWordProblems):
         self, row: Mapping[str, Any], text: str, log_probability: float = 0.0, answer_match: str = "annotated"
     ) -> SolverPrediction:
         """Convert a generated text to a prediction, which has no tree if the text is not a valid equation."""
-        from ..runtime.answer import Beam
-        from ..solving.solver_prediction import SolverPrediction
-
         problem = self.problem(row)
         expression = read_equation(text, len(problem.numbers))
         trees = () if expression is None else ((expression, log_probability),)

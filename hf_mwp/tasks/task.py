@@ -7,18 +7,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from transformers import PreTrainedModel
+
+from ..building.student import StudentArguments
+from ..data import LoadReport
+from ..trainers import DistillationTrainer
+from ..trainers.base_config import BaseConfig
+from ..trainers.base_trainer import BaseTrainer
 from ..usage_error import UsageError
+from .data_options import DataArguments
 
 
 if TYPE_CHECKING:
     from datasets import Dataset
-    from transformers import PreTrainedModel
-
-    from ..building.student import StudentArguments
-    from ..data import LoadReport
-    from ..trainers.base_config import BaseConfig
-    from ..trainers.base_trainer import BaseTrainer
-    from .data_options import DataArguments
 
 
 class Task(ABC):
@@ -35,6 +36,8 @@ class Task(ABC):
     figures: Sequence[str] = ()  # metrics that can select a checkpoint; any metric if empty
     recorded: Sequence[str] = ()  # options of `predict`, from a config or `EvaluateArguments`, to record with metrics
     load_report: LoadReport | None = None  # counts of rows read and skipped, and warnings
+    trainer_class: type[BaseTrainer] = BaseTrainer
+    distillation_class: type[BaseTrainer] = DistillationTrainer
     solves: bool = False  # whether `predict` accepts `reranker` and `unfinished`, see [`solve_problems`]
 
     @cached_property
@@ -107,15 +110,8 @@ class Task(ABC):
             "processing_class": processor,
         }
 
-    def trainer_class(self, distils: bool) -> type[BaseTrainer]:
-        """Return the class of trainers that fine-tune or distil a model."""
-        from ..trainers import DistillationTrainer
-        from ..trainers.base_trainer import BaseTrainer
-
-        return DistillationTrainer if distils else BaseTrainer
-
     def metric_arguments(self, processor: Any) -> dict[str, Any]:
-        """Return the arguments of [`~Task.trainer_class`] that measure the texts generated in evaluations."""
+        """Return the arguments of a trainer that measure the texts generated in evaluations."""
         return {}
 
     def defaults_of(self, config: BaseConfig) -> Mapping[str, Any]:

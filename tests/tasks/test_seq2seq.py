@@ -293,7 +293,7 @@ def test_problems_without_an_equation_do_not_count_in_the_loss(problems, tmp_pat
             str(tmp_path), use_cpu=True, report_to="none", per_device_eval_batch_size=1, max_decode_length=10
         )
         arguments |= task.metric_arguments(arguments["processing_class"])
-        metrics = task.trainer_class(distils=False)(args=args, **arguments).evaluate()
+        metrics = task.trainer_class(args=args, **arguments).evaluate()
         assert metrics["eval_num_problems"] == count
         losses.append(metrics["eval_loss"])
     assert losses[0] == pytest.approx(losses[1], rel=1e-6)

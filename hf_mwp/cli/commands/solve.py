@@ -3,6 +3,7 @@ Solve math word problems given as arguments, in a file, or on standard input (on
 problem without an answer is listed with its error and does not change the exit status 0.
 """
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,11 +13,11 @@ from typing import Any
 from ...data.reading.problem_lines import problem_batches
 from ...options import option
 from ...options.checks import check_at_least_one
+from ...problems.control_characters import show_controls
 from ...solving.search_options import RankedSearchOptions, find_device
 from ...store.runs.main_process import check_one_process
 from ...usage_error import UsageError
-from ..terminal.console import CommandConsole, quiet_libraries
-from ..terminal.solution import json_line, print_solution
+from ..terminal.console import CommandConsole, print_solution, quiet_libraries
 
 
 _NO_ANSWER = dict.fromkeys(("answer", "value", "equation", "prefix")) | {"numbers": [], "score": 0.0}
@@ -85,7 +86,9 @@ def run(console: CommandConsole, args: SolveArguments) -> None:
         for problem, results in zip(batch, answer(batch), strict=True):
             if args.json:
                 for result in results:
-                    print(json_line(problem | result), flush=True)
+                    # JSON itself escapes only the control characters below U+0020.
+                    line = show_controls(json.dumps(problem | result, ensure_ascii=False), "\\u{:04x}")
+                    print(line.encode("utf-8", "backslashreplace").decode("utf-8"), flush=True)
             else:
                 print_solution(console, problem["text"], [problem | result for result in results], tree=args.tree)
 

@@ -114,17 +114,11 @@ class RichProgressCallback(TrainerCallback):
 @contextmanager
 def counting_bar(console: Console, name: str) -> Iterator[Callable[[int, int | None], None]]:
     """Show a progress bar or, without a terminal, a final line; see [`~tasks.reporter.Reporter.counter`]."""
-    started, count = time.perf_counter(), 0
+    started = time.perf_counter()
     with _make_bar(console, disable=not console.is_terminal) as bar:
         task = bar.add_task(name, total=None)
-
-        def update(done: int, total: int | None = None) -> None:
-            nonlocal count
-            count = done
-            bar.update(task, completed=done, total=total)
-
-        yield update
-    if count and not console.is_terminal:
+        yield lambda done, total=None: bar.update(task, completed=done, total=total)
+    if not console.is_terminal and (count := bar.tasks[0].completed):
         console.print(f"{name}: {count}, {time.perf_counter() - started:.0f} s")
 
 

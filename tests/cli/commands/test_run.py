@@ -12,13 +12,13 @@ from huggingface_hub import ModelCard
 from transformers import Trainer, pipeline
 
 from hf_mwp import load_mwp_dataset
-from hf_mwp.cli.commands.recipes.run import headline, read_changes
+from hf_mwp.cli.commands.run import headline, read_changes
 from hf_mwp.cli.main import main
 from hf_mwp.recipes import Recipe
 from tests.trainers.processes import launch
 
 
-COMPACT = Path(__file__).parents[4] / "examples" / "compact_math23k.yaml"
+COMPACT = Path(__file__).parents[3] / "examples" / "compact_math23k.yaml"
 ENGLISH = [COMPACT.with_name(f"compact_{name}.yaml") for name in ("asdiv", "english", "english_asdiv")]
 SELF_TRAINING = COMPACT.with_name("compact_math23k_self_training.yaml")
 TRAINING = {
