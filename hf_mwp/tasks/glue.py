@@ -154,7 +154,7 @@ class GlueTask(Task):
         # Validation rows come from the training split, so they belong to no group.
         for split in GLUE_SOURCES[self.name].dev:
             rows = [each for each in predictions if each.row["id"].startswith(f"{split}-")]
-            if len(rows) < len(predictions):
+            if 0 < len(rows) < len(predictions):
                 groups[split.removeprefix("dev")] = rows
         found: dict[str, float] = {}
         for part, rows in groups.items():
