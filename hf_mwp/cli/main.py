@@ -1,7 +1,5 @@
 """Entry point of the commands `hf-mwp` and `python -m hf_mwp`."""
 
-from __future__ import annotations
-
 import difflib
 import os
 import sys
@@ -122,7 +120,3 @@ def stage_commands() -> dict[str, Callable[[list[str]], int]]:
 def _fail(message: str, status: int) -> int:
     print(f"hf-mwp: {show_controls(message)}", file=sys.stderr)
     return status
-
-
-if __name__ == "__main__":
-    sys.exit(main())

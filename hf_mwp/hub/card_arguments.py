@@ -1,7 +1,5 @@
 """Options of `hf-mwp card`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from ..building.model_sources import locate_model

@@ -1,7 +1,5 @@
 """Model cards generated from the records of training and evaluation runs."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field

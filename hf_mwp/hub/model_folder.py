@@ -1,7 +1,5 @@
 """Preparation of a model folder for upload to the Hub."""
 
-from __future__ import annotations
-
 import copy
 import json
 from os import PathLike
@@ -107,14 +105,13 @@ def make_model_folder(args: CardArguments) -> None:
 
 def _encoder_alone(solver: Any, source: str | PathLike) -> MwpStudentModel:
     encoder = getattr(solver, "encoder", None)
-    if not kind_of(solver).is_solver or not isinstance(encoder, MwpStudentModel):
+    if not isinstance(encoder, MwpStudentModel) or solver.config.bottleneck_layers:
         kind = getattr(encoder, "config", solver.config).model_type
         raise UsageError(
-            f"The encoder of {source} is a {kind!r} model. Only a student can be written without its solver."
+            f"The encoder of {source}, a {kind!r} model, cannot be written without its solver. Only a student without "
+            "bottleneck networks can."
         )
-    if solver.config.bottleneck_layers:
-        raise UsageError(f"The encoder of {source} needs its bottleneck networks. Write the solver instead.")
-    return with_pooling_layer(solver.encoder)
+    return with_pooling_layer(encoder)
 
 
 def with_pooling_layer(encoder: MwpStudentModel) -> MwpStudentModel:

@@ -1,7 +1,5 @@
 """Upload of a model folder to the Hub."""
 
-from __future__ import annotations
-
 import copy
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Readers of run and evaluation folders for model cards."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Options that select the task and the data of a command."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields
 
 from ..data.datasets.glue import GLUE_SOURCES

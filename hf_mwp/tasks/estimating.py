@@ -1,7 +1,5 @@
 """Functions that estimate time, memory and disk space of a distillation from its first steps."""
 
-from __future__ import annotations
-
 import copy
 import math
 import resource

@@ -1,7 +1,5 @@
 """Functions that evaluate a model on a split of a task."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

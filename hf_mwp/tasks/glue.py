@@ -1,7 +1,5 @@
 """GLUE tasks for text classifiers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property

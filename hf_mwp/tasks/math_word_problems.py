@@ -1,7 +1,5 @@
 """Task of solving math word problems."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields

@@ -1,7 +1,5 @@
 """Functions that read and tag the corpus of a pretraining run."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from itertools import chain, islice

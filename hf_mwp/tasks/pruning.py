@@ -1,7 +1,5 @@
 """Tasks that score attention heads, and prune them in rounds of distillation ("generations")."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any

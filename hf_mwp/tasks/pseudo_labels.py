@@ -1,12 +1,10 @@
 """Tasks that create pseudo-labels: equations for problems without equations, or target texts from a teacher."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..building.seq2seq import load_seq2seq_model
 from ..building.solver import load_solver
@@ -27,9 +25,6 @@ from .reporter import SILENT, Reporter
 from .seq2seq import MathSeq2Seq, read_equation
 from .task import limited
 
-
-if TYPE_CHECKING:
-    from datasets import Dataset
 
 TEXT_FATES = {
     "labelled": "the generated text is kept",
@@ -135,9 +130,9 @@ def label_texts(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Path
     return path, fates
 
 
-def _read_pairs(args: LabelArguments) -> tuple[Dataset, list[str], Callable, Mapping[str, Iterable]]:
+def _read_pairs(args: LabelArguments) -> tuple[Any, list[str], Callable, Mapping[str, Iterable]]:
     """
-    Return the rows to label; their source texts; a function that takes a row and its generated text and returns an
+    Return the dataset to label; its source texts; a function that takes a row and its generated text and returns an
     output row (`None` if the text is not usable); and the output rows of the other splits.
     """
 
@@ -152,7 +147,7 @@ def _read_pairs(args: LabelArguments) -> tuple[Dataset, list[str], Callable, Map
     return rows, [args.source_prefix + text for text in rows["text"]], label, others
 
 
-def _read_problems(args: LabelArguments) -> tuple[Dataset, list[str], Callable, Mapping[str, Iterable]]:
+def _read_problems(args: LabelArguments) -> tuple[Any, list[str], Callable, Mapping[str, Iterable]]:
     """Return the same as [`_read_pairs`] for math word problems, whose target texts are equations."""
     options = {"task": args.task, "dataset": args.problems[0], "data_dir": args.data_dir, "validation_fraction": 0.0}
     task = MathSeq2Seq(TaskArguments(**options))
@@ -175,7 +170,7 @@ def _read_problems(args: LabelArguments) -> tuple[Dataset, list[str], Callable, 
     return rows, [task.pair(row)[0] for row in rows], label, others
 
 
-def _pop_train(splits: dict[str, Dataset], args: LabelArguments) -> Dataset:
+def _pop_train(splits: dict[str, Any], args: LabelArguments) -> Any:
     """Remove the training split, or the first one if there is none, and return its first `max_train_samples` rows."""
     return limited(splits.pop("train" if "train" in splits else next(iter(splits))), "train", args)
 

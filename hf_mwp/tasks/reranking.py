@@ -1,7 +1,5 @@
 """Task that fits a re-ranker to a solver."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

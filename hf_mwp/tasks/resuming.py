@@ -1,7 +1,5 @@
 """Functions that start a training run from scratch or resume it from a checkpoint."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from pathlib import Path

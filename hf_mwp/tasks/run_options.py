@@ -1,7 +1,5 @@
 """Options of the commands that train models or score heads, except those of [`~tasks.data_options`] and models."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

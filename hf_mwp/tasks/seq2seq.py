@@ -1,7 +1,5 @@
 """Tasks of sequence-to-sequence models: pairs of texts (such as translations), and math word problems."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

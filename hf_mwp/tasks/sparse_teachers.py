@@ -1,7 +1,5 @@
 """Task that finds the sparse teacher with the best student (STARK)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,7 @@ from ..building.student_shape import settle_shape
 from ..options import option_values
 from ..pruning import ScoreDensity, draw_densities
 from ..store.runs.main_process import is_main_process
-from ..store.runs.run_folder import RunFolder, check_output_folder
+from ..store.runs.run_folder import RunFolder
 from ..trainers import DistillationTrainer, StarkConfig, StarkTrainer
 from ..usage_error import UsageError
 from .data_options import TaskArguments
@@ -51,8 +49,6 @@ def find_sparse_teacher(
     with RunFolder(config.output_dir, "stark", values, begin=False, for_model=True) as folder:
         folder.check_record()
         folder.check_unused(args.overwrite or folder.is_unfinished)
-        for place in filter(None, (config.stages_dir, config.teacher_cache_dir)):
-            check_output_folder(place)
         task = make_task(data_args)
         config.adapt(task)
         # The same seed gives a student with the same random weights when the run resumes.

@@ -1,7 +1,5 @@
 """Functions that run trainings: fine-tuning and distillation of a model on a task, and pretraining on texts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial

@@ -1,7 +1,5 @@
 """Command that runs the incomplete stages of a recipe: `hf-mwp run`."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Mapping, Sequence
 from typing import Any
