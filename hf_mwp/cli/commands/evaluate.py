@@ -11,6 +11,7 @@ from typing import Any
 
 from rich.table import Table
 
+from ... import tasks
 from ...solving.search_options import EvaluateArguments
 from ...store.runs.main_process import is_main_process
 from ...tasks.data_options import MeasuredTaskArguments
@@ -18,9 +19,7 @@ from ..terminal.console import CommandConsole, make_table, percent, print_evalua
 
 
 def run(console: CommandConsole, args: EvaluateArguments, data_args: MeasuredTaskArguments) -> None:
-    from ...tasks.evaluation import evaluate
-
-    evaluation, figures, path = evaluate(args, data_args, console)
+    evaluation, figures, path = tasks.evaluate(args, data_args, console)
     if not is_main_process():
         return
     if args.json:

@@ -5,6 +5,7 @@ weights, processor and record. Run the command again to resume an interrupted up
 
 from dataclasses import dataclass
 
+from ... import hub
 from ...options import option, option_values
 from ...options.checks import check_given
 from ..terminal.console import CommandConsole
@@ -35,9 +36,7 @@ TYPES = [PublishArguments]
 
 
 def run(console: CommandConsole, args: PublishArguments) -> None:
-    from ...hub import push_solver_to_hub
-
-    found = push_solver_to_hub(**option_values(args))
+    found = hub.push_solver_to_hub(**option_values(args))
     for name, size in found.files.items():
         console.print(f"{size:>13,}  {name}")
     console.print(f"{sum(found.files.values()):>13,}  bytes in {len(found.files)} files")

@@ -4,15 +4,14 @@ classifier, using predictions, hidden states and embeddings. --hidden_loss, --pr
 --layer_mapping choose what the student learns, --cache_teacher_outputs runs the teacher once.
 """
 
+from .... import tasks
 from ...terminal.console import CommandConsole, make_table, print_result
 
 
 def run(console: CommandConsole, *options) -> None:
     data_args, teacher_args, student_args, run_args, config = options
     if not run_args.estimate:
-        from ....tasks.training import distill
-
-        print_result(console, distill(*options, reporter=console), "student")
+        print_result(console, tasks.distill(*options, reporter=console), "student")
         return
     from ....tasks.estimating import estimate_distillation
 

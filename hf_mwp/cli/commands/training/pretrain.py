@@ -3,6 +3,7 @@ Pretrain a student on texts of math word problems with masked language modelling
 more often, and with part-of-speech tagging.
 """
 
+from .... import tasks
 from ...terminal.console import CommandConsole, make_table, percent, print_result
 
 
@@ -18,9 +19,7 @@ LABELS = {
 
 
 def run(console: CommandConsole, *options) -> None:
-    from ....tasks.training import pretrain
-
-    result = pretrain(*options, reporter=console)
+    result = tasks.pretrain(*options, reporter=console)
     metrics = result.metrics.get("validation", {})
     rows = [
         (label, percent(metrics[name]) if label.endswith("%") else f"{metrics[name]:.3f}")

@@ -3,11 +3,10 @@ Fine-tune a solver of math word problems: an encoder, pretrained or with random 
 --task, fine-tune a text classifier for a GLUE task or a sequence-to-sequence model.
 """
 
+from .... import tasks
 from ...terminal.console import CommandConsole, print_result
 
 
 def run(console: CommandConsole, *options) -> None:
-    from ....tasks.training import train
-
-    result = train(*options, reporter=console)
+    result = tasks.train(*options, reporter=console)
     print_result(console, result, result.task.kind)
