@@ -1,11 +1,10 @@
 """Progress bars of training runs in the terminal."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -41,7 +40,7 @@ class RichProgressCallback(TrainerCallback):
         self.started = time.perf_counter()
 
     @classmethod
-    def attach(cls, trainer: Trainer, console: Console, name: str) -> RichProgressCallback:
+    def attach(cls, trainer: Trainer, console: Console, name: str) -> Self:
         """Add the callback to a trainer and remove the callbacks that print."""
         for callback in (ProgressCallback, PrinterCallback):
             trainer.remove_callback(callback)
