@@ -17,7 +17,6 @@ from ...metrics.accuracy import LEVELS
 from ...metrics.accuracy_cells import percent, report_cells
 from ...problems.control_characters import show_controls
 from ...store.runs.main_process import is_main_process
-from ...store.runs.run_folder import describe_contents
 from ...tasks.reporter import Reporter
 
 
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from transformers import Trainer
 
     from ...tasks.evaluation import Evaluation
-    from ...tasks.training import RunResult
 
 
 class CommandConsole(Console, Reporter):
@@ -104,13 +102,6 @@ def print_evaluation(
         rows = ((reason, str(count), meaning) for (reason, meaning), count in failures.items())
         headings = ("reason", "problems", "meaning")
         console.print(make_table("Why answers are wrong", headings, rows, right=["problems"]))
-
-
-def print_result(console: Console, result: RunResult, name: str) -> None:
-    """Print the metrics of a trained model and the contents of its folder."""
-    for split, evaluation in result.evaluations.items():
-        print_evaluation(console, evaluation, name, reasons=split == "test")
-    console.print(describe_contents(result.folder, "model", "processor"))
 
 
 def model_table(
