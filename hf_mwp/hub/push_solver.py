@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, ModelCard, ModelInfo, constants
-from huggingface_hub.utils import get_token, validate_repo_id
+from huggingface_hub.utils import get_token
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
@@ -119,7 +119,6 @@ def push_solver_to_hub(
         raise UsageError(f"There is no folder {folder}.")
     if repo_id.count("/") != 1:
         raise UsageError(f"`repo_id` must have the form user/name, such as me/student, not {repo_id!r}.")
-    validate_repo_id(repo_id)
     for name in (CARD, RECORD):
         if not (folder / name).is_file():
             raise UsageError(
