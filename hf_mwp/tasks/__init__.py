@@ -7,6 +7,7 @@ _NAMES = {
     "evaluation": ("evaluate", "evaluate_split"),
     "glue": ("GlueTask",),
     "math_word_problems": ("MathWordProblems",),
+    "pretraining": ("pretrain",),
     "pruning": ("prune", "score_heads"),
     "pseudo_labels": ("pseudo_label",),
     "reporter": ("Reporter",),
@@ -14,7 +15,7 @@ _NAMES = {
     "seq2seq": ("MathSeq2Seq", "Seq2SeqTask"),
     "sparse_teachers": ("find_sparse_teacher",),
     "task": ("Task",),
-    "training": ("RunResult", "distill", "pretrain", "train"),
+    "training": ("RunResult", "distill", "train"),
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = sorted(_MODULES)

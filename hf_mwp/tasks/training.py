@@ -1,4 +1,4 @@
-"""Functions that run trainings: fine-tuning and distillation of a model on a task, and pretraining on texts."""
+"""Functions that fine-tune or distil a model on a task."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,6 @@ from typing import Any
 from transformers import PreTrainedModel, set_seed
 from transformers.integrations import unset_hf_deepspeed_config
 
-from ..building.pretraining import PretrainingArguments
 from ..building.solver import SolverArguments
 from ..building.student import StudentArguments, TeacherArguments
 from ..building.student_shape import settle_shape
@@ -19,7 +18,7 @@ from ..models.lora import merge_lora
 from ..options import option_values
 from ..store.runs.main_process import is_main_process, splits_weights
 from ..store.runs.run_folder import RunFolder
-from ..trainers import DistillationConfig, DistillationTrainer, PreTrainingConfig, SolverTrainingConfig
+from ..trainers import DistillationConfig, DistillationTrainer, SolverTrainingConfig
 from ..trainers.base_config import BaseConfig
 from ..trainers.base_trainer import BaseTrainer
 from ..trainers.distillation.default_objectives import default_objectives, show_attention
@@ -27,10 +26,9 @@ from .data_options import TaskArguments
 from .evaluation import Evaluation, evaluate_splits
 from .make_task import data_record, make_task, tell_data
 from .pictures import draw_learning_curve
-from .pretraining_corpus import make_pretraining_trainer
 from .reporter import SILENT, Reporter
 from .resuming import begin_record, begin_run
-from .run_options import CorpusArguments, ResumeArguments, RunArguments
+from .run_options import RunArguments
 from .task import Task
 
 
@@ -111,22 +109,6 @@ def make_trainer(task: Task, config: BaseConfig, model: PreTrainedModel, process
     kind = task.distillation_class if teachers else task.trainer_class
     arguments = task.trainer_arguments(model, processor) | task.metric_arguments(processor) | teachers
     return kind(args=config.converted(kind.config_class), **arguments)
-
-
-def pretrain(
-    corpus_args: CorpusArguments,
-    model_args: PretrainingArguments,
-    resume_args: ResumeArguments,
-    config: PreTrainingConfig,
-    reporter: Reporter = SILENT,
-) -> RunResult:
-    """
-    Pretrain an encoder on masked language modelling and part-of-speech tagging, and evaluate it on held-out texts:
-    `hf-mwp pretrain`. See [`train`].
-    """
-    options = (corpus_args, model_args, resume_args, config)
-    make = partial(make_pretraining_trainer, corpus_args, model_args, config, reporter)
-    return train_on_task(None, make, "pretrain", "student", options, reporter)
 
 
 def train_on_task(

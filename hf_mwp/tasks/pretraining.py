@@ -1,7 +1,8 @@
-"""Functions that read and tag the corpus of a pretraining run."""
+"""Functions that pretrain an encoder on a corpus, which is read and tagged first."""
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,24 @@ from ..problems.tagging.pos_tagger import PosTagger, load_tagger
 from ..trainers import PreTrainingConfig, PreTrainingTrainer
 from ..usage_error import UsageError
 from .reporter import SILENT, Reporter
-from .run_options import NO_TAGGER, CorpusArguments
+from .run_options import NO_TAGGER, CorpusArguments, ResumeArguments
+from .training import RunResult, train_on_task
+
+
+def pretrain(
+    corpus_args: CorpusArguments,
+    model_args: PretrainingArguments,
+    resume_args: ResumeArguments,
+    config: PreTrainingConfig,
+    reporter: Reporter = SILENT,
+) -> RunResult:
+    """
+    Pretrain an encoder on masked language modelling and part-of-speech tagging, and evaluate it on held-out texts:
+    `hf-mwp pretrain`. See [`train`].
+    """
+    options = (corpus_args, model_args, resume_args, config)
+    make = partial(make_pretraining_trainer, corpus_args, model_args, config, reporter)
+    return train_on_task(None, make, "pretrain", "student", options, reporter)
 
 
 def make_pretraining_trainer(
