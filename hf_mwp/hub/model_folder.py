@@ -107,10 +107,7 @@ def _encoder_alone(solver: Any, source: str | PathLike) -> MwpStudentModel:
     encoder = getattr(solver, "encoder", None)
     if not isinstance(encoder, MwpStudentModel) or solver.config.bottleneck_layers:
         kind = getattr(encoder, "config", solver.config).model_type
-        raise UsageError(
-            f"The encoder of {source}, a {kind!r} model, cannot be written without its solver. Only a student without "
-            "bottleneck networks can."
-        )
+        raise UsageError(f"The encoder of {source} ({kind!r}) is no student, or needs its bottleneck networks.")
     return with_pooling_layer(encoder)
 
 

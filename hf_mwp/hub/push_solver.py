@@ -121,10 +121,7 @@ def push_solver_to_hub(
         raise UsageError(f"`repo_id` must have the form user/name, such as me/student, not {repo_id!r}.")
     for name in (CARD, RECORD):
         if not (folder / name).is_file():
-            raise UsageError(
-                f"{folder} cannot be published because {name} is missing. Create a complete folder with `hf-mwp card "
-                f"--model {folder} --output_dir NEW`."
-            )
+            raise UsageError(f"{folder} has no {name}. Create a complete folder with `hf-mwp card --model {folder}`.")
     with TemporaryDirectory() as workspace:
         made = Path(workspace)
         collect_files(folder, made)
@@ -249,16 +246,12 @@ def open_repository(
             api.create_branch(repo_id, branch=revision, exist_ok=True)
         info = api.model_info(repo_id, revision=revision)
     if private is not None and info.private is not private:
-        kind, other = ("private", "public") if info.private else ("public", "private")
-        raise UsageError(
-            f"{repo_id} exists and is {kind}. Make it {other} on its settings page, or choose a different name."
-        )
+        kind = "private" if info.private else "public"
+        raise UsageError(f"{repo_id} exists and is {kind}. Change this on its settings page, or choose another name.")
     files = _files_in(info)
     if files and RECORD not in files and not overwrite:
-        raise UsageError(
-            f"{repo_id} exists and has different content ({', '.join(sorted(files)[:3])}). Choose a different name, "
-            "or set `overwrite` to replace the content."
-        )
+        some = ", ".join(sorted(files)[:3])
+        raise UsageError(f"{repo_id} exists with different content ({some}). Choose another name, or set `overwrite`.")
     return info
 
 

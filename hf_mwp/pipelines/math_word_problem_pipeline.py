@@ -105,11 +105,8 @@ class MathWordProblemPipeline(Pipeline):
 
     def __init__(self, model: Solver, processor: MwpProcessor | str | PathLike | None = None, **kwargs):
         if not kind_of(model).is_solver:
-            raise ValueError(
-                f'The pipeline "math-word-problem" needs an MwpSolver, not {type(model).__name__} '
-                f"({model.name_or_path or 'not loaded from a folder'}). Train a solver with `hf-mwp train`, or create "
-                "one with `MwpSolver.from_encoder_decoder_pretrained`."
-            )
+            found = f"{type(model).__name__} ({model.name_or_path or 'not loaded from a folder'})"
+            raise ValueError(f"The pipeline needs an MwpSolver, not {found}. Train a solver with `hf-mwp train`.")
         if not isinstance(processor, MwpProcessor):
             processor = _load_processor(model, processor)
         try:
@@ -234,6 +231,6 @@ def _load_processor(model: Solver, source: str | PathLike | None) -> MwpProcesso
         return MwpProcessor.from_pretrained(name, **download_options(model, name))
     except OSError as error:
         raise ValueError(
-            f"The processor of {name} ({MwpProcessor.file_name}) cannot be loaded. Save it to the model's folder with "
-            f"`processor.save_pretrained(folder)`, or pass `processor=`. The error was: {error}"
+            f"The processor of {name} ({MwpProcessor.file_name}) cannot be loaded ({error}). Save it to the model's "
+            "folder with `processor.save_pretrained(folder)`, or pass `processor=`."
         ) from error

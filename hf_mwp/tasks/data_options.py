@@ -22,12 +22,8 @@ class DataArguments:
         common=True,
         locate=locate_problems,
     )
-    data_dir: str | None = option(
-        None, "Folder of the dataset's files, if they are not in the loader's default folder."
-    )
-    split_scheme: str | None = option(
-        None, "Name of a public split or fold scheme; if not given, the dataset's usual scheme."
-    )
+    data_dir: str | None = option(None, "Folder of the dataset's files; the loader's default folder if not given.")
+    split_scheme: str | None = option(None, "Public split or fold scheme; the dataset's usual scheme if not given.")
     fold: int | None = option(None, "Fold to hold out, for datasets with folds.", common=True)
     on_error: str = option("raise", "Stop at a damaged row, or skip and count it.", choices=("raise", "skip"))
     drop_overlap: str | None = option(
@@ -37,9 +33,7 @@ class DataArguments:
         choices=("test", "train"),
     )
     parse_number_words: bool | None = option(None, "Read number words as numbers; if not given, only in English.")
-    validation_fraction: float = option(
-        0.1, "Share of the training split to hold out if the dataset has no validation split; 0: no validation."
-    )
+    validation_fraction: float = option(0.1, "Share of training rows held out without a validation split; 0: none.")
     extra_train: list[str] | None = option(
         None,
         "Additional training problems: files, datasets (their training split), or datasets with a split "
@@ -53,18 +47,10 @@ class DataArguments:
         "masked numbers are left out of extra_train.",
         locate=locate_texts,
     )
-    augment_reverse: bool = option(
-        False, "Add reverse-operation problems to the training split: the answer is given, and one number is unknown."
-    )
-    augment_distractors: bool = option(
-        False, "Add a copy of each training problem with irrelevant numbers, in clauses of other problems."
-    )
-    augment_comparisons: bool = option(
-        False, "Add English problems that ask for the difference or sum of some of several counts."
-    )
-    reverse_held_out: bool = option(
-        False, "Replace validation and test problems with their reverse-operation problems."
-    )
+    augment_reverse: bool = option(False, "Add reversed training problems: the answer is given, a number is unknown.")
+    augment_distractors: bool = option(False, "Add copies of training problems with irrelevant numbers.")
+    augment_comparisons: bool = option(False, "Add English problems that compare or add some of several counts.")
+    reverse_held_out: bool = option(False, "Replace validation and test problems with their reversed problems.")
     max_train_samples: int | None = option(None, "Maximum number of training problems, for a quick test.")
     max_eval_samples: int | None = option(None, "Maximum number of problems in an evaluation.")
 
@@ -98,10 +84,7 @@ class TaskArguments(DataArguments):
         common=True,
         choices=TASK_NAMES,
     )
-    select_on_dev: bool = option(
-        False, "GLUE tasks: train on the whole training split, and both validate and test on the development split."
-    )
-
+    select_on_dev: bool = option(False, "GLUE tasks: both validate and test on the development split.")
     source: str | None = option(
         None,
         "Task seq2seq: field or language of the source texts, such as en; for a TSV file without header a column (1). "
@@ -139,7 +122,4 @@ class MeasuredTaskArguments(TaskArguments):
     def __post_init__(self):
         super().__post_init__()
         if self.dataset is None and self.task in (None, MATH_SEQ2SEQ):
-            raise ValueError(
-                "`dataset` is not set. Pass a JSONL or CSV file, or the name of a dataset in the language of the "
-                "model, such as math23k (Chinese) or asdiv_a (English)."
-            )
+            raise ValueError("`dataset` is not set. Pass a file or the name of a dataset, such as math23k or asdiv_a.")

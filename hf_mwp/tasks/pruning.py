@@ -71,10 +71,8 @@ def prune(
             on_trainer=on_trainer,
         )
         if not generations:
-            raise UsageError(
-                f"The first generation does not reach --least_metric {config.least_metric:g}. Prune fewer heads in it "
-                "(--ratios), train it longer, or lower --least_metric."
-            )
+            least = f"--least_metric {config.least_metric:g}"
+            raise UsageError(f"The first generation does not reach {least}. Set lower --ratios, or train it longer.")
         metrics: dict[str, Any] = {}
         if is_main_process():
             generations[-1].load().save_pretrained(folder.path)

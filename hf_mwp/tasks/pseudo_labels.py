@@ -111,10 +111,8 @@ def label_texts(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Path
                     made.append(record | {"score": score, "rank": rank})
         usable = [index for index, made in enumerate(records) if made]
         if not usable:
-            raise UsageError(
-                f"{args.model} generated no usable target for any of {len(rows)} texts. Train it longer, or allow "
-                "more tokens (--max_decode_length)."
-            )
+            remedy = "Train it longer, or set a higher --max_decode_length"
+            raise UsageError(f"{args.model} generated no usable target for any of {len(rows)} texts. {remedy}.")
         likeliest = sorted(usable, key=lambda index: records[index][0]["score"], reverse=True)
         likeliest = likeliest[: max(round(args.keep_fraction * len(usable)), 1)]
         if is_main_process():

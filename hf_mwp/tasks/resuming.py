@@ -85,10 +85,8 @@ def _checkpoint(folder: RunFolder, config: BaseConfig, args: ResumeArguments) ->
             raise UsageError(f"{path} has no checkpoint to resume from. Start without --resume.")
         return last
     if last is not None and not args.overwrite:
-        raise UsageError(
-            f"{path} has checkpoints of an earlier run ({Path(last).name}). Pass --resume to continue, --overwrite to "
-            "start over, or another --output_dir."
-        )
+        remedy = "Pass --resume to continue, --overwrite to start over, or another --output_dir"
+        raise UsageError(f"{path} has checkpoints of an earlier run ({Path(last).name}). {remedy}.")
     folder.check_unused(args.overwrite)
     return given or None
 

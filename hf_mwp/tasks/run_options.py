@@ -36,9 +36,7 @@ class FinalArguments:
 
     test: bool = option(True, "Evaluate on the test split at the end.")
     test_num_beams: int | None = option(None, "Number of beams for the test split; num_beams if not given.")
-    overwrite: bool = option(
-        False, "Replace checkpoints or the model of an earlier run in the output folder.", affects_result=False
-    )
+    overwrite: bool = option(False, "Replace checkpoints or the model of an earlier run.", affects_result=False)
 
     def __post_init__(self):
         check_at_least_one(self, "test_num_beams")
@@ -51,13 +49,9 @@ class ResumeArguments:
     _argument_group_name = "run"
 
     resume: bool = option(
-        False,
-        "Resume from the last checkpoint in the output folder, made with the same options or a shorter length.",
-        affects_result=False,
+        False, "Resume from the last checkpoint, made with the same options or a shorter length.", affects_result=False
     )
-    overwrite: bool = option(
-        False, "Replace checkpoints or the model of an earlier run in the output folder.", affects_result=False
-    )
+    overwrite: bool = option(False, "Replace checkpoints or the model of an earlier run.", affects_result=False)
 
 
 @dataclass
@@ -97,9 +91,7 @@ class CorpusArguments:
         common=True,
         locate=locate_texts,
     )
-    data_dir: str | None = option(
-        None, "Folder of the datasets' files, if they are not in the loaders' default folders."
-    )
+    data_dir: str | None = option(None, "Folder of the datasets' files; the loaders' default folders if not given.")
     exclude: list[str] | None = option(
         None,
         "Datasets or files, such as test sets, whose texts are left out, also if only the numbers differ.",
@@ -113,9 +105,7 @@ class CorpusArguments:
         common=True,
         locate=locate_tagger,
     )
-    tag_cache: str | None = option(
-        None, "Folder of the tags, which runs can share; if not given, in the output folder.", affects_result=False
-    )
+    tag_cache: str | None = option(None, "Folder of the tags, which runs can share.", affects_result=False)
     max_texts: int | None = option(None, "Maximum number of texts, for a quick test.")
 
     def __post_init__(self):
@@ -131,10 +121,7 @@ class PruneArguments(FinalArguments):
     _argument_group_name = "pruning"
 
     model: str | None = option(
-        None,
-        "Folder or Hub id of a trained solver, or with task a model for it (must be given).",
-        common=True,
-        locate=locate_solver,
+        None, "Folder or Hub id of a trained model (must be given).", common=True, locate=locate_solver
     )
     importance: str = option("combined", IMPORTANCE_HELP, common=True, choices=tuple(IMPORTANCES))
 
@@ -147,9 +134,7 @@ class PruneArguments(FinalArguments):
 class HeadsArguments:
     """Options of `hf-mwp heads`, besides the data options."""
 
-    model: str | None = option(
-        None, "Folder or Hub id of a trained solver, or with task a model for it (must be given).", common=True
-    )
+    model: str | None = option(None, "Folder or Hub id of a trained model (must be given).", common=True)
     importance: str = option("combined", IMPORTANCE_HELP, common=True, choices=tuple(IMPORTANCES))
     alpha: float = option(0.5, "Weight of the norm in importance combined; the entropy has weight 1 - alpha.")
     split: str = option("train", "Dataset split on whose texts heads are scored.")
@@ -170,10 +155,7 @@ class StarkArguments(FinalArguments):
     _argument_group_name = "sparse teachers"
 
     teacher: str | None = option(
-        None,
-        "Folder or Hub id of a trained solver, or with task a classifier (must be given).",
-        common=True,
-        locate=locate_solver,
+        None, "Folder or Hub id of a trained model (must be given).", common=True, locate=locate_solver
     )
     scores: str = option(
         "knowledgeable",

@@ -28,9 +28,7 @@ class SolveArguments(RankedSearchOptions):
     """Options of `hf-mwp solve`."""
 
     problems: list[str] = option([], "One or more problems.", positional=True)
-    file: str | None = option(
-        None, "File of problems: one per line, or .jsonl, .json or .csv with a field `text`; - is standard input."
-    )
+    file: str | None = option(None, "File of problems: lines, .jsonl, .json or .csv with a field `text`; - is stdin.")
     output: str | None = option(
         None,
         "File for the answers, as JSON lines in the order of the problems. A killed run resumes, and `accelerate "
@@ -41,8 +39,7 @@ class SolveArguments(RankedSearchOptions):
     tree: bool = option(True, "Draw the expression tree.")
     top_k: int = option(1, "Number of equations to show for each problem.")
     confidence_threshold: float | None = option(
-        None,
-        'Probability (with re-ranking: plausibility) below which the answer is "unsure" and all beams are listed.',
+        None, 'Probability, with re-ranking plausibility, below which an answer is "unsure" and all beams are listed.'
     )
     batch_size: int = option(16, "Number of problems in a batch, with PyTorch.")
     runtime: str = option(
