@@ -27,10 +27,7 @@ class DataArguments:
     fold: int | None = option(None, "Fold to hold out, for datasets with folds.", common=True)
     on_error: str = option("raise", "Stop at a damaged row, or skip and count it.", choices=("raise", "skip"))
     drop_overlap: str | None = option(
-        None,
-        "Split from which to remove the problems whose text with masked numbers is in both the training and the test "
-        "split; if not given, metrics are reported with and without them.",
-        choices=("test", "train"),
+        None, "Split that loses the problems whose masked text is in training and test.", choices=("test", "train")
     )
     parse_number_words: bool | None = option(None, "Read number words as numbers; if not given, only in English.")
     validation_fraction: float = option(0.1, "Share of training rows held out without a validation split; 0: none.")
@@ -42,10 +39,7 @@ class DataArguments:
         locate=locate_source,
     )
     extra_exclude: list[str] | None = option(
-        None,
-        "Files, datasets (validation and test split), or datasets with a split; problems with the same text with "
-        "masked numbers are left out of extra_train.",
-        locate=locate_texts,
+        None, "Files, datasets or splits; problems with their masked texts are not added.", locate=locate_texts
     )
     augment_reverse: bool = option(False, "Add reversed training problems: the answer is given, a number is unknown.")
     augment_distractors: bool = option(False, "Add copies of training problems with irrelevant numbers.")

@@ -64,10 +64,7 @@ class DistillRunArguments(RunArguments):
     """[`RunArguments`] with an option to estimate the costs of a distillation."""
 
     estimate: bool = option(
-        False,
-        "Run 20 steps and print the expected hours, peak memory and cache size of the whole run, and of a corpus 100 "
-        "times as large; no files are kept.",
-        affects_result=False,
+        False, "Run 20 steps, and print the hours, memory and cache size of the whole run.", affects_result=False
     )
 
 
@@ -93,10 +90,7 @@ class CorpusArguments:
     )
     data_dir: str | None = option(None, "Folder of the datasets' files; the loaders' default folders if not given.")
     exclude: list[str] | None = option(
-        None,
-        "Datasets or files, such as test sets, whose texts are left out, also if only the numbers differ.",
-        common=True,
-        locate=locate_texts,
+        None, "Datasets or files whose texts are left out, whatever their numbers.", common=True, locate=locate_texts
     )
     tagger: str = option(
         "jieba",

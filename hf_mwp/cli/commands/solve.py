@@ -30,10 +30,7 @@ class SolveArguments(RankedSearchOptions):
     problems: list[str] = option([], "One or more problems.", positional=True)
     file: str | None = option(None, "File of problems: lines, .jsonl, .json or .csv with a field `text`; - is stdin.")
     output: str | None = option(
-        None,
-        "File for the answers, as JSON lines in the order of the problems. A killed run resumes, and `accelerate "
-        "launch` divides the work among processes.",
-        affects_result=False,
+        None, "File for the answers, as JSON lines in the order of the problems; a killed run resumes."
     )
     json: bool = option(False, "Print JSON lines instead of text.", affects_result=False)
     tree: bool = option(True, "Draw the expression tree.")
