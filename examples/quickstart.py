@@ -24,10 +24,10 @@ from rich.table import Table
 from transformers import Trainer, pipeline, set_seed
 
 import hf_mwp
-from hf_mwp.cli.terminal.console import make_console, make_table, of_equations, percent, quiet_libraries
+from hf_mwp.cli.terminal.console import make_console, make_table, print_solution, quiet_libraries
 from hf_mwp.cli.terminal.progress import RichProgressCallback
-from hf_mwp.cli.terminal.solution import print_solution
 from hf_mwp.metrics import TrainingOverlap, accuracy_report, compare_latency, count_flops, count_parameters
+from hf_mwp.metrics.accuracy_cells import of_equations, percent
 from hf_mwp.runtime.default_search import DefaultSearch
 from hf_mwp.store.runs.run_folder import describe_environment, last_record
 from hf_mwp.tasks.pictures import draw_learning_curve

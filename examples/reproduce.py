@@ -18,7 +18,7 @@ from pathlib import Path
 
 from rich.table import Table as RichTable
 
-from hf_mwp.cli.commands.recipes.run import read_changes
+from hf_mwp.cli.commands.run import read_changes
 from hf_mwp.cli.main import stage_commands
 from hf_mwp.cli.terminal.console import make_console, make_table, quiet_libraries
 from hf_mwp.options.yaml_values import read_yaml

@@ -57,13 +57,6 @@ def solver_class(model_type: str | None) -> type[Solver] | None:
     return found if isinstance(found, type) and issubclass(found, Solver) else None
 
 
-def is_encoder(name: str) -> bool:
-    """Return whether a folder or Hub repository contains an encoder, not a model of a task."""
-    config = load_config(name)
-    classifies = any(each.endswith("ForSequenceClassification") for each in config.architectures or ())
-    return not (config.is_encoder_decoder or classifies or solver_class(config.model_type))
-
-
 def check_folder(name: str, solver: bool = False) -> Path | None:
     """
     Return the folder of a model, or `None` for a Hub id. Raises `UsageError` if the path is not a folder, the

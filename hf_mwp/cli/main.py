@@ -1,14 +1,11 @@
 """Entry point of the commands `hf-mwp` and `python -m hf_mwp`."""
 
-from __future__ import annotations
-
 import difflib
 import os
 import sys
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
-from pathlib import Path
 
 from ..options.parsing import parse
 from ..options.stages import STAGES, trains, types_of
@@ -66,7 +63,7 @@ def main(argv: list[str] | None = None) -> int:
         return _fail(f"Unknown command {name!r}.{hint}", 2)
     try:
         if name == "run":
-            from .commands.recipes import run
+            from .commands import run
 
             return run.run(argv[1:], stage_commands())
         status = run_command(name, argv[1:])
@@ -97,16 +94,14 @@ def main(argv: list[str] | None = None) -> int:
 
 def run_command(name: str, argv: list[str]) -> int:
     """Parse the arguments of a subcommand, run it and print its results. `--help` prints the options and exits."""
-    folder = Path(__file__).parent
-    (path,) = (folder / "commands").rglob(f"{name.replace('-', '_')}.py")
-    module = import_module(".".join((__package__, *path.relative_to(folder).with_suffix("").parts)))
-    needs_torch = getattr(module, "NEEDS_TORCH", True)
+    folder = "training." if trains(name) else ""
+    module = import_module(f".commands.{folder}{name.replace('-', '_')}", __package__)
     common = types_of(name, trainer=False) if trains(name) else None
     types = getattr(module, "TYPES", partial(types_of, name))
     options = parse(name, module.__doc__, types, argv, common)
     from .terminal.console import make_console, quiet_libraries
 
-    if needs_torch:
+    if getattr(module, "NEEDS_TORCH", True):
         # The import registers models and pipeline with Transformers; it also imports PyTorch.
         import_module("hf_mwp.pipelines")
         quiet_libraries()
@@ -122,7 +117,3 @@ def stage_commands() -> dict[str, Callable[[list[str]], int]]:
 def _fail(message: str, status: int) -> int:
     print(f"hf-mwp: {show_controls(message)}", file=sys.stderr)
     return status
-
-
-if __name__ == "__main__":
-    sys.exit(main())

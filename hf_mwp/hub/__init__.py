@@ -3,17 +3,11 @@
 from ..lazy_names import lazy_names
 
 
-_MODULES = {
-    "ModelFigures": "model_card",
-    "Publication": "push_solver",
-    "TrainingStage": "model_card",
-    "build_model_card": "model_card",
-    "make_model_folder": "model_folder",
-    "model_record": "model_card",
-    "push_solver_to_hub": "push_solver",
-    "push_trained_model": "push_solver",
-    "with_pooling_layer": "model_folder",
-    "write_model_folder": "model_folder",
+_NAMES = {
+    "model_card": ("ModelFigures", "TrainingStage", "build_model_card", "model_record"),
+    "model_folder": ("make_model_folder", "with_pooling_layer", "write_model_folder"),
+    "push_solver": ("Publication", "push_solver_to_hub", "push_trained_model"),
 }
+_MODULES = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = sorted(_MODULES)
 __getattr__, __dir__ = lazy_names(__name__, _MODULES)

@@ -1,7 +1,5 @@
 """Options of `hf-mwp card`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from ..building.model_sources import locate_model
@@ -14,36 +12,20 @@ from ..options.yaml_values import parse_mapping
 class CardArguments:
     """Options of `hf-mwp card`."""
 
-    model: str | None = option(
-        None,
-        "Folder or Hub id of a solver, classifier or sequence-to-sequence model (must be given).",
-        locate=locate_model,
-    )
-    output_dir: str | None = option(
-        None, "Folder for weights (half precision), processor and card (must be given).", affects_result=False
-    )
+    model: str | None = option(None, "Folder or Hub id of a trained model (must be given).", locate=locate_model)
+    output_dir: str | None = option(None, "Folder for the published model (must be given).", affects_result=False)
     part: str = option(
-        "solver",
-        "Model to write: the solver, or only its encoder (a student) with code and processor.",
-        choices=("solver", "encoder"),
+        "solver", "Model to write: the solver, or only its encoder with code.", choices=("solver", "encoder")
     )
     model_id: str | None = option(None, "Model name in the code examples of the card; the output folder if not given.")
     stages: list[str] | None = option(None, "Folders of the runs that trained the model, in order.")
-    evaluations: list[str] | None = option(
-        None, "Output folders of `hf-mwp evaluate` for this model, or for the solver built on this encoder."
-    )
+    evaluations: list[str] | None = option(None, "Output folders of `hf-mwp evaluate` for the model or its solver.")
     teacher_evaluations: list[str] | None = option(None, "Output folders of `hf-mwp evaluate` for the teacher.")
-    reranker: str | None = option(
-        None, "Folder or Hub id of the re-ranker to include; the re-ranker in the solver's folder if not given."
-    )
+    reranker: str | None = option(None, "Folder or Hub id of the re-ranker; that in the solver's folder if not given.")
     summary: str = option("", "First paragraph of the card.")
     notes: str = option("", "Last section of the card, as Markdown text or the path of a Markdown file.")
     license: str | None = option(None, "Licence identifier of the weights.")
-    metadata: dict | str | None = option(
-        None,
-        "Further metadata of the card for the Hub, such as base_model, or license_name if the license is other, as a "
-        "mapping in YAML or JSON.",
-    )
+    metadata: dict | str | None = option(None, "Further metadata, such as base_model, as a mapping in YAML or JSON.")
     overwrite: bool = option(False, "Replace the model that is in the folder.", affects_result=False)
 
     def __post_init__(self):

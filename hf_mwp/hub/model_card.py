@@ -1,7 +1,5 @@
 """Model cards generated from the records of training and evaluation runs."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -43,46 +41,27 @@ DATA_OPTIONS = ("corpus", "problems", "dataset", "extra_train")
 
 @dataclass(frozen=True)
 class TrainingStage:
-    """
-    A command that was run to train a model.
+    """A command that was run to train a model."""
 
-    Args:
-        name (`str`), command (`str`): Name of the stage in the recipe, and the command.
-        options (`Mapping[str, Any]`): Options that were set, without local paths.
-        record (`Mapping[str, Any]`, *optional*): Content of `run.json`.
-        task (`Mapping[str, Any]`, *optional*): Description of the task ([`~tasks.Task.card`]) from `data.json`.
-    """
-
-    name: str
+    name: str  # of the stage in the recipe
     command: str
-    options: Mapping[str, Any]
-    record: Mapping[str, Any] = field(default_factory=dict)
-    task: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any]  # that were set, without local paths
+    record: Mapping[str, Any] = field(default_factory=dict)  # content of `run.json`
+    task: Mapping[str, Any] = field(default_factory=dict)  # description of the task ([`~tasks.Task.card`])
 
 
 @dataclass(frozen=True)
 class ModelFigures:
-    """
-    Measured accuracy of a model on a dataset split.
+    """Measured accuracy of a model on a dataset split."""
 
-    Args:
-        model (`str`): Evaluated model: `"this model"`, `"teacher"` or `"solver built on it"`.
-        dataset (`str`), part (`str`): Dataset and split.
-        num_beams (`int`, *optional*): Number of beams, `None` for models without search.
-        answer_match (`str`): See [`metrics.answers_match`].
-        reports (`Mapping[str, Mapping[str, float]]`): Metrics of the task for each group of problems.
-        remark (`str`): See [`metrics.TrainingOverlap`].
-        calibration (`Mapping[str, Any]`, *optional*): See [`metrics.calibration_report`].
-    """
-
-    model: str
+    model: str  # "this model", "teacher" or "solver built on it"
     dataset: str
-    part: str
-    num_beams: int | None
-    answer_match: str
-    reports: Mapping[str, Mapping[str, float]]
-    remark: str = ""
-    calibration: Mapping[str, Any] | None = None
+    part: str  # the split
+    num_beams: int | None  # `None` for models without search
+    answer_match: str  # see [`metrics.answers_match`]
+    reports: Mapping[str, Mapping[str, float]]  # metrics of the task for each group of problems
+    remark: str = ""  # see [`metrics.TrainingOverlap`]
+    calibration: Mapping[str, Any] | None = None  # see [`metrics.calibration_report`]
 
     @property
     def search(self) -> str:
@@ -120,9 +99,6 @@ def build_model_card(
         summary (`str`, *optional*), notes (`str`, *optional*): First paragraph and last section, as Markdown.
         output (`str`, *optional*): Model output for the example in the card.
         task (`Mapping[str, Any]`, *optional*): Description of the task ([`~tasks.Task.card`]), if no stage has one.
-
-    Returns:
-        `ModelCard`: The card, to be saved as `README.md`.
     """
     task = {**MATH_WORD_PROBLEMS, **next((stage.task for stage in reversed(stages) if stage.task), task or {})}
     is_encoder, is_solver = isinstance(model, MwpStudentModel), kind_of(model).is_solver

@@ -1,14 +1,11 @@
 """Preparation of a model folder for upload to the Hub."""
 
-from __future__ import annotations
-
 import copy
 import json
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import torch
 from huggingface_hub import ModelCard
 from torch import nn
 from transformers import PreTrainedModel
@@ -41,8 +38,8 @@ def make_model_folder(args: CardArguments) -> None:
         args ([`CardArguments`]): Options of `hf-mwp card`.
 
     Raises:
-        UsageError: The model cannot be loaded, the encoder cannot be used without its solver, the re-ranker does not
-            fit the solver, a folder has no run records, or the output folder already contains a model.
+        UsageError: The model cannot be loaded, the encoder cannot be used without its solver, a folder has no run
+            records, or the output folder already contains a model.
 
     Example:
 
@@ -56,16 +53,20 @@ def make_model_folder(args: CardArguments) -> None:
     if notes.endswith(".md") and (Path(notes).is_file() or len(notes.split()) == 1):
         notes = Path(notes).read_text(encoding="utf-8")
     model, processor = load_any(str(source))
-    reranker = _reranker_of(args, processor)
+    reads, output, search = {}, None, []
+    if isinstance(processor, MwpProcessor):
+        reads = {"language": processor.language, "indexed_numbers": processor.indexed_numbers}
     texts = training_texts_of(model)
     if encoder_only:
         model = _encoder_alone(model, source)
         # As after `hf-mwp pretrain`: the constants are collected when a solver is built on the encoder.
         processor.vocabulary = OutputVocabulary()
-    reads, output, search = {}, None, []
-    if isinstance(processor, MwpProcessor):
-        reads = {"language": processor.language, "indexed_numbers": processor.indexed_numbers}
-    if kind_of(model).is_solver:
+        if texts is not None:
+            note_training_texts(model, texts)
+    elif kind_of(model).is_solver:
+        reranker = None
+        if args.reranker is not None or find_beside(source, PlausibilityReranker.file_name):
+            reranker = PlausibilityReranker.from_pretrained(args.reranker or source)
         solver = MathWordProblemPipeline(model=model, processor=processor, device="cpu", rerank=reranker)
         output = str(solver(EXAMPLES.get(processor.language, EXAMPLES["en"])))
         # `hf-mwp rerank` writes the best search settings to the folder of its re-ranker.
@@ -73,9 +74,6 @@ def make_model_folder(args: CardArguments) -> None:
         found = fitted if (fitted / DefaultSearch.file_name).is_file() else source
         default = DefaultSearch.from_pretrained(found)
         search = [each for each in (default, reranker) if each not in (None, DefaultSearch())]
-    if texts is not None:
-        # Also for an encoder extracted from its solver.
-        note_training_texts(model, texts)
     own = "solver built on it" if encoder_only else "this model"
     evaluated = {own: args.evaluations, "teacher": args.teacher_evaluations}
     figures = [read_figures(each, name) for name, folders in evaluated.items() for each in folders or ()]
@@ -101,33 +99,16 @@ def make_model_folder(args: CardArguments) -> None:
         (Path(folder) / RECORD).write_text(record + "\n", encoding="utf-8")
         if encoder_only:
             save_student_code(folder)
-        else:
-            for part in search:
-                part.save_pretrained(folder)
-
-
-def _reranker_of(args: CardArguments, processor: Any) -> PlausibilityReranker | None:
-    """Load the given re-ranker or that of the solver's folder. Raises `UsageError` if it does not fit the solver."""
-    ranks = isinstance(processor, MwpProcessor) and args.part == "solver"
-    if args.reranker is None and not (ranks and find_beside(args.model, PlausibilityReranker.file_name)):
-        return None
-    if not ranks:
-        raise UsageError("Only solvers re-rank answers. Remove `reranker` for an encoder or a classifier.")
-    found = PlausibilityReranker.from_pretrained(args.reranker or args.model)
-    found.check(processor.language)
-    return found
+        for part in search:
+            part.save_pretrained(folder)
 
 
 def _encoder_alone(solver: Any, source: str | PathLike) -> MwpStudentModel:
     encoder = getattr(solver, "encoder", None)
-    if not kind_of(solver).is_solver or not isinstance(encoder, MwpStudentModel):
+    if not isinstance(encoder, MwpStudentModel) or solver.config.bottleneck_layers:
         kind = getattr(encoder, "config", solver.config).model_type
-        raise UsageError(
-            f"The encoder of {source} is a {kind!r} model. Only a student can be written without its solver."
-        )
-    if solver.config.bottleneck_layers:
-        raise UsageError(f"The encoder of {source} needs its bottleneck networks. Write the solver instead.")
-    return with_pooling_layer(solver.encoder)
+        raise UsageError(f"The encoder of {source} ({kind!r}) is no student, or needs its bottleneck networks.")
+    return with_pooling_layer(encoder)
 
 
 def with_pooling_layer(encoder: MwpStudentModel) -> MwpStudentModel:
@@ -146,26 +127,21 @@ def with_pooling_layer(encoder: MwpStudentModel) -> MwpStudentModel:
 
 
 def write_model_folder(
-    model: PreTrainedModel,
-    folder: str | PathLike,
-    card: ModelCard | None = None,
-    processor: Any = None,
-    dtype: torch.dtype = torch.float16,
+    model: PreTrainedModel, folder: str | PathLike, card: ModelCard | None = None, processor: Any = None
 ) -> None:
     """
-    Write weights, configuration, processor, digests of the training texts ([`~data.TrainingTexts`]) and card to a
-    folder that `from_pretrained` can load and that can be uploaded to the Hub.
+    Write weights in half precision, configuration, processor, digests of the training texts
+    ([`~data.TrainingTexts`]) and card to a folder that `from_pretrained` can load and that can be uploaded to the
+    Hub. The configuration keeps the model's own dtype, to which the weights are converted on loading.
 
     Args:
         model (`PreTrainedModel`): The model, which is not changed.
         folder (`str` or `PathLike`): The output folder.
         card (`ModelCard`, *optional*): Written as `README.md`.
         processor (`Any`, *optional*): An object with a `save_pretrained` method.
-        dtype (`torch.dtype`, *optional*, defaults to `torch.float16`): Dtype of the stored weights. The configuration
-            keeps the model's own dtype, to which the weights are converted on loading.
     """
     folder = Path(folder)
-    stored = copy.deepcopy(model).to(dtype)
+    stored = copy.deepcopy(model).half()
     # Save the processor first: its tokenizer may write files with the same names as the model's files.
     if processor is not None:
         processor.save_pretrained(folder)

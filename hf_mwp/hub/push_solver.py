@@ -1,30 +1,51 @@
 """Upload of a model folder to the Hub."""
 
-from __future__ import annotations
-
 import copy
+import re
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from fnmatch import fnmatch
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, ModelInfo, constants, get_token
-from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
-from huggingface_hub.utils import validate_repo_id
+from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, ModelCard, ModelInfo, constants
+from huggingface_hub.utils import get_token
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
 from transformers import PreTrainedModel
 
 from ..data.batches.mwp_processor import MwpProcessor
 from ..data.training_lineage import training_texts_of
+from ..data.training_texts import TrainingTexts
 from ..models.lora import has_lora, merge_lora
+from ..models.mwp_student import save_student_code
+from ..models.mwp_student.remote_code import FILES
+from ..plausibility import PlausibilityReranker
 from ..pruning import prune
-from ..store.files import write_json
+from ..runtime.default_search import DefaultSearch
+from ..runtime.encoder import GRAPH
+from ..runtime.solver import EXPORT_RECORD
+from ..store.files import read_json, write_json
 from ..usage_error import UsageError
-from .card_figures import check_card
 from .model_card import RECORD, ModelFigures, TrainingStage, build_model_card, model_record
-from .published_files import CARD, INDEX, collect_files, name_in_card, weight_files
+
+
+CARD, CONFIG, WEIGHTS, INDEX = "README.md", "config.json", "model.safetensors", "model.safetensors.index.json"
+TOKENIZER = (
+    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json"),
+    *("vocab.txt", "merges.txt", "chat_template.jinja", "*.spm", "spiece.model", "sentencepiece.bpe.model"),
+)
+PUBLISHED = (
+    *(CARD, CONFIG, WEIGHTS, RECORD, "NOTICE*", "LICENSE*", EXPORT_RECORD, GRAPH, *TOKENIZER, *FILES),
+    *("use_hf_mwp.py", "cut_model.py", "architecture.py", "slicing.py"),
+    *(MwpProcessor.file_name, PlausibilityReranker.file_name, DefaultSearch.file_name, TrainingTexts.file_name),
+)
+_OWN_NAME = re.compile(r'((?:\bmodel=|from_pretrained\()"|hf download )[^"\n]*?(?="| --local-dir)')
 
 
 @dataclass(frozen=True)
@@ -36,7 +57,7 @@ class Publication:
         repo_id (`str`): Name of the repository.
         files (`Mapping[str, int]`): Size of each file in bytes.
         left_out (`tuple[str, ...]`): Files and folders that were not uploaded.
-        figures (`int`): Number of figures in the card.
+        figures (`int`): Number of results in the card: rows of its table and entries of its metadata.
         url (`str`, *optional*), commit (`str`, *optional*): Address and id of the commit; `None` after a dry run.
         private (`bool`, *optional*): Whether the repository is private; `None` after a dry run.
     """
@@ -63,12 +84,12 @@ def push_solver_to_hub(
 ) -> Publication:
     """
     Publish a folder created by `hf-mwp card` or `hf-mwp export`: the card, configuration, weights, processor,
-    re-ranker and record. No other files are uploaded. Weights are uploaded as one file in half precision; the weights
-    of an export (in half precision, int8 or as an ONNX graph) are uploaded unchanged.
+    re-ranker and record, and no other files. Weights become one file in half precision; those of an export stay as
+    they are.
 
-    All files are uploaded in one commit, so that a repository never contains an incomplete model. To resume an
-    interrupted upload, call the function again: files that the Hub already has are not sent again, and without changes
-    no commit is created. Files of an earlier version that are no longer in the folder are deleted.
+    All files are uploaded in one commit, which also deletes files of an earlier version that are no longer in the
+    folder. To resume an interrupted upload, call the function again: files that the Hub already has are not sent
+    again.
 
     Args:
         folder (`str` or `Path`): Folder with `README.md`, `record.json`, configuration and weights.
@@ -78,16 +99,13 @@ def push_solver_to_hub(
         revision (`str`, *optional*): Branch to commit to, created if it does not exist; `"main"` if not given.
         commit_message (`str`, *optional*, defaults to `"Publish with hf_mwp"`): First line of the commit message.
         token (`str`, *optional*): Token with write access; by default the token of `hf auth login` or `HF_TOKEN`.
-        dry_run (`bool`, *optional*, defaults to `False`): Check and list the files without any request.
+        dry_run (`bool`, *optional*, defaults to `False`): List the files without any request.
         overwrite (`bool`, *optional*, defaults to `False`): Replace the content of a repository that was not created
             by this function.
 
-    Returns:
-        [`Publication`]: The uploaded files and the address of the commit.
-
     Raises:
-        UsageError: The card contains figures that are missing in the record, the folder has no card or record, the
-            token, network or permission is missing, or the repository has different content or visibility.
+        UsageError: The folder has no card or record, the token, network or permission is missing, or the repository
+            has different content or visibility.
 
     Example:
 
@@ -101,18 +119,16 @@ def push_solver_to_hub(
         raise UsageError(f"There is no folder {folder}.")
     if repo_id.count("/") != 1:
         raise UsageError(f"`repo_id` must have the form user/name, such as me/student, not {repo_id!r}.")
-    validate_repo_id(repo_id)
     for name in (CARD, RECORD):
         if not (folder / name).is_file():
-            raise UsageError(
-                f"{folder} cannot be published because {name} is missing. Create a complete folder with `hf-mwp card "
-                f"--model {folder} --output_dir NEW`."
-            )
-    figures = check_card(folder / CARD, folder / RECORD)
+            raise UsageError(f"{folder} has no {name}. Create a complete folder with `hf-mwp card --model {folder}`.")
     with TemporaryDirectory() as workspace:
         made = Path(workspace)
         collect_files(folder, made)
-        (made / CARD).write_text(name_in_card((made / CARD).read_text("utf-8"), repo_id), "utf-8")
+        card = name_in_card((made / CARD).read_text("utf-8"), repo_id)
+        (made / CARD).write_text(card, "utf-8")
+        rows = re.findall(r"^\| (?:this model|teacher|solver built on it) \|", card, re.MULTILINE)
+        figures = len(rows) + len(ModelCard(card).data.eval_results or ())
         files = {path.name: path for path in sorted(made.iterdir())}
         sizes = {name: path.stat().st_size for name, path in files.items()}
         left_out = {path.name for path in folder.iterdir()} - {*files, *weight_files(folder), INDEX}
@@ -144,22 +160,14 @@ def push_trained_model(
     blocking: bool = True,
 ) -> Publication | Future:
     """
-    Publish a copy of a folder saved by a trainer as [`push_solver_to_hub`] does, with a card and record generated from
-    the arguments.
+    Publish a copy of a folder saved by a trainer as [`push_solver_to_hub`] does, with a card ([`build_model_card`])
+    and record generated from the arguments. The files are collected before the function returns.
 
     Args:
         folder (`str` or `Path`), model (`PreTrainedModel`): Folder to which the trainer saved the model; the model.
         processor (`Any`, *optional*): The model's processor or tokenizer. The card states the processor's language.
-        figures, stages: See [`build_model_card`].
-        repo_id, private, revision, commit_message, token: See [`push_solver_to_hub`].
-        blocking (`bool`, *optional*, defaults to `True`): Whether to wait for the end of the upload. The files are
-            always collected before the function returns.
-
-    Returns:
-        [`Publication`], or a `Future` of it if not `blocking`.
-
-    Raises:
-        UsageError: See [`push_solver_to_hub`].
+        blocking (`bool`, *optional*, defaults to `True`): Whether to wait for the end of the upload, instead of
+            returning a `Future`.
     """
     reads = {}
     if isinstance(processor, MwpProcessor):
@@ -184,6 +192,47 @@ def push_trained_model(
     return push() if blocking else HfApi(token=token).run_as_future(push)
 
 
+def collect_files(folder: Path, target: Path) -> None:
+    """
+    Copy the files of a model folder to upload to an empty folder: those in `PUBLISHED`, weights as one file in half
+    precision (of an export unchanged), and the code of an encoder. Raises `UsageError` if the configuration or weights
+    are missing or damaged.
+    """
+    for path in folder.iterdir():
+        if path.is_file() and any(fnmatch(path.name, each) for each in PUBLISHED):
+            shutil.copy(path, target)
+    config = read_json(target / CONFIG)
+    if config is None:
+        raise UsageError(f"{folder / CONFIG} is missing or damaged. Save the model again.")
+    if not (folder / EXPORT_RECORD).exists():
+        save_file(_half_weights(folder), target / WEIGHTS, {"format": "pt"})
+        if config.get("model_type") == "mwp_student":
+            save_student_code(target)
+
+
+def weight_files(folder: Path) -> list[str]:
+    """Return the names of the weight files in a folder: one file, or all shards."""
+    index = read_json(folder / INDEX)
+    return [WEIGHTS] if index is None else sorted({*index["weight_map"].values()})
+
+
+def _half_weights(folder: Path) -> dict[str, Tensor]:
+    tensors: dict[str, Tensor] = {}
+    for name in weight_files(folder):
+        try:
+            tensors |= load_file(folder / name)
+        except (OSError, SafetensorError) as error:
+            raise UsageError(f"{folder / name} is missing or damaged ({error}). Save the model again.") from error
+    return {name: value.half() if value.is_floating_point() else value for name, value in tensors.items()}
+
+
+def name_in_card(text: str, repo_id: str) -> str:
+    """Return the card text with `repo_id` as the model name in its examples."""
+    head, title, rest = text.partition("\n## How to use\n")
+    usage, next_title, rest = rest.partition("\n## ")
+    return head + title + _OWN_NAME.sub(rf"\g<1>{repo_id}", usage) + next_title + rest
+
+
 def open_repository(
     repo_id: str, *, private: bool | None, revision: str | None, token: str | None, overwrite: bool = False
 ) -> ModelInfo:
@@ -197,16 +246,12 @@ def open_repository(
             api.create_branch(repo_id, branch=revision, exist_ok=True)
         info = api.model_info(repo_id, revision=revision)
     if private is not None and info.private is not private:
-        kind, other = ("private", "public") if info.private else ("public", "private")
-        raise UsageError(
-            f"{repo_id} exists and is {kind}. Make it {other} on its settings page, or choose a different name."
-        )
+        kind = "private" if info.private else "public"
+        raise UsageError(f"{repo_id} exists and is {kind}. Change this on its settings page, or choose another name.")
     files = _files_in(info)
     if files and RECORD not in files and not overwrite:
-        raise UsageError(
-            f"{repo_id} exists and has different content ({', '.join(sorted(files)[:3])}). Choose a different name, "
-            "or set `overwrite` to replace the content."
-        )
+        some = ", ".join(sorted(files)[:3])
+        raise UsageError(f"{repo_id} exists with different content ({some}). Choose another name, or set `overwrite`.")
     return info
 
 
@@ -217,37 +262,17 @@ def _files_in(repository: ModelInfo) -> set[str]:
 
 @contextmanager
 def named_errors(repo_id: str) -> Iterator[None]:
-    """Convert Hub and network errors in the context to `UsageError`s that say what to do."""
+    """Convert errors of the Hub and the network to `UsageError`s that say what to do."""
     try:
         yield
-    except OfflineModeIsEnabled as error:
-        raise UsageError("HF_HUB_OFFLINE=1 prevents access to the Hub. Unset this variable to publish.") from error
-    except HfHubHTTPError as error:
-        raise _refusal(error, repo_id) from error
     except Exception as error:
-        # The client raises a RuntimeError for large files, and an OSError or an httpx error for network failures
-        # (httpx2 since version 2 of the client).
-        cause = error.__cause__ or error if isinstance(error, RuntimeError) else error
-        is_known = isinstance(cause, OSError | RuntimeError) or type(cause).__module__.startswith("httpx")
-        if not is_known:
+        # Network errors are of httpx, or of httpx2 since version 2 of the client.
+        if not isinstance(error, OSError | RuntimeError) and not type(error).__module__.startswith("httpx"):
             raise
-        raise _broken_off(cause) from error
-
-
-def _refusal(error: HfHubHTTPError, repo_id: str) -> UsageError:
-    status = error.response.status_code
-    if status in (401, 403, 404):
-        return UsageError(
-            f"The token cannot write to {repo_id} (status {status}). Use a token with write access to "
-            f"{repo_id.partition('/')[0]} (see `hf auth whoami`)."
-        )
-    if status < 500 and status not in (408, 429):
-        return UsageError(f"The Hub refused {repo_id} (status {status}): {' '.join(str(error).split())}")
-    return _broken_off(error)
-
-
-def _broken_off(error: Exception) -> UsageError:
-    told = " ".join(str(error).split())
-    return UsageError(
-        f"The upload to {constants.ENDPOINT} broke off ({told}). Run it again: uploaded files are not sent twice."
-    )
+        # For large files, the client wraps the error in a RuntimeError.
+        cause = (error.__cause__ or error) if isinstance(error, RuntimeError) else error
+        told = " ".join(str(cause).split())
+        raise UsageError(
+            f"The upload of {repo_id} to {constants.ENDPOINT} broke off ({told}). Run it again, with a token that has "
+            f"write access to {repo_id.partition('/')[0]}: uploaded files are not sent twice."
+        ) from error

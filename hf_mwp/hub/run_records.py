@@ -1,7 +1,5 @@
 """Readers of run and evaluation folders for model cards."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -54,10 +52,7 @@ def read_stage(folder: str | Path) -> TrainingStage:
     stage = _read_mapping(path / "stage.json", missing={})
     record = _read_mapping(path / "run.json", missing={})
     is_stage = (path / "stage.yaml").is_file()
-    file = path / ("stage.yaml" if is_stage else "run_config.yaml")
-    if not file.is_file():
-        raise UsageError(f"{folder} has neither stage.yaml nor run_config.yaml. Pass the output folder of a run.")
-    given = _read_mapping(file)
+    given = _read_mapping(path / ("stage.yaml" if is_stage else "run_config.yaml"))
     command = stage.get("command") or record.get("command") or "hf-mwp"
     name = command.removeprefix("hf-mwp ")
     defaults = {option: default_of(field) for option, field in options_of(name).items()}
@@ -82,17 +77,15 @@ def read_task(folder: str | Path) -> Mapping[str, Any]:
 
 
 def _read_mapping(path: Path, missing: Mapping | None = None) -> Mapping[str, Any]:
-    """
-    Read the mapping in a JSON or YAML file. If the file does not exist, returns `missing` unless it is `None`. Raises
-    `UsageError` if the file cannot be read.
-    """
-    kind, load = ("JSON", json.loads) if path.suffix == ".json" else ("YAML", yaml.safe_load)
+    """Read the mapping in a JSON or YAML file; if the file does not exist, return `missing` unless it is `None`."""
     if missing is not None and not path.exists():
         return missing
+    kind = "JSON" if path.suffix == ".json" else "YAML"
     try:
-        content = load(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        content = json.loads(text) if kind == "JSON" else yaml.safe_load(text)
         if not isinstance(content, Mapping):
             raise ValueError(f"expected a mapping, got {content!r}")
     except (OSError, ValueError, yaml.YAMLError) as error:
-        raise UsageError(f"{path} cannot be read as {kind}: {error}.") from error
+        raise UsageError(f"{path} cannot be read as {kind}: {error}. Pass the output folder of a run.") from error
     return content

@@ -13,32 +13,32 @@ from .option import options_in
 # Modules are imported when they are needed, because the trainers' configs import Transformers.
 STAGES: Mapping[str, tuple[str, ...]] = {
     "pretrain": (
-        "tasks.pretraining_corpus.CorpusArguments",
+        "tasks.run_options.CorpusArguments",
         "building.pretraining.PretrainingArguments",
-        "tasks.resuming.ResumeArguments",
+        "tasks.run_options.ResumeArguments",
         "trainers.PreTrainingConfig",
     ),
     "train": (
         "tasks.data_options.TaskArguments",
         "building.solver.SolverArguments",
-        "tasks.resuming.RunArguments",
+        "tasks.run_options.RunArguments",
         "trainers.SolverTrainingConfig",
     ),
     "distill": (
         "tasks.data_options.TaskArguments",
         "building.student.TeacherArguments",
         "building.student.StudentArguments",
-        "tasks.resuming.DistillRunArguments",
+        "tasks.run_options.DistillRunArguments",
         "trainers.DistillationConfig",
     ),
     "prune": (
         "tasks.data_options.TaskArguments",
-        "tasks.pruning.PruneArguments",
+        "tasks.run_options.PruneArguments",
         "trainers.RecursiveDistillationConfig",
     ),
     "stark": (
         "tasks.data_options.TaskArguments",
-        "tasks.sparse_teachers.StarkArguments",
+        "tasks.run_options.StarkArguments",
         "building.student.StudentArguments",
         "trainers.StarkConfig",
     ),

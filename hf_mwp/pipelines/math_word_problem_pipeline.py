@@ -12,7 +12,7 @@ from transformers import Pipeline
 from transformers.pipelines.pt_utils import PipelineIterator
 
 from ..data.batches.mwp_processor import MwpProcessor
-from ..downloads import download_options, missing_folder
+from ..downloads import download_options
 from ..models import Solver
 from ..models.model_kind import kind_of
 from ..problems import MathWordProblem, refusal
@@ -37,52 +37,44 @@ class MathWordProblemPipeline(Pipeline):
     - `equation` (`str` or `None`): the equation in infix notation, with the numbers as written in the text;
     - `prefix` (`list[str]` or `None`): the equation in prefix notation, with slots `N0`, `N1`, ... for the numbers;
     - `numbers` (`list[str]`): the numbers in the text;
-    - `score` (`float`): probability of the equation, which is the product of the probabilities of its symbols (not
-      normalised by length or over the beams); 0 without an equation;
+    - `score` (`float`): probability of the equation, the product of the probabilities of its symbols (not normalised
+      by length or over the beams); 0 without an equation;
     - `unknown_share` (`float`), only if the text was encoded: share of unknown tokens in the text;
-    - `error` (`str`), only if `answer` is `None`: reason why there is no answer;
+    - `error` (`str`), only if `answer` is `None`: reason why there is no answer, such as a text without numbers or
+      with more than 100,000 characters, or an equation without a value;
     - `plausibility` (`float`) and `violations` (`list[str]`), only with `rerank`: probability of the answer among all
-      answers of the beams, where equations with the same value are counted together, and signs that the answer is
-      implausible ("negative length", "2.4 people") which the first answer does not have. With
-      `top_k`, all values are different;
+      values of the beams, and signs that the answer is implausible ("negative length", "2.4 people") which the first
+      answer does not have. With `top_k`, all values are different;
     - `instead_of` (`dict`), only if re-ranking changed the first answer: `equation`, `answer` and `violations` of the
       solver's most probable answer;
-    - `status` (`"unsure"`) and `candidates` (`list[dict]`), only if the confidence (`plausibility` with `rerank`,
-      otherwise `score`) is below `confidence_threshold`: the equations found, best first, each with `equation`,
-      `answer`, `value` and `score`. The `score` of the result is the score of the first candidate;
+    - `status` (`"unsure"`) and `candidates` (`list[dict]`), only below `confidence_threshold`: the equations found,
+      best first, each with `equation`, `answer`, `value` and `score`;
     - `capped` (`True`), only if a limit of the decoder on candidates cut the search short;
     - `warning` (`str`), only if the search was `capped`, numbers were cut off from a long text, or more than a fifth
       of the tokens are unknown, for example because the solver was not trained on the language of the text.
-
-    For a text that cannot be solved, the result has an `error`, and no exception is raised: the text is empty, has no
-    numbers, a number with hundreds of digits, an unpaired surrogate or more than 100,000 characters; the equation has
-    no value; the search finds no complete equation; or all numbers are after the processor's `max_length` tokens.
-    An input that is neither a text nor a [`MathWordProblem`] raises `TypeError`.
 
     Args:
         model ([`MwpSolver`]): The solver.
         processor ([`MwpProcessor`], *optional*): The processor. By default, it is loaded from the model's folder or
             repository, with the `revision` and `token` of the model.
         num_beams (`int`, *optional*): Number of beams. With `rerank`, defaults to the number of beams for which the
-            re-ranker was fitted. If neither `num_beams` nor `rerank` is given, the settings in the model's
-            `generation_config.json` ([`~runtime.default_search.DefaultSearch`]) are used, or greedy search if the file
-            does not exist.
+            re-ranker was fitted. If neither `num_beams` nor `rerank` is given, the model's `generation_config.json`
+            ([`~runtime.default_search.DefaultSearch`]) sets both; without this file, the search is greedy.
         rerank (`bool`, `str` or [`PlausibilityReranker`], *optional*): Whether to re-rank the answers of the beams by
             plausibility. `True` uses `plausibility.json` in the model's folder. A string is the folder of a different
             re-ranker, or `"en"` or `"zh"` for the re-rankers in this package.
         top_k (`int`, *optional*): Number of equations to return per text, as a list (with at least `top_k` beams). By
             default, only the best equation is returned.
-        max_decode_length (`int`, *optional*): Maximum number of symbols in an equation. Defaults to the decoder's
-            limit.
+        max_decode_length (`int`, *optional*): Maximum number of symbols in an equation; the decoder's limit if not
+            given.
         confidence_threshold (`float`, *optional*): Confidence (`plausibility` with `rerank`, otherwise `score`),
-            between 0 and 1, below which the answer is `"unsure"` and the equations of all beams are its candidates,
-            also with `top_k`. `hf-mwp evaluate` measures the calibration of a model's probabilities.
+            between 0 and 1, below which the answer is `"unsure"` and the equations of all beams are its candidates.
         batch_size (`int`, *optional*, defaults to 1): Number of texts per batch.
         kwargs: Further arguments of `Pipeline`, such as `device`.
 
     The arguments from `num_beams` to `batch_size` may also be passed to the call. The call returns:
 
-    - for a text or [`MathWordProblem`], a list with one dictionary or, with `top_k`, with several dictionaries;
+    - for a text or [`MathWordProblem`], a list with one dictionary or, with `top_k`, several;
     - for a list, tuple, array, or column of a dataset or data frame, a list with one dictionary or, with `top_k`, one
       list of dictionaries per problem;
     - for a generator or a PyTorch dataset of texts, such as `KeyDataset(rows, "text")`, an iterator over such results.
@@ -91,6 +83,7 @@ class MathWordProblemPipeline(Pipeline):
         ValueError: The model is not an [`MwpSolver`], the processor or re-ranker is missing or does not fit the model,
             or an argument is out of range.
         SolverFolderError: The folder contains no complete solver.
+        TypeError: An input is neither a text nor a [`MathWordProblem`].
 
     Examples:
 
@@ -112,11 +105,8 @@ class MathWordProblemPipeline(Pipeline):
 
     def __init__(self, model: Solver, processor: MwpProcessor | str | PathLike | None = None, **kwargs):
         if not kind_of(model).is_solver:
-            raise ValueError(
-                f'The pipeline "math-word-problem" needs an MwpSolver, not {type(model).__name__} '
-                f"({model.name_or_path or 'not loaded from a folder'}). Train a solver with `hf-mwp train`, or create "
-                "one with `MwpSolver.from_encoder_decoder_pretrained`."
-            )
+            found = f"{type(model).__name__} ({model.name_or_path or 'not loaded from a folder'})"
+            raise ValueError(f"The pipeline needs an MwpSolver, not {found}. Train a solver with `hf-mwp train`.")
         if not isinstance(processor, MwpProcessor):
             processor = _load_processor(model, processor)
         try:
@@ -165,9 +155,6 @@ class MathWordProblemPipeline(Pipeline):
         return self._rerankers[place]
 
     def get_iterator(self, inputs, num_workers, batch_size, preprocess_params, forward_params, postprocess_params):
-        if not hasattr(inputs, "__iter__"):
-            # Python's own iteration of a map-style dataset ends only at an `IndexError`.
-            inputs = map(inputs.__getitem__, range(len(inputs)))
         # Only one worker can read an iterator.
         problems = PipelineIterator(enumerate(inputs), self._preprocess_numbered, preprocess_params)
         for batch in DataLoader(problems, num_workers=min(num_workers, 1), batch_size=batch_size, collate_fn=list):
@@ -240,12 +227,10 @@ def _load_processor(model: Solver, source: str | PathLike | None) -> MwpProcesso
     name = model.name_or_path if source is None else str(source)
     if not name:
         raise ValueError("The model was not loaded from a folder. Pass its processor as `processor=`.")
-    if fault := missing_folder(name):
-        raise ValueError(fault)
     try:
         return MwpProcessor.from_pretrained(name, **download_options(model, name))
     except OSError as error:
         raise ValueError(
-            f"The processor of {name} ({MwpProcessor.file_name}) cannot be loaded. Save it to the model's folder with "
-            f"`processor.save_pretrained(folder)`, or pass `processor=`. The error was: {error}"
+            f"The processor of {name} ({MwpProcessor.file_name}) cannot be loaded ({error}). Save it to the model's "
+            "folder with `processor.save_pretrained(folder)`, or pass `processor=`."
         ) from error

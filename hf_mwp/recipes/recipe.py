@@ -13,7 +13,6 @@ from ..options import affects_result
 from ..options.stages import STAGES, options_of, trains
 from ..store.finished_folder import FinishedFolder
 from ..store.runs.run_folder import check_output_folder
-from ..tasks.math_word_problems import keep_loaded
 from ..usage_error import UsageError
 from .recipe_file import KEYS, RecipeError, read_recipe, unknown_name
 from .stage import Commands, Stage, StageResult, fingerprint
@@ -295,6 +294,9 @@ def run_recipe(
         on_plan(recipe, recipe.wanted(targets))
         if dry_run:
             continue
+        # Imports Transformers, which `--help` does not need.
+        from ..tasks.math_word_problems import keep_loaded
+
         with keep_loaded():
             if search:
                 metrics = recipe.run(commands, [search["stage"]], on_stage)[-1].metrics

@@ -194,8 +194,8 @@ class EvaluateArguments(RankedSearchOptions):
     )
     output_dir: str | None = option(
         None,
-        "Folder for the predictions (predictions.jsonl), the metrics (metrics.json) and a reliability diagram "
-        "(reliability.png). Defaults to runs/evaluate_<model>_<dataset>[_fold<fold>]_<split>.",
+        "Folder for the predictions (predictions.jsonl) and the metrics (metrics.json). Defaults to "
+        "runs/evaluate_<model>_<dataset>[_fold<fold>]_<split>.",
     )
     random_sparsity: float = option(
         0.0, "Share of the weights in the encoder layers to set to 0 at random first (pilot study of STARK)."

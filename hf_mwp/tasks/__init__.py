@@ -3,24 +3,20 @@
 from ..lazy_names import lazy_names
 
 
-_MODULES = {
-    "GlueTask": "glue",
-    "MathSeq2Seq": "seq2seq",
-    "MathWordProblems": "math_word_problems",
-    "Reporter": "reporter",
-    "RunResult": "training",
-    "Seq2SeqTask": "seq2seq",
-    "Task": "task",
-    "distill": "training",
-    "evaluate": "evaluation",
-    "evaluate_split": "evaluation",
-    "find_sparse_teacher": "sparse_teachers",
-    "pretrain": "training",
-    "prune": "pruning",
-    "pseudo_label": "pseudo_labels",
-    "rerank": "reranking",
-    "score_heads": "pruning",
-    "train": "training",
+_NAMES = {
+    "evaluation": ("evaluate", "evaluate_split"),
+    "glue": ("GlueTask",),
+    "math_word_problems": ("MathWordProblems",),
+    "pretraining": ("pretrain",),
+    "pruning": ("prune", "score_heads"),
+    "pseudo_labels": ("pseudo_label",),
+    "reporter": ("Reporter",),
+    "reranking": ("rerank",),
+    "seq2seq": ("MathSeq2Seq", "Seq2SeqTask"),
+    "sparse_teachers": ("find_sparse_teacher",),
+    "task": ("Task",),
+    "training": ("RunResult", "distill", "train"),
 }
+_MODULES = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = sorted(_MODULES)
 __getattr__, __dir__ = lazy_names(__name__, _MODULES)

@@ -1,7 +1,5 @@
 """Options that select the task and the data of a command."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields
 
 from ..data.datasets.glue import GLUE_SOURCES
@@ -24,24 +22,15 @@ class DataArguments:
         common=True,
         locate=locate_problems,
     )
-    data_dir: str | None = option(
-        None, "Folder of the dataset's files, if they are not in the loader's default folder."
-    )
-    split_scheme: str | None = option(
-        None, "Name of a public split or fold scheme; if not given, the dataset's usual scheme."
-    )
+    data_dir: str | None = option(None, "Folder of the dataset's files; the loader's default folder if not given.")
+    split_scheme: str | None = option(None, "Public split or fold scheme; the dataset's usual scheme if not given.")
     fold: int | None = option(None, "Fold to hold out, for datasets with folds.", common=True)
     on_error: str = option("raise", "Stop at a damaged row, or skip and count it.", choices=("raise", "skip"))
     drop_overlap: str | None = option(
-        None,
-        "Split from which to remove the problems whose text with masked numbers is in both the training and the test "
-        "split; if not given, metrics are reported with and without them.",
-        choices=("test", "train"),
+        None, "Split that loses the problems whose masked text is in training and test.", choices=("test", "train")
     )
     parse_number_words: bool | None = option(None, "Read number words as numbers; if not given, only in English.")
-    validation_fraction: float = option(
-        0.1, "Share of the training split to hold out if the dataset has no validation split; 0: no validation."
-    )
+    validation_fraction: float = option(0.1, "Share of training rows held out without a validation split; 0: none.")
     extra_train: list[str] | None = option(
         None,
         "Additional training problems: files, datasets (their training split), or datasets with a split "
@@ -50,23 +39,12 @@ class DataArguments:
         locate=locate_source,
     )
     extra_exclude: list[str] | None = option(
-        None,
-        "Files, datasets (validation and test split), or datasets with a split; problems with the same text with "
-        "masked numbers are left out of extra_train.",
-        locate=locate_texts,
+        None, "Files, datasets or splits; problems with their masked texts are not added.", locate=locate_texts
     )
-    augment_reverse: bool = option(
-        False, "Add reverse-operation problems to the training split: the answer is given, and one number is unknown."
-    )
-    augment_distractors: bool = option(
-        False, "Add a copy of each training problem with irrelevant numbers, in clauses of other problems."
-    )
-    augment_comparisons: bool = option(
-        False, "Add English problems that ask for the difference or sum of some of several counts."
-    )
-    reverse_held_out: bool = option(
-        False, "Replace validation and test problems with their reverse-operation problems."
-    )
+    augment_reverse: bool = option(False, "Add reversed training problems: the answer is given, a number is unknown.")
+    augment_distractors: bool = option(False, "Add copies of training problems with irrelevant numbers.")
+    augment_comparisons: bool = option(False, "Add English problems that compare or add some of several counts.")
+    reverse_held_out: bool = option(False, "Replace validation and test problems with their reversed problems.")
     max_train_samples: int | None = option(None, "Maximum number of training problems, for a quick test.")
     max_eval_samples: int | None = option(None, "Maximum number of problems in an evaluation.")
 
@@ -100,10 +78,7 @@ class TaskArguments(DataArguments):
         common=True,
         choices=TASK_NAMES,
     )
-    select_on_dev: bool = option(
-        False, "GLUE tasks: train on the whole training split, and both validate and test on the development split."
-    )
-
+    select_on_dev: bool = option(False, "GLUE tasks: both validate and test on the development split.")
     source: str | None = option(
         None,
         "Task seq2seq: field or language of the source texts, such as en; for a TSV file without header a column (1). "
@@ -122,13 +97,9 @@ class TaskArguments(DataArguments):
         super().__post_init__()
         given = given_options(self)
         usual = {each.name for each in fields(DataArguments)} | {"task"}
-        if self.select_on_dev and self.task not in GLUE_SOURCES:
-            raise ValueError("`select_on_dev` applies only to GLUE tasks. Set `task`, or remove `select_on_dev`.")
-        if self.select_on_dev and "validation_fraction" in given:
-            raise ValueError("`validation_fraction` has no effect with `select_on_dev`. Remove one of the two.")
         for name in given:
             if name not in USED_BY_TASKS.get(self.task, usual):
-                kind = "other tasks" if name in (*PAIRS, *GLUE) else "math word problems"
+                kind = "GLUE tasks" if name in GLUE else "seq2seq" if name in PAIRS else "math word problems"
                 raise ValueError(f"`{name}` applies only to {kind}, not to `task` {self.task}. Remove it.")
         if self.task == SEQ2SEQ and not {"dataset", "source", "target"} <= {*given}:
             raise ValueError("the task seq2seq needs `dataset`, `source` and `target`, such as en and fr. Set all.")
@@ -145,21 +116,4 @@ class MeasuredTaskArguments(TaskArguments):
     def __post_init__(self):
         super().__post_init__()
         if self.dataset is None and self.task in (None, MATH_SEQ2SEQ):
-            raise ValueError(
-                "`dataset` is not set. Pass a JSONL or CSV file, or the name of a dataset in the language of the "
-                "model, such as math23k (Chinese) or asdiv_a (English)."
-            )
-
-
-@dataclass
-class FinalArguments:
-    """Options of the evaluation at the end of a run, and of its output folder."""
-
-    test: bool = option(True, "Evaluate on the test split at the end.")
-    test_num_beams: int | None = option(None, "Number of beams for the test split; num_beams if not given.")
-    overwrite: bool = option(
-        False, "Replace checkpoints or the model of an earlier run in the output folder.", affects_result=False
-    )
-
-    def __post_init__(self):
-        check_at_least_one(self, "test_num_beams")
+            raise ValueError("`dataset` is not set. Pass a file or the name of a dataset, such as math23k or asdiv_a.")

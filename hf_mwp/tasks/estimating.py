@@ -1,24 +1,24 @@
 """Functions that estimate time, memory and disk space of a distillation from its first steps."""
 
-from __future__ import annotations
-
 import copy
 import math
+import resource
 import sys
 import time
 from dataclasses import dataclass
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import torch
+from transformers import PrinterCallback, TrainerCallback
+
+from ..building.student import StudentArguments, TeacherArguments
+from ..trainers import DistillationConfig, DistillationTrainer
+from .data_options import TaskArguments
 from .make_task import make_task, tell_data
 from .reporter import SILENT, Reporter
 from .training import make_distillation
 
-
-if TYPE_CHECKING:
-    from ..building.student import StudentArguments, TeacherArguments
-    from ..trainers import DistillationConfig, DistillationTrainer
-    from .data_options import TaskArguments
 
 STEPS, WARM_UP, EVALUATED = 20, 3, 64
 ROW_BYTES = 150
@@ -87,9 +87,6 @@ def estimate_distillation(
 
 def measure(trainer: DistillationTrainer, plan: Any) -> Estimate:
     """Run the few steps of a trainer and return the estimated costs of a run with the options `plan`."""
-    import torch
-    from transformers import PrinterCallback
-
     # The callback would print the logs of the measured steps.
     trainer.remove_callback(PrinterCallback)
     rows, args = trainer.train_dataset, trainer.args
@@ -105,10 +102,13 @@ def measure(trainer: DistillationTrainer, plan: Any) -> Estimate:
         source.prepare(trainer.train_dataset, trainer.data_collator)
         cache_seconds = (time.perf_counter() - started) / len(trainer.train_dataset)
         cache_bytes = source.cache.nbytes / len(trainer.train_dataset)
-    clock = _step_clock()
+    clock = _StepClock()
     trainer.add_callback(clock)
     trainer.train()
-    peak = torch.cuda.max_memory_allocated() if on_gpu else _resident_bytes()
+    if on_gpu:
+        peak = torch.cuda.max_memory_allocated()
+    else:
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     evaluation_seconds, held_out = 0.0, trainer.eval_dataset
     if plan.eval_strategy != "no" and hasattr(held_out, "select") and len(held_out):
         count = min(len(held_out), EVALUATED)
@@ -132,8 +132,6 @@ def measure(trainer: DistillationTrainer, plan: Any) -> Estimate:
 
 def _sample(rows: Any, count: int, longest: int, args: Any) -> list[int]:
     """Return the indices of random rows and of the longest rows, which need the most memory."""
-    import torch
-
     order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(args.seed)).tolist()
     if args.length_column_name in rows.column_names:
         lengths = rows[args.length_column_name][:]
@@ -141,30 +139,13 @@ def _sample(rows: Any, count: int, longest: int, args: Any) -> list[int]:
     return list(dict.fromkeys(order))[:count]
 
 
-def _step_clock() -> Any:
-    """Return a callback that records the end time of each step."""
-    import torch
-    from transformers import TrainerCallback
+class _StepClock(TrainerCallback):
+    """Callback that records the end time of each step."""
 
-    class StepClock(TrainerCallback):
-        def __init__(self) -> None:
-            self.ends: list[float] = []
+    def __init__(self) -> None:
+        self.ends: list[float] = []
 
-        def on_step_end(self, args, state, control, **kwargs):
-            if args.device.type == "cuda":
-                torch.cuda.synchronize()
-            self.ends.append(time.perf_counter())
-
-    return StepClock()
-
-
-def _resident_bytes() -> int:
-    """Return the peak resident memory of this process."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        import psutil
-
-        return psutil.Process().memory_info().peak_wset
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most if sys.platform == "darwin" else most * 1024
+    def on_step_end(self, args, state, control, **kwargs):
+        if args.device.type == "cuda":
+            torch.cuda.synchronize()
+        self.ends.append(time.perf_counter())

@@ -1,33 +1,25 @@
 """Functions that evaluate a model on a split of a task."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..options import option_values, options_in
-from ..options.checks import check_used
+from transformers import PreTrainedModel
+
+from ..metrics import TrainingOverlap
+from ..options import option_values
+from ..pruning import zero_random_weights
 from ..solving.search_options import EvaluateArguments, find_device
 from ..store.files import remove_folder, write_json_lines
 from ..store.runs.main_process import is_main_process, share_rows, wait_for_all
 from ..store.runs.run_folder import RunFolder
 from .data_options import MeasuredTaskArguments
 from .make_task import data_record, make_task, tell_data
-from .pictures import draw_reliability
 from .reporter import SILENT, Reporter
 from .task import Task
-
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
-
-    from ..metrics import TrainingOverlap
-
-PREDICTIONS = "predictions.jsonl"
 
 
 @dataclass(frozen=True)
@@ -96,22 +88,16 @@ class Evaluation:
 
 
 def evaluate(
-    args: EvaluateArguments,
-    data_args: MeasuredTaskArguments,
-    reporter: Reporter = SILENT,
+    args: EvaluateArguments, data_args: MeasuredTaskArguments, reporter: Reporter = SILENT
 ) -> tuple[Evaluation, dict[str, Any], Path]:
     """
     Evaluate a model on a split of a task, and write each prediction with the reason for its failure to a file: `hf-mwp
-    evaluate`. For the arguments see [`train`].
-
-    Processes under `accelerate launch` share the rows. A killed run on math word problems resumes.
+    evaluate`. Processes under `accelerate launch` share the rows. A killed run on math word problems resumes. Raises
+    `UsageError` if model and data do not match, or the folder contains a different run.
 
     Returns:
         `tuple[Evaluation, dict, Path]`: the evaluation; its [`Evaluation.figures`] with [`~Task.details`] and, if
         re-ranked, `reports_without_reranking`; and the path of the predictions.
-
-    Raises:
-        UsageError: model and data do not match, or the folder contains a different run.
 
     Example:
 
@@ -130,25 +116,19 @@ def evaluate(
         elif args.split == "train":
             data_args.max_train_samples = data_args.max_eval_samples or data_args.max_train_samples
         task = make_task(data_args)
-        used = options_in(EvaluateArguments).keys() - task.unused
-        check_used(args, used, "applies only to math word problems, not with this `task`. Remove it")
         model, processor = task.load_model(args.model, args.split)
         if args.random_sparsity:
-            from ..pruning import zero_random_weights
-
             model = zero_random_weights(model, args.random_sparsity, args.seed)
-        options = _predict_options(task, args)
-        if "rerank" in used:
+        path, unfinished = folder.path / "predictions.jsonl", folder.path / "unfinished"
+        options = _predict_options(task, args) | {"batch_size": args.batch_size, "progress": reporter.progress()}
+        if task.solves:
             options["reranker"], options["num_beams"] = args.load_reranker(processor)
+            options["unfinished"] = unfinished
         if args.half_precision:
             dtype = model.dtype
             model.half().to(dtype)
         tell_data(task, reporter)
         folder.begin()
-        options |= {"batch_size": args.batch_size, "progress": reporter.progress()}
-        path, unfinished = folder.path / PREDICTIONS, folder.path / "unfinished"
-        if task.shares_work:
-            options["unfinished"] = unfinished
         evaluation = evaluate_split(task, model.to(device), processor, args.split, share=True, **options)
         figures = evaluation.figures | {"calibration": None} | task.details(evaluation.predictions)
         if options.get("reranker") is not None:
@@ -161,18 +141,16 @@ def evaluate(
             if unfinished.exists():
                 remove_folder(unfinished)
             folder.write_json("data.json", data_record(task))
-            if figures["calibration"] is not None:
-                title = f"{task.name}, {args.split} split"
-                draw_reliability(figures["calibration"], folder.path / "reliability.png", title)
             folder.finish({"model": args.model, "dataset": task.name, args.split: evaluation.record | figures})
     return evaluation, figures, path
 
 
 def _predict_options(task: Task, args: Any, num_beams: int | None = None) -> dict[str, Any]:
     """Return the options of [`~Task.predict`] from a trainer's config or `EvaluateArguments`."""
-    names = {*task.recorded, "max_decode_length"} - {*task.unused}
-    options = {name: getattr(args, name) for name in names}
-    return options | ({"num_beams": num_beams or args.num_beams or 1} if "num_beams" in names else {})
+    options = {name: getattr(args, name) for name in task.recorded}
+    if "num_beams" in options:
+        options |= {"num_beams": num_beams or args.num_beams or 1, "max_decode_length": args.max_decode_length}
+    return options
 
 
 def _output_folder(args: EvaluateArguments, data_args: MeasuredTaskArguments) -> Path:
@@ -190,11 +168,9 @@ def evaluate_split(
     Evaluate a model on a split with options of [`~Task.predict`]. With `share`, which all processes must set, each
     process predicts a part of the rows. Raises `UsageError` if the split has no rows.
     """
-    from ..metrics import TrainingOverlap
-
     rows = list(task.rows(split))
     predict = partial(task.predict, model, processor, **options)
-    predictions = share_rows(predict, rows) if share and not task.shares_work else predict(rows)
+    predictions = share_rows(predict, rows) if share and not task.solves else predict(rows)
     # If the model has no record of its training texts, texts are compared with the training split.
     train = None if split == "train" else task.rows("train", needed=False)
     overlap = TrainingOverlap.of(model, None if train is None else train["text"])
@@ -215,8 +191,3 @@ def evaluate_splits(
             options |= _predict_options(task, config, beams[split])
             found[split] = evaluate_split(task, model, processor, split, **options)
     return found
-
-
-def split_records(evaluations: Mapping[str, Evaluation]) -> dict[str, dict[str, Any]]:
-    """Return a dictionary from split name to [`Evaluation.record`], the metrics of the split."""
-    return {split: evaluation.record for split, evaluation in evaluations.items()}

@@ -1,27 +1,21 @@
 """GLUE tasks for text classifiers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
+from transformers import DataCollatorWithPadding
 
 from ..building.classifier import build_classifier, load_classifier, make_student_classifier
 from ..building.encoder import SAMPLE_BATCH, SAMPLE_SIZE
 from ..data.datasets.glue import GLUE_SOURCES, HUB_ID, load_glue
+from ..metrics import GLUE_FIGURES
+from .data_options import TaskArguments
 from .task import Task, limited
 
-
-if TYPE_CHECKING:
-    from datasets import Dataset
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
-
-    from ..building.solver import SolverArguments
-    from ..building.student import StudentArguments
-    from ..trainers.base_config import BaseConfig
-    from .data_options import TaskArguments
 
 # Tasks whose main metric is not accuracy; for STS-B (regression) it is Spearman's correlation.
 FIRST = {"mrpc": "f1", "qqp": "f1", "cola": "matthews"}
@@ -40,7 +34,6 @@ class GluePrediction:
     classes: Sequence[str] = ()  # names of the classes
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-ready record."""
         scores = {} if self.probability is None else {"score": self.probability}
         return {**self.row, "prediction": self.value, **scores}
 
@@ -51,7 +44,6 @@ class GluePrediction:
 
     @property
     def failure(self) -> tuple[str, str] | None:
-        """Reason for a wrong prediction and its meaning, or `None`."""
         if self.is_right is not False:
             return None
         label, taken = self.classes[self.row["label"]], self.classes[self.value]
@@ -59,19 +51,13 @@ class GluePrediction:
 
     @property
     def numbers(self) -> tuple[float, float]:
-        """Prediction and label."""
         return self.value, self.row["label"]
 
 
 class GlueTask(Task):
     """
-    GLUE task for a classifier or, for STS-B, a regressor: any model of `AutoModelForSequenceClassification`.
-
-    Args:
-        options ([`TaskArguments`]): Task, folder of its files, and share of the training split to hold out.
-
-    Raises:
-        DataError: on first use of the data, see [`load_glue`].
+    GLUE task for a classifier or, for STS-B, a regressor: any model of `AutoModelForSequenceClassification`. The data
+    are loaded ([`load_glue`]) on first use.
     """
 
     kind = "classifier"
@@ -81,43 +67,41 @@ class GlueTask(Task):
         self.classes = GLUE_SOURCES[self.name].classes
         self.metric = FIRST.get(self.name, "accuracy") if self.classes else "spearman"
         self.figures = list(dict.fromkeys((self.metric, *(["accuracy"] if self.classes else ()))))
-        share = f"{options.validation_fraction:.0%} of GLUE's training split held out as validation, "
-        self.scheme = (share if options.validation_fraction else "") + "GLUE's development split as test"
+        self.scheme = "GLUE's development split as test"
         if options.select_on_dev:
             self.scheme = "GLUE's development split as validation and as test"
+        elif share := options.validation_fraction:
+            self.scheme = f"{share:.0%} of GLUE's training split held out as validation, {self.scheme}"
 
-    def defaults_of(self, config: BaseConfig) -> Mapping[str, Any]:
+    def defaults_of(self, config):
         # A regression has no probabilities, so the student imitates the teacher's values.
         return {"metric_for_best_model": self.metric} | ({} if self.classes else {"prediction_loss": "mse"})
 
     @cached_property
-    def splits(self) -> Mapping[str, Dataset]:
+    def splits(self):
         options = self.options
         splits = load_glue(self.name, options.data_dir, 0.0 if options.select_on_dev else options.validation_fraction)
         if options.select_on_dev:
             splits["validation"] = splits["test"]
-        found = {}
         for split, rows in splits.items():
             rows = limited(rows, split, options)
-            texts = ("\n".join(filter(None, (row["sentence1"], row["sentence2"]))) for row in rows)
-            found[split] = rows.add_column("text", list(texts))
-        return found
+            texts = ["\n".join(filter(None, (row["sentence1"], row["sentence2"]))) for row in rows]
+            splits[split] = rows.add_column("text", texts)
+        return splits
 
-    def build_model(self, options: SolverArguments) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    def build_model(self, options):
         return build_classifier(self.classes, options)
 
-    def load_model(self, name: str, split: str = "train") -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    def load_model(self, name, split="train"):
         return load_classifier(name, self.classes)
 
-    def make_student(self, teacher, processor, options: StudentArguments) -> tuple[PreTrainedModel, Any]:
+    def make_student(self, teacher, processor, options):
         def batches() -> list[Mapping[str, Any]]:
             return self.batches(teacher, processor, islice(self.rows("train"), SAMPLE_SIZE), SAMPLE_BATCH)
 
         return make_student_classifier(teacher, processor, batches, options), processor
 
     def collator(self, model, processor):
-        from transformers import DataCollatorWithPadding
-
         return DataCollatorWithPadding(processor)
 
     def prepare(self, rows, processor):
@@ -128,7 +112,7 @@ class GlueTask(Task):
 
         return rows.map(encode, remove_columns=["label"], keep_in_memory=True)
 
-    def encode(self, rows, processor: PreTrainedTokenizerBase):
+    def encode(self, rows, processor):
         pairs = ((row, processor(row["sentence1"], row["sentence2"], truncation=True)) for row in rows)
         return [{**inputs, "labels": row["label"]} for row, inputs in pairs]
 
@@ -142,8 +126,6 @@ class GlueTask(Task):
         return self._figures(values.tolist(), output.label_ids.tolist())
 
     def predict(self, model, processor, rows, batch_size=64, progress=None) -> list[GluePrediction]:
-        import torch
-
         encoded = self.encode(rows, processor)
         order = sorted(range(len(rows)), key=lambda index: len(encoded[index]["input_ids"]))
         batches = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
@@ -180,8 +162,6 @@ class GlueTask(Task):
         return found | {"num_examples": len(predictions)}
 
     def _figures(self, values: Sequence[float], labels: Sequence[float]) -> dict[str, float]:
-        from ..metrics import GLUE_FIGURES
-
         return {name: GLUE_FIGURES[name](values, labels) for name in self.figures}
 
     def details(self, predictions: Sequence[GluePrediction]) -> dict[str, Any]:

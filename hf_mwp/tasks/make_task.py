@@ -1,7 +1,5 @@
 """Function that creates the task selected by the options, and helpers for its data."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ..data.datasets.glue import GLUE_SOURCES

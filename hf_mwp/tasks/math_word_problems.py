@@ -1,55 +1,44 @@
 """Task of solving math word problems."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import cached_property
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..building.solver import SolverArguments, build_solver, load_solver
-from ..building.student import StudentArguments, make_student_and_processor
+from ..building.solver import build_solver, load_solver
+from ..building.student import make_student_and_processor
+from ..data import LoadReport
 from ..data.datasets.loading import load_mwp_dataset
 from ..metrics.accuracy import accuracy_report, context_report
+from ..solving.solve_problems import solve_problems
+from ..solving.solver_prediction import SolverPrediction, measure_calibration
+from ..trainers import SolverTrainer
+from ..trainers.solver.solver_dataset import prepare_training_rows
 from .data_options import DataArguments
 from .task import Task, limited
 
 
-if TYPE_CHECKING:
-    from datasets import Dataset
-
-    from ..data import LoadReport, MwpProcessor
-    from ..models import MwpSolver
-    from ..solving.solver_prediction import SolverPrediction
-
-
 class MathWordProblems(Task):
     """
-    Task of solving math word problems with a solver, which predicts equations.
-
-    Args:
-        options ([`DataArguments`]): Options that select the problems and their splits.
-
-    Raises:
-        DataError: on first use of the data, see [`load_mwp_dataset`].
+    Task of solving math word problems with a solver, which predicts equations. The problems are loaded
+    ([`load_mwp_dataset`]) on first use.
     """
 
     kind, metric = "solver", "answer_accuracy"
-    recorded, unused = ("num_beams", "answer_match"), ()
-    shares_work = True
+    recorded, solves = ("num_beams", "answer_match"), True
+    trainer_class = SolverTrainer
 
     def __init__(self, options: DataArguments) -> None:
         self.options = options
 
     @cached_property
-    def _loaded(self) -> tuple[Mapping[str, Dataset], LoadReport]:
-        own = ("dataset", "max_train_samples", "max_eval_samples")
-        options = {
-            each.name: getattr(self.options, each.name) for each in fields(DataArguments) if each.name not in own
-        }
-        name = self.options.dataset
+    def _loaded(self) -> tuple[Mapping[str, Any], LoadReport]:
+        options = {each.name: getattr(self.options, each.name) for each in fields(DataArguments)}
+        name = options.pop("dataset")
+        for limit in ("max_train_samples", "max_eval_samples"):
+            del options[limit]
         for kind in ("extra_train", "extra_exclude"):
             options[kind] = tuple(options[kind] or ())
         key = (name, *options.items())
@@ -61,7 +50,7 @@ class MathWordProblems(Task):
         return {split: limited(rows, split, self.options) for split, rows in splits.items()}, report
 
     @cached_property
-    def splits(self) -> Mapping[str, Dataset]:
+    def splits(self):
         return self._loaded[0]
 
     @property
@@ -71,40 +60,27 @@ class MathWordProblems(Task):
     name = property(attrgetter("load_report.dataset"))
     scheme = property(attrgetter("load_report.scheme"))
 
-    def build_model(self, options: SolverArguments) -> tuple[MwpSolver, MwpProcessor]:
+    def build_model(self, options):
         return build_solver(self.rows("train"), options, self.options.parse_number_words)
 
-    def load_model(self, name: str, split: str = "train") -> tuple[MwpSolver, MwpProcessor]:
+    def load_model(self, name, split="train"):
         solver, processor = load_solver(name)
         processor.check_language(self.rows(split)["language"], name, self.options.dataset)
         return solver, processor
 
-    def make_student(
-        self, teacher: MwpSolver, processor: MwpProcessor, options: StudentArguments
-    ) -> tuple[MwpSolver, MwpProcessor]:
+    def make_student(self, teacher, processor, options):
         return make_student_and_processor(teacher, processor, self.rows("train"), options)
 
-    def trainer_class(self, distils):
-        from ..trainers import DistillationTrainer, SolverTrainer
-
-        return DistillationTrainer if distils else SolverTrainer
-
-    def collator(self, model: MwpSolver, processor: MwpProcessor):
+    def collator(self, model, processor):
         return model.make_collator(processor)
 
-    def encode(self, rows, processor: MwpProcessor):
-        from ..trainers.solver.solver_dataset import prepare_training_rows
-
+    def encode(self, rows, processor):
         return prepare_training_rows(rows, processor)
 
     def details(self, predictions: Sequence[SolverPrediction]) -> dict[str, Any]:
-        from ..solving.solver_prediction import measure_calibration
-
         return {"calibration": measure_calibration(predictions)}
 
     def predict(self, model, processor, rows, **options) -> list[SolverPrediction]:
-        from ..solving.solve_problems import solve_problems
-
         return solve_problems(model, processor, rows, **options)
 
     def report(self, predictions: Sequence[SolverPrediction]) -> dict[str, float]:

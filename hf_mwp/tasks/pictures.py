@@ -37,27 +37,6 @@ def draw_learning_curve(
     return True
 
 
-def draw_reliability(report: Mapping[str, Any], path: str | Path, title: str = "") -> None:
-    """Draw a reliability diagram to a PNG file: accuracy and number of answers in each probability bin."""
-    from matplotlib.figure import Figure
-
-    bins = report["bins"]
-    places, widths = [each["from"] for each in bins], [each["to"] - each["from"] for each in bins]
-    figure = Figure(figsize=(5, 6), layout="constrained")
-    accuracies, counts = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
-    bars = [each["answer_accuracy"] for each in bins]
-    accuracies.bar(places, bars, widths, align="edge", edgecolor="white", label="accuracy of the bin")
-    accuracies.plot([each["probability"] for each in bins], bars, "o", color="black", label="at its mean probability")
-    accuracies.plot([0, 1], [0, 1], "--", color="grey", label="as sure as right")
-    error = f"expected calibration error {report['expected_calibration_error']:.3f}"
-    accuracies.set(ylabel="answers right", xlim=(0, 1), ylim=(0, 1), title=error)
-    accuracies.legend(loc="upper left")
-    counts.bar(places, [each["num_problems"] for each in bins], widths, align="edge", edgecolor="white")
-    counts.set(xlabel="probability of the equation", ylabel="problems")
-    figure.suptitle(title)
-    figure.savefig(path, dpi=120)
-
-
 def draw_models(
     models: Sequence[Mapping[str, Any]],
     places: Sequence[float],

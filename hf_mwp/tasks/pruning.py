@@ -1,118 +1,51 @@
 """Tasks that score attention heads, and prune them in rounds of distillation ("generations")."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..building.encoder import load_encoder
-from ..building.model_sources import is_encoder, load_tokenizer, locate_solver
-from ..options import option, option_values
-from ..options.checks import check_at_least_one, check_given
+from transformers import PreTrainedModel
+
+from .. import pruning
+from ..metrics import compare_costs
+from ..models.architecture import find_encoder, layer_parts
+from ..options import option_values
+from ..pruning import HeadImportance, draw_importance, rows_of, scores_of
 from ..store.files import write_json
 from ..store.runs.main_process import is_main_process
 from ..store.runs.run_folder import RunFolder, check_output_folder
+from ..trainers import DistillationTrainer, Generation, RecursiveDistillationConfig, recursive_distillation
 from ..usage_error import UsageError
-from .data_options import FinalArguments, MeasuredTaskArguments, TaskArguments
-from .evaluation import evaluate_splits, split_records
+from .data_options import MeasuredTaskArguments, TaskArguments
+from .evaluation import evaluate_splits
 from .make_task import data_record, make_task, tell_data
 from .pictures import draw_models
 from .reporter import SILENT, Reporter
+from .run_options import IMPORTANCES, HeadsArguments, PruneArguments
 from .training import RunResult
 
 
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
-
-    from ..pruning import HeadImportance
-    from ..trainers import DistillationTrainer, Generation, RecursiveDistillationConfig
-
 ACCURACY_LATENCY = "accuracy_latency.png"
-# Classes of [`pruning`] that score attention heads, by their names on the command line.
-IMPORTANCES = {
-    "combined": "CombinedImportance",
-    "norm": "WeightNorm",
-    "entropy": "AttentionEntropy",
-    "peak": "AttentionPeak",
-    "gradient": "GateGradient",
-    "random": "RandomImportance",
-}
-IMPORTANCE_HELP = (
-    "Score of heads: combined (norm and entropy, weighted by alpha), norm of their weights, entropy or peak of their "
-    "attention weights, gradient of the loss with respect to a multiplier of their output, or random."
-)
-
-
-@dataclass
-class PruneArguments(FinalArguments):
-    """Options that select the model and the score of heads. `overwrite` reuses completed generations."""
-
-    _argument_group_name = "pruning"
-
-    model: str | None = option(
-        None,
-        "Folder or Hub id of a trained solver, or with task a model for it (must be given).",
-        common=True,
-        locate=locate_solver,
-    )
-    importance: str = option("combined", IMPORTANCE_HELP, common=True, choices=tuple(IMPORTANCES))
-
-    def __post_init__(self):
-        super().__post_init__()
-        check_given(self, "model")
-
-
-@dataclass
-class HeadsArguments:
-    """Options of `hf-mwp heads`, besides the data options."""
-
-    model: str | None = option(
-        None, "Folder or Hub id of a solver, or of any encoder with its tokenizer (must be given).", common=True
-    )
-    importance: str = option("combined", IMPORTANCE_HELP, common=True, choices=tuple(IMPORTANCES))
-    alpha: float = option(0.5, "Weight of the norm in importance combined; the entropy has weight 1 - alpha.")
-    split: str = option("train", "Dataset split on whose texts heads are scored.")
-    num_batches: int = option(8, "Number of batches.")
-    batch_size: int = option(32, "Number of texts in a batch.")
-    output_dir: str | None = option(None, "Folder of heads.json and heads.png; runs/heads_MODEL if not given.")
-    seed: int = option(0, "Seed of importance random.")
-
-    def __post_init__(self):
-        check_at_least_one(self, "num_batches", "batch_size")
-        check_given(self, "model")
 
 
 def make_importance(name: str, alpha: float = 0.5, seed: int = 0) -> HeadImportance:
     """Create the score of attention heads with this name; `alpha` is used by "combined", `seed` by "random"."""
-    from .. import pruning
-
     kind = getattr(pruning, IMPORTANCES[name])
     return kind(alpha) if name == "combined" else kind(seed) if name == "random" else kind()
 
 
 def prune(
-    data_args: TaskArguments,
-    args: PruneArguments,
-    config: RecursiveDistillationConfig,
-    reporter: Reporter = SILENT,
+    data_args: TaskArguments, args: PruneArguments, config: RecursiveDistillationConfig, reporter: Reporter = SILENT
 ) -> RunResult:
     """
     Prune attention heads of a trained model in generations ([`recursive_distillation`]), and evaluate each generation:
-    `hf-mwp prune`. Finished generations are reused, and an interrupted generation resumes. For the arguments see
-    [`train`].
+    `hf-mwp prune`. Finished generations are reused, and an interrupted generation resumes. Raises `UsageError` if the
+    folder contains a different run, or no generation reaches `least_metric`.
 
     Returns:
         [`RunResult`]: its metrics are `models` (the given model and each generation, with reports, costs, and `saved`
         shares of the first model's costs), and the reports and `saved` shares of the last model.
-
-    Raises:
-        UsageError: the folder contains a different run, or no generation reaches `least_metric`.
     """
-    from ..pruning import draw_importance, scores_of
-    from ..trainers import recursive_distillation
-
     values = option_values(data_args, args, config)
     with RunFolder(config.output_dir, "prune", values, begin=False, for_model=True) as folder:
         folder.check_record()
@@ -138,17 +71,16 @@ def prune(
             on_trainer=on_trainer,
         )
         if not generations:
-            raise UsageError(
-                f"The first generation does not reach --least_metric {config.least_metric:g}. Prune fewer heads in it "
-                "(--ratios), train it longer, or lower --least_metric."
-            )
+            least = f"--least_metric {config.least_metric:g}"
+            raise UsageError(f"The first generation does not reach {least}. Set lower --ratios, or train it longer.")
         metrics: dict[str, Any] = {}
         if is_main_process():
             generations[-1].load().save_pretrained(folder.path)
             processor.save_pretrained(folder.path)
 
             def measure(model: PreTrainedModel) -> dict[str, Any]:
-                return split_records(evaluate_splits(task, model.to(config.device), processor, config, args, reporter))
+                found = evaluate_splits(task, model.to(config.device), processor, config, args, reporter)
+                return {split: evaluation.record for split, evaluation in found.items()}
 
             metrics = _metrics_of(model, generations, measure)
             models, path = metrics["models"], folder.path / ACCURACY_LATENCY
@@ -166,9 +98,6 @@ def prune(
 def _metrics_of(
     model: PreTrainedModel, generations: Sequence[Generation], measure: Callable[[PreTrainedModel], dict[str, Any]]
 ) -> dict[str, Any]:
-    from ..metrics import compare_costs
-    from ..models.architecture import find_encoder, layer_parts
-
     every = [model.eval(), *(each.load().eval() for each in generations)]
     # Costs are measured on the CPU, before `measure` moves the models.
     costs = list(compare_costs({str(number): find_encoder(each) for number, each in enumerate(every)}).values())
@@ -187,27 +116,17 @@ def _metrics_of(
 
 def score_heads(args: HeadsArguments, data_args: MeasuredTaskArguments) -> tuple[Path, list[list[float | None]]]:
     """
-    Score the attention heads of a model, and write the scores to `heads.json` and `heads.png`: `hf-mwp heads`.
-
-    Returns:
-        `tuple[Path, list]`: the folder, and the scores by layer and head, with `None` for pruned heads.
+    Score the attention heads of a model, and write the scores to `heads.json` and `heads.png`: `hf-mwp heads`. Returns
+    the folder, and the scores by layer and head, with `None` for pruned heads.
     """
-    from ..pruning import draw_importance, rows_of
-
     importance = make_importance(args.importance, args.alpha, args.seed)
     folder = Path(args.output_dir or Path("runs") / f"heads_{Path(args.model).resolve().name}")
     check_output_folder(folder)
     task = make_task(data_args)
     rows = task.learnable(task.rows(args.split))
     rows = list(rows.select(range(min(len(rows), args.num_batches * args.batch_size))))
-    if is_encoder(args.model):
-        model, tokenizer = load_encoder(args.model, dropout=None), load_tokenizer(args.model)
-        groups = (rows[at : at + args.batch_size] for at in range(0, len(rows), args.batch_size))
-        read = {"padding": True, "truncation": True, "return_tensors": "pt"}
-        batches = [tokenizer([row["text"] for row in group], **read) for group in groups]
-    else:
-        model, processor = task.load_model(args.model, args.split)
-        batches = task.batches(model, processor, rows, args.batch_size)
+    model, processor = task.load_model(args.model, args.split)
+    batches = task.batches(model, processor, rows, args.batch_size)
     scores = importance.scores(model, batches)
     folder.mkdir(parents=True, exist_ok=True)
     known = {"model": args.model, "importance": args.importance, "dataset": task.name}

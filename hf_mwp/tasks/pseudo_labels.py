@@ -1,19 +1,20 @@
 """Tasks that create pseudo-labels: equations for problems without equations, or target texts from a teacher."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..building.seq2seq import load_seq2seq_model
 from ..building.solver import load_solver
 from ..data.datasets.seq2seq import load_seq2seq
 from ..data.datasets.sources import read_part
+from ..data.training_lineage import ancestry_of
 from ..expressions import ExpressionError
 from ..options import option_values
+from ..solving.generate_texts import generate_texts
+from ..solving.label_problems import label_problems
 from ..solving.search_options import LabelArguments, find_device
 from ..store.files import remove_folder, write_json_lines
 from ..store.runs.main_process import is_main_process, share_rows, wait_for_all
@@ -23,10 +24,6 @@ from .data_options import SEQ2SEQ, TaskArguments
 from .reporter import SILENT, Reporter
 from .seq2seq import MathSeq2Seq, read_equation
 from .task import limited
-
-
-if TYPE_CHECKING:
-    from datasets import Dataset
 
 
 TEXT_FATES = {
@@ -41,20 +38,14 @@ def pseudo_label(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Pat
     """
     Label the problems of files and datasets ([`label_problems`]), and write `labelled.jsonl`: `hf-mwp pseudo-label`.
     Processes under `accelerate launch` share the problems, and an interrupted run resumes. If `args.task` is set, see
-    [`label_texts`].
+    [`label_texts`]. Raises `UsageError` if the folder already contains labels, or solver and problems do not match.
 
     Returns:
         `tuple[Path, Mapping]`: the file, and the number of problems by result ([`~solving.label_problems.FATES`]).
-
-    Raises:
-        UsageError: the folder already contains labels, or solver and problems do not match.
     """
     if args.task is not None:
         return label_texts(args, reporter)
     device = find_device(args.device)
-    from ..data.training_lineage import ancestry_of
-    from ..solving.label_problems import label_problems
-
     with RunFolder(args.output_dir, "pseudo-label", option_values(args), begin=False) as folder:
         folder.check_record()
         unfinished, path = folder.path / "unfinished", folder.path / "labelled.jsonl"
@@ -90,23 +81,18 @@ def label_texts(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Path
     """
     Generate targets for the training texts of a dataset ([`load_seq2seq`]), or equations for training problems, and
     write them to `train.jsonl`, with the unchanged other splits: a dataset for students with any tokenizer. Processes
-    under `accelerate launch` share the texts.
+    under `accelerate launch` share the texts. Raises `UsageError` if the folder already contains labels, the model has
+    a different kind, or it generates no usable text.
 
     Returns:
         `tuple[Path, Mapping]`: the file, and the number of source texts by result (`TEXT_FATES`). Rows of the file
         contain the two texts under the names `args.source` and `args.target`, or the fields of a problem, and also
         `score`, the mean log probability per token, and `rank`, the position among the beams.
 
-    Raises:
-        UsageError: the folder already contains labels, the model has a different kind, or it generates no usable text.
-
     References:
         Kim and Rush, "Sequence-Level Knowledge Distillation" (EMNLP 2016).
     """
     device = find_device(args.device)
-    from ..data.training_lineage import ancestry_of
-    from ..solving.generate_texts import generate_texts
-
     with RunFolder(args.output_dir, "pseudo-label", option_values(args), begin=False) as folder:
         folder.check_record()
         path, others = folder.path / "train.jsonl", ("validation.jsonl", "test.jsonl")
@@ -125,10 +111,8 @@ def label_texts(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Path
                     made.append(record | {"score": score, "rank": rank})
         usable = [index for index, made in enumerate(records) if made]
         if not usable:
-            raise UsageError(
-                f"{args.model} generated no usable target for any of {len(rows)} texts. Train it longer, or allow "
-                "more tokens (--max_decode_length)."
-            )
+            remedy = "Train it longer, or set a higher --max_decode_length"
+            raise UsageError(f"{args.model} generated no usable target for any of {len(rows)} texts. {remedy}.")
         likeliest = sorted(usable, key=lambda index: records[index][0]["score"], reverse=True)
         likeliest = likeliest[: max(round(args.keep_fraction * len(usable)), 1)]
         if is_main_process():
@@ -144,9 +128,9 @@ def label_texts(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Path
     return path, fates
 
 
-def _read_pairs(args: LabelArguments) -> tuple[Dataset, list[str], Callable, Mapping[str, Iterable]]:
+def _read_pairs(args: LabelArguments) -> tuple[Any, list[str], Callable, Mapping[str, Iterable]]:
     """
-    Return the rows to label; their source texts; a function that takes a row and its generated text and returns an
+    Return the dataset to label; its source texts; a function that takes a row and its generated text and returns an
     output row (`None` if the text is not usable); and the output rows of the other splits.
     """
 
@@ -161,7 +145,7 @@ def _read_pairs(args: LabelArguments) -> tuple[Dataset, list[str], Callable, Map
     return rows, [args.source_prefix + text for text in rows["text"]], label, others
 
 
-def _read_problems(args: LabelArguments) -> tuple[Dataset, list[str], Callable, Mapping[str, Iterable]]:
+def _read_problems(args: LabelArguments) -> tuple[Any, list[str], Callable, Mapping[str, Iterable]]:
     """Return the same as [`_read_pairs`] for math word problems, whose target texts are equations."""
     options = {"task": args.task, "dataset": args.problems[0], "data_dir": args.data_dir, "validation_fraction": 0.0}
     task = MathSeq2Seq(TaskArguments(**options))
@@ -184,7 +168,7 @@ def _read_problems(args: LabelArguments) -> tuple[Dataset, list[str], Callable, 
     return rows, [task.pair(row)[0] for row in rows], label, others
 
 
-def _pop_train(splits: dict[str, Dataset], args: LabelArguments) -> Dataset:
+def _pop_train(splits: dict[str, Any], args: LabelArguments) -> Any:
     """Remove the training split, or the first one if there is none, and return its first `max_train_samples` rows."""
     return limited(splits.pop("train" if "train" in splits else next(iter(splits))), "train", args)
 

@@ -1,7 +1,5 @@
 """Interface for the messages and progress of a run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any

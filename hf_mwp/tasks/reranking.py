@@ -1,12 +1,12 @@
 """Task that fits a re-ranker to a solver."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..options import option_values
+from ..plausibility import PlausibilityReranker
+from ..runtime.default_search import DefaultSearch
+from ..solving.fit_reranker import fit_reranker
 from ..solving.search_options import RerankArguments, find_device
 from ..store.files import without_folder
 from ..store.runs.main_process import check_one_process
@@ -18,31 +18,19 @@ from .math_word_problems import MathWordProblems
 from .reporter import SILENT, Reporter
 
 
-if TYPE_CHECKING:
-    from ..plausibility import PlausibilityReranker
-
 FIT_OPTIONS = ("num_beams", "min_beams", "regularization", "mc_dropout_fraction", "batch_size")
 
 
 def rerank(
-    args: RerankArguments,
-    data_args: DataArguments,
-    reporter: Reporter = SILENT,
+    args: RerankArguments, data_args: DataArguments, reporter: Reporter = SILENT
 ) -> tuple[Path, PlausibilityReranker]:
     """
     Fit a re-ranker to a solver's beams ([`fit_reranker`]), evaluate it on the validation split, and save it:
-    `hf-mwp rerank`. If it is saved in the model's folder and improves the accuracy, the model uses it by default. For
-    the arguments see [`train`].
-
-    Returns:
-        `tuple[Path, PlausibilityReranker]`: the file of the re-ranker, and the re-ranker with its accuracies.
+    `hf-mwp rerank`. If it is saved in the model's folder and improves the accuracy, the model uses it by default.
+    Returns the file of the re-ranker, and the re-ranker with its accuracies.
     """
     check_one_process("rerank", launches=False)
     device = find_device(args.device)
-    from ..plausibility import PlausibilityReranker
-    from ..runtime.default_search import DefaultSearch
-    from ..solving.fit_reranker import fit_reranker
-
     model_folder = Path(args.model)
     if args.output_dir is None and not model_folder.is_dir():
         raise UsageError(f"{args.model} is not a local folder. Pass --output_dir for the re-ranker.")

@@ -1,58 +1,20 @@
-"""Options of a training run, and functions that start it from scratch or resume it from a checkpoint."""
-
-from __future__ import annotations
+"""Functions that start a training run from scratch or resume it from a checkpoint."""
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..options import affects_result, option, options_in
+from ..options import affects_result, options_in
 from ..options.option import WITHOUT_EFFECT
 from ..store.files import content_digest
+from ..store.finished_folder import is_complete, last_complete_checkpoint, remove_checkpoints
 from ..store.runs.run_folder import CONFIG, RunFolder, last_options, last_record
+from ..trainers.base_config import BaseConfig
 from ..usage_error import UsageError
-from .data_options import DataArguments, FinalArguments
-from .pretraining_corpus import CorpusArguments
+from .data_options import DataArguments
 from .reporter import Reporter
-
-
-if TYPE_CHECKING:
-    from ..trainers.base_config import BaseConfig
-
-
-@dataclass
-class ResumeArguments:
-    """Options of a run's output folder."""
-
-    _argument_group_name = "run"
-
-    resume: bool = option(
-        False,
-        "Resume from the last checkpoint in the output folder, made with the same options or a shorter length.",
-        affects_result=False,
-    )
-    overwrite: bool = option(
-        False, "Replace checkpoints or the model of an earlier run in the output folder.", affects_result=False
-    )
-
-
-@dataclass
-class RunArguments(FinalArguments, ResumeArguments):
-    """Options of a run's output folder and of its final evaluation."""
-
-
-@dataclass
-class DistillRunArguments(RunArguments):
-    """[`RunArguments`] with an option to estimate the costs of a distillation."""
-
-    estimate: bool = option(
-        False,
-        "Run 20 steps and print the expected hours, peak memory and cache size of the whole run, and of a corpus 100 "
-        "times as large; no files are kept.",
-        affects_result=False,
-    )
+from .run_options import CorpusArguments, ResumeArguments, RunArguments
 
 
 # Options that set the length of a run. A resumed run may be longer.
@@ -106,8 +68,6 @@ def begin_record(folder: RunFolder, checkpoint: str | None, changes: Mapping[str
     Begin the run record with the results of [`begin_run`]; remove checkpoints and model records of runs that are not
     resumed.
     """
-    from ..store.finished_folder import remove_checkpoints
-
     if folder.writes and (checkpoint is None or Path(checkpoint).parent.resolve() != folder.path.resolve()):
         remove_checkpoints(folder.path)
         folder.remove_old_model()
@@ -115,8 +75,6 @@ def begin_record(folder: RunFolder, checkpoint: str | None, changes: Mapping[str
 
 
 def _checkpoint(folder: RunFolder, config: BaseConfig, args: ResumeArguments) -> str | None:
-    from ..store.finished_folder import is_complete, last_complete_checkpoint
-
     path, last, given = folder.path, last_complete_checkpoint(folder.path), config.resume_from_checkpoint
     if given and not is_complete(given):
         raise UsageError(f"--resume_from_checkpoint: {given} is not a complete checkpoint. Pass a different folder.")
@@ -127,10 +85,8 @@ def _checkpoint(folder: RunFolder, config: BaseConfig, args: ResumeArguments) ->
             raise UsageError(f"{path} has no checkpoint to resume from. Start without --resume.")
         return last
     if last is not None and not args.overwrite:
-        raise UsageError(
-            f"{path} has checkpoints of an earlier run ({Path(last).name}). Pass --resume to continue, --overwrite to "
-            "start over, or another --output_dir."
-        )
+        remedy = "Pass --resume to continue, --overwrite to start over, or another --output_dir"
+        raise UsageError(f"{path} has checkpoints of an earlier run ({Path(last).name}). {remedy}.")
     folder.check_unused(args.overwrite)
     return given or None
 

@@ -1,32 +1,30 @@
 """Tasks of sequence-to-sequence models: pairs of texts (such as translations), and math word problems."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from transformers import DataCollatorForSeq2Seq
 
 from ..building.seq2seq import build_seq2seq, load_seq2seq_model, make_student_seq2seq
 from ..data.datasets.seq2seq import load_seq2seq
 from ..data.reading.schema import problem_from_row
+from ..data.training_lineage import inherit_from_labeller
 from ..expressions import Expression, ExpressionError
 from ..metrics.text_generation import text_figures, text_report
 from ..problems import MathWordProblem, ProblemError
+from ..runtime.answer import Beam
+from ..solving.generate_texts import decode_texts, generate_texts, score_texts
+from ..solving.solver_prediction import SolverPrediction
+from ..trainers import RecursiveDistillationConfig, Seq2SeqDistillationTrainer, Seq2SeqFineTuningTrainer, StarkConfig
 from ..usage_error import UsageError
+from .data_options import TaskArguments
 from .math_word_problems import MathWordProblems
 from .task import Task, limited
 
-
-if TYPE_CHECKING:
-    from datasets import Dataset
-    from transformers import PreTrainedTokenizerBase
-
-    from ..solving.solver_prediction import SolverPrediction
-    from ..trainers.base_config import BaseConfig
-    from .data_options import TaskArguments
 
 # Number of placeholders ([NUM0], ...) that are tokens of a newly trained tokenizer.
 NUM_PLACEHOLDERS = 20
@@ -36,41 +34,27 @@ SYMBOL = re.compile(r"\([^()]*\)|[-+*/^]|[^\s\[\]()+*/^-]+")
 
 @dataclass(frozen=True)
 class Seq2SeqPrediction:
-    """
-    Generated text of a row, with the log probability of its target.
+    """Generated text of a row."""
 
-    Args:
-        row (`Mapping[str, Any]`): The row, see [`load_seq2seq`].
-        text (`str`): Generated text.
-        log_probability (`float`, *optional*), num_tokens (`int`): Log probability, given the source, and number of
-            tokens of the row's target.
-    """
-
-    row: Mapping[str, Any]
+    row: Mapping[str, Any]  # see [`load_seq2seq`]
     text: str
-    log_probability: float | None = None
-    num_tokens: int = 0
+    log_probability: float | None = None  # of the row's target, given the source
+    num_tokens: int = 0  # of the row's target
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-ready record."""
         scores = {"log_probability": self.log_probability, "num_tokens": self.num_tokens}
         return {**self.row, "prediction": self.text, **scores}
 
 
 class Seq2SeqTask(Task):
     """
-    Task of generating target texts from source texts, for any model of `AutoModelForSeq2SeqLM`.
-
-    Args:
-        options ([`TaskArguments`]): Options of the pairs ([`load_seq2seq`]) and the metrics ([`metrics.text_report`]).
-
-    Raises:
-        DataError: on first use of the data, see [`load_seq2seq`].
-        UsageError: a package of the metrics is not installed.
+    Task of generating target texts from source texts, for any model of `AutoModelForSeq2SeqLM`. The pairs are loaded
+    ([`load_seq2seq`]) on first use. Raises `UsageError` if a package of the metrics ([`metrics.text_report`]) is not
+    installed.
     """
 
     kind, recorded = "sequence-to-sequence model", ("num_beams",)
-    unused = ("rerank", "reranker", "answer_match")
+    trainer_class, distillation_class = Seq2SeqFineTuningTrainer, Seq2SeqDistillationTrainer
     placeholders: Sequence[str] = ()
 
     def __init__(self, options: TaskArguments) -> None:
@@ -78,15 +62,13 @@ class Seq2SeqTask(Task):
         self.figures = text_figures(options.text_metrics)
         self.metric = "rougeL" if options.text_metrics[0] == "rouge" else self.figures[0]
 
-    def defaults_of(self, config: BaseConfig) -> Mapping[str, Any]:
+    def defaults_of(self, config):
         """Return the metric that selects checkpoints: the loss for pruning and STARK, otherwise the task's metric."""
-        from ..trainers import RecursiveDistillationConfig, StarkConfig
-
         in_loop = isinstance(config, RecursiveDistillationConfig | StarkConfig)
         return {"metric_for_best_model": "loss" if in_loop else self.metric}
 
     @cached_property
-    def splits(self) -> Mapping[str, Dataset]:
+    def splits(self):
         options = self.options
         splits = load_seq2seq(options.dataset, options.source, options.target, options.validation_fraction)
         return {split: limited(rows, split, options) for split, rows in splits.items()}
@@ -96,8 +78,6 @@ class Seq2SeqTask(Task):
         return self.options.source_prefix + row["text"], row["target"]
 
     def build_model(self, options):
-        from ..data.training_lineage import inherit_from_labeller
-
         texts = [text for row in self.rows("train") for text in self.pair(row) if text]
         languages = (self.options.source, self.options.target)
         model, tokenizer = build_seq2seq(texts, options, self.placeholders, languages)
@@ -111,8 +91,6 @@ class Seq2SeqTask(Task):
         return make_student_seq2seq(teacher, processor, options), processor
 
     def collator(self, model, processor):
-        from transformers import DataCollatorForSeq2Seq
-
         return DataCollatorForSeq2Seq(processor, model=model)
 
     def prepare(self, rows, processor):
@@ -123,7 +101,7 @@ class Seq2SeqTask(Task):
 
         return rows.map(encode, remove_columns=rows.column_names, keep_in_memory=True)
 
-    def encode(self, rows, processor: PreTrainedTokenizerBase):
+    def encode(self, rows, processor):
         """Return the inputs and labels of rows. Without a target, the loss ignores the row's only label."""
 
         def read(source: str, target: str | None) -> dict[str, Any]:
@@ -132,18 +110,11 @@ class Seq2SeqTask(Task):
 
         return [read(*self.pair(row)) for row in rows]
 
-    def trainer_class(self, distils):
-        from ..trainers import Seq2SeqDistillationTrainer, Seq2SeqFineTuningTrainer
-
-        return Seq2SeqDistillationTrainer if distils else Seq2SeqFineTuningTrainer
-
     def metric_arguments(self, processor):
-        given = {"metrics": self.options.text_metrics, "language": self.options.target}
-        return {"text_metrics": partial(text_report, **given)}
+        options = self.options
+        return {"text_metrics": partial(text_report, metrics=options.text_metrics, language=options.target)}
 
     def predict(self, model, processor, rows, max_decode_length=None, batch_size=64, **search):
-        from ..solving.generate_texts import generate_texts, score_texts
-
         sources, targets = zip(*map(self.pair, rows), strict=True)
         search |= {"max_length": max_decode_length, "batch_size": batch_size}
         found = generate_texts(model, processor, sources, **search)
@@ -186,14 +157,10 @@ class MathSeq2Seq(Seq2SeqTask, MathWordProblems):
     Math word problems for a sequence-to-sequence model. The input is the text with its numbers replaced by `[NUM0]`,
     `[NUM1]`, ..., and the target is the equation in prefix notation with the same placeholders. Predictions are scored
     by their answers.
-
-    Args:
-        options ([`TaskArguments`]): Options that select the problems and their splits.
     """
 
     metric, figures, recorded = "answer_accuracy", (), ("num_beams", "answer_match")
-    shares_work = False
-    unused = ("rerank", "reranker")
+    solves = False
     placeholders = [f"[NUM{index}]" for index in range(NUM_PLACEHOLDERS)]
 
     # Data and metrics come from MathWordProblems, everything else from Seq2SeqTask.
@@ -202,7 +169,6 @@ class MathSeq2Seq(Seq2SeqTask, MathWordProblems):
     report = MathWordProblems.report
 
     def problem(self, row: Mapping[str, Any]) -> MathWordProblem:
-        """Return the problem of a row."""
         return problem_from_row(row, self.options.parse_number_words)
 
     def pair(self, row):
@@ -217,8 +183,6 @@ class MathSeq2Seq(Seq2SeqTask, MathWordProblems):
         return rows.select(found)
 
     def metric_arguments(self, processor):
-        from ..solving.generate_texts import decode_texts
-
         rows = list(self.rows("validation", needed=False) or ())
 
         def measure(output: Any) -> dict[str, float]:
@@ -227,11 +191,7 @@ class MathSeq2Seq(Seq2SeqTask, MathWordProblems):
 
         return {"compute_metrics": measure}
 
-    def predict(
-        self, model, processor, rows, answer_match="annotated", max_decode_length=None, **search
-    ) -> list[SolverPrediction]:
-        from ..solving.generate_texts import generate_texts
-
+    def predict(self, model, processor, rows, answer_match="annotated", max_decode_length=None, **search):
         sources = [self.pair(row)[0] for row in rows]
         found = generate_texts(model, processor, sources, max_length=max_decode_length, **search)
         return [
@@ -243,9 +203,6 @@ class MathSeq2Seq(Seq2SeqTask, MathWordProblems):
         self, row: Mapping[str, Any], text: str, log_probability: float = 0.0, answer_match: str = "annotated"
     ) -> SolverPrediction:
         """Convert a generated text to a prediction, which has no tree if the text is not a valid equation."""
-        from ..runtime.answer import Beam
-        from ..solving.solver_prediction import SolverPrediction
-
         problem = self.problem(row)
         expression = read_equation(text, len(problem.numbers))
         trees = () if expression is None else ((expression, log_probability),)

@@ -1,59 +1,29 @@
 """Task that finds the sparse teacher with the best student (STARK)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..building.model_sources import locate_solver
+from transformers import PreTrainedModel, set_seed
+
 from ..building.student import StudentArguments
 from ..building.student_shape import settle_shape
-from ..options import option, option_values
-from ..options.checks import check_given
+from ..options import option_values
+from ..pruning import ScoreDensity, draw_densities
 from ..store.runs.main_process import is_main_process
-from ..store.runs.run_folder import RunFolder, check_output_folder
+from ..store.runs.run_folder import RunFolder
+from ..trainers import DistillationTrainer, StarkConfig, StarkTrainer
 from ..usage_error import UsageError
-from .data_options import FinalArguments, TaskArguments
-from .evaluation import evaluate_splits, split_records
+from .data_options import TaskArguments
+from .evaluation import evaluate_splits
 from .make_task import data_record, make_task, tell_data
 from .pictures import draw_models
 from .reporter import SILENT, Reporter
+from .run_options import StarkArguments
 from .training import RunResult
 
 
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
-
-    from ..trainers import DistillationTrainer, StarkConfig, StarkTrainer
-
 SPARSITIES, DENSITIES = PICTURES = "sparsities.png", "densities.png"
-
-
-@dataclass
-class StarkArguments(FinalArguments):
-    """Options of the teacher and the scores of its heads and neurons. `overwrite` reuses completed stages."""
-
-    _argument_group_name = "sparse teachers"
-
-    teacher: str | None = option(
-        None,
-        "Folder or Hub id of a trained solver, or with task a classifier (must be given).",
-        common=True,
-        locate=locate_solver,
-    )
-    scores: str = option(
-        "knowledgeable",
-        "Score of the teacher's heads and neurons: knowledgeable (gradients, see expressiveness_weight), or random "
-        "(STARK-RAND, by seed).",
-        common=True,
-        choices=("knowledgeable", "random"),
-    )
-
-    def __post_init__(self):
-        super().__post_init__()
-        check_given(self, "teacher")
 
 
 def find_sparse_teacher(
@@ -65,28 +35,20 @@ def find_sparse_teacher(
 ) -> RunResult:
     """
     Find the sparse teacher with the best student ([`StarkTrainer`]), and evaluate every student: `hf-mwp stark`.
-    Finished students are reused, and an interrupted student resumes. For the arguments see [`train`].
+    Finished students are reused, and an interrupted student resumes. Raises `UsageError` if the folder contains a
+    different run, or model, data and options do not match.
 
     Returns:
         [`RunResult`]: its metrics are `models` (the trial student and the students of sparse teachers, with sizes of
         their teachers and reports), `trial` and `chosen` (two of these models), the reports of the `teacher`, and
         `gain_over_trial` (metric of the chosen student minus metric of the trial student).
-
-    Raises:
-        UsageError: the folder contains a different run, or model, data and options do not match.
     """
-    from transformers import set_seed
-
-    from ..trainers import StarkTrainer
-
     if config.auto_sparsity and args.scores == "random":
         raise UsageError("stark: --auto_sparsity does not support --scores random. Use --scores knowledgeable.")
     values = option_values(data_args, args, student_args, config)
     with RunFolder(config.output_dir, "stark", values, begin=False, for_model=True) as folder:
         folder.check_record()
         folder.check_unused(args.overwrite or folder.is_unfinished)
-        for place in filter(None, (config.stages_dir, config.teacher_cache_dir)):
-            check_output_folder(place)
         task = make_task(data_args)
         config.adapt(task)
         # The same seed gives a student with the same random weights when the run resumes.
@@ -121,8 +83,8 @@ def find_sparse_teacher(
         if is_main_process():
 
             def measure(model: PreTrainedModel) -> dict[str, Any]:
-                evaluations = evaluate_splits(task, model.to(config.device), processor, config, args, reporter)
-                return split_records(evaluations)
+                found = evaluate_splits(task, model.to(config.device), processor, config, args, reporter)
+                return {split: evaluation.record for split, evaluation in found.items()}
 
             metrics = _metrics_of(trainer, measure, task.metric)
             metrics["scores"] = args.scores
@@ -131,8 +93,6 @@ def find_sparse_teacher(
             axis, chosen = "share of the teacher removed, %", 100 * trainer.chosen.sparsity
             draw_models(models, shares, task.metric, path, title, axis, chosen=chosen)
             if trainer.knowledgeable is not None and not config.unstructured:
-                from ..pruning import ScoreDensity, draw_densities
-
                 scores = {"heads": trainer.scores.heads, "neurons": trainer.scores.neurons}
                 densities = {name: ScoreDensity.of(each) for name, each in scores.items()}
                 draw_densities(densities, folder.path / DENSITIES, title=f"Scores, {title}")

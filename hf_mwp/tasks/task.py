@@ -7,18 +7,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from transformers import PreTrainedModel
+
+from ..building.student import StudentArguments
+from ..data import LoadReport
+from ..trainers import DistillationTrainer
+from ..trainers.base_config import BaseConfig
+from ..trainers.base_trainer import BaseTrainer
 from ..usage_error import UsageError
+from .data_options import DataArguments
 
 
 if TYPE_CHECKING:
     from datasets import Dataset
-    from transformers import PreTrainedModel
-
-    from ..building.student import StudentArguments
-    from ..data import LoadReport
-    from ..trainers.base_config import BaseConfig
-    from ..trainers.base_trainer import BaseTrainer
-    from .data_options import DataArguments
 
 
 class Task(ABC):
@@ -26,29 +27,18 @@ class Task(ABC):
     Base class of tasks, which define data, models, collator and metrics. To add a task, write a subclass in this
     folder, see [`MathWordProblems`] and [`GlueTask`]. Its methods are called by [`~tasks.training.train`], similar
     functions, and [`~tasks.evaluation.evaluate_split`].
-
-    Attributes:
-        name (`str`), scheme (`str`): Name of the dataset, and a description of its splits.
-        kind (`str`): Noun for the models in tables and progress bars.
-        metric (`str`): Key of the main metric in a report; higher is better.
-        figures (`Sequence[str]`): Metrics that can select a checkpoint; any metric if empty.
-        recorded (`Sequence[str]`): Options of `predict`, read from the trainer's config or [`EvaluateArguments`], that
-            are recorded with the metrics.
-        unused (`Sequence[str]`): Options of `hf-mwp evaluate` that do not apply to the task; by default those of a
-            search.
-        shares_work (`bool`): Whether `predict` has the argument `unfinished`, see [`solve_problems`].
-        load_report ([`LoadReport`], *optional*): Counts of rows read and skipped, and warnings.
     """
 
-    name: str
-    scheme: str
-    kind: str = "model"
-    metric: str = "accuracy"
-    figures: Sequence[str] = ()
-    recorded: Sequence[str] = ()
-    unused: Sequence[str] = ("num_beams", "max_decode_length", "rerank", "reranker", "answer_match")
-    load_report: LoadReport | None = None
-    shares_work: bool = False
+    name: str  # of the dataset
+    scheme: str  # description of the splits
+    kind: str = "model"  # noun for the models in tables and progress bars
+    metric: str = "accuracy"  # key of the main metric in a report; higher is better
+    figures: Sequence[str] = ()  # metrics that can select a checkpoint; any metric if empty
+    recorded: Sequence[str] = ()  # options of `predict`, from a config or `EvaluateArguments`, to record with metrics
+    load_report: LoadReport | None = None  # counts of rows read and skipped, and warnings
+    trainer_class: type[BaseTrainer] = BaseTrainer
+    distillation_class: type[BaseTrainer] = DistillationTrainer
+    solves: bool = False  # whether `predict` accepts `reranker` and `unfinished`, see [`solve_problems`]
 
     @cached_property
     @abstractmethod
@@ -64,13 +54,10 @@ class Task(ABC):
             return self.splits[split]
         if not needed:
             return None
-        lack = f"{self.name} has no {f'usable rows in its {split!r}' if split in self.splits else repr(split)} split"
+        lack = "no usable rows in its" if split in self.splits else "no"
         others = ", ".join(name for name, rows in self.splits.items() if len(rows))
-        raise UsageError(
-            f"{lack}. Choose one of: {others} (--split)."
-            if others
-            else f"{lack}, and no other split has rows. Use different data."
-        )
+        remedy = f"Choose one of: {others} (--split)." if others else "No split has rows. Use different data."
+        raise UsageError(f"{self.name} has {lack} {split!r} split. {remedy}")
 
     @abstractmethod
     def build_model(self, options: Any) -> tuple[PreTrainedModel, Any]:
@@ -123,15 +110,8 @@ class Task(ABC):
             "processing_class": processor,
         }
 
-    def trainer_class(self, distils: bool) -> type[BaseTrainer]:
-        """Return the class of trainers that fine-tune or distil a model."""
-        from ..trainers import DistillationTrainer
-        from ..trainers.base_trainer import BaseTrainer
-
-        return DistillationTrainer if distils else BaseTrainer
-
     def metric_arguments(self, processor: Any) -> dict[str, Any]:
-        """Return the arguments of [`~Task.trainer_class`] that measure the texts generated in evaluations."""
+        """Return the arguments of a trainer that measure the texts generated in evaluations."""
         return {}
 
     def defaults_of(self, config: BaseConfig) -> Mapping[str, Any]:
@@ -144,8 +124,8 @@ class Task(ABC):
         Predict each row.
 
         Args:
-            options: `batch_size`, `progress` (see [`solve_problems`]), the options in `recorded`, and
-                `max_decode_length` and `reranker` if they are not in `unused`.
+            options: `batch_size`, `progress` (see [`solve_problems`]), the options in `recorded`, and with `num_beams`
+                also `max_decode_length`.
 
         Returns:
             `list`: objects with a method `to_dict()` and optional attributes: `is_right` (`bool`), `numbers`

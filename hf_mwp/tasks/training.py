@@ -1,35 +1,35 @@
-"""Functions that run trainings: fine-tuning and distillation of a model on a task, and pretraining on texts."""
-
-from __future__ import annotations
+"""Functions that fine-tune or distil a model on a task."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..building.pretraining import PretrainingArguments
+from transformers import PreTrainedModel, set_seed
+from transformers.integrations import unset_hf_deepspeed_config
+
 from ..building.solver import SolverArguments
 from ..building.student import StudentArguments, TeacherArguments
 from ..building.student_shape import settle_shape
+from ..hub.run_records import read_figures, read_stage
+from ..metrics import count_parameters, describe_compression
+from ..models.lora import merge_lora
 from ..options import option_values
 from ..store.runs.main_process import is_main_process, splits_weights
 from ..store.runs.run_folder import RunFolder
+from ..trainers import DistillationConfig, DistillationTrainer, SolverTrainingConfig
+from ..trainers.base_config import BaseConfig
+from ..trainers.base_trainer import BaseTrainer
+from ..trainers.distillation.distillation_config import default_objectives, show_attention
 from .data_options import TaskArguments
-from .evaluation import Evaluation, evaluate_splits, split_records
+from .evaluation import Evaluation, evaluate_splits
 from .make_task import data_record, make_task, tell_data
 from .pictures import draw_learning_curve
-from .pretraining_corpus import CorpusArguments, make_pretraining_trainer
 from .reporter import SILENT, Reporter
-from .resuming import ResumeArguments, RunArguments, begin_record, begin_run
+from .resuming import begin_record, begin_run
+from .run_options import RunArguments
 from .task import Task
-
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
-
-    from ..trainers import DistillationConfig, DistillationTrainer, PreTrainingConfig, SolverTrainingConfig
-    from ..trainers.base_config import BaseConfig
-    from ..trainers.base_trainer import BaseTrainer
 
 
 @dataclass(frozen=True)
@@ -50,14 +50,9 @@ def train(
     reporter: Reporter = SILENT,
 ) -> RunResult:
     """
-    Fine-tune a solver or, with `data_args.task`, a different model, and evaluate it: `hf-mwp train`.
-
-    Args:
-        data_args, solver_args, run_args, config: Dataclasses with the options of the command.
-        reporter ([`Reporter`], *optional*): Receives messages and progress.
-
-    Raises:
-        UsageError: the folder contains a different run, or model, data and options do not match.
+    Fine-tune a solver or, with `data_args.task`, a different model, and evaluate it: `hf-mwp train`. The arguments are
+    dataclasses with the options of the command, and a receiver of messages and progress. Raises `UsageError` if the
+    folder contains a different run, or model, data and options do not match.
 
     Example:
 
@@ -69,11 +64,12 @@ def train(
     """
     task = make_task(data_args)
     config.adapt(task)
+    options = (data_args, solver_args, run_args, config)
 
     def make() -> BaseTrainer:
         return make_trainer(task, config, *task.build_model(solver_args))
 
-    return train_on_task(task, make, "train", task.kind, (data_args, solver_args, run_args, config), reporter)
+    return train_on_task(task, make, "train", task.kind, options, reporter)
 
 
 def distill(
@@ -87,11 +83,8 @@ def distill(
     """Distil one or more frozen teachers into a student, and evaluate it: `hf-mwp distill`. See [`train`]."""
     task = make_task(data_args)
     config.adapt(task)
-
-    def make() -> BaseTrainer:
-        return make_distillation(task, teacher_args, student_args, config, reporter)
-
     options = (data_args, teacher_args, student_args, run_args, config)
+    make = partial(make_distillation, task, teacher_args, student_args, config, reporter)
     return train_on_task(task, make, "distill", "student", options, reporter)
 
 
@@ -100,44 +93,22 @@ def make_distillation(
     teacher_args: TeacherArguments,
     student_args: StudentArguments,
     config: DistillationConfig,
-    reporter: Reporter = SILENT,
+    reporter: Reporter,
 ) -> DistillationTrainer:
     """Load the teachers, create the student, and return the distillation trainer."""
-    from ..metrics import describe_compression
-    from ..trainers.distillation.distillation_config import default_objectives, show_attention
-
     teachers, processors = zip(*map(task.load_model, teacher_args.teacher), strict=True)
     settle_shape(student_args, teachers[0], processors[0], config, reporter.print)
     student, processor = task.make_student(teachers[0], processors[0], student_args)
     reporter.print(describe_compression(student, teachers[0]))
     show_attention(default_objectives(config), teachers[0], student)
-    given = {"teacher_model": teachers, "teacher_processing_class": processors}
-    return make_trainer(task, config, student, processor, **given)
+    return make_trainer(task, config, student, processor, teacher_model=teachers, teacher_processing_class=processors)
 
 
 def make_trainer(task: Task, config: BaseConfig, model: PreTrainedModel, processor: Any, **teachers) -> BaseTrainer:
     """Return the trainer that fine-tunes a model or, with arguments of `teachers`, distils them into it."""
-    kind = task.trainer_class(distils=bool(teachers))
+    kind = task.distillation_class if teachers else task.trainer_class
     arguments = task.trainer_arguments(model, processor) | task.metric_arguments(processor) | teachers
     return kind(args=config.converted(kind.config_class), **arguments)
-
-
-def pretrain(
-    corpus_args: CorpusArguments,
-    model_args: PretrainingArguments,
-    resume_args: ResumeArguments,
-    config: PreTrainingConfig,
-    reporter: Reporter = SILENT,
-) -> RunResult:
-    """
-    Pretrain an encoder on masked language modelling and part-of-speech tagging, and evaluate it on held-out texts:
-    `hf-mwp pretrain`. See [`train`].
-    """
-
-    def make() -> tuple[BaseTrainer, dict[str, Any]]:
-        return make_pretraining_trainer(corpus_args, model_args, config, Path(config.output_dir), reporter)
-
-    return train_on_task(None, make, "pretrain", "student", (corpus_args, model_args, resume_args, config), reporter)
 
 
 def train_on_task(
@@ -154,18 +125,10 @@ def train_on_task(
     Args:
         task ([`Task`], *optional*): The task; `None` for pretraining.
         make (`Callable`): Function that returns the trainer; without a task, also the content of `data.json`.
-        command (`str`): Name of the command in the run record.
-        name (`str`): Name of the model in tables and progress bars.
+        command (`str`), name (`str`): Name of the command, and of the model in tables and progress bars.
         options (`Sequence`): Options of the command; the last two are a [`ResumeArguments`] (with a task, a
             [`RunArguments`]) and a [`BaseConfig`].
-        reporter ([`Reporter`], *optional*): Receives messages and progress.
     """
-    from transformers import set_seed
-    from transformers.integrations import unset_hf_deepspeed_config
-
-    from ..metrics import count_parameters
-    from ..models.lora import merge_lora
-
     args, config = options[-2:]
     evaluations: dict[str, Evaluation] = {}
     with RunFolder(config.output_dir, command, option_values(*options), begin=False, for_model=True) as folder:
@@ -214,14 +177,12 @@ def train_on_task(
             panels = {"training loss": "loss", metric.replace("_", " "): f"eval_{metric}"}
             evaluations |= evaluate_splits(task, model, trainer.processing_class, config, args, reporter)
             metrics["best_model_checkpoint"] = trainer.state.best_model_checkpoint
-            metrics |= split_records(evaluations)
+            metrics |= {split: evaluation.record for split, evaluation in evaluations.items()}
         if is_main_process():
             path = folder.path / "learning_curve.png"
             draw_learning_curve({name: trainer.state.log_history}, path, title, panels)
         folder.finish(metrics)
         if config.push_to_hub:
-            from ..hub.run_records import read_figures, read_stage
-
             figures = [read_figures(folder.path, "this model", split) for split in evaluations]
             stages = [read_stage(folder.path)] if is_main_process() else []
             published = trainer.push_to_hub(figures=None if task is None else figures, stages=stages)

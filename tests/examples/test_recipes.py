@@ -19,7 +19,7 @@ TYPES = {
 }
 
 
-# Recipes are several commands; tests/cli/commands/recipes/test_run.py reads them.
+# Recipes are several commands; tests/cli/commands/test_run.py reads them.
 KINDS = ("compact", "compress", "pruning", "stark")
 SEQ2SEQ = ("distill_translation", "distill_math_seq2seq", "distill_glue")  # see test_seq2seq_recipes.py
 RECIPES = [path for path in sorted(EXAMPLES.glob("*.yaml")) if path.name.startswith((*KINDS, *SEQ2SEQ))]

@@ -6,7 +6,7 @@ from transformers import BertModel
 
 from hf_mwp.building.solver import load_solver as load_in_torch
 from hf_mwp.export import ExportArguments, export_solver
-from hf_mwp.hub.published_files import name_in_card
+from hf_mwp.hub.push_solver import name_in_card
 from hf_mwp.hub.usage import EXAMPLES
 from hf_mwp.models import MwpSolver
 from hf_mwp.runtime import load_solver, weights

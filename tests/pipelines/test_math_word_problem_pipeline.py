@@ -88,19 +88,6 @@ def test_a_number_of_the_text_is_an_answer(solver, monkeypatch):
     assert (result["answer"], result["equation"], result["prefix"]) == (4.0, "4", ["N0"])
 
 
-class Endless(torch.utils.data.Dataset):
-    """Map-style dataset that has a length and raises no `IndexError`."""
-
-    def __init__(self, texts):
-        self.texts = texts
-
-    def __len__(self):
-        return len(self.texts)
-
-    def __getitem__(self, index):
-        return self.texts[index % len(self)]
-
-
 def test_all_kinds_of_input_agree(solver):
     texts = [row["text"] for row in tiny_rows(7)]
     expected = [solver(text)[0] for text in texts]
@@ -119,7 +106,6 @@ def test_all_kinds_of_input_agree(solver):
     same(solver(rows.to_pandas()["text"], batch_size=4))
     same(solver(np.array(texts)))
     same(solver(KeyDataset(rows, "text"), batch_size=2))
-    same(solver(Endless(texts), num_workers=1))
     same([solver(MathWordProblem(text=text))[0] for text in texts])
     same(solver(texts, batch_size=2, num_workers=1))
     assert solver([]) == solver(rows.select([])["text"]) == []

@@ -6,7 +6,8 @@ from transformers import TrainingArguments
 from hf_mwp.cli.terminal.console import CommandConsole
 from hf_mwp.options.option import WITHOUT_EFFECT
 from hf_mwp.store.runs.run_folder import RunFolder
-from hf_mwp.tasks.resuming import LENGTHS, MAY_DIFFER, ResumeArguments, begin_record, begin_run, changed_options
+from hf_mwp.tasks.resuming import LENGTHS, MAY_DIFFER, begin_record, begin_run, changed_options
+from hf_mwp.tasks.run_options import ResumeArguments
 from hf_mwp.usage_error import UsageError
 
 

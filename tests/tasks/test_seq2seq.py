@@ -17,7 +17,6 @@ from transformers import (
 from hf_mwp.building.seq2seq import learn_tokenizer
 from hf_mwp.cli.main import main
 from hf_mwp.data import TrainingTexts
-from hf_mwp.hub.card_figures import check_card
 from hf_mwp.models.architecture import layer_parts
 from hf_mwp.problems import MathWordProblem
 from hf_mwp.solving.generate_texts import GeneratedText
@@ -32,6 +31,7 @@ from hf_mwp.trainers import (
     StarkConfig,
 )
 from hf_mwp.usage_error import UsageError
+from tests.hub.card_figures import check_card
 from tests.tiny import tiny_rows
 from tests.trainers.processes import close, launch, run_command
 
@@ -120,8 +120,6 @@ def test_it_is_evaluated(translator, pairs, tmp_path, capsys):
         beams = model.generate(inputs["input_ids"], num_beams=2, max_length=12, do_sample=False)
         assert record["prediction"] == tokenizer.decode(beams[0], skip_special_tokens=True).strip()
     assert report["nll"] == pytest.approx(losses / tokens, rel=1e-5)
-    assert run("evaluate", tmp_path / "search", *options, "--rerank", data=pairs) == 1
-    assert "`rerank` applies only to math word problems" in capsys.readouterr().err
 
 
 def test_two_processes_evaluate_and_label_as_one(translator, pairs, tmp_path, capsys):
@@ -295,7 +293,7 @@ def test_problems_without_an_equation_do_not_count_in_the_loss(problems, tmp_pat
             str(tmp_path), use_cpu=True, report_to="none", per_device_eval_batch_size=1, max_decode_length=10
         )
         arguments |= task.metric_arguments(arguments["processing_class"])
-        metrics = task.trainer_class(distils=False)(args=args, **arguments).evaluate()
+        metrics = task.trainer_class(args=args, **arguments).evaluate()
         assert metrics["eval_num_problems"] == count
         losses.append(metrics["eval_loss"])
     assert losses[0] == pytest.approx(losses[1], rel=1e-6)
@@ -428,7 +426,7 @@ def test_generated_equations_are_the_data_of_a_student_with_other_tokens(problem
     def generate(model, tokenizer, sources, **options):
         return [[GeneratedText(texts[kinds[place % 3]], -1.0 - place, 2)] for place, _ in enumerate(sources)]
 
-    monkeypatch.setattr("hf_mwp.solving.generate_texts.generate_texts", generate)
+    monkeypatch.setattr("hf_mwp.tasks.pseudo_labels.generate_texts", generate)
     given = ["pseudo-label", "--problems", str(problems), "--task=math_seq2seq", "--model", str(model)]
     labels = tmp_path / "labels"
     assert main([*given, "--max_train_samples=12", "--output_dir", str(labels)]) == 0
@@ -459,7 +457,7 @@ def test_labels_of_texts_with_a_prefix(translator, pairs, tmp_path, monkeypatch)
         seen.extend(sources)
         return [[GeneratedText("un chien", -1.0, 2)] for _ in sources]
 
-    monkeypatch.setattr("hf_mwp.solving.generate_texts.generate_texts", generate)
+    monkeypatch.setattr("hf_mwp.tasks.pseudo_labels.generate_texts", generate)
     given = ["pseudo-label", "--problems", str(pairs), "--task=seq2seq", "--source=en", "--target=fr"]
     given += ["--model", str(translator), "--source_prefix=translate: ", "--output_dir", str(tmp_path)]
     assert main(given) == 0

@@ -14,7 +14,7 @@ from hf_mwp.solving.search_options import EvaluateArguments
 from hf_mwp.store.runs.run_folder import RunFolder, last_options, plain
 from hf_mwp.tasks import evaluate, train
 from hf_mwp.tasks.data_options import MeasuredTaskArguments, TaskArguments
-from hf_mwp.tasks.resuming import RunArguments
+from hf_mwp.tasks.run_options import RunArguments
 from hf_mwp.trainers import DistillationConfig, SolverTrainingConfig
 
 

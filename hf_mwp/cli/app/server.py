@@ -1,7 +1,5 @@
 """Local web server of `hf-mwp app`, which solves problems with the runtime."""
 
-from __future__ import annotations
-
 import json
 import math
 import time
@@ -16,15 +14,11 @@ from ...expressions import ExpressionError
 from ...problems import MathWordProblem
 from ...runtime import RuntimeSolver, load_solver
 from ...runtime.answer import answer_records
-from ...usage_error import UsageError
 
 
-MAX_BYTES = 1_000_000
-"""Maximum length of a request in bytes."""
-MAX_PROBLEMS = 20
-"""Maximum number of problems to solve per request; `hf-mwp solve --file` solves more."""
-BEAMS = 8
-"""Minimum number of beams, because the page also shows the next best answers."""
+MAX_BYTES = 1_000_000  # of a request
+MAX_PROBLEMS = 20  # per request; `hf-mwp solve --file` solves more
+BEAMS = 8  # at least, because the page also shows the next best answers
 SHOWN = 6
 EXAMPLES = {
     "zh": [
@@ -44,18 +38,12 @@ EXAMPLES = {
 def make_server(folders: Sequence[str | Path], port: int = 0) -> ThreadingHTTPServer:
     """
     Load the solvers from one or two folders and return a web server on the loopback interface; call its
-    `serve_forever` to run it. With `port=0` the system chooses a free port. Raises `UsageError` if the port is in use.
+    `serve_forever` to run it. With `port=0` the system chooses a free port.
     """
     names = [Path(folder).resolve().name for folder in folders]
     names = names if len({*names}) == len(names) else map(str, folders)
     solvers = dict(zip(names, map(load_solver, folders), strict=True))
-    handler = type("PageHandler", (_Handler,), {"solvers": solvers})
-    try:
-        server = ThreadingHTTPServer(("127.0.0.1", port), handler)
-    except OSError as error:
-        raise UsageError(f"Port {port} cannot be used ({error.strerror}). Choose another --port.") from error
-    server.daemon_threads = True
-    return server
+    return ThreadingHTTPServer(("127.0.0.1", port), type("PageHandler", (_Handler,), {"solvers": solvers}))
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -71,15 +59,13 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_error(404)
 
     def do_POST(self) -> None:
-        length = int(self.headers.get("Content-Length") or 0)
-        if self.path != "/solve" or length > MAX_BYTES:
-            # The request is read to its end, because browsers accept no answer before they have sent everything.
-            while length > 0:
-                length -= len(self.rfile.read(min(length, MAX_BYTES))) or length
+        # The request is read to its end, because browsers accept no answer before they have sent everything.
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        if self.path != "/solve" or len(body) > MAX_BYTES:
             self.send_error(413 if self.path == "/solve" else 404)
             return
         try:
-            text = json.loads(self.rfile.read(length))["text"]
+            text = json.loads(body)["text"]
             lines = [line for line in text.splitlines() if line.strip()] or [""]
         except (ValueError, KeyError, TypeError, AttributeError):
             self.send_error(400)
@@ -104,9 +90,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(content)))
         self.send_header("Cache-Control", "no-store")
         # The browser must not load anything from other hosts, whatever the text of a problem contains.
-        self.send_header(
-            "Content-Security-Policy", "default-src 'self'; script-src 'unsafe-inline'; style-src 'unsafe-inline'"
-        )
+        policy = "default-src 'self'; script-src 'unsafe-inline'; style-src 'unsafe-inline'"
+        self.send_header("Content-Security-Policy", policy)
         self.end_headers()
         self.wfile.write(content)
 
@@ -121,8 +106,9 @@ def solve(solver: RuntimeSolver, text: str) -> dict[str, Any]:
     """
     started = time.perf_counter()
     reranker, num_beams = solver.search(None, None)
-    answer = solver.answer(solver.reader.problem(text), max(num_beams, BEAMS), reranker)
-    records = answer_records(answer, max(num_beams, BEAMS))
+    num_beams = max(num_beams, BEAMS)
+    answer = solver.answer(solver.reader.problem(text), num_beams, reranker)
+    records = answer_records(answer, num_beams)
     mass: dict[str, float] = defaultdict(float)
     for expression, log_probability in answer.beam.trees:
         try:
@@ -130,11 +116,11 @@ def solve(solver: RuntimeSolver, text: str) -> dict[str, Any]:
         except ExpressionError:
             continue
     shown: dict[str, dict[str, Any]] = {}
+    names = ("value", "equation", "prefix", "numbers", "plausibility", "violations")
     for record in records:
-        if record["value"] is not None and record["value"] not in shown:
-            names = ("value", "equation", "prefix", "numbers", "plausibility", "violations")
-            shown[record["value"]] = {name: record[name] for name in names if name in record}
-            shown[record["value"]]["probability"] = mass[record["value"]]
+        if (value := record["value"]) is not None and value not in shown:
+            kept = {name: record[name] for name in names if name in record}
+            shown[value] = kept | {"probability": mass[value]}
     found = {"answers": list(shown.values())[:SHOWN], "milliseconds": 1000 * (time.perf_counter() - started)}
     if not shown:
         found["error"] = records[0].get("error", "")

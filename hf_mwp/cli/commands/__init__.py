@@ -1,1 +1,1 @@
-"""The subcommands, one file each, some grouped in folders."""
+"""The subcommands, one file each; those that train models are in a folder."""

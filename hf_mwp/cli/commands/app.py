@@ -1,6 +1,5 @@
 """Start a local web page for solving problems. The page loads no scripts, fonts or data from other hosts."""
 
-import webbrowser
 from dataclasses import dataclass
 
 from ...options import option
@@ -15,7 +14,6 @@ class AppArguments:
     model: str | None = option(None, "Folder of a solver that the runtime can load (must be given).")
     compare: str | None = option(None, "Folder of a second solver, whose answers are shown beside the first solver's.")
     port: int = option(8000, "Port of the page; 0 chooses a free port.")
-    open_browser: bool = option(False, "Open the page in a browser.")
 
     def __post_init__(self):
         check_given(self, "model")
@@ -26,13 +24,9 @@ NEEDS_TORCH = False
 
 
 def run(console: CommandConsole, args: AppArguments) -> None:
-    """Serve the page until the command is interrupted."""
     from ..app.server import make_server
 
     folders = [args.model] if args.compare is None else [args.model, args.compare]
     with make_server(folders, args.port) as server:
-        address = f"http://127.0.0.1:{server.server_port}/"
-        console.print(f"{address}  (Ctrl+C stops)")
-        if args.open_browser:
-            webbrowser.open(address)
+        console.print(f"http://127.0.0.1:{server.server_port}/  (Ctrl+C stops)")
         server.serve_forever()

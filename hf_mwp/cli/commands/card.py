@@ -3,13 +3,11 @@ Write a model folder for upload to the Hub: weights in half precision, configura
 from the records of the runs.
 """
 
+from ... import hub
 from ...hub.card_arguments import CardArguments
 from ..terminal.console import CommandConsole
 
 
 def run(console: CommandConsole, args: CardArguments) -> None:
-    """Write the model folder."""
-    from ...hub import make_model_folder
-
-    make_model_folder(args)
+    hub.make_model_folder(args)
     console.print(f"{args.output_dir} contains weights, configuration, processor and README.md.")

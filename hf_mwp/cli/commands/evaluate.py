@@ -11,16 +11,15 @@ from typing import Any
 
 from rich.table import Table
 
+from ... import tasks
 from ...solving.search_options import EvaluateArguments
 from ...store.runs.main_process import is_main_process
 from ...tasks.data_options import MeasuredTaskArguments
-from ...tasks.evaluation import evaluate
 from ..terminal.console import CommandConsole, make_table, percent, print_evaluation
 
 
 def run(console: CommandConsole, args: EvaluateArguments, data_args: MeasuredTaskArguments) -> None:
-    """Evaluate a model and print tables of its metrics."""
-    evaluation, figures, path = evaluate(args, data_args, console)
+    evaluation, figures, path = tasks.evaluate(args, data_args, console)
     if not is_main_process():
         return
     if args.json:

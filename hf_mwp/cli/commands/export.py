@@ -5,7 +5,6 @@ from ..terminal.console import CommandConsole
 
 
 def run(console: CommandConsole, args: ExportArguments) -> None:
-    """Export a solver and compare its answers with the original model's."""
     from ...export import export_solver
 
     report = export_solver(args, console.progress("Comparing answers"))

@@ -5,8 +5,9 @@ the heads with the lowest scores first.
 
 from pathlib import Path
 
+from ... import tasks
 from ...tasks.data_options import MeasuredTaskArguments
-from ...tasks.pruning import HeadsArguments, score_heads
+from ...tasks.run_options import HeadsArguments
 from ..terminal.console import CommandConsole, make_table
 
 
@@ -14,8 +15,7 @@ TYPES = [HeadsArguments, MeasuredTaskArguments]
 
 
 def run(console: CommandConsole, args: HeadsArguments, data_args: MeasuredTaskArguments) -> None:
-    """Score attention heads and print the scores."""
-    folder, scores = score_heads(args, data_args)
+    folder, scores = tasks.score_heads(args, data_args)
     headings = ["layer", *(f"head {head}" for head in range(max(map(len, scores))))]
     rows = (
         (str(layer), *("-" if score is None else f"{score:#.3g}" for score in row)) for layer, row in enumerate(scores)

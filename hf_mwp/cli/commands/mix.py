@@ -9,7 +9,6 @@ from ..terminal.console import CommandConsole
 
 
 def run(console: CommandConsole, args: MixArguments) -> None:
-    """Interpolate or average the weights of solvers and save the result."""
     with RunFolder(args.output_dir, for_model=True) as folder:
         folder.check_unused(args.overwrite)
         mixed = mix_solvers(args)

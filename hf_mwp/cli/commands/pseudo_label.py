@@ -9,15 +9,14 @@ sequence-to-sequence model become targets: sequence-level distillation, for stud
 from pathlib import Path
 
 from ...solving.search_options import LabelArguments
-from ...tasks.pseudo_labels import TEXT_FATES, pseudo_label
 from ..terminal.console import CommandConsole, make_table
 
 
 def run(console: CommandConsole, args: LabelArguments) -> None:
-    """Label problems and print the number of labelled problems."""
-    path, fates = pseudo_label(args, console)
     from ...solving.label_problems import FATES
+    from ...tasks.pseudo_labels import TEXT_FATES, pseudo_label
 
+    path, fates = pseudo_label(args, console)
     meanings, items = (FATES, "problems") if args.task is None else (TEXT_FATES, "texts")
     rows = ((f"{fates[fate]:,}", fate, meaning) for fate, meaning in meanings.items())
     title = ", ".join(Path(source).name for source in args.problems)

@@ -5,6 +5,7 @@ weights, processor and record. Run the command again to resume an interrupted up
 
 from dataclasses import dataclass
 
+from ... import hub
 from ...options import option, option_values
 from ...options.checks import check_given
 from ..terminal.console import CommandConsole
@@ -16,14 +17,10 @@ class PublishArguments:
 
     folder: str = option("", "Folder of the model.", positional=True)
     repo_id: str | None = option(None, "Repository to publish to, as user/name (must be given).")
-    private: bool | None = option(
-        None, "Visibility of a new repository, private if not given. An existing repository keeps its visibility."
-    )
+    private: bool | None = option(None, "Visibility of a new repository; private if not given.")
     revision: str | None = option(None, "Branch to commit to, created if it does not exist; main if not given.")
     commit_message: str = option("Publish with hf_mwp", "First line of the commit.")
-    token: str | None = option(
-        None, "Token with write access; if not given, the token of `hf auth login` or HF_TOKEN.", affects_result=False
-    )
+    token: str | None = option(None, "Token with write access; that of `hf auth login` if not given.")
     dry_run: bool = option(False, "List the files and their sizes without uploading them.")
     overwrite: bool = option(False, "Replace the content of a repository that this command did not create.")
 
@@ -35,10 +32,7 @@ TYPES = [PublishArguments]
 
 
 def run(console: CommandConsole, args: PublishArguments) -> None:
-    """Publish a model folder and list its files."""
-    from ...hub import push_solver_to_hub
-
-    found = push_solver_to_hub(**option_values(args))
+    found = hub.push_solver_to_hub(**option_values(args))
     for name, size in found.files.items():
         console.print(f"{size:>13,}  {name}")
     console.print(f"{sum(found.files.values()):>13,}  bytes in {len(found.files)} files")

@@ -3,15 +3,14 @@ Fit a plausibility re-ranker to a solver's beams on training problems, and save 
 the accuracy on validation problems, the solver re-ranks by default.
 """
 
-from ...tasks.reranking import rerank
+from ... import tasks
 from ..terminal.console import CommandConsole, make_table, percent
 
 
 def run(console: CommandConsole, *options) -> None:
-    """Fit a re-ranker and print its accuracies."""
-    path, reranker = rerank(*options, reporter=console)
     from ...plausibility import FEATURES
 
+    path, reranker = tasks.rerank(*options, reporter=console)
     headings = ("problems", "without", "with", "in the beam")
     rows = (
         (split, f"{each['num_problems']:,}", *(percent(each[name]) for name in ("without", "with", "in_beam")))

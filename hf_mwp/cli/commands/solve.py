@@ -3,6 +3,7 @@ Solve math word problems given as arguments, in a file, or on standard input (on
 problem without an answer is listed with its error and does not change the exit status 0.
 """
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,11 +13,11 @@ from typing import Any
 from ...data.reading.problem_lines import problem_batches
 from ...options import option
 from ...options.checks import check_at_least_one
+from ...problems.control_characters import show_controls
 from ...solving.search_options import RankedSearchOptions, find_device
 from ...store.runs.main_process import check_one_process
 from ...usage_error import UsageError
-from ..terminal.console import CommandConsole, quiet_libraries
-from ..terminal.solution import json_line, print_solution
+from ..terminal.console import CommandConsole, print_solution, quiet_libraries
 
 
 _NO_ANSWER = dict.fromkeys(("answer", "value", "equation", "prefix")) | {"numbers": [], "score": 0.0}
@@ -27,21 +28,15 @@ class SolveArguments(RankedSearchOptions):
     """Options of `hf-mwp solve`."""
 
     problems: list[str] = option([], "One or more problems.", positional=True)
-    file: str | None = option(
-        None, "File of problems: one per line, or .jsonl, .json or .csv with a field `text`; - is standard input."
-    )
+    file: str | None = option(None, "File of problems: lines, .jsonl, .json or .csv with a field `text`; - is stdin.")
     output: str | None = option(
-        None,
-        "File for the answers, as JSON lines in the order of the problems. A killed run resumes, and `accelerate "
-        "launch` divides the work among processes.",
-        affects_result=False,
+        None, "File for the answers, as JSON lines in the order of the problems; a killed run resumes."
     )
     json: bool = option(False, "Print JSON lines instead of text.", affects_result=False)
     tree: bool = option(True, "Draw the expression tree.")
     top_k: int = option(1, "Number of equations to show for each problem.")
     confidence_threshold: float | None = option(
-        None,
-        'Probability (with re-ranking: plausibility) below which the answer is "unsure" and all beams are listed.',
+        None, 'Probability, with re-ranking plausibility, below which an answer is "unsure" and all beams are listed.'
     )
     batch_size: int = option(16, "Number of problems in a batch, with PyTorch.")
     runtime: str = option(
@@ -61,7 +56,6 @@ NEEDS_TORCH = False
 
 
 def run(console: CommandConsole, args: SolveArguments) -> None:
-    """Solve the problems and print the answers."""
     if args.output is None:
         check_one_process("solve ... --output FILE", launches=False)
     batches = problem_batches(args.problems, args.file, args.batch_size)
@@ -86,7 +80,9 @@ def run(console: CommandConsole, args: SolveArguments) -> None:
         for problem, results in zip(batch, answer(batch), strict=True):
             if args.json:
                 for result in results:
-                    print(json_line(problem | result), flush=True)
+                    # JSON itself escapes only the control characters below U+0020.
+                    line = show_controls(json.dumps(problem | result, ensure_ascii=False), "\\u{:04x}")
+                    print(line.encode("utf-8", "backslashreplace").decode("utf-8"), flush=True)
             else:
                 print_solution(console, problem["text"], [problem | result for result in results], tree=args.tree)
 

@@ -1,11 +1,10 @@
 """Progress bars of training runs in the terminal."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -38,10 +37,10 @@ class RichProgressCallback(TrainerCallback):
         self.console, self.name = console, name
         self.progress: Progress | None = None
         self.loss: float | None = None
-        self.started: float | None = None
+        self.started = time.perf_counter()
 
     @classmethod
-    def attach(cls, trainer: Trainer, console: Console, name: str) -> RichProgressCallback:
+    def attach(cls, trainer: Trainer, console: Console, name: str) -> Self:
         """Add the callback to a trainer and remove the callbacks that print."""
         for callback in (ProgressCallback, PrinterCallback):
             trainer.remove_callback(callback)
@@ -78,15 +77,13 @@ class RichProgressCallback(TrainerCallback):
         found = {name: metrics[f"eval_{name}"] for name in LABELS if f"eval_{name}" in (metrics or {})}
         if not found or state.epoch is None:
             return
-        parts = [f"{self.name}  epoch {state.epoch:g}"] + ([] if self.loss is None else [f"loss {self.loss:.3f}"])
-        before = "validation: "
+        loss = "" if self.loss is None else f", loss {self.loss:.3f}"
+        shown = []
         for name, value in found.items():
             text = LABELS[name].format(percent(value) if "%" in LABELS[name] else f"{value:.3f}")
-            parts.append(before + text + (of_equations(metrics, "eval_") if name == "equation_accuracy" else ""))
-            before = ""
-        if self.started is not None:
-            parts.append(f"{time.perf_counter() - self.started:.0f} s")
-        self._log(", ".join(parts))
+            shown.append(text + (of_equations(metrics, "eval_") if name == "equation_accuracy" else ""))
+        seconds = time.perf_counter() - self.started
+        self._log(f"{self.name}  epoch {state.epoch:g}{loss}, validation: {', '.join(shown)}, {seconds:.0f} s")
 
     def on_train_end(self, args, state, control, **kwargs):
         self.close()
@@ -116,17 +113,11 @@ class RichProgressCallback(TrainerCallback):
 @contextmanager
 def counting_bar(console: Console, name: str) -> Iterator[Callable[[int, int | None], None]]:
     """Show a progress bar or, without a terminal, a final line; see [`~tasks.reporter.Reporter.counter`]."""
-    started, count = time.perf_counter(), 0
+    started = time.perf_counter()
     with _make_bar(console, disable=not console.is_terminal) as bar:
         task = bar.add_task(name, total=None)
-
-        def update(done: int, total: int | None = None) -> None:
-            nonlocal count
-            count = done
-            bar.update(task, completed=done, total=total)
-
-        yield update
-    if count and not console.is_terminal:
+        yield lambda done, total=None: bar.update(task, completed=done, total=total)
+    if not console.is_terminal and (count := bar.tasks[0].completed):
         console.print(f"{name}: {count}, {time.perf_counter() - started:.0f} s")
 
 

@@ -209,7 +209,7 @@ def test_a_text_without_numbers_is_refused_as_the_pipeline_refuses_it(solver_fol
     assert (second["answer_correct"], second["reason"]) == (False, "no_numbers")
 
 
-def test_calibration_is_measured_shown_and_drawn(solver_folder, problems, tmp_path, capsys):
+def test_calibration_is_measured_and_shown(solver_folder, problems, tmp_path, capsys):
     argv = ["evaluate", "--model", str(solver_folder), "--dataset", str(problems), "--output_dir", str(tmp_path)]
     assert main(argv) == 0
     shown = " ".join(capsys.readouterr().out.split())
@@ -218,7 +218,6 @@ def test_calibration_is_measured_shown_and_drawn(solver_folder, problems, tmp_pa
     records = [json.loads(line) for line in (tmp_path / "predictions.jsonl").open(encoding="utf-8")]
     probabilities = [0.0 if each["log_probability"] is None else math.exp(each["log_probability"]) for each in records]
     assert report == calibration_report(probabilities, [each["answer_correct"] for each in records])
-    assert (tmp_path / "reliability.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_weights_can_be_rounded_as_they_are_published(solver_folder, problems, tmp_path, monkeypatch):

@@ -6,8 +6,6 @@ import pytest
 from hf_mwp.cli.main import main
 from hf_mwp.models import MwpSolver
 from hf_mwp.models.architecture import layer_parts
-from tests.pruning.encoders import tiny_encoder
-from tests.tiny import tiny_tokenizer
 
 
 def test_heads_of_a_solver_are_scored_and_drawn(problems, solver_folder, tmp_path, capsys):
@@ -32,18 +30,6 @@ def test_problems_without_an_equation_are_left_out(problems, solver_folder, tmp_
     assert main([*argv, "--importance=gradient", "--output_dir", str(tmp_path / "heads")]) == 0
     kept = json.loads((tmp_path / "heads" / "heads.json").read_text())
     assert kept["texts"] == 3 and any(score > 0 for row in kept["scores"] for score in row)
-
-
-def test_of_any_encoder_with_its_tokenizer(problems, tmp_path, capsys):
-    tokenizer = tiny_tokenizer()
-    tiny_encoder("bert", vocab_size=len(tokenizer)).save_pretrained(tmp_path / "bert")
-    argv = ["heads", "--model", str(tmp_path / "bert"), "--dataset", str(problems), "--output_dir", str(tmp_path)]
-    assert main([*argv, "--importance", "entropy"]) == 1
-    assert "tokenizer.json" in capsys.readouterr().err
-    tokenizer.save_pretrained(tmp_path / "bert")
-    assert main([*argv, "--importance", "entropy"]) == 0
-    assert main([*argv, "--importance", "gradient"]) == 1
-    assert "labels" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("importance", ["norm", "peak", "random"])

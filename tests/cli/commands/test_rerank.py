@@ -276,7 +276,6 @@ def test_records_and_weights_that_are_there_are_not_replaced_unasked(model, prob
     [
         (["--reranker=en"], "'en'.*'zh'"),
         (["--reranker=nowhere"], r"nowhere .*plausibility\.json"),
-        (["--part=encoder", "--reranker=zh"], "`reranker`"),
     ],
 )
 def test_a_card_with_another_reranker_is_refused_before_it_is_written(options, fault, model, tmp_path, capsys):

@@ -4,26 +4,19 @@ classifier, using predictions, hidden states and embeddings. --hidden_loss, --pr
 --layer_mapping choose what the student learns, --cache_teacher_outputs runs the teacher once.
 """
 
-from rich.table import Table
-
-from ....tasks.estimating import Estimate, estimate_distillation
-from ....tasks.training import distill
+from .... import tasks
 from ...terminal.console import CommandConsole, make_table
-from .train import print_result
+from . import print_result
 
 
 def run(console: CommandConsole, *options) -> None:
-    """Distil a student, also under `torchrun` and `accelerate launch`."""
     data_args, teacher_args, student_args, run_args, config = options
-    if run_args.estimate:
-        estimate = estimate_distillation(data_args, teacher_args, student_args, config, console)
-        console.print(estimate_table(estimate))
+    if not run_args.estimate:
+        print_result(console, tasks.distill(*options, reporter=console), "student")
         return
-    print_result(console, distill(*options, reporter=console), "student")
+    from ....tasks.estimating import estimate_distillation
 
-
-def estimate_table(estimate: Estimate) -> Table:
-    """Return a table of the costs of the run, also for a corpus that is 100 times as large."""
+    estimate = estimate_distillation(data_args, teacher_args, student_args, config, console)
     rows = []
     for times in (1, 100):
         costs = estimate.of_corpus(times)
@@ -32,4 +25,4 @@ def estimate_table(estimate: Estimate) -> Table:
         rows.append((f"{costs['rows']:,}", f"{costs['steps']:,}", *hours, *gigabytes))
     headings = ("rows", "steps", "hours", "of these cache", "peak memory, GB", "cache, GB")
     title = f"{estimate.step_seconds:.3f} s per step of {estimate.rows_per_step} rows; without the final test"
-    return make_table(title, headings, rows, right=headings)
+    console.print(make_table(title, headings, rows, right=headings))

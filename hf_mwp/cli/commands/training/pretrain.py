@@ -3,9 +3,9 @@ Pretrain a student on texts of math word problems with masked language modelling
 more often, and with part-of-speech tagging.
 """
 
-from ....tasks.training import pretrain
+from .... import tasks
 from ...terminal.console import CommandConsole, make_table, percent
-from .train import print_result
+from . import print_result
 
 
 LABELS = {
@@ -20,8 +20,7 @@ LABELS = {
 
 
 def run(console: CommandConsole, *options) -> None:
-    """Pretrain a student, also under `torchrun` and `accelerate launch`."""
-    result = pretrain(*options, reporter=console)
+    result = tasks.pretrain(*options, reporter=console)
     metrics = result.metrics.get("validation", {})
     rows = [
         (label, percent(metrics[name]) if label.endswith("%") else f"{metrics[name]:.3f}")

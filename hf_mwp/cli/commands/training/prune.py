@@ -5,7 +5,6 @@ share of pruned heads after each round, --num_train_epochs the length of a round
 """
 
 from ....store.runs.run_folder import describe_contents
-from ....tasks.pruning import ACCURACY_LATENCY, prune
 from ...terminal.console import CommandConsole, model_table
 
 
@@ -19,7 +18,8 @@ COLUMNS = {
 
 
 def run(console: CommandConsole, *options) -> None:
-    """Prune a model, also under `torchrun` and `accelerate launch`."""
+    from ....tasks.pruning import ACCURACY_LATENCY, prune
+
     result = prune(*options, reporter=console)
     if result.metrics:
         title = f"{options[1].model} on {result.task.name}"

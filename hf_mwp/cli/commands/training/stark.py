@@ -8,7 +8,6 @@ resumes.
 from pathlib import Path
 
 from ....store.runs.run_folder import describe_contents
-from ....tasks.sparse_teachers import PICTURES, find_sparse_teacher
 from ...terminal.console import CommandConsole, model_table
 
 
@@ -21,7 +20,8 @@ COLUMNS = {
 
 
 def run(console: CommandConsole, *options) -> None:
-    """Find a sparse teacher, also under `torchrun` and `accelerate launch`."""
+    from ....tasks.sparse_teachers import PICTURES, find_sparse_teacher
+
     result = find_sparse_teacher(*options, reporter=console)
     if metrics := result.metrics:
         metric = metrics["chosen_by"].removeprefix("eval_").replace("_", " ")

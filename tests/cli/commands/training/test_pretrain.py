@@ -14,7 +14,8 @@ from hf_mwp.models import MwpSolver, MwpStudentForMaskedLM
 from hf_mwp.options import option_values
 from hf_mwp.options.parsing import parse
 from hf_mwp.options.stages import types_of
-from hf_mwp.tasks.pretraining_corpus import CorpusArguments, make_pretraining_trainer, read_corpus
+from hf_mwp.tasks.pretraining import make_pretraining_trainer, read_corpus
+from hf_mwp.tasks.run_options import CorpusArguments
 from tests.pretraining import tiny_texts
 from tests.tiny import tiny_tokenizer
 
@@ -118,7 +119,7 @@ def make_trainer(corpus, folder, *options):
     """The trainer, and its corpus, that the options of the command ask for."""
     argv = ["--corpus", str(corpus), *SMALL, *options, "--output_dir", str(folder)]
     corpus_args, model_args, _, config = parse("pretrain", "", types_of("pretrain"), argv)
-    return make_pretraining_trainer(corpus_args, model_args, config, folder)
+    return make_pretraining_trainer(corpus_args, model_args, config)
 
 
 def test_an_encoders_first_layers(corpus, encoder, pretrained, tmp_path):

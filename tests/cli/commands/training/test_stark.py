@@ -52,8 +52,6 @@ def test_started_again_it_trains_nothing(stark, capsys):
         (["--sparsities", "0.99"], r"0\.99 .*heads"),
         (["--auto_sparsity"], "--scores random"),
         (["--student_sparsity", "0.5"], "`student_sparsity`.*`student_init=cut`"),
-        (["--stages_dir", __file__], f"{__file__} .*another output folder"),
-        (["--cache_teacher_outputs", "--teacher_cache_dir", __file__], f"{__file__} .*another output folder"),
     ],
 )
 def test_what_cannot_be(options, message, stark, tmp_path, capsys):

@@ -1,22 +1,20 @@
 """Command that runs the incomplete stages of a recipe: `hf-mwp run`."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.table import Table
 
-from ....metrics.accuracy import percent
-from ....options.checks import check_at_least_one, check_share
-from ....options.yaml_values import read_value
-from ....recipes import Recipe, Stage, StageResult, run_recipe
-from ....recipes.recipe import caution
-from ....recipes.stage import Commands
-from ....store.runs.main_process import check_one_process
-from ....usage_error import UsageError
-from ...terminal.console import make_console, make_table, quiet_libraries
+from ...metrics.accuracy import percent
+from ...options.checks import check_at_least_one, check_share
+from ...options.yaml_values import read_value
+from ...recipes import Recipe, Stage, StageResult, run_recipe
+from ...recipes.recipe import caution
+from ...recipes.stage import Commands
+from ...store.runs.main_process import check_one_process
+from ...usage_error import UsageError
+from ..terminal.console import make_console, make_table, quiet_libraries
 
 
 def run(argv: list[str], commands: Commands) -> int:

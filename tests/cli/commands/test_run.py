@@ -12,13 +12,13 @@ from huggingface_hub import ModelCard
 from transformers import Trainer, pipeline
 
 from hf_mwp import load_mwp_dataset
-from hf_mwp.cli.commands.recipes.run import headline, read_changes
+from hf_mwp.cli.commands.run import headline, read_changes
 from hf_mwp.cli.main import main
 from hf_mwp.recipes import Recipe
 from tests.trainers.processes import launch
 
 
-COMPACT = Path(__file__).parents[4] / "examples" / "compact_math23k.yaml"
+COMPACT = Path(__file__).parents[3] / "examples" / "compact_math23k.yaml"
 ENGLISH = [COMPACT.with_name(f"compact_{name}.yaml") for name in ("asdiv", "english", "english_asdiv")]
 SELF_TRAINING = COMPACT.with_name("compact_math23k_self_training.yaml")
 TRAINING = {
@@ -372,7 +372,7 @@ def test_card_needs_evaluations_and_runs(solver_folder, tmp_path, capsys):
     assert main([*argv, "--evaluations", str(tmp_path)]) == 1
     assert re.search(f"{tmp_path} .*evaluation", capsys.readouterr().err)
     assert main([*argv, "--stages", str(tmp_path)]) == 1
-    assert re.search(f"{tmp_path} .*run", capsys.readouterr().err)
+    assert re.search(f"{tmp_path}.*run", capsys.readouterr().err)
     assert main([*argv, "--part", "encoder"]) == 0
     assert (tmp_path / "card" / "modeling_mwp_student.py").is_file()
 
