@@ -95,7 +95,7 @@ class PlausibilityReranker:
                 "again with `hf-mwp rerank`"
             )
         for name, weight in self.weights.items():
-            if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not math.isfinite(weight):
+            if not isinstance(weight, int | float) or not math.isfinite(weight):
                 raise PlausibilityError(f"the weight of {name!r} must be a finite number, not {weight!r}")
         check_fit(self.num_beams, self.min_beams)
 
@@ -205,12 +205,8 @@ def _violations(
 
 def check_fit(num_beams: int, min_beams: int | None = None, regularization: float = 1.0) -> None:
     """Raise `PlausibilityError` if an argument of fitting is out of range."""
-    fault = None
-    if type(num_beams) is not int or num_beams < 2:
-        fault = f"`num_beams` must be an integer of at least 2, not {num_beams!r}"
-    elif min_beams is not None and min_beams not in range(2, num_beams + 1):
-        fault = f"`min_beams` must be between 2 and {num_beams}, not {min_beams!r}"
-    elif regularization <= 0:
-        fault = f"`regularization` must be greater than 0, not {regularization}"
-    if fault is not None:
-        raise PlausibilityError(fault)
+    if num_beams < 2 or min_beams not in (None, *range(2, num_beams + 1)):
+        given = f"not {num_beams} and {min_beams}"
+        raise PlausibilityError(f"`num_beams` must be at least 2, and `min_beams` from 2 to `num_beams`, {given}")
+    if regularization <= 0:
+        raise PlausibilityError(f"`regularization` must be greater than 0, not {regularization}")
