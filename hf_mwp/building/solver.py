@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,8 +13,8 @@ from ..options import option
 from ..options.checks import check_at_least_one, check_share
 from ..options.yaml_values import parse_mapping
 from ..usage_error import UsageError
-from .encoder import EncoderArguments, keep_layers, parse_layers, set_dropout
-from .model_sources import check_folder, load_config, load_tokenizer, locate_solver, solver_class
+from .encoder import EncoderArguments, keep_layers, load_encoder, parse_layers, set_dropout
+from .model_sources import check_folder, load_config, load_tokenizer, loading, locate_solver, solver_class
 
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def build_solver(
 
     Args:
         rows (`Iterable[Mapping]`): Training rows of [`load_mwp_dataset`], whose constants become output symbols.
-        options ([`SolverArguments`], *optional*): All options, instead of `fields`.
+        options ([`SolverArguments`], *optional*): Options, which `fields` override.
         parse_number_words (`bool`, *optional*): Whether number words are numbers; by default in English only.
         fields:
             Options of `hf-mwp train` that describe the solver. One of them must give the start: `encoder` (a folder
@@ -167,9 +167,7 @@ def build_solver(
     from ..data import problem_from_row
     from ..data.batches.mwp_processor import MwpProcessor
 
-    if options is not None and fields:
-        raise TypeError(f"`options` are given: set {', '.join(fields)} there.")
-    options = SolverArguments(**fields) if options is None else options
+    options = SolverArguments(**fields) if options is None else replace(options, **fields)
     if options.solver is not None:
         solver, processor = load_solver(options.solver, **options.bottleneck_fields)
         _change_solver(solver, processor, options)
@@ -194,7 +192,8 @@ def build_solver(
     if options.encoder is None:
         encoder = models.MwpStudentModel(options.random_config(processor.tokenizer), add_pooling_layer=False)
     else:
-        encoder = keep_layers(options.load(), parse_layers(options.encoder_layers))
+        encoder = load_encoder(options.encoder, options.dropout, options.attn_implementation)
+        encoder = keep_layers(encoder, parse_layers(options.encoder_layers))
     solver = models.MwpSolver.from_encoder_decoder_pretrained(
         encoder,
         processor,
@@ -244,7 +243,6 @@ def load_solver(name: str, **config_fields) -> tuple[Solver, MwpProcessor]:
     ```
     """
     from ..data.batches.mwp_processor import MwpProcessor
-    from ..models.mwp_solver import SolverFolderError
 
     name = str(name)
     check_folder(name, solver=True)
@@ -253,19 +251,12 @@ def load_solver(name: str, **config_fields) -> tuple[Solver, MwpProcessor]:
             f"{name} has a solver but no {MwpProcessor.file_name}. Save its processor to the same folder."
         )
     options = hub_options(config_fields)
-    try:
-        found = load_config(name, **options).model_type
-        kind = solver_class(found)
-        if kind is None:
-            raise UsageError(f"{name} contains a model of type {found!r}, but a solver is needed.")
+    found = load_config(name, **options).model_type
+    kind = solver_class(found)
+    if kind is None:
+        raise UsageError(f"{name} contains a model of type {found!r}, but a solver is needed.")
+    with loading(name):
         model = kind.from_pretrained(name, use_safetensors=True, **config_fields)
         processor = MwpProcessor.from_pretrained(name, **options)
-    except SolverFolderError as error:
-        raise UsageError(str(error)) from error
-    except OSError as error:
-        raise UsageError(f"{name} cannot be loaded: {error}") from error
-    try:
         processor.check_model(model)
-    except ValueError as error:
-        raise UsageError(f"{name}: model and {MwpProcessor.file_name} do not belong together: {error}") from error
     return model, processor
