@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..options import option
-from ..options.checks import check_at_least_one, check_share
+from ..options.checks import check_share
 from ..options.yaml_values import parse_mapping
 from ..usage_error import UsageError
 from .model_sources import load_config, load_pretrained, locate_encoder, locate_tokenizer, resolve_encoder
@@ -72,7 +72,9 @@ class EncoderArguments:
     def __post_init__(self):
         self.encoder_config = parse_mapping("encoder_config", self.encoder_config)
         check_share(self, "dropout")
-        check_at_least_one(self, "max_length")
+        # Two tokens are special.
+        if self.max_length is not None and self.max_length < 3:
+            raise ValueError(f"`max_length` must be at least 3, got {self.max_length}.")
         given = [name for name in self._starts if getattr(self, name) is not None]
         if len(given) != 1:
             starts = " or ".join(f"`{name}`" for name in self._starts)

@@ -69,13 +69,11 @@ class PretrainingArguments(EncoderArguments, ShapeTargets):
 class PretrainingBuilder:
     """
     Builder of the student and its processor, in two steps: the constructor checks all options, before a corpus is
-    tagged; `build` creates the model, which needs the tags of the corpus.
+    tagged; `build` creates the model, which needs the tags of the corpus. The processor has no constants: a solver
+    built on the encoder collects them from its training problems. `tagger=None` turns tagging off.
 
-    The processor has no constants, since texts without equations contain none. A solver built on the pretrained
-    encoder collects constants from its training problems and reuses the tokens.
-
-    `tagger=None` turns tagging off. Raises `UsageError` if a folder has no model or tokenizer or the tokenizer does
-    not fit the encoder, and `ValueError` if the encoder was pretrained with a different tagger.
+    Raises `UsageError` if a folder has no model or tokenizer or the tokenizer does not fit the encoder, and
+    `ValueError` if the encoder was pretrained with a different tagger.
     """
 
     def __init__(self, args: PretrainingArguments, tagger: str | None) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..downloads import hub_options
 from ..options import option
-from ..options.checks import check_at_least_one, check_share
+from ..options.checks import check_at_least_one, check_positive, check_share
 from ..options.yaml_values import parse_mapping
 from ..usage_error import UsageError
 from .encoder import EncoderArguments, keep_layers, load_encoder, parse_layers, set_dropout
@@ -98,10 +98,8 @@ class SolverArguments(EncoderArguments):
         layers = parse_layers(self.bottleneck_layers, "bottleneck_layers")
         if (layers is None) != (self.bottleneck_size is None):
             raise ValueError("`bottleneck_layers` (4,8,12) and `bottleneck_size` need each other.")
-        if self.lora_alpha is not None and self.lora_alpha <= 0:
-            raise ValueError(f"`lora_alpha` must be more than 0, not {self.lora_alpha}.")
-        adapters = (self.lora_alpha, self.lora_dropout, self.lora_targets) != (None, 0.0, None)
-        if adapters and self.lora_rank is None:
+        check_positive(self, "lora_alpha")
+        if self.lora_rank is None and (self.lora_alpha, self.lora_dropout, self.lora_targets) != (None, 0.0, None):
             raise ValueError("other options of adapters (`lora_alpha`) need a `lora_rank`.")
         if self.decoder not in (None, *DECODERS):
             raise ValueError(f"`decoder` is one of {', '.join(DECODERS)}, not {self.decoder!r}.")
@@ -185,10 +183,7 @@ def build_solver(
         max_length=options.max_length or MAX_LENGTH,
     )
     processor.vocabulary = processor.vocabulary.with_constants(options.constants or ())
-    decoder_fields = dict(options.decoder_config or {})
     dropout = options.dropout if options.decoder_dropout is None else options.decoder_dropout
-    if dropout is not None:
-        decoder_fields.setdefault("dropout", dropout)
     if options.encoder is None:
         encoder = models.MwpStudentModel(options.random_config(processor.tokenizer), add_pooling_layer=False)
     else:
@@ -198,7 +193,7 @@ def build_solver(
         encoder,
         processor,
         decoder=decoder_classes()[options.decoder or next(iter(DECODERS))],
-        decoder_kwargs=decoder_fields,
+        decoder_kwargs=({} if dropout is None else {"dropout": dropout}) | (options.decoder_config or {}),
         **options.bottleneck_fields,
     )
     options.add_lora(solver, processor.number_token_ids)
@@ -218,10 +213,9 @@ def _change_solver(model: Solver, processor: MwpProcessor, options: SolverArgume
                 if isinstance(module, nn.Dropout):
                     module.p = dropout
     if options.constants:
-        known, vocabulary = processor.vocabulary, processor.vocabulary.with_constants(options.constants)
-        processor.vocabulary = vocabulary
-        used = [each for each in known.written if each not in vocabulary.written]
-        model.decoder.set_constants(vocabulary.constants, used)
+        known, processor.vocabulary = processor.vocabulary, processor.vocabulary.with_constants(options.constants)
+        used = [each for each in known.written if each not in processor.vocabulary.written]
+        model.decoder.set_constants(processor.vocabulary.constants, used)
 
 
 def load_solver(name: str, **config_fields) -> tuple[Solver, MwpProcessor]:

@@ -169,10 +169,8 @@ def choose_student_shape(
 ) -> tuple[StudentShape, list[StudentShape]]:
     """
     Choose the sizes of a student for a latency, a size on disk, or both. Nothing is trained: solvers of random weights
-    are exported in int8 and timed on typical problems in the NumPy runtime, with the threads that NumPy uses.
-
-    Of the students that meet the targets, the student with the most layer weights (without embeddings) is chosen; if
-    several are equal, the deepest one.
+    are exported in int8 and timed on typical problems in the NumPy runtime, with the threads that NumPy uses. Of the
+    students that meet the targets, the one with the most weights in its layers is chosen; of equal ones, the deepest.
 
     Args:
         processor ([`MwpProcessor`]): Tokenizer and language of the student.
