@@ -28,11 +28,10 @@ def build_classifier(
     classes: Sequence[str], options: SolverArguments
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """
-    Create a classifier to train, and its tokenizer, which truncates texts to `max_length` or the model's maximum.
-
-    The model starts from `encoder` with a new head, from `encoder_config` and `tokenizer` (a student with random
-    weights), or from `solver`, an existing classifier. For a regression, `classes` is empty. Raises `UsageError` for
-    options that do not apply to a classifier, and if the model cannot be loaded or is not a classifier.
+    Create a classifier to train, and its tokenizer, which truncates texts to `max_length` or the model's maximum. The
+    model starts from `encoder` with a new head, from `encoder_config` and `tokenizer` (a student with random weights),
+    or from `solver`, an existing classifier. For a regression, `classes` is empty. Raises `UsageError` for options
+    that do not apply to a classifier, and if the model cannot be loaded or is not a classifier.
     """
     from ..models import MwpStudentForSequenceClassification
 
@@ -87,12 +86,10 @@ def make_student_classifier(
     options: StudentArguments,
 ) -> PreTrainedModel:
     """
-    Create a student for distillation, by default from the teacher's first layers, pooler and classifier. The student
-    has the teacher's tokens and classes; teacher and tokenizer are not changed.
-
-    `batches` returns encoded training texts with labels: a projected student is fitted to the texts, and a pruned
-    student's heads and neurons are scored with the labels. Raises `UsageError` if the student cannot be loaded or its
-    tokens or classes differ, and `ValueError` for sizes or layers that the teacher does not have.
+    Create a student for distillation, by default from the teacher's first layers, pooler and classifier. `batches`
+    returns encoded training texts with labels, to which a projected student is fitted, and with which the heads and
+    neurons of a pruned student are scored. Raises `UsageError` if the student cannot be loaded or its tokens or
+    classes differ from the teacher's, and `ValueError` for sizes or layers that the teacher does not have.
     """
     from ..distillation import project_student
     from ..models import MwpStudentForSequenceClassification

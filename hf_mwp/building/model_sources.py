@@ -69,37 +69,33 @@ def is_encoder(name: str) -> bool:
 
 def check_folder(name: str, solver: bool = False) -> Path | None:
     """
-    Return the folder of a model, or `None` for a Hub id. Raises `UsageError` if the path is not a folder, the
+    Return the folder of a model, or `None` for a Hub id. Raises `UsageError` if there is no such folder, the
     configuration or the safetensors are missing, or `solver` is set and the model is not a [`Solver`].
     """
     path = Path(name)
-    if fault := missing_folder(name) or (_fault(path, solver) if path.exists() else None):
+    if fault := missing_folder(name):
         raise UsageError(fault)
-    return path if path.exists() else None
-
-
-def _fault(path: Path, solver: bool) -> str | None:
+    if not path.exists():
+        return None
     config = path / "config.json"
-    if not path.is_dir():
-        return f"{path} is a file. Pass the folder of the model."
     if not config.exists():
         inside = sorted(folder.parent for folder in path.glob("*/config.json"))
         hint = f" Did you mean {inside[0]}?" if inside else ""
-        return f"{path} is not a model folder: config.json is missing.{hint}"
+        raise UsageError(f"{path} is not a model folder: config.json is missing.{hint}")
     try:
         found = json.loads(config.read_text(encoding="utf-8")).get("model_type")
     except (ValueError, AttributeError) as error:
-        return f"{config} is not a valid model configuration: {error}"
+        raise UsageError(f"{config} is not a valid model configuration: {error}") from error
     if solver and solver_class(found) is None:
-        return (
+        raise UsageError(
             f"{path} contains a model of type {found!r}, but a solver (such as type 'mwp_solver') is needed. "
             f"If it is an encoder, train a solver from it with `hf-mwp train --encoder {path}`."
         )
     if not any((path / file).exists() for file in WEIGHTS):
         pickled = any((path / file).exists() for file in PICKLES)
         hint = ". Its pickle file is refused, since it can run code; save the model as safetensors" if pickled else ""
-        return f"{path} has a config.json but no weights ({WEIGHTS[0]}){hint}."
-    return None
+        raise UsageError(f"{path} has a config.json but no weights ({WEIGHTS[0]}){hint}.")
+    return path
 
 
 def locate_model(name: str, options: Mapping[str, Any]) -> Path | None:

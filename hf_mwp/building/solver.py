@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..downloads import hub_options
@@ -240,10 +239,6 @@ def load_solver(name: str, **config_fields) -> tuple[Solver, MwpProcessor]:
 
     name = str(name)
     check_folder(name, solver=True)
-    if Path(name).is_dir() and not (Path(name) / MwpProcessor.file_name).exists():
-        raise UsageError(
-            f"{name} has a solver but no {MwpProcessor.file_name}. Save its processor to the same folder."
-        )
     options = hub_options(config_fields)
     found = load_config(name, **options).model_type
     kind = solver_class(found)

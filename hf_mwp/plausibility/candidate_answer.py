@@ -136,15 +136,8 @@ def digits(number: Number) -> int:
 
 def candidate_answers(question: Question, trees: Sequence[tuple[Expression, float]]) -> list[CandidateAnswer]:
     """
-    Group the trees of a beam by their values.
-
-    Args:
-        question ([`Question`]): Question of the problem.
-        trees (`Sequence[tuple[Expression, float]]`): Trees over number slots with log probabilities, best first.
-
-    Returns:
-        `list[CandidateAnswer]`: The values, in the order of the best tree of each. Trees without a value are skipped.
-        Rounded values are equal if their first twelve digits are equal.
+    Group the trees of a beam (over number slots, with log probabilities, best first) by their values, in the order of
+    the best tree of each. Trees without a value are skipped. Rounded values are equal if twelve digits are.
     """
     groups: dict[Fraction | str, tuple[Number, list[str], list[Step], list[BeamTree]]] = {}
     for rank, (expression, log_probability) in enumerate(trees):

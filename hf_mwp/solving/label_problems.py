@@ -37,17 +37,12 @@ FATES = {
 @dataclass(frozen=True)
 class LabelledProblems:
     """
-    Result of [`label_problems`].
-
-    Args:
-        rows (`list[dict]`): Labelled problems: `id`, `text`, `equation`, `answer`, `language`, and the
-            `log_probability` and 0-based `rank` of the tree. Problems without an answer also have the `confidence`
-            ([`SolverPrediction.confidence`]).
-        fates (`dict[str, int]`): Number of problems by outcome, a key of `FATES`.
+    Result of [`label_problems`]. Rows contain `id`, `text`, `equation`, `answer`, `language`, the `log_probability`
+    and 0-based `rank` of the tree and, without an answer, the `confidence` ([`SolverPrediction.confidence`]).
     """
 
     rows: list[dict[str, Any]]
-    fates: dict[str, int]
+    fates: dict[str, int]  # number of problems by outcome, a key of `FATES`
 
 
 def label_problems(

@@ -57,11 +57,8 @@ class RankedSearchOptions(SearchOptions):
     def load_reranker(self, processor: MwpProcessor) -> tuple[PlausibilityReranker | None, int]:
         """
         Return the re-ranker, or `None` without re-ranking, and the number of beams. If no option is set, the
-        [`DefaultSearch`] of the model folder is used.
-
-        Raises:
-            PlausibilityError: If the re-ranker cannot be loaded, or does not support the language of the processor or
-                the number of beams.
+        [`DefaultSearch`] of the model folder is used. Raises `PlausibilityError` if the re-ranker cannot be loaded, or
+        does not support the language of the processor or the number of beams.
         """
         from ..plausibility import PlausibilityReranker
         from ..runtime.default_search import DefaultSearch
