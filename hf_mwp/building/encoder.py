@@ -160,8 +160,8 @@ def keep_layers(encoder: PreTrainedModel, layers: int | list[int] | None) -> Pre
                 setattr(config, name, value[:count])
         config.num_hidden_layers = count
         kept = type(encoder)(config)
-        names = kept.state_dict().keys()
-        kept.load_state_dict({name: value for name, value in encoder.state_dict().items() if name in names})
+        # The weights of the other layers are unexpected.
+        kept.load_state_dict(encoder.state_dict(), strict=False)
     inherit_training_texts(kept, encoder)
     return kept
 

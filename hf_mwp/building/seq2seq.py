@@ -49,7 +49,7 @@ def build_seq2seq(
     if options.tokenizer.startswith(LEARN):
         size, least = options.tokenizer.removeprefix(LEARN), len(SPECIAL) + len(placeholders) + 1
         if not size.isdecimal() or int(size) < least:
-            raise UsageError(f"`tokenizer`: {LEARN} needs a number of at least {least}, such as 4000, not {size!r}.")
+            raise UsageError(f"`tokenizer` needs a number of at least {least}, such as {LEARN}4000, not {size!r}.")
         tokenizer = learn_tokenizer(texts, int(size), placeholders)
     else:
         tokenizer = load_tokenizer(options.tokenizer)

@@ -22,13 +22,12 @@ if TYPE_CHECKING:
     from ..data.batches.mwp_processor import MwpProcessor
     from ..models import MwpSolver, MwpStudentConfig
 
-# Option -> field of the student's config and default value (Ming et al., AAAI 2025).
+# Option -> field of the student's config, whose defaults are those of Ming et al. (AAAI 2025).
 SIZES = {
-    "student_hidden_size": ("hidden_size", 312),
-    "student_intermediate_size": ("intermediate_size", 1200),
-    "student_heads": ("num_attention_heads", 12),
+    "student_hidden_size": "hidden_size",
+    "student_intermediate_size": "intermediate_size",
+    "student_heads": "num_attention_heads",
 }
-
 # Start of the student -> options that do not apply to such a student.
 TARGETS = ("target_ms", "target_mb")
 LAYERS = ("student_layers", "student_layer_choice")
@@ -122,12 +121,10 @@ class StudentArguments(ShapeTargets):
             if getattr(self, name) is not None:
                 raise ValueError(f"`{name}` is chosen by the target: leave one of them out.")
         given = [name for name in ("student", "student_encoder") if getattr(self, name) is not None]
-        if len(given) > 1:
-            raise ValueError("`student` is a whole solver, `student_encoder` an encoder: give one of them.")
         if self.student_init not in STARTS:
             raise ValueError(f"`student_init` is one of {', '.join(STARTS)}, not {self.student_init!r}.")
-        if given and self.student_init != "cut":
-            raise ValueError(f"`student_init` does nothing with `{given[0]}`: leave it out.")
+        if len(given) > 1 or (given and self.student_init != "cut"):
+            raise ValueError("`student`, `student_encoder` and `student_init` exclude each other: give one of them.")
         source = given[0] if given else f"student_init={self.student_init}"
         for name in UNUSED[source]:
             if getattr(self, name) is not None:
@@ -138,8 +135,8 @@ class StudentArguments(ShapeTargets):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Sizes of a projected or random student, by the names of [`MwpStudentConfig`]."""
-        return {field: getattr(self, name) or default for name, (field, default) in SIZES.items()}
+        """Given sizes of a projected or random student, by the names of [`MwpStudentConfig`]."""
+        return {field: getattr(self, name) for name, field in SIZES.items() if getattr(self, name) is not None}
 
     @property
     def dropouts(self) -> dict[str, float]:
@@ -149,8 +146,8 @@ class StudentArguments(ShapeTargets):
 
     def use_shape(self, shape: StudentShape, teacher: PreTrainedConfig) -> None:
         """Set the size options to a shape that was chosen for a target."""
-        for name, (size, _) in SIZES.items():
-            setattr(self, name, getattr(shape, size))
+        for name, field in SIZES.items():
+            setattr(self, name, getattr(shape, field))
         self.student_layers = str(shape.num_hidden_layers)
 
     def layers_of(self, teacher: PreTrainedModel) -> list[int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import math
 import statistics
 import time
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from ..options import option
 from ..options.checks import check_positive
-from ..store.files import write_whole
+from ..store.files import read_json, write_json
 from ..usage_error import UsageError
 
 
@@ -227,12 +226,12 @@ def settle_shape(
     request = targets | {"candidates": sizes, "tokens": len(processor.tokenizer)}
     path = None if config is None else Path(config.output_dir) / FILE_NAME
     with nullcontext() if config is None else config.main_process_first(local=False, desc="measuring students"):
-        found = json.loads(path.read_text("utf-8")) if path is not None and path.is_file() else {}
-        if found.get("request") != request:
+        found = None if path is None else read_json(path)
+        if found is None or found["request"] != request:
             shape, measured = choose_student_shape(processor, args.target_ms, args.target_mb, encoder)
             found = {"request": request, "chosen": asdict(shape), "measured": [asdict(each) for each in measured]}
             if path is not None:
-                write_whole(path, json.dumps(found, indent=1) + "\n")
+                write_json(path, found)
     shape = StudentShape(**found["chosen"])
     tell(f"The student that meets the target: {shape}.")
     args.target_ms = args.target_mb = None
