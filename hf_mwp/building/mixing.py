@@ -46,8 +46,6 @@ class MixArguments:
             raise ValueError("`solvers` needs two or more solvers to average, without `pretrained` and `distilled`.")
         elif self.pretrained_weight != type(self).pretrained_weight:
             raise ValueError("`pretrained_weight` has no effect with `solvers`, whose weights are equal. Omit it.")
-        if not 0 <= self.pretrained_weight <= 1:
-            raise ValueError(f"`pretrained_weight` must be from 0 to 1, got {self.pretrained_weight}.")
         check_given(self, "output_dir")
         self.pretrained = resolve_encoder(self.pretrained)
 

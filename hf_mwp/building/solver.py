@@ -245,7 +245,7 @@ def load_solver(name: str, **config_fields) -> tuple[Solver, MwpProcessor]:
     if kind is None:
         raise UsageError(f"{name} contains a model of type {found!r}, but a solver is needed.")
     with loading(name):
-        model = kind.from_pretrained(name, use_safetensors=True, **config_fields)
         processor = MwpProcessor.from_pretrained(name, **options)
+        model = kind.from_pretrained(name, use_safetensors=True, **config_fields)
         processor.check_model(model)
     return model, processor

@@ -14,7 +14,7 @@ from ..downloads import find_beside, missing_folder
 from ..expressions import Expression
 from ..expressions.evaluation import Number
 from ..problems import MathWordProblem
-from ..store.files import write_whole
+from ..store.files import write_json
 from ..usage_error import UsageError
 from .candidate_answer import CandidateAnswer, candidate_answers
 from .features import FEATURE_LIST, FEATURES, feature_row
@@ -154,7 +154,7 @@ class PlausibilityReranker:
         weights = {feature.name: round(float(self.weights[feature.name]), 4) for feature in FEATURES}
         content = {name: getattr(self, name) for name in ("feature_list", "language", "num_beams", "min_beams")}
         content |= {"weights": weights, "fitted_on": dict(self.fitted_on), "measured": dict(self.measured)}
-        write_whole(Path(save_directory) / self.file_name, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+        write_json(Path(save_directory) / self.file_name, content)
 
     @classmethod
     def from_pretrained(cls, name_or_path: str | PathLike, **kwargs) -> PlausibilityReranker:

@@ -105,20 +105,15 @@ def fit_reranker(
     about = dict(fitted_on or {}) | ({"mc_dropout_fraction": mc_dropout_fraction} if unsure else {})
     reranker = fit_plausibility(problems, beams + unsure_beams, num_beams, regularization, about)
     reranker = replace(reranker, min_beams=min_beams)
-    held_out = {part: read(given) for part, given in others}
-    found = {part: search(each) for part, each in held_out.items()}
-    reranker = calibrate(
-        reranker,
-        [*unsure, *chain.from_iterable(held_out.values())],
-        [*unsure_beams, *chain.from_iterable(found.values())],
-    )
+    held_out = {name: (each, search(each)) for name, rows in others if (each := read(rows))}
+    aside = zip((unsure, unsure_beams), *held_out.values(), strict=True)
+    reranker = calibrate(reranker, *map(chain.from_iterable, aside))
     measured = {f"{part}, unsure": _measure(reranker, unsure, unsure_beams)} if unsure else {}
     measured[part] = _measure(reranker, sure, beams)
-    for part, problems in held_out.items():
-        if problems:
-            measured[part] = _measure(reranker, problems, found[part])
-            if min_beams is not None:
-                measured[f"{part}, {min_beams} beams"] = _measure(reranker, problems, search(problems, min_beams))
+    for name, (problems, found) in held_out.items():
+        measured[name] = _measure(reranker, problems, found)
+        if min_beams is not None:
+            measured[f"{name}, {min_beams} beams"] = _measure(reranker, problems, search(problems, min_beams))
     return replace(reranker, measured=measured)
 
 
@@ -183,7 +178,7 @@ def fit_plausibility(
 
 
 def calibrate(
-    reranker: PlausibilityReranker, problems: Sequence[MathWordProblem], beams: Sequence[Trees]
+    reranker: PlausibilityReranker, problems: Iterable[MathWordProblem], beams: Iterable[Trees]
 ) -> PlausibilityReranker:
     """
     Scale all weights by the factor with which the plausibility of the first answer best predicts whether it is correct
@@ -192,7 +187,7 @@ def calibrate(
 
     Args:
         reranker ([`PlausibilityReranker`]): The fitted re-ranker.
-        problems (`Sequence[MathWordProblem]`), beams (`Sequence[Sequence[tuple[Expression, float]]]`): Problems and
+        problems (`Iterable[MathWordProblem]`), beams (`Iterable[Sequence[tuple[Expression, float]]]`): Problems and
             their trees as in [`fit_plausibility`], best those that the solver was not trained on.
 
     References:
