@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..options.checks import check_used
 from ..usage_error import UsageError
-from .encoder import check_embeddings, parse_layers, set_dropout
+from .encoder import derive_student, parse_layers, set_dropout
 from .model_sources import check_same_tokens, is_classifier, load_config, load_pretrained, load_tokenizer
 from .solver import MAX_LENGTH, SolverArguments
 from .student import StudentArguments, prune_student
@@ -42,13 +42,13 @@ def build_classifier(
         tokenizer = load_tokenizer(options.tokenizer)
         model = MwpStudentForSequenceClassification(options.random_config(tokenizer, **head_fields(classes)))
     else:
-        tokenizer = load_tokenizer(options.tokenizer or options.encoder)
         model = _on_encoder(options.encoder, classes, options.dropout, options.attn_implementation)
+        tokenizer = load_tokenizer(options.tokenizer or options.encoder, model)
         layers = parse_layers(options.encoder_layers)
         if layers is not None:
-            model = _layers_of(model, layers)
+            model = derive_student(MwpStudentForSequenceClassification, model, layers=layers)
     options.add_lora(model)
-    return model, cut_to(tokenizer, model, options.max_length or MAX_LENGTH, options.tokenizer)
+    return model, cut_to(tokenizer, model, options.max_length or MAX_LENGTH)
 
 
 def load_classifier(
@@ -107,10 +107,10 @@ def make_student_classifier(
 
     layers = options.layers_of(teacher) if options.student_init in ("cut", "project") else None
     if options.student_init == "cut":
-        return _layers_of(teacher, layers, **options.dropouts)
+        return derive_student(MwpStudentForSequenceClassification, teacher, layers=layers, **options.dropouts)
     if options.student_init == "project":
         student = project_student(teacher, sample=batches(), layers=layers, **options.sizes, **options.dropouts)
-        return _layers_of(student, None, **head_fields(classes))
+        return derive_student(MwpStudentForSequenceClassification, student, **head_fields(classes))
     if options.student_init == "prune":
         return prune_student(teacher, batches(), options.student_sparsity)
     return MwpStudentForSequenceClassification(options.random_config(teacher, tokenizer, **head_fields(classes)))
@@ -139,26 +139,12 @@ def _on_encoder(
     return load_pretrained(AutoModelForSequenceClassification, name, config=config, **options)
 
 
-def _layers_of(model: PreTrainedModel, layers: int | list[int] | None, **fields) -> PreTrainedModel:
-    from ..data.training_lineage import inherit_training_texts
-    from ..models import MwpStudentForSequenceClassification
-
-    student = MwpStudentForSequenceClassification.from_encoder(model, layers=layers, **fields)
-    inherit_training_texts(student, model)
-    return student
-
-
 def cut_to(
-    tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel, length: int | None = None, source: str | None = None
+    tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel, length: int | None = None
 ) -> PreTrainedTokenizerBase:
-    """
-    Limit the text length of a tokenizer to `length` and to the number of positions of the model. Raises `UsageError`
-    if a tokenizer from a different `source` than the model has more tokens than the model has embeddings.
-    """
+    """Limit the text length of a tokenizer to `length` and to the number of positions of the model."""
     from ..models.architecture import count_positions
 
-    if source is not None:
-        check_embeddings(source, tokenizer, model)
     rooms = [tokenizer.model_max_length, length]
     if hasattr(model.config, "max_position_embeddings"):
         rooms.append(count_positions(model.config))

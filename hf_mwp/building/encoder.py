@@ -134,6 +134,15 @@ def load_encoder(
     return load_pretrained(auto_class, source, config=config, attn_implementation=attention)
 
 
+def derive_student(kind: Any, encoder: PreTrainedModel, **fields) -> PreTrainedModel:
+    """Create a student of the class `kind` with its `from_encoder`, and let it inherit the record of training texts."""
+    from ..data.training_lineage import inherit_training_texts
+
+    student = kind.from_encoder(encoder, **fields)
+    inherit_training_texts(student, encoder)
+    return student
+
+
 def keep_layers(encoder: PreTrainedModel, layers: int | list[int] | None) -> PreTrainedModel:
     """
     Keep some layers of an encoder: any layers of BERT-like encoders, the first layers of other types. Raises
@@ -146,22 +155,21 @@ def keep_layers(encoder: PreTrainedModel, layers: int | list[int] | None) -> Pre
     if layers is None:
         return encoder
     if encoder.config.model_type in SOURCES:
-        kept = MwpStudentModel.from_encoder(encoder, layers=layers, add_pooling_layer=False)
-    else:
-        count, there = layers if isinstance(layers, int) else len(layers), encoder.config.num_hidden_layers
-        if count > there or (isinstance(layers, list) and layers != list(range(count))):
-            raise UsageError(
-                f"Cannot keep the layers {layers} of {type(encoder).__name__}: only its first layers can be kept. "
-                f"Pass a number of at most {there}."
-            )
-        config = copy.deepcopy(encoder.config)
-        for name, value in config.to_dict().items():
-            if isinstance(value, list) and len(value) == there:
-                setattr(config, name, value[:count])
-        config.num_hidden_layers = count
-        kept = type(encoder)(config)
-        # The weights of the other layers are unexpected.
-        kept.load_state_dict(encoder.state_dict(), strict=False)
+        return derive_student(MwpStudentModel, encoder, layers=layers, add_pooling_layer=False)
+    count, there = layers if isinstance(layers, int) else len(layers), encoder.config.num_hidden_layers
+    if count > there or (isinstance(layers, list) and layers != list(range(count))):
+        raise UsageError(
+            f"Cannot keep the layers {layers} of {type(encoder).__name__}: only its first layers can be kept. "
+            f"Pass a number of at most {there}."
+        )
+    config = copy.deepcopy(encoder.config)
+    for name, value in config.to_dict().items():
+        if isinstance(value, list) and len(value) == there:
+            setattr(config, name, value[:count])
+    config.num_hidden_layers = count
+    kept = type(encoder)(config)
+    # The weights of the other layers are unexpected.
+    kept.load_state_dict(encoder.state_dict(), strict=False)
     inherit_training_texts(kept, encoder)
     return kept
 
@@ -175,14 +183,6 @@ def set_dropout(config: Any, dropout: float | None) -> None:
         raise UsageError(f"The dropout of an encoder of type {config.model_type!r} cannot be set: leave it out.")
     for name in names:
         setattr(config, name, dropout)
-
-
-def check_embeddings(source: str, tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> None:
-    """Raise `UsageError` if the tokenizer of a `source` has more tokens than a model has embeddings."""
-    rows = model.get_input_embeddings().num_embeddings
-    if len(tokenizer) > rows:
-        fault = f"{source} has {len(tokenizer)} tokens, but the model has only {rows} embeddings"
-        raise UsageError(f"`tokenizer`: {fault}. Use the tokenizer that the model was trained with.")
 
 
 def project_on_problems(

@@ -162,13 +162,20 @@ def check_same_tokens(
         )
 
 
-def load_tokenizer(source: str) -> PreTrainedTokenizerBase:
-    """Load a tokenizer from a folder or the Hub. Raises `UsageError` if it is missing or cannot be loaded."""
+def load_tokenizer(source: str, model: PreTrainedModel | None = None) -> PreTrainedTokenizerBase:
+    """
+    Load a tokenizer from a folder or the Hub. Raises `UsageError` if it is missing, cannot be loaded, or has more
+    tokens than the `model` has embeddings.
+    """
     from ..data.batches import processor_file
 
     locate_tokenizer(source)
     with loading(source, "The tokenizer "):
-        return processor_file.load_tokenizer(source)
+        tokenizer = processor_file.load_tokenizer(source)
+    if model is not None and len(tokenizer) > (rows := model.get_input_embeddings().num_embeddings):
+        fault = f"{source} has {len(tokenizer)} tokens, but the model has only {rows} embeddings"
+        raise UsageError(f"`tokenizer`: {fault}. Use the tokenizer that the model was trained with.")
+    return tokenizer
 
 
 def load_config(source: str, **fields) -> PreTrainedConfig:

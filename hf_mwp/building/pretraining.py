@@ -10,7 +10,7 @@ from ..options import option
 from ..options.yaml_values import parse_mapping
 from ..problems import MathWordProblem
 from ..usage_error import UsageError
-from .encoder import EncoderArguments, check_embeddings, keep_layers, load_encoder, parse_layers, project_on_problems
+from .encoder import EncoderArguments, derive_student, keep_layers, load_encoder, parse_layers, project_on_problems
 from .model_sources import check_same_tokens, has_tokenizer, load_tokenizer
 from .student_shape import ShapeTargets, StudentShape
 
@@ -84,7 +84,6 @@ class PretrainingBuilder:
         from ..models.mwp_student.conversion_mwp_student import SOURCES
 
         self.args, self.tagger, self.encoder = args, tagger, None
-        tokenizer = load_tokenizer(args.tokenizer or args.encoder)
         # BERT-like encoders become students; other encoders keep their class and learn only masked words.
         self._becomes_student = True
         # An existing tagging head is trained further, unless the encoder is projected.
@@ -95,10 +94,9 @@ class PretrainingBuilder:
             self._becomes_student = config.model_type in SOURCES
             has_head = isinstance(self.encoder, MwpStudentForPreTraining) and config.pos_labels is not None
             self._keeps_head = has_head and not args.new_pos_head
-            check_embeddings(args.tokenizer or args.encoder, tokenizer, self.encoder)
-            if args.tokenizer is not None and has_tokenizer(args.encoder):
-                own = load_tokenizer(args.encoder)
-                check_same_tokens(args.encoder, own, tokenizer, "Omit --tokenizer.", part=True)
+        tokenizer = load_tokenizer(args.tokenizer or args.encoder, self.encoder)
+        if None not in (args.encoder, args.tokenizer) and has_tokenizer(args.encoder):
+            check_same_tokens(args.encoder, load_tokenizer(args.encoder), tokenizer, "Omit --tokenizer.", part=True)
         if not self._becomes_student and (args.project_to is not None or args.targets or tagger is not None):
             raise UsageError(
                 f"{args.encoder}, of type {config.model_type!r}, supports only masked language modelling, not tagging "
@@ -155,12 +153,9 @@ class PretrainingBuilder:
         self, encoder: PreTrainedModel, model_class: Any, layers: int | list[int] | None, tagging: dict[str, Any]
     ) -> PreTrainedModel:
         """Return a student with the encoder's weights, and with a new tagging head if `tagging` describes one."""
-        from ..data.training_lineage import inherit_training_texts
-
         config = self.encoder.config
         dropouts = {name: getattr(config, name) for name in ("hidden_dropout_prob", "attention_probs_dropout_prob")}
-        model = model_class.from_encoder(encoder, layers=layers, **dropouts, **tagging)
-        inherit_training_texts(model, encoder)
+        model = derive_student(model_class, encoder, layers=layers, **dropouts, **tagging)
         if tagging.get("pos_labels"):
             model._init_weights(model.cls.pos_tagger)
         return model

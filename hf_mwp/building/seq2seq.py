@@ -78,7 +78,7 @@ def load_seq2seq_model(
         )
     set_dropout(config, dropout)
     model = load_pretrained(AutoModelForSeq2SeqLM, name, config=config, attn_implementation=attention)
-    reader = cut_to(load_tokenizer(tokenizer or name), model, max_length, tokenizer)
+    reader = cut_to(load_tokenizer(tokenizer or name, model), model, max_length)
     search = model.generation_config
     if search.max_length is None and search.max_new_tokens is None:
         # Transformers would generate at most 20 tokens.
