@@ -75,7 +75,7 @@ class CandidateAnswer:
 
     question: Question  # of the problem
     value: Number
-    trees: tuple[BeamTree, ...]  # most probable first
+    trees: list[BeamTree]  # most probable first
     postfix: tuple[str, ...]  # tokens of the first tree
     steps: tuple[Step, ...]  # operations of the first tree
 
@@ -139,7 +139,7 @@ def candidate_answers(question: Question, trees: Sequence[tuple[Expression, floa
     Group the trees of a beam (over number slots, with log probabilities, best first) by their values, in the order of
     the best tree of each. Trees without a value are skipped. Rounded values are equal if twelve digits are.
     """
-    groups: dict[Fraction | str, tuple[Number, list[str], list[Step], list[BeamTree]]] = {}
+    groups: dict[Fraction | str, CandidateAnswer] = {}
     for rank, (expression, log_probability) in enumerate(trees):
         postfix, steps = expression.to_postfix(), []
         try:
@@ -147,9 +147,6 @@ def candidate_answers(question: Question, trees: Sequence[tuple[Expression, floa
         except ExpressionError:
             continue
         key = value if isinstance(value, Fraction) else f"{value:.12g}"
-        group = groups.setdefault(key, (value, postfix, steps, []))
-        group[3].append(BeamTree(expression, log_probability, rank))
-    return [
-        CandidateAnswer(question, value, tuple(found), tuple(postfix), tuple(steps))
-        for value, postfix, steps, found in groups.values()
-    ]
+        answer = groups.setdefault(key, CandidateAnswer(question, value, [], tuple(postfix), tuple(steps)))
+        answer.trees.append(BeamTree(expression, log_probability, rank))
+    return list(groups.values())
