@@ -140,13 +140,12 @@ class PlausibilityReranker:
         scores = [math.fsum(map(float.__mul__, row, map(float, weights))) for row in rows]
         top = max(scores)
         total = math.fsum(math.exp(score - top) for score in scores)
-        order = sorted(range(len(answers)), key=lambda index: (-scores[index], answers[index].best.rank))
+        judged = sorted(zip(answers, rows, scores, strict=True), key=lambda each: (-each[2], each[0].best.rank))
         ranked = []
-        for index in order:
-            answer, best = answers[index], answers[index].best
-            violations = _violations(answer, rows[index], rows[order[0]], weights) if ranked else ()
-            tree = (best.expression, best.log_probability, best.rank)
-            ranked.append(RankedAnswer(answer.value, *tree, math.exp(scores[index] - top) / total, violations))
+        for answer, row, score in judged:
+            violations = _violations(answer, row, judged[0][1], weights) if ranked else ()
+            tree = (answer.best.expression, answer.best.log_probability, answer.best.rank)
+            ranked.append(RankedAnswer(answer.value, *tree, math.exp(score - top) / total, violations))
         return ranked
 
     def save_pretrained(self, save_directory: str | PathLike) -> None:
