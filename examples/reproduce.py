@@ -25,13 +25,11 @@ from hf_mwp.options.yaml_values import read_yaml
 from hf_mwp.store.runs.run_folder import check_output_folder, describe_environment
 from hf_mwp.tasks.math_word_problems import keep_loaded
 from hf_mwp.usage_error import UsageError
-from reproduce.joining import join_results
 from reproduce.markdown import to_markdown
 from reproduce.picture import draw_table
-from reproduce.report_error import check_name
 from reproduce.reproduction import Reproduction
-from reproduce.table import Table
-from reproduce.table_result import TableResult
+from reproduce.table import Table, check_name
+from reproduce.table_result import TableResult, join_results
 
 
 PROGRAM = "reproduce.py"

@@ -47,7 +47,7 @@ _LAZY = {
     "load_solver": "building",
     "make_student": "building",
     "PlausibilityReranker": "plausibility",
-    "fit_plausibility": "solving.fit_plausibility",
+    "fit_plausibility": "solving.fit_reranker",
     "fit_reranker": "solving.fit_reranker",
     "label_problems": "solving.label_problems",
     "solve_problems": "solving.solve_problems",

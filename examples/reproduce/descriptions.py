@@ -1,13 +1,16 @@
-"""Descriptions of teachers and training data."""
+"""Descriptions of teachers and training data, and the size and cost of an encoder."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
+import torch
 from transformers import AutoConfig
 from transformers.utils import cached_file
 
-import hf_mwp  # noqa: F401 (registers its models)
 from hf_mwp.building.encoder import parse_layers
+from hf_mwp.metrics import count_flops, count_parameters
+from hf_mwp.models import MwpStudentConfig, MwpStudentModel
 from hf_mwp.options.checks import as_list
 from hf_mwp.options.yaml_values import parse_mapping
 from hf_mwp.recipes import Recipe, Stage
@@ -121,3 +124,20 @@ def describe_training_size(stages: Iterable[Stage]) -> str:
     if len(by_size) < 2:
         return f"{next(iter(by_size), 'all')} training problems"
     return "training problems: " + "; ".join(f"{size} ({', '.join(names)})" for size, names in by_size.items())
+
+
+def measure_shape(shape: Mapping[str, Any]) -> dict[str, int]:
+    """
+    Return the `parameters` of a BERT-shaped encoder and its floating point operations for one text (`flops`, see
+    [`metrics.count_flops`]) from its shape alone: fields of [`MwpStudentConfig`], `tokens` (length of the text, 128 by
+    default) and `pooling` (count the pooling layer of a BERT, `True` by default).
+    """
+    fields = dict(shape)
+    tokens, pooling = fields.pop("tokens", 128), fields.pop("pooling", True)
+    # The meta device computes nothing and takes no memory; the operations are the same.
+    with torch.device("meta"):
+        model = MwpStudentModel(MwpStudentConfig(**fields), add_pooling_layer=pooling).eval()
+        inputs = {"input_ids": torch.ones(1, tokens, dtype=torch.long)}
+    with torch.no_grad():
+        flops = count_flops(model, inputs)
+    return {"parameters": count_parameters(model), "flops": flops}

@@ -8,8 +8,8 @@ import numpy as np
 
 from hf_mwp.metrics import GLUE_FIGURES
 
-from .arm_result import ArmResult, ArmRun
-from .column import UNITS, Column
+from .table import UNITS, Column
+from .table_result import ArmResult, ArmRun
 
 
 RESAMPLES = 2_000

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from .column import Column
+from .table import Column
 from .table_result import TableResult
 
 

@@ -11,14 +11,9 @@ from hf_mwp.recipes.recipe import with_launcher
 from hf_mwp.store.files import without_folder
 from hf_mwp.usage_error import UsageError
 
-from .arm import Arm
-from .arm_result import ArmResult, ArmRun
-from .column import DERIVED, UNITS, Column
-from .descriptions import count_layers, describe_teacher, describe_training_size, weights_missing
-from .report_error import ReportError, check_name
-from .shape import measure_shape
-from .table import Table
-from .table_result import TableResult
+from .descriptions import count_layers, describe_teacher, describe_training_size, measure_shape, weights_missing
+from .table import DERIVED, UNITS, Arm, Column, ReportError, Table, check_name
+from .table_result import ArmResult, ArmRun, TableResult
 
 
 class Reproduction:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from ..options.checks import check_used
 from ..usage_error import UsageError
-from .encoder import parse_layers, set_dropout
-from .model_sources import check_kind, check_same_tokens, load_config, load_pretrained, load_tokenizer
+from .encoder import derive_student, set_dropout
+from .model_sources import check_same_tokens, is_classifier, load_config, load_pretrained, load_tokenizer
 from .solver import MAX_LENGTH, SolverArguments
 from .student import StudentArguments, prune_student
 
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 # Solver options that also apply to a classifier.
 USED = (
@@ -28,11 +28,10 @@ def build_classifier(
     classes: Sequence[str], options: SolverArguments
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """
-    Create a classifier to train, and its tokenizer, which truncates texts to `max_length` or the model's maximum.
-
-    The model starts from `encoder` with a new head, from `encoder_config` and `tokenizer` (a student with random
-    weights), or from `solver`, an existing classifier. For a regression, `classes` is empty. Raises `UsageError` for
-    options that do not apply to a classifier, and if the model cannot be loaded or is not a classifier.
+    Create a classifier to train, and its tokenizer, which truncates texts to `max_length` or the model's maximum. The
+    model starts from `encoder` with a new head, from `encoder_config` and `tokenizer` (a student with random weights),
+    or from `solver`, an existing classifier. For a regression, `classes` is empty. Raises `UsageError` for options
+    that do not apply to a classifier, and if the model cannot be loaded or is not a classifier.
     """
     from ..models import MwpStudentForSequenceClassification
 
@@ -43,13 +42,12 @@ def build_classifier(
         tokenizer = load_tokenizer(options.tokenizer)
         model = MwpStudentForSequenceClassification(options.random_config(tokenizer, **head_fields(classes)))
     else:
-        tokenizer = load_tokenizer(options.tokenizer or options.encoder)
         model = _on_encoder(options.encoder, classes, options.dropout, options.attn_implementation)
-        layers = parse_layers(options.encoder_layers)
-        if layers is not None:
-            model = _layers_of(model, layers)
+        tokenizer = load_tokenizer(options.tokenizer or options.encoder, model)
+        if options.encoder_layers is not None:
+            model = derive_student(MwpStudentForSequenceClassification, model, layers=options.encoder_layers)
     options.add_lora(model)
-    return model, cut_to(tokenizer, model, options.max_length or MAX_LENGTH, options.tokenizer)
+    return model, cut_to(tokenizer, model, options.max_length or MAX_LENGTH)
 
 
 def load_classifier(
@@ -63,8 +61,11 @@ def load_classifier(
     from transformers import AutoModelForSequenceClassification
 
     config = load_config(name)
-    remedy = f"train one from an encoder with `hf-mwp train --task ... --encoder {name}`"
-    check_kind(name, config, is_classifier(config), f"a text classifier is needed; {remedy}")
+    if not is_classifier(config):
+        raise UsageError(
+            f"{name} is not a text classifier, but of type {config.model_type!r} ({config.architectures}). Train a "
+            f"classifier from an encoder with `hf-mwp train --task ... --encoder {name}`."
+        )
     if classes is not None:
         wanted, found = list(classes), [str(config.id2label[index]) for index in range(config.num_labels)]
         if len(found) != max(len(wanted), 1) or ({*found} == {*wanted} and found != wanted):
@@ -84,18 +85,14 @@ def make_student_classifier(
     options: StudentArguments,
 ) -> PreTrainedModel:
     """
-    Create a student for distillation, by default from the teacher's first layers, pooler and classifier. The student
-    has the teacher's tokens and classes; teacher and tokenizer are not changed.
-
-    `batches` returns encoded training texts with labels: a projected student is fitted to the texts, and a pruned
-    student's heads and neurons are scored with the labels. Raises `UsageError` if the student cannot be loaded or its
-    tokens or classes differ, and `ValueError` for sizes or layers that the teacher does not have.
+    Create a student for distillation, by default from the teacher's first layers, pooler and classifier. `batches`
+    returns encoded training texts with labels, to which a projected student is fitted, and with which the heads and
+    neurons of a pruned student are scored. Raises `UsageError` if the student cannot be loaded or its tokens or
+    classes differ from the teacher's, and `ValueError` for sizes or layers that the teacher does not have.
     """
     from ..distillation import project_student
     from ..models import MwpStudentForSequenceClassification
 
-    if options.new_decoder:
-        raise UsageError("`new_decoder` has no effect on a classifier. Omit it.")
     regresses = teacher.config.num_labels == 1
     classes = [] if regresses else [teacher.config.id2label[each] for each in range(teacher.config.num_labels)]
     source = options.student or options.student_encoder
@@ -109,12 +106,12 @@ def make_student_classifier(
 
     layers = options.layers_of(teacher) if options.student_init in ("cut", "project") else None
     if options.student_init == "cut":
-        return _layers_of(teacher, layers, **options.dropouts)
+        return derive_student(MwpStudentForSequenceClassification, teacher, layers=layers, **options.dropouts)
     if options.student_init == "project":
         student = project_student(teacher, sample=batches(), layers=layers, **options.sizes, **options.dropouts)
-        return _layers_of(student, None, **head_fields(classes))
+        return derive_student(MwpStudentForSequenceClassification, student, **head_fields(classes))
     if options.student_init == "prune":
-        return prune_student(teacher, batches(), options.sparsity)
+        return prune_student(teacher, batches(), options.student_sparsity)
     return MwpStudentForSequenceClassification(options.random_config(teacher, tokenizer, **head_fields(classes)))
 
 
@@ -141,32 +138,12 @@ def _on_encoder(
     return load_pretrained(AutoModelForSequenceClassification, name, config=config, **options)
 
 
-def is_classifier(config: PreTrainedConfig) -> bool:
-    """Return whether a configuration is that of a text classifier or regressor."""
-    return any(each.endswith("ForSequenceClassification") for each in config.architectures or ())
-
-
-def _layers_of(model: PreTrainedModel, layers: int | list[int] | None, **fields) -> PreTrainedModel:
-    from ..data.training_lineage import inherit_training_texts
-    from ..models import MwpStudentForSequenceClassification
-
-    student = MwpStudentForSequenceClassification.from_encoder(model, layers=layers, **fields)
-    inherit_training_texts(student, model)
-    return student
-
-
 def cut_to(
-    tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel, length: int | None = None, source: str | None = None
+    tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel, length: int | None = None
 ) -> PreTrainedTokenizerBase:
-    """
-    Limit the text length of a tokenizer to `length` and to the number of positions of the model. Raises `UsageError`
-    if a tokenizer from a different `source` than the model has more tokens than the model has embeddings.
-    """
+    """Limit the text length of a tokenizer to `length` and to the number of positions of the model."""
     from ..models.architecture import count_positions
 
-    if source is not None and len(tokenizer) > (rows := model.get_input_embeddings().num_embeddings):
-        fault = f"{source} has {len(tokenizer)} tokens, but the model has only {rows} embeddings"
-        raise UsageError(f"`tokenizer`: {fault}. Use the model's own tokenizer.")
     rooms = [tokenizer.model_max_length, length]
     if hasattr(model.config, "max_position_embeddings"):
         rooms.append(count_positions(model.config))

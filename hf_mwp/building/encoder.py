@@ -41,7 +41,7 @@ class EncoderArguments:
         common=True,
         locate=locate_encoder,
     )
-    encoder_layers: str | None = option(
+    encoder_layers: str | int | list[int] | None = option(
         None,
         "Layers of the encoder to keep: a number (3: the first three) or indices (0,2,4).",
         common=True,
@@ -83,7 +83,7 @@ class EncoderArguments:
             raise ValueError("random weights (`encoder_config`) need a `tokenizer`.")
         if self.encoder_config is not None and self.encoder_layers is not None:
             raise ValueError("`encoder_layers` applies only to `encoder`; set `num_hidden_layers` of random weights.")
-        parse_layers(self.encoder_layers, "encoder_layers")
+        self.encoder_layers = parse_layers(self.encoder_layers, "encoder_layers")
         self.encoder, self.tokenizer = resolve_encoder(self.encoder), resolve_encoder(self.tokenizer)
 
     def random_config(self, tokenizer: PreTrainedTokenizerBase, **fields) -> MwpStudentConfig:
@@ -96,10 +96,6 @@ class EncoderArguments:
             config._attn_implementation = self.attn_implementation
         set_dropout(config, self.dropout)
         return config
-
-    def load(self, with_heads: bool = False) -> PreTrainedModel:
-        """Load the pretrained encoder with all its layers; see [`load_encoder`]."""
-        return load_encoder(self.encoder, self.dropout, with_heads, self.attn_implementation)
 
     def numbers_have_tokens(self) -> bool:
         """Return `indexed_numbers`; if it is not given, the setting of the processor saved with the encoder."""
@@ -115,7 +111,7 @@ class EncoderArguments:
 
 
 def load_encoder(
-    source: str, dropout: float | None, with_heads: bool = False, attention: str | None = None
+    source: str, dropout: float | None, attention: str | None = None, with_heads: bool = False
 ) -> PreTrainedModel:
     """Load an encoder. `with_heads` keeps its pretraining heads and also accepts a solver, whose encoder is loaded."""
     from transformers import AutoModel, AutoModelForMaskedLM, AutoModelForPreTraining
@@ -138,6 +134,15 @@ def load_encoder(
     return load_pretrained(auto_class, source, config=config, attn_implementation=attention)
 
 
+def derive_student(kind: Any, encoder: PreTrainedModel, **fields) -> PreTrainedModel:
+    """Create a student of class `kind` with `from_encoder`. It inherits the record of the encoder's training texts."""
+    from ..data.training_lineage import inherit_training_texts
+
+    student = kind.from_encoder(encoder, **fields)
+    inherit_training_texts(student, encoder)
+    return student
+
+
 def keep_layers(encoder: PreTrainedModel, layers: int | list[int] | None) -> PreTrainedModel:
     """
     Keep some layers of an encoder: any layers of BERT-like encoders, the first layers of other types. Raises
@@ -150,22 +155,21 @@ def keep_layers(encoder: PreTrainedModel, layers: int | list[int] | None) -> Pre
     if layers is None:
         return encoder
     if encoder.config.model_type in SOURCES:
-        kept = MwpStudentModel.from_encoder(encoder, layers=layers, add_pooling_layer=False)
-    else:
-        count, there = layers if isinstance(layers, int) else len(layers), encoder.config.num_hidden_layers
-        if count > there or (isinstance(layers, list) and layers != list(range(count))):
-            raise UsageError(
-                f"Cannot keep the layers {layers} of {type(encoder).__name__}: only its first layers can be kept. "
-                f"Pass a number of at most {there}."
-            )
-        config = copy.deepcopy(encoder.config)
-        for name, value in config.to_dict().items():
-            if isinstance(value, list) and len(value) == there:
-                setattr(config, name, value[:count])
-        config.num_hidden_layers = count
-        kept = type(encoder)(config)
-        names = kept.state_dict().keys()
-        kept.load_state_dict({name: value for name, value in encoder.state_dict().items() if name in names})
+        return derive_student(MwpStudentModel, encoder, layers=layers, add_pooling_layer=False)
+    count, there = layers if isinstance(layers, int) else len(layers), encoder.config.num_hidden_layers
+    if count > there or (isinstance(layers, list) and layers != list(range(count))):
+        raise UsageError(
+            f"Cannot keep the layers {layers} of {type(encoder).__name__}: only its first layers can be kept. "
+            f"Pass a number of at most {there}."
+        )
+    config = copy.deepcopy(encoder.config)
+    for name, value in config.to_dict().items():
+        if isinstance(value, list) and len(value) == there:
+            setattr(config, name, value[:count])
+    config.num_hidden_layers = count
+    kept = type(encoder)(config)
+    # The weights of the other layers are unexpected.
+    kept.load_state_dict(encoder.state_dict(), strict=False)
     inherit_training_texts(kept, encoder)
     return kept
 

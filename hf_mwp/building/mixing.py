@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ..options import option
 from ..options.checks import check_given
 from ..usage_error import UsageError
-from .model_sources import check_folder, loading, locate_encoder, locate_solver, resolve_encoder
+from .model_sources import check_folder, load_pretrained, locate_encoder, locate_solver, resolve_encoder
 from .solver import load_solver
 
 
@@ -46,8 +46,6 @@ class MixArguments:
             raise ValueError("`solvers` needs two or more solvers to average, without `pretrained` and `distilled`.")
         elif self.pretrained_weight != type(self).pretrained_weight:
             raise ValueError("`pretrained_weight` has no effect with `solvers`, whose weights are equal. Omit it.")
-        if not 0 <= self.pretrained_weight <= 1:
-            raise ValueError(f"`pretrained_weight` must be from 0 to 1, got {self.pretrained_weight}.")
         check_given(self, "output_dir")
         self.pretrained = resolve_encoder(self.pretrained)
 
@@ -74,9 +72,7 @@ def mix_solvers(options: MixArguments) -> tuple[Solver, MwpProcessor]:
     else:
         check_folder(options.pretrained)
         solver, processor = load_solver(options.distilled)
-        load = {"dtype": solver.dtype, "use_safetensors": True}
-        with loading(options.pretrained):
-            pretrained = AutoModel.from_pretrained(options.pretrained, trust_remote_code=False, **load)
+        pretrained = load_pretrained(AutoModel, options.pretrained).to(solver.dtype)
         # Embeddings of tokens added by the solver are initialised deterministically.
         processor.resize_embeddings(pretrained)
         solver = mix_parameters(pretrained, solver, options.pretrained_weight, inplace=True)

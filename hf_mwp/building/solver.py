@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..downloads import hub_options
 from ..options import option
-from ..options.checks import check_at_least_one, check_share
+from ..options.checks import check_at_least_one, check_positive, check_share
 from ..options.yaml_values import parse_mapping
 from ..usage_error import UsageError
-from .encoder import EncoderArguments, keep_layers, parse_layers, set_dropout
-from .model_sources import check_folder, load_config, load_tokenizer, locate_solver, solver_class
+from .encoder import EncoderArguments, keep_layers, load_encoder, parse_layers, set_dropout
+from .model_sources import check_folder, load_config, load_tokenizer, loading, locate_solver, solver_class
 
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ class SolverArguments(EncoderArguments):
         "Fields of the new decoder's configuration (GTSConfig, AthenaConfig), such as root_goal, as a mapping in "
         "YAML or JSON.",
     )
-    bottleneck_layers: str | None = option(
+    bottleneck_layers: str | list[int] | None = option(
         None, "Encoder layers after which bottleneck networks are inserted, counted from 1 (2,4,6), also in a solver."
     )
     bottleneck_size: int | None = option(
@@ -95,13 +94,12 @@ class SolverArguments(EncoderArguments):
         for name in OF_NEW_SOLVERS if self.solver is not None else ():
             if getattr(self, name) is not None:
                 raise ValueError(f"`{name}` does nothing with `solver`: leave one of them out.")
-        layers = parse_layers(self.bottleneck_layers, "bottleneck_layers")
-        if (layers is None) != (self.bottleneck_size is None):
+        if (self.bottleneck_layers is None) != (self.bottleneck_size is None):
             raise ValueError("`bottleneck_layers` (4,8,12) and `bottleneck_size` need each other.")
-        if self.lora_alpha is not None and self.lora_alpha <= 0:
-            raise ValueError(f"`lora_alpha` must be more than 0, not {self.lora_alpha}.")
-        adapters = (self.lora_alpha, self.lora_dropout, self.lora_targets) != (None, 0.0, None)
-        if adapters and self.lora_rank is None:
+        layers = parse_layers(self.bottleneck_layers, "bottleneck_layers")
+        self.bottleneck_layers = [layers] if isinstance(layers, int) else layers
+        check_positive(self, "lora_alpha")
+        if self.lora_rank is None and (self.lora_alpha, self.lora_dropout, self.lora_targets) != (None, 0.0, None):
             raise ValueError("other options of adapters (`lora_alpha`) need a `lora_rank`.")
         if self.decoder not in (None, *DECODERS):
             raise ValueError(f"`decoder` is one of {', '.join(DECODERS)}, not {self.decoder!r}.")
@@ -116,11 +114,8 @@ class SolverArguments(EncoderArguments):
     @property
     def bottleneck_fields(self) -> dict[str, Any]:
         """Fields of [`MwpSolverConfig`] for bottleneck networks, if any."""
-        layers = parse_layers(self.bottleneck_layers)
-        if layers is None:
-            return {}
-        layers = [layers] if isinstance(layers, int) else layers
-        return {"bottleneck_layers": layers, "bottleneck_size": self.bottleneck_size}
+        fields = {"bottleneck_layers": self.bottleneck_layers, "bottleneck_size": self.bottleneck_size}
+        return fields if self.bottleneck_layers else {}
 
 
 def decoder_classes() -> dict[str, type[Decoder]]:
@@ -141,7 +136,7 @@ def build_solver(
 
     Args:
         rows (`Iterable[Mapping]`): Training rows of [`load_mwp_dataset`], whose constants become output symbols.
-        options ([`SolverArguments`], *optional*): All options, instead of `fields`.
+        options ([`SolverArguments`], *optional*): Options, which `fields` override.
         parse_number_words (`bool`, *optional*): Whether number words are numbers; by default in English only.
         fields:
             Options of `hf-mwp train` that describe the solver. One of them must give the start: `encoder` (a folder
@@ -167,9 +162,7 @@ def build_solver(
     from ..data import problem_from_row
     from ..data.batches.mwp_processor import MwpProcessor
 
-    if options is not None and fields:
-        raise TypeError(f"`options` are given: set {', '.join(fields)} there.")
-    options = SolverArguments(**fields) if options is None else options
+    options = SolverArguments(**fields) if options is None else replace(options, **fields)
     if options.solver is not None:
         solver, processor = load_solver(options.solver, **options.bottleneck_fields)
         _change_solver(solver, processor, options)
@@ -187,19 +180,17 @@ def build_solver(
         max_length=options.max_length or MAX_LENGTH,
     )
     processor.vocabulary = processor.vocabulary.with_constants(options.constants or ())
-    decoder_fields = dict(options.decoder_config or {})
     dropout = options.dropout if options.decoder_dropout is None else options.decoder_dropout
-    if dropout is not None:
-        decoder_fields.setdefault("dropout", dropout)
     if options.encoder is None:
         encoder = models.MwpStudentModel(options.random_config(processor.tokenizer), add_pooling_layer=False)
     else:
-        encoder = keep_layers(options.load(), parse_layers(options.encoder_layers))
+        encoder = load_encoder(options.encoder, options.dropout, options.attn_implementation)
+        encoder = keep_layers(encoder, options.encoder_layers)
     solver = models.MwpSolver.from_encoder_decoder_pretrained(
         encoder,
         processor,
         decoder=decoder_classes()[options.decoder or next(iter(DECODERS))],
-        decoder_kwargs=decoder_fields,
+        decoder_kwargs=({} if dropout is None else {"dropout": dropout}) | (options.decoder_config or {}),
         **options.bottleneck_fields,
     )
     options.add_lora(solver, processor.number_token_ids)
@@ -219,10 +210,9 @@ def _change_solver(model: Solver, processor: MwpProcessor, options: SolverArgume
                 if isinstance(module, nn.Dropout):
                     module.p = dropout
     if options.constants:
-        known, vocabulary = processor.vocabulary, processor.vocabulary.with_constants(options.constants)
-        processor.vocabulary = vocabulary
-        used = [each for each in known.written if each not in vocabulary.written]
-        model.decoder.set_constants(vocabulary.constants, used)
+        known, processor.vocabulary = processor.vocabulary, processor.vocabulary.with_constants(options.constants)
+        used = [each for each in known.written if each not in processor.vocabulary.written]
+        model.decoder.set_constants(processor.vocabulary.constants, used)
 
 
 def load_solver(name: str, **config_fields) -> tuple[Solver, MwpProcessor]:
@@ -244,28 +234,16 @@ def load_solver(name: str, **config_fields) -> tuple[Solver, MwpProcessor]:
     ```
     """
     from ..data.batches.mwp_processor import MwpProcessor
-    from ..models.mwp_solver import SolverFolderError
 
     name = str(name)
     check_folder(name, solver=True)
-    if Path(name).is_dir() and not (Path(name) / MwpProcessor.file_name).exists():
-        raise UsageError(
-            f"{name} has a solver but no {MwpProcessor.file_name}. Save its processor to the same folder."
-        )
     options = hub_options(config_fields)
-    try:
-        found = load_config(name, **options).model_type
-        kind = solver_class(found)
-        if kind is None:
-            raise UsageError(f"{name} contains a model of type {found!r}, but a solver is needed.")
-        model = kind.from_pretrained(name, use_safetensors=True, **config_fields)
+    found = load_config(name, **options).model_type
+    kind = solver_class(found)
+    if kind is None:
+        raise UsageError(f"{name} contains a model of type {found!r}, but a solver is needed.")
+    with loading(name):
         processor = MwpProcessor.from_pretrained(name, **options)
-    except SolverFolderError as error:
-        raise UsageError(str(error)) from error
-    except OSError as error:
-        raise UsageError(f"{name} cannot be loaded: {error}") from error
-    try:
+        model = kind.from_pretrained(name, use_safetensors=True, **config_fields)
         processor.check_model(model)
-    except ValueError as error:
-        raise UsageError(f"{name}: model and {MwpProcessor.file_name} do not belong together: {error}") from error
     return model, processor

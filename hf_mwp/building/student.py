@@ -22,22 +22,21 @@ if TYPE_CHECKING:
     from ..data.batches.mwp_processor import MwpProcessor
     from ..models import MwpSolver, MwpStudentConfig
 
-# Option -> field of the student's config and default value (Ming et al., AAAI 2025).
+# Option -> field of the student's config, whose defaults are those of Ming et al. (AAAI 2025).
 SIZES = {
-    "student_hidden_size": ("hidden_size", 312),
-    "student_intermediate_size": ("intermediate_size", 1200),
-    "student_heads": ("num_attention_heads", 12),
+    "student_hidden_size": "hidden_size",
+    "student_intermediate_size": "intermediate_size",
+    "student_heads": "num_attention_heads",
 }
-
 # Start of the student -> options that do not apply to such a student.
 TARGETS = ("target_ms", "target_mb")
-LAYERS = ("student_layers", "student_layer_choice", "new_decoder")
+LAYERS = ("student_layers", "student_layer_choice")
 UNUSED = {
     "student": (*SIZES, *TARGETS, "student_sparsity", *LAYERS, "student_dropout"),
     "student_encoder": (*SIZES, *TARGETS, "student_sparsity", *LAYERS),
     "student_init=cut": (*SIZES, *TARGETS, "student_sparsity"),
-    "student_init=project": ("student_sparsity", "new_decoder"),
-    "student_init=random": ("student_sparsity", "student_layer_choice", "new_decoder"),
+    "student_init=project": ("student_sparsity",),
+    "student_init=random": ("student_sparsity", "student_layer_choice"),
     "student_init=prune": (*SIZES, *TARGETS, *LAYERS, "student_dropout"),
 }
 STARTS = ("cut", "project", "random", "prune")
@@ -109,7 +108,6 @@ class StudentArguments(ShapeTargets):
         "Position of the layers in the teacher, if student_layers is a number; the first if not given.",
         choices=("first", "last", "uniform", "alternate"),
     )
-    new_decoder: bool = option(False, "Start a cut student's decoder from random weights, not the teacher's.")
     student_dropout: float | None = option(
         None, "Dropout of the student; if not given, the dropout of its source, or 0.1 with random weights."
     )
@@ -123,16 +121,13 @@ class StudentArguments(ShapeTargets):
             if getattr(self, name) is not None:
                 raise ValueError(f"`{name}` is chosen by the target: leave one of them out.")
         given = [name for name in ("student", "student_encoder") if getattr(self, name) is not None]
-        if len(given) > 1:
-            raise ValueError("`student` is a whole solver, `student_encoder` an encoder: give one of them.")
         if self.student_init not in STARTS:
             raise ValueError(f"`student_init` is one of {', '.join(STARTS)}, not {self.student_init!r}.")
-        if given and self.student_init != "cut":
-            raise ValueError(f"`student_init` does nothing with `{given[0]}`: leave it out.")
+        if len(given) > 1 or (given and self.student_init != "cut"):
+            raise ValueError("`student`, `student_encoder` and `student_init` exclude each other: give one of them.")
         source = given[0] if given else f"student_init={self.student_init}"
         for name in UNUSED[source]:
-            # A dropout of 0 counts as given, `False` does not.
-            if getattr(self, name) is not None and getattr(self, name) is not False:
+            if getattr(self, name) is not None:
                 raise ValueError(f"`{name}` does nothing with `{source}`: leave one of them out.")
         layers = parse_layers(self.student_layers, "student_layers")
         if isinstance(layers, list) and self.student_layer_choice is not None:
@@ -140,13 +135,8 @@ class StudentArguments(ShapeTargets):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Sizes of a projected or random student, by the names of [`MwpStudentConfig`]."""
-        return {field: getattr(self, name) or default for name, (field, default) in SIZES.items()}
-
-    @property
-    def sparsity(self) -> float:
-        """Share of heads and neurons removed from a pruned student."""
-        return SPARSITY if self.student_sparsity is None else self.student_sparsity
+        """Given sizes of a projected or random student, by the names of [`MwpStudentConfig`]."""
+        return {field: getattr(self, name) for name, field in SIZES.items() if getattr(self, name) is not None}
 
     @property
     def dropouts(self) -> dict[str, float]:
@@ -156,8 +146,8 @@ class StudentArguments(ShapeTargets):
 
     def use_shape(self, shape: StudentShape, teacher: PreTrainedConfig) -> None:
         """Set the size options to a shape that was chosen for a target."""
-        for name, (size, _) in SIZES.items():
-            setattr(self, name, getattr(shape, size))
+        for name, field in SIZES.items():
+            setattr(self, name, getattr(shape, field))
         self.student_layers = str(shape.num_hidden_layers)
 
     def layers_of(self, teacher: PreTrainedModel) -> list[int]:
@@ -201,7 +191,7 @@ def make_student(
             The teacher, whose tokens and symbols are the student's. Neither is changed.
         rows (`Iterable[Mapping]`, *optional*):
             Training rows of [`load_mwp_dataset`]; a projected student is fitted to the teacher on the first thousand.
-        options ([`StudentArguments`], *optional*): All options, instead of `fields`.
+        options ([`StudentArguments`], *optional*): Options, which `fields` override.
         fields:
             Options of `hf-mwp distill` that describe the student; by default it is the first three layers of the
             teacher with its decoder.
@@ -220,13 +210,11 @@ def make_student(
     """
     from ..models.model_kind import kind_of
 
-    if options is not None and fields:
-        raise TypeError(f"`options` are given: set {', '.join(fields)} there.")
     kind = kind_of(teacher)
     if not kind.is_solver:
         way = "make_seq2seq_student" if kind.has_decoder else "distillation.project_student"
         raise TypeError(f"Expected a `Solver`, got `{type(teacher).__name__}`: make its student with `hf_mwp.{way}`.")
-    options = StudentArguments(**fields) if options is None else options
+    options = StudentArguments(**fields) if options is None else replace(options, **fields)
     student, own = make_student_and_processor(teacher, processor, rows, options)
     if own is not processor:
         raise UsageError(
@@ -243,9 +231,7 @@ def make_student_and_processor(
     from ..distillation import cut_student
     from ..models import MwpSolver, MwpStudentModel
 
-    if options.targets:
-        options = replace(options)
-        settle_shape(options, teacher, processor)
+    settle_shape(options, teacher, processor)
     if options.student is not None:
         student, own = load_solver(options.student)
         return student, processor if own.tokenizer.get_vocab() == processor.tokenizer.get_vocab() else own
@@ -253,15 +239,15 @@ def make_student_and_processor(
     start = options.student_init if options.student_encoder is None else "encoder"
     # Students that consist of parts of the teacher.
     if start == "cut":
-        decoder = {"new_decoder": options.new_decoder, "decoder_dropout": dropout}
-        return cut_student(teacher, options.layers_of(teacher), **decoder, **options.dropouts), processor
+        layers = options.layers_of(teacher)
+        return cut_student(teacher, layers, decoder_dropout=dropout, **options.dropouts), processor
     if start == "prune":
         columns = processor.encode(islice(rows, SAMPLE_SIZE), with_labels=True, skipped=[])
         collate = teacher.make_collator(processor)
         encoded = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
         labelled = [row for row in encoded if row["labels"]]
         batches = (collate(labelled[at : at + SAMPLE_BATCH]) for at in range(0, len(labelled), SAMPLE_BATCH))
-        return prune_student(teacher, batches, options.sparsity), processor
+        return prune_student(teacher, batches, options.student_sparsity), processor
     # Students with a new decoder of their encoder's sizes, otherwise configured like the teacher's.
     if start == "encoder":
         encoder, own = load_encoder(options.student_encoder, dropout), load_tokenizer(options.student_encoder)
@@ -278,10 +264,10 @@ def make_student_and_processor(
 
 
 def prune_student(
-    teacher: PreTrainedModel, batches: Iterable[Mapping[str, Any]], sparsity: float = SPARSITY
+    teacher: PreTrainedModel, batches: Iterable[Mapping[str, Any]], sparsity: float | None
 ) -> PreTrainedModel:
     """Copy a teacher without the heads and neurons least important to its loss (Yang et al., EMNLP 2022)."""
     from ..pruning import RemovedUnits, cut_teacher, measure_scores
 
     scores = measure_scores(teacher, batches).combined(1.0)
-    return cut_teacher(teacher, RemovedUnits.lowest(scores, sparsity))
+    return cut_teacher(teacher, RemovedUnits.lowest(scores, SPARSITY if sparsity is None else sparsity))

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import copy
-import json
 import math
 import statistics
 import time
+import timeit
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from ..options import option
-from ..store.files import write_whole
+from ..options.checks import check_positive
+from ..store.files import read_json, write_json
 from ..usage_error import UsageError
 
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from ..data.batches.mwp_processor import MwpProcessor
 
 FILE_NAME = "shape.json"
+SIZES = ("num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size")
 LAYERS = (1, 2, 3, 4, 6)
 # Width -> feed-forward neurons, which are also halved, and attention heads.
 WIDTHS = {128: (512, 4), 192: (768, 6), 256: (1024, 8), 312: (1200, 12), 384: (1536, 12)}
@@ -66,9 +69,7 @@ class ShapeTargets:
         raise NotImplementedError
 
     def __post_init__(self):
-        for value in self.targets.values():
-            if not value > 0:
-                raise ValueError(f"a target must be more than 0, got {value}.")
+        check_positive(self, "target_ms", "target_mb")
 
     @property
     def targets(self) -> dict[str, float]:
@@ -79,29 +80,20 @@ class ShapeTargets:
 
 @dataclass(frozen=True)
 class StudentShape:
-    """
-    Sizes of a student, and its costs.
-
-    Args:
-        num_hidden_layers, hidden_size, num_attention_heads, intermediate_size (`int`): Fields of [`MwpStudentConfig`].
-        parameters (`int`): Parameters of encoder and decoder.
-        milliseconds (`float`): CPU time of a problem in the NumPy runtime, from its text to its answer.
-        megabytes (`float`): Size of the solver's folder in int8, in millions of bytes.
-    """
+    """Sizes of a student (fields of [`MwpStudentConfig`]) and its costs."""
 
     num_hidden_layers: int
     hidden_size: int
     num_attention_heads: int
     intermediate_size: int
-    parameters: int
-    milliseconds: float
-    megabytes: float
+    parameters: int  # of encoder and decoder
+    milliseconds: float  # CPU time of a problem in the NumPy runtime, from its text to its answer
+    megabytes: float  # size of the solver's folder in int8, in millions of bytes
 
     @property
     def sizes(self) -> dict[str, int]:
         """Fields of [`MwpStudentConfig`]."""
-        names = ("num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in SIZES}
 
     @property
     def layer_weights(self) -> int:
@@ -122,7 +114,7 @@ def candidate_sizes(encoder: PreTrainedConfig | None = None) -> list[dict[str, i
     [`WIDTHS`] are too large, the encoder's own width is used.
     """
     largest = {}
-    for name in ("num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size"):
+    for name in SIZES:
         most = getattr(encoder, name, math.inf)
         largest[name] = min(most) if isinstance(most, list) else most
     layers, width, heads, neurons = largest.values()
@@ -131,7 +123,7 @@ def candidate_sizes(encoder: PreTrainedConfig | None = None) -> list[dict[str, i
     return [dict(zip(largest, (count, w, of[1], of[0] // share), strict=True)) for count, (w, of), share in found]
 
 
-def measure_shape(processor: MwpProcessor, sizes: dict[str, int], num_beams: int = 1) -> StudentShape:
+def measure_shape(processor: MwpProcessor, sizes: dict[str, int]) -> StudentShape:
     """Export a solver of random weights with these sizes in int8, and solve typical problems with it."""
     import torch
     from safetensors.numpy import save_file
@@ -159,15 +151,10 @@ def measure_shape(processor: MwpProcessor, sizes: dict[str, int], num_beams: int
         megabytes = sum(path.stat().st_size for path in kept) / 1e6
         runtime = RuntimeSolver(folder)
         problems = [runtime.reader.problem(text) for text in PROBLEMS[runtime.reader.language]]
-        seconds: list[float] = []
-        for problem in problems:
-            rounds = []
-            for _ in range(1 + ROUNDS):
-                start = time.process_time()
-                runtime.answer(problem, num_beams, max_decode_length=TREE_LENGTH)
-                rounds.append(time.process_time() - start)
-            # The first round is a warm-up.
-            seconds.append(min(rounds[1:]))
+        solves = [partial(runtime.answer, problem, max_decode_length=TREE_LENGTH) for problem in problems]
+        # The first round is a warm-up.
+        rounds = [timeit.repeat(solve, timer=time.process_time, number=1, repeat=1 + ROUNDS)[1:] for solve in solves]
+        seconds = list(map(min, rounds))
     parameters = sum(value.size for value in tensors.values())
     milliseconds = 1e3 * statistics.median(seconds)
     return StudentShape(**sizes, parameters=parameters, milliseconds=milliseconds, megabytes=megabytes)
@@ -178,21 +165,17 @@ def choose_student_shape(
     target_ms: float | None = None,
     target_mb: float | None = None,
     encoder: PreTrainedConfig | None = None,
-    num_beams: int = 1,
 ) -> tuple[StudentShape, list[StudentShape]]:
     """
     Choose the sizes of a student for a latency, a size on disk, or both. Nothing is trained: solvers of random weights
-    are exported in int8 and timed on typical problems in the NumPy runtime, with the threads that NumPy uses.
-
-    Of the students that meet the targets, the student with the most layer weights (without embeddings) is chosen; if
-    several are equal, the deepest one.
+    are exported in int8 and timed on typical problems in the NumPy runtime, with the threads that NumPy uses. Of the
+    students that meet the targets, the one with the most weights in its layers is chosen; of equal ones, the deepest.
 
     Args:
         processor ([`MwpProcessor`]): Tokenizer and language of the student.
         target_ms (`float`, *optional*): Maximum CPU time for a problem, in milliseconds.
         target_mb (`float`, *optional*): Maximum size of the folder in int8, in millions of bytes.
         encoder (`PreTrainedConfig`, *optional*): Encoder to project; the student's sizes do not exceed its sizes.
-        num_beams (`int`, *optional*, defaults to 1): Number of beams in the timed search.
 
     Returns:
         `tuple[StudentShape, list[StudentShape]]`: The chosen shape and all measured shapes.
@@ -209,7 +192,7 @@ def choose_student_shape(
     ```
     """
     targets = ShapeTargets(target_ms, target_mb).targets
-    shapes = [measure_shape(processor, sizes, num_beams) for sizes in candidate_sizes(encoder)]
+    shapes = [measure_shape(processor, sizes) for sizes in candidate_sizes(encoder)]
     fitting = [each for each in shapes if all(getattr(each, name) <= most for name, most in targets.items())]
     if not fitting:
         smallest = min(shapes, key=lambda each: (each.megabytes, each.milliseconds))
@@ -243,12 +226,12 @@ def settle_shape(
     request = targets | {"candidates": sizes, "tokens": len(processor.tokenizer)}
     path = None if config is None else Path(config.output_dir) / FILE_NAME
     with nullcontext() if config is None else config.main_process_first(local=False, desc="measuring students"):
-        found = json.loads(path.read_text("utf-8")) if path is not None and path.is_file() else {}
-        if found.get("request") != request:
+        found = None if path is None else read_json(path)
+        if found is None or found["request"] != request:
             shape, measured = choose_student_shape(processor, args.target_ms, args.target_mb, encoder)
             found = {"request": request, "chosen": asdict(shape), "measured": [asdict(each) for each in measured]}
             if path is not None:
-                write_whole(path, json.dumps(found, indent=1) + "\n")
+                write_json(path, found)
     shape = StudentShape(**found["chosen"])
     tell(f"The student that meets the target: {shape}.")
     args.target_ms = args.target_mb = None

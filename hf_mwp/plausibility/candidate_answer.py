@@ -24,26 +24,17 @@ _LENGTHS = ("米", "m", "foot", "inch", "yard", "mile", "meter")
 
 @dataclass
 class Dimensions:
-    """
-    Unit of the result of an expression, and counts of operations with incompatible units.
+    """Unit of the result of an expression, and counts of operations with incompatible units."""
 
-    Args:
-        unit (`str`, *optional*): Unit of the result. `RATIO` means no unit, `None` an unknown unit.
-        clashes (`int`): Number of sums and differences of amounts with different units.
-        shares_added (`int`): Number of sums and differences of an amount and a ratio (share or multiple).
-        squares (`int`): Number of products of two amounts with the same unit, except lengths.
-    """
-
-    unit: str | None = None
-    clashes: int = 0
-    shares_added: int = 0
-    squares: int = 0
+    unit: str | None = None  # of the result; `RATIO` means no unit, `None` an unknown unit
+    clashes: int = 0  # sums and differences of amounts with different units
+    shares_added: int = 0  # sums and differences of an amount and a ratio (share or multiple)
+    squares: int = 0  # products of two amounts with the same unit, except lengths
 
     @classmethod
     def of(cls, postfix: Sequence[str], units: Sequence[str | None]) -> Dimensions:
         """Compute the units of a tree in postfix order from the units of its numbers. Constants have no known unit."""
-        found = cls()
-        stack: list[str | None] = []
+        found, stack = cls(), []
         for token in postfix:
             if token in PRECEDENCE:
                 right, left = stack.pop(), stack.pop()
@@ -80,21 +71,13 @@ class BeamTree:
 
 @dataclass(frozen=True)
 class CandidateAnswer:
-    """
-    A value with all trees in a beam that evaluate to it.
+    """A value with all trees in a beam that evaluate to it."""
 
-    Args:
-        question ([`Question`]): Question of the problem.
-        value (`Fraction` or `float`): The value.
-        trees (`tuple[BeamTree, ...]`): The trees, most probable first.
-        postfix (`tuple[str, ...]`), steps (`tuple[Step, ...]`): Tokens and operations of the first tree.
-    """
-
-    question: Question
+    question: Question  # of the problem
     value: Number
-    trees: tuple[BeamTree, ...]
-    postfix: tuple[str, ...]
-    steps: tuple[Step, ...]
+    trees: list[BeamTree]  # most probable first
+    postfix: tuple[str, ...]  # tokens of the first tree
+    steps: tuple[Step, ...]  # operations of the first tree
 
     @property
     def best(self) -> BeamTree:
@@ -106,16 +89,6 @@ class CandidateAnswer:
         """Return the logarithm of the total probability of the trees."""
         top = self.best.log_probability
         return top + math.log(math.fsum(math.exp(tree.log_probability - top) for tree in self.trees))
-
-    @cached_property
-    def is_whole(self) -> bool:
-        """Return whether the value is an integer."""
-        return is_whole(self.value)
-
-    @cached_property
-    def decimals(self) -> int:
-        """Return the number of decimals of the value (see [`decimals`])."""
-        return decimals(self.value)
 
     @cached_property
     def inner_results(self) -> tuple[Number, ...]:
@@ -132,11 +105,6 @@ class CandidateAnswer:
         """Return the indices of the unused numbers."""
         used = set(self.slots)
         return tuple(index for index in range(len(self.question.values)) if index not in used)
-
-    @cached_property
-    def num_constants(self) -> int:
-        """Return the number of constants."""
-        return sum(token not in PRECEDENCE and token[0] != "N" for token in self.postfix)
 
     @cached_property
     def last_operator(self) -> str:
@@ -168,17 +136,10 @@ def digits(number: Number) -> int:
 
 def candidate_answers(question: Question, trees: Sequence[tuple[Expression, float]]) -> list[CandidateAnswer]:
     """
-    Group the trees of a beam by their values.
-
-    Args:
-        question ([`Question`]): Question of the problem.
-        trees (`Sequence[tuple[Expression, float]]`): Trees over number slots with log probabilities, best first.
-
-    Returns:
-        `list[CandidateAnswer]`: The values, in the order of the best tree of each. Trees without a value are skipped.
-        Rounded values are equal if their first twelve digits are equal.
+    Group the trees of a beam (over number slots, with log probabilities, best first) by their values, in the order of
+    the best tree of each. Trees without a value are skipped. Rounded values are equal if twelve digits are.
     """
-    groups: dict[Fraction | str, tuple[Number, list[str], list[Step], list[BeamTree]]] = {}
+    groups: dict[Fraction | str, CandidateAnswer] = {}
     for rank, (expression, log_probability) in enumerate(trees):
         postfix, steps = expression.to_postfix(), []
         try:
@@ -186,9 +147,6 @@ def candidate_answers(question: Question, trees: Sequence[tuple[Expression, floa
         except ExpressionError:
             continue
         key = value if isinstance(value, Fraction) else f"{value:.12g}"
-        group = groups.setdefault(key, (value, postfix, steps, []))
-        group[3].append(BeamTree(expression, log_probability, rank))
-    return [
-        CandidateAnswer(question, value, tuple(found), tuple(postfix), tuple(steps))
-        for value, postfix, steps, found in groups.values()
-    ]
+        answer = groups.setdefault(key, CandidateAnswer(question, value, [], tuple(postfix), tuple(steps)))
+        answer.trees.append(BeamTree(expression, log_probability, rank))
+    return list(groups.values())

@@ -11,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from ..expressions.evaluation import Number
+from ..expressions.operators import PRECEDENCE
 from .candidate_answer import MOST_DECIMALS, CandidateAnswer, Step, decimals, digits, is_whole
 from .question import RATIO
 
@@ -22,22 +23,13 @@ MEASURES = ("money", "length", "area", "volume", "weight", "time")
 
 @dataclass(frozen=True)
 class Feature:
-    """
-    A feature of a candidate answer.
+    """A feature of a candidate answer."""
 
-    Args:
-        name (`str`): Name of the feature, and key of its weight.
-        measure (`Callable`): Function that computes the feature of a [`CandidateAnswer`].
-        meaning (`str`): Description of the feature.
-        complaint (`str`, *optional*): Template for the reason that is shown to users against an answer.
-        worse (`"larger"` or `"smaller"`): Whether larger or smaller values of the feature count against an answer.
-    """
-
-    name: str
+    name: str  # also the key of its weight
     measure: Callable[[CandidateAnswer], float]
-    meaning: str
-    complaint: str = ""
-    worse: str = "larger"
+    meaning: str  # description of the feature
+    complaint: str = ""  # template for the reason that is shown to users against an answer
+    worse: str = "larger"  # or "smaller": which values of the feature count against an answer
 
 
 def feature_row(answer: CandidateAnswer) -> list[float]:
@@ -103,16 +95,16 @@ _MEASURES: Mapping[str, Callable[[CandidateAnswer], float]] = {
     # The value compared with the kind of question.
     "negative": lambda a: a.value < 0,
     "zero": lambda a: a.value == 0,
-    "not_whole_counted": lambda a: _asks(a, "counted", "age") and not a.is_whole,
-    "not_whole_days": lambda a: _asks(a, "days") and not a.is_whole,
-    "not_whole_measure": lambda a: _asks(a, *MEASURES) and not a.is_whole,
-    "not_whole_other": lambda a: not a.question.kinds and not a.is_whole,
-    "not_whole_of_whole": lambda a: not a.is_whole and a.question.all_whole and not _asks(a, "share"),
-    "inexact_measure": lambda a: _asks(a, *MEASURES) and a.decimals > MOST_DECIMALS,
-    "inexact_share": lambda a: _asks(a, "share") and a.decimals > MOST_DECIMALS,
-    "inexact_other": lambda a: not _asks(a, "share", *MEASURES) and a.decimals > MOST_DECIMALS,
-    "decimals": lambda a: min(a.decimals, 4) / 4,
-    "money_decimals": lambda a: _asks(a, "money") and a.decimals > 2,
+    "not_whole_counted": lambda a: _asks(a, "counted", "age") and not is_whole(a.value),
+    "not_whole_days": lambda a: _asks(a, "days") and not is_whole(a.value),
+    "not_whole_measure": lambda a: _asks(a, *MEASURES) and not is_whole(a.value),
+    "not_whole_other": lambda a: not a.question.kinds and not is_whole(a.value),
+    "not_whole_of_whole": lambda a: not is_whole(a.value) and a.question.all_whole and not _asks(a, "share"),
+    "inexact_measure": lambda a: _asks(a, *MEASURES) and decimals(a.value) > MOST_DECIMALS,
+    "inexact_share": lambda a: _asks(a, "share") and decimals(a.value) > MOST_DECIMALS,
+    "inexact_other": lambda a: not _asks(a, "share", *MEASURES) and decimals(a.value) > MOST_DECIMALS,
+    "decimals": lambda a: min(decimals(a.value), 4) / 4,
+    "money_decimals": lambda a: _asks(a, "money") and decimals(a.value) > 2,
     "share_above_one": lambda a: _asks(a, "share") and a.value > 1,
     "share_one": lambda a: _asks(a, "share") and a.value == 1,
     "times_below_one": lambda a: _asks(a, "times") and a.value < 1,
@@ -150,7 +142,7 @@ _MEASURES: Mapping[str, Callable[[CandidateAnswer], float]] = {
     "unused_amounts": lambda a: _unused(a, False),
     "unused_ratios": lambda a: _unused(a, True),
     "used_twice": lambda a: len(a.slots) - len(set(a.slots)),
-    "constants": lambda a: a.num_constants,
+    "constants": lambda a: sum(token[0] != "N" and token not in PRECEDENCE for token in a.postfix),
     "operators": lambda a: len(a.steps),
     "depth": lambda a: a.best.expression.depth,
     "inversions": _inversions,

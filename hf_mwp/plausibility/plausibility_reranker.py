@@ -14,7 +14,7 @@ from ..downloads import find_beside, missing_folder
 from ..expressions import Expression
 from ..expressions.evaluation import Number
 from ..problems import MathWordProblem
-from ..store.files import write_whole
+from ..store.files import write_json
 from ..usage_error import UsageError
 from .candidate_answer import CandidateAnswer, candidate_answers
 from .features import FEATURE_LIST, FEATURES, feature_row
@@ -95,7 +95,7 @@ class PlausibilityReranker:
                 "again with `hf-mwp rerank`"
             )
         for name, weight in self.weights.items():
-            if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not math.isfinite(weight):
+            if not isinstance(weight, int | float) or not math.isfinite(weight):
                 raise PlausibilityError(f"the weight of {name!r} must be a finite number, not {weight!r}")
         check_fit(self.num_beams, self.min_beams)
 
@@ -140,13 +140,12 @@ class PlausibilityReranker:
         scores = [math.fsum(map(float.__mul__, row, map(float, weights))) for row in rows]
         top = max(scores)
         total = math.fsum(math.exp(score - top) for score in scores)
-        order = sorted(range(len(answers)), key=lambda index: (-scores[index], answers[index].best.rank))
+        judged = sorted(zip(answers, rows, scores, strict=True), key=lambda each: (-each[2], each[0].best.rank))
         ranked = []
-        for index in order:
-            answer, best = answers[index], answers[index].best
-            violations = _violations(answer, rows[index], rows[order[0]], weights) if ranked else ()
-            tree = (best.expression, best.log_probability, best.rank)
-            ranked.append(RankedAnswer(answer.value, *tree, math.exp(scores[index] - top) / total, violations))
+        for answer, row, score in judged:
+            violations = _violations(answer, row, judged[0][1], weights) if ranked else ()
+            tree = (answer.best.expression, answer.best.log_probability, answer.best.rank)
+            ranked.append(RankedAnswer(answer.value, *tree, math.exp(score - top) / total, violations))
         return ranked
 
     def save_pretrained(self, save_directory: str | PathLike) -> None:
@@ -154,7 +153,7 @@ class PlausibilityReranker:
         weights = {feature.name: round(float(self.weights[feature.name]), 4) for feature in FEATURES}
         content = {name: getattr(self, name) for name in ("feature_list", "language", "num_beams", "min_beams")}
         content |= {"weights": weights, "fitted_on": dict(self.fitted_on), "measured": dict(self.measured)}
-        write_whole(Path(save_directory) / self.file_name, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+        write_json(Path(save_directory) / self.file_name, content)
 
     @classmethod
     def from_pretrained(cls, name_or_path: str | PathLike, **kwargs) -> PlausibilityReranker:
@@ -205,12 +204,8 @@ def _violations(
 
 def check_fit(num_beams: int, min_beams: int | None = None, regularization: float = 1.0) -> None:
     """Raise `PlausibilityError` if an argument of fitting is out of range."""
-    fault = None
-    if type(num_beams) is not int or num_beams < 2:
-        fault = f"`num_beams` must be an integer of at least 2, not {num_beams!r}"
-    elif min_beams is not None and min_beams not in range(2, num_beams + 1):
-        fault = f"`min_beams` must be between 2 and {num_beams}, not {min_beams!r}"
-    elif regularization <= 0:
-        fault = f"`regularization` must be greater than 0, not {regularization}"
-    if fault is not None:
-        raise PlausibilityError(fault)
+    if num_beams < 2 or min_beams not in (None, *range(2, num_beams + 1)):
+        given = f"not {num_beams} and {min_beams}"
+        raise PlausibilityError(f"`num_beams` must be at least 2, and `min_beams` from 2 to `num_beams`, {given}")
+    if regularization <= 0:
+        raise PlausibilityError(f"`regularization` must be greater than 0, not {regularization}")

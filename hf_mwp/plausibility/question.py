@@ -60,10 +60,7 @@ class QuestionWords:
         return self.same.get(unit, unit)
 
 
-@cache
-def read_question_words(language: str) -> QuestionWords:
-    """Load the words of a language, `"zh"` or `"en"`. They are cached."""
-    return QuestionWords(language)
+read_question_words = cache(QuestionWords)
 
 
 def _any_of(words: Iterable[str]) -> str:
@@ -80,27 +77,16 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 @dataclass(frozen=True)
 class Question:
-    """
-    Question and numbers of a problem, as used by the plausibility features.
+    """Question and numbers of a problem, as used by the plausibility features."""
 
-    Args:
-        kinds (`frozenset[str]`): Kinds of answer: `"counted"`, `"money"`, `"share"`, ... Empty if unknown.
-        cues (`frozenset[str]`): Further hints in the question: `"total"`, `"left"`, ...
-        unit (`str`, *optional*): Unit of the answer. `None` if unknown or if the answer is a share.
-        values (`tuple[Fraction, ...]`), literals (`tuple[str, ...]`): Numbers in the text, as values and as literals.
-        units (`tuple[str | None, ...]`): Units of the numbers: `RATIO` for shares and multiples, `None` if unknown.
-        clause (`str`): The clause with the question.
-        asked (`tuple[float, ...]`): For each number, the overlap between its clause and the question.
-        related (`tuple[float, ...]`): For each number, the maximum overlap between its clause and a different clause.
-    """
-
-    kinds: frozenset[str]
-    cues: frozenset[str]
-    unit: str | None
+    kinds: frozenset[str]  # of the answer: "counted", "money", "share", ...; empty if unknown
+    cues: frozenset[str]  # further hints in the question: "total", "left", ...
+    unit: str | None  # of the answer; `None` if unknown or if the answer is a share
+    # For each number in the text: its value, how it is written, and its unit (`RATIO` for shares and multiples, `None`
+    # if unknown); the overlap between its clause and the question, and the maximum with a different clause.
     values: tuple[Fraction, ...]
     literals: tuple[str, ...]
     units: tuple[str | None, ...]
-    clause: str
     asked: tuple[float, ...]
     related: tuple[float, ...]
 
@@ -113,8 +99,7 @@ class Question:
         spans, place = find_question(text, problem.language)
         clauses = [text[start:end] for start, end in spans]
         clause = clauses[place] if clauses else ""
-        asked, related = _in_common([words.content(each) for each in clauses], place)
-        counts = [each.count(_MARK) for each in clauses]
+        asked, related = _overlaps(clauses, place, words)
         unit = words.name_of(next(filter(None, reversed(words.asks.findall(clause))), None))
         if unit is not None:
             kinds = {words.kind_of.get(unit, "counted")}
@@ -129,9 +114,8 @@ class Question:
             values=problem.values,
             literals=problem.numbers,
             units=tuple(_unit_of(literal, before, behind, words) for literal, before, behind in around),
-            clause=clause.replace(_MARK, "#"),
-            asked=tuple(share for share, count in zip(asked, counts, strict=True) for _ in range(count)),
-            related=tuple(share for share, count in zip(related, counts, strict=True) for _ in range(count)),
+            asked=asked,
+            related=related,
         )
 
     @cached_property
@@ -146,19 +130,21 @@ class Question:
         return all(value.denominator == 1 for value in self.values)
 
 
-def _in_common(contents: Sequence[set[str]], place: int) -> tuple[list[float], list[float]]:
+def _overlaps(clauses: Sequence[str], place: int, words: QuestionWords) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """
-    Return, for each clause, its overlap with the question (the clause at `place`), and its maximum overlap with a
-    different clause. The overlap is the number of common words divided by three, at most 1. Both are 1 for the
-    question.
+    Return, for each number, the overlap of its clause with the question (the clause at `place`), and the maximum
+    overlap with a different clause: the number of common words divided by 3, at most 1. Both are 1 in the question.
     """
+    contents = [words.content(clause) for clause in clauses]
     asked, related = [], []
-    for index, content in enumerate(contents):
-        others = [*contents[:_MAX_COMPARED], contents[place]]
-        shared = [0.0 if other is content else min(len(content & other), 3) / 3 for other in others]
-        asked.append(1.0 if index == place else shared[-1])
-        related.append(1.0 if index == place else max(shared))
-    return asked, related
+    for clause, content in zip(clauses, contents, strict=True):
+        overlaps = [1.0]
+        if content is not contents[place]:
+            others = (each for each in (*contents[:_MAX_COMPARED], contents[place]) if each is not content)
+            overlaps = [min(len(content & other), 3) / 3 for other in others]
+        asked += clause.count(_MARK) * [overlaps[-1]]
+        related += clause.count(_MARK) * [max(overlaps)]
+    return tuple(asked), tuple(related)
 
 
 def _unit_of(literal: str, before: str, behind: str, words: QuestionWords) -> str | None:

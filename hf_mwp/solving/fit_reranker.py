@@ -1,7 +1,8 @@
-"""Function that fits a re-ranker to a solver and measures it."""
+"""Functions that fit a plausibility re-ranker to a solver, calibrate and measure it."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
@@ -9,14 +10,17 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from ..expressions import Expression, ExpressionError
+from ..expressions.evaluation import Number
 from ..metrics import answers_match
 from ..options.checks import check_share
-from ..plausibility import PlausibilityError, PlausibilityReranker
-from ..plausibility.plausibility_reranker import check_fit
-from ..problems import MathWordProblem
-from .fit_plausibility import Trees, calibrate, fit_plausibility, right_answer
+from ..plausibility.candidate_answer import candidate_answers
+from ..plausibility.features import FEATURES, feature_row
+from ..plausibility.plausibility_reranker import PlausibilityError, PlausibilityReranker, check_fit
+from ..plausibility.question import Question
+from ..problems import MathWordProblem, ProblemError
 from .solve_problems import solve_problems
 
 
@@ -24,6 +28,9 @@ if TYPE_CHECKING:
     from ..data.batches.mwp_processor import MwpProcessor
     from ..models import MwpSolver
 
+Trees = Sequence[tuple[Expression, float]]
+# Factors that `calibrate` tries, from 0.05 to 3, and the minimum of the plausibilities that it reads.
+SCALES, MIN_PLAUSIBILITY = [0.05 * 60 ** (step / 100) for step in range(101)], 1e-300
 # The published solver answers 58 % of its training problems correctly with this dropout and 91 % without, and 77 % of
 # new problems.
 UNSURE_DROPOUT = 0.35
@@ -98,21 +105,115 @@ def fit_reranker(
     about = dict(fitted_on or {}) | ({"mc_dropout_fraction": mc_dropout_fraction} if unsure else {})
     reranker = fit_plausibility(problems, beams + unsure_beams, num_beams, regularization, about)
     reranker = replace(reranker, min_beams=min_beams)
-    held_out = {part: read(given) for part, given in others}
-    found = {part: search(each) for part, each in held_out.items()}
-    reranker = calibrate(
-        reranker,
-        [*unsure, *chain.from_iterable(held_out.values())],
-        [*unsure_beams, *chain.from_iterable(found.values())],
-    )
+    held_out = {name: (each, search(each)) for name, rows in others if (each := read(rows))}
+    aside = zip((unsure, unsure_beams), *held_out.values(), strict=True)
+    reranker = calibrate(reranker, *map(chain.from_iterable, aside))
     measured = {f"{part}, unsure": _measure(reranker, unsure, unsure_beams)} if unsure else {}
     measured[part] = _measure(reranker, sure, beams)
-    for part, problems in held_out.items():
-        if problems:
-            measured[part] = _measure(reranker, problems, found[part])
-            if min_beams is not None:
-                measured[f"{part}, {min_beams} beams"] = _measure(reranker, problems, search(problems, min_beams))
+    for name, (problems, found) in held_out.items():
+        measured[name] = _measure(reranker, problems, found)
+        if min_beams is not None:
+            measured[f"{name}, {min_beams} beams"] = _measure(reranker, problems, search(problems, min_beams))
     return replace(reranker, measured=measured)
+
+
+def fit_plausibility(
+    problems: Sequence[MathWordProblem],
+    beams: Sequence[Trees],
+    num_beams: int,
+    regularization: float = 1.0,
+    fitted_on: Mapping[str, Any] | None = None,
+) -> PlausibilityReranker:
+    """
+    Fit the weights of a re-ranker by maximising the probability of the correct values, with a softmax over the values
+    in each beam. The loss is convex, so the result does not depend on a seed.
+
+    A solver is overconfident on its training problems. Searching some of them with dropout
+    (`fit_reranker(mc_dropout_fraction=...)`) increases the weights of the features other than its probability.
+
+    Args:
+        problems (`Sequence[MathWordProblem]`): Training problems with answers or equations, in the same language.
+        beams (`Sequence[Sequence[tuple[Expression, float]]]`): For each problem, the trees found by the solver with
+            their log probabilities, best first.
+        num_beams (`int`): Number of beams of the search.
+        regularization (`float`, *optional*, defaults to 1.0): Weight of the squared distance from the ranking by
+            probability, which has weight 1 for `log_mass` and 0 for all other features.
+        fitted_on (`Mapping`, *optional*): Names of the model and data, stored in the file of the re-ranker.
+
+    Raises:
+        PlausibilityError: If no beam has both a correct and a wrong value, the problems are in several languages, or
+            a number is out of range.
+    """
+    check_fit(num_beams, regularization=regularization)
+    languages = sorted({problem.language for problem in problems})
+    if len(languages) > 1:
+        raise PlausibilityError(f"all problems must have the same language, but they are {' and '.join(languages)}")
+    rows: list[list[float]] = []
+    right: list[bool] = []
+    groups: list[int] = []
+    used = 0
+    for problem, beam in zip(problems, beams, strict=True):
+        target = right_answer(problem)
+        if target is None:
+            continue
+        answers = candidate_answers(Question.read(problem), beam)
+        matches = [answers_match(answer.value, target) for answer in answers]
+        if any(matches) and not all(matches):
+            rows += map(feature_row, answers)
+            right += matches
+            groups += [used] * len(answers)
+            used += 1
+    if not used:
+        raise PlausibilityError(
+            f"none of the {len(problems)} problems has both a correct and a wrong value in its beam. Use more "
+            "problems, more beams, or a trained solver"
+        )
+    weights = _fit(torch.tensor(rows, dtype=torch.float64), torch.tensor(right), torch.tensor(groups), regularization)
+    return PlausibilityReranker(
+        language=languages[0],
+        weights={feature.name: weight for feature, weight in zip(FEATURES, weights.tolist(), strict=True)},
+        num_beams=num_beams,
+        fitted_on=dict(fitted_on or {}, num_problems=len(problems), num_used=used, regularization=regularization),
+    )
+
+
+def calibrate(
+    reranker: PlausibilityReranker, problems: Iterable[MathWordProblem], beams: Iterable[Trees]
+) -> PlausibilityReranker:
+    """
+    Scale all weights by the factor with which the plausibility of the first answer best predicts whether it is correct
+    (log loss). [`fit_plausibility`] leaves out problems without a correct answer in the beam, so its plausibilities
+    are too large. The ranking does not change.
+
+    Args:
+        reranker ([`PlausibilityReranker`]): The fitted re-ranker.
+        problems (`Iterable[MathWordProblem]`), beams (`Iterable[Sequence[tuple[Expression, float]]]`): Problems and
+            their trees as in [`fit_plausibility`], best those that the solver was not trained on.
+
+    References:
+        Guo et al., On Calibration of Modern Neural Networks: https://huggingface.co/papers/1706.04599 (temperature)
+    """
+    scores: list[float] = []
+    groups: list[int] = []
+    first: list[int] = []
+    right: list[bool] = []
+    for problem, beam in zip(problems, beams, strict=True):
+        ranked, target = reranker.rerank(problem, beam), right_answer(problem)
+        if len(ranked) > 1 and target is not None:
+            groups += [len(first)] * len(ranked)
+            first.append(len(scores))
+            right.append(answers_match(ranked[0].value, target))
+            scores += [math.log(max(answer.plausibility, MIN_PLAUSIBILITY)) for answer in ranked]
+    if not first:
+        return reranker
+    values, labels = torch.tensor(scores, dtype=torch.float64), torch.tensor(right, dtype=torch.float64)
+    losses = {}
+    for scale in SCALES:
+        logs = scale * values
+        shares = (logs[first] - _log_sums(logs, torch.tensor(groups))).exp()
+        losses[scale] = torch.nn.functional.binary_cross_entropy(shares, labels).item()
+    scale = min(losses, key=losses.__getitem__)
+    return replace(reranker, weights={name: scale * weight for name, weight in reranker.weights.items()})
 
 
 @contextmanager
@@ -147,3 +248,39 @@ def _measure(
         counts["with"] += bool(right) and right[0] == ranked[0].rank
         counts["in_beam"] += bool(right)
     return {"num_problems": len(problems)} | {name: round(n / len(problems), 4) for name, n in counts.items()}
+
+
+def right_answer(problem: MathWordProblem) -> Number | None:
+    """Return the value of the annotated answer or, without an answer, of the equation. `None` if neither has one."""
+    if problem.answer_value is not None:
+        return problem.answer_value
+    try:
+        return problem.expression.evaluate(problem.numbers)
+    except (ExpressionError, ProblemError):
+        return None
+
+
+def _fit(rows: Tensor, right: Tensor, groups: Tensor, regularization: float) -> Tensor:
+    """Fit weights `(features,)` to the `rows` `(values, features)`. `groups` contains the beam index of each value."""
+    prior = torch.tensor([float(feature.name == "log_mass") for feature in FEATURES], dtype=rows.dtype)
+    weights = prior.clone().requires_grad_()
+    optimizer = torch.optim.LBFGS([weights], max_iter=500, tolerance_grad=1e-6, line_search_fn="strong_wolfe")
+
+    def loss() -> Tensor:
+        optimizer.zero_grad()
+        scores = rows @ weights
+        likelihood = _log_sums(scores[right], groups[right]) - _log_sums(scores, groups)
+        total = regularization * (weights - prior).square().sum() - likelihood.sum()
+        total.backward()
+        return total
+
+    optimizer.step(loss)
+    return weights.detach()
+
+
+def _log_sums(scores: Tensor, groups: Tensor) -> Tensor:
+    """Compute the log-sum-exp of the scores in each group."""
+    count = int(groups[-1]) + 1
+    tops = scores.detach().new_full((count,), -torch.inf).scatter_reduce(0, groups, scores.detach(), "amax")
+    sums = scores.new_zeros(count).index_add(0, groups, (scores - tops[groups]).exp())
+    return sums.log() + tops

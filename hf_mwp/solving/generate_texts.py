@@ -36,21 +36,9 @@ def generate_texts(
     progress: Callable[[Sequence], Iterable] | None = None,
 ) -> list[list[GeneratedText]]:
     """
-    Generate texts from source texts, in batches of texts with similar lengths.
-
-    Args:
-        model (`PreTrainedModel`), tokenizer (`PreTrainedTokenizerBase`): A sequence-to-sequence model.
-        texts (`Sequence[str]`): Source texts.
-        num_beams (`int`, *optional*, defaults to 1): Number of beams. 1 is greedy search.
-        num_return_sequences (`int`, *optional*, defaults to 1): Number of texts to return per source text.
-        max_length (`int`, *optional*): Maximum number of tokens, at most the positions of the model. Defaults to the
-            value in the generation config.
-        batch_size (`int`, *optional*, defaults to 64): Number of source texts per batch.
-        progress (`Callable`, *optional*): Function that wraps the list of batches, such as `tqdm.tqdm`.
-
-    Returns:
-        `list[list[GeneratedText]]`: For each source text, the generated texts, best first. Their log probabilities are
-        sums over the tokens, without length penalty.
+    Generate `num_return_sequences` texts from each source text, best first, in batches of texts with similar lengths.
+    `max_length` is a number of tokens, by default that of the generation config; `progress` wraps the list of batches.
+    The log probabilities are sums over the tokens, without length penalty.
     """
     options = {"num_beams": num_beams, "num_return_sequences": num_return_sequences, "do_sample": False}
     options |= {} if max_length is None else {"max_length": within_positions(model, max_length)}
@@ -112,6 +100,7 @@ def _batches(model, tokenizer, texts, batch_size, progress=None):
 
 
 def _after_end(ids: Tensor, ends: int | list[int] | None) -> Tensor:
+    """Return which tokens follow the first end token."""
     ends = torch.tensor([-1 if ends is None else ends], device=ids.device).flatten()
     is_end = torch.isin(ids, ends).long()
     return is_end.cumsum(1) > is_end

@@ -20,22 +20,18 @@ AT_ONCE = 256
 
 
 def kept_records(
-    folder: str | Path | None,
+    folder: str | Path,
     facts: Mapping[str, Any],
     problems: Sequence[Problem],
     make: Callable[[Sequence[Problem]], Iterable[Any]],
-    at_once: int = AT_ONCE,
 ) -> list[Any]:
     """
-    Return a record for each problem. `make` computes the JSON records of a chunk of `at_once` problems. If `folder` is
-    given, the records of each chunk are cached there, in a file named after a digest of the problems and `facts`, the
-    settings that the records depend on.
-    Processes under `accelerate launch` or `torchrun` share the work: each computes some chunks, and all processes
-    return all records.
+    Return a record for each problem. `make` computes the JSON records of a chunk of `AT_ONCE` problems. Each chunk is
+    cached in `folder`, in a file named after a digest of the problems and `facts`, the settings that the records
+    depend on. Processes under `accelerate launch` or `torchrun` share the work: each computes some chunks, and all
+    processes return all records.
     """
-    chunks = [problems[start : start + at_once] for start in range(0, len(problems), at_once)]
-    if folder is None:
-        return [record for chunk in chunks for record in make(chunk)]
+    chunks = [problems[start : start + AT_ONCE] for start in range(0, len(problems), AT_ONCE)]
     fields = [[each if isinstance(each, Mapping) else asdict(each) for each in chunk] for chunk in chunks]
     paths = [Path(folder) / f"{digest_of({'facts': facts, 'problems': each})}.json" for each in fields]
     rank, processes = process_place()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..data.corpus.pretraining_texts import held_out_texts, loose_digest, masked_digest
 from ..data.reading.usability import find_answer_fault
 from ..metrics import score_prediction
-from ..options.checks import check_at_least_one, check_share
+from ..options.checks import check_share
 from ..problems import MathWordProblem, refusal
 from ..usage_error import UsageError
 from .solve_problems import check_several, solve_problems
@@ -37,17 +37,12 @@ FATES = {
 @dataclass(frozen=True)
 class LabelledProblems:
     """
-    Result of [`label_problems`].
-
-    Args:
-        rows (`list[dict]`): Labelled problems: `id`, `text`, `equation`, `answer`, `language`, and the
-            `log_probability` and 0-based `rank` of the tree. Problems without an answer also have the `confidence`
-            ([`SolverPrediction.confidence`]).
-        fates (`dict[str, int]`): Number of problems by outcome, a key of `FATES`.
+    Result of [`label_problems`]. Rows contain `id`, `text`, `equation`, `answer`, `language`, the `log_probability`
+    and 0-based `rank` of the tree and, without an answer, the `confidence` ([`SolverPrediction.confidence`]).
     """
 
     rows: list[dict[str, Any]]
-    fates: dict[str, int]
+    fates: dict[str, int]  # number of problems by outcome, a key of `FATES`
 
 
 def label_problems(
@@ -96,8 +91,6 @@ def label_problems(
     ```
     """
     check_several(problems)
-    counts = {"num_beams": num_beams, "batch_size": batch_size}
-    check_at_least_one(counts, *counts)
     check_share({"pseudo_label_fraction": pseudo_label_fraction}, "pseudo_label_fraction")
     fates = Counter(dict.fromkeys(FATES, 0))
     asked = _problems_to_label(problems, processor, exclude, data_dir, pseudo_label_fraction > 0, fates)

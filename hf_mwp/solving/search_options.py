@@ -57,11 +57,8 @@ class RankedSearchOptions(SearchOptions):
     def load_reranker(self, processor: MwpProcessor) -> tuple[PlausibilityReranker | None, int]:
         """
         Return the re-ranker, or `None` without re-ranking, and the number of beams. If no option is set, the
-        [`DefaultSearch`] of the model folder is used.
-
-        Raises:
-            PlausibilityError: If the re-ranker cannot be loaded, or does not support the language of the processor or
-                the number of beams.
+        [`DefaultSearch`] of the model folder is used. Raises `PlausibilityError` if the re-ranker cannot be loaded, or
+        does not support the language of the processor or the number of beams.
         """
         from ..plausibility import PlausibilityReranker
         from ..runtime.default_search import DefaultSearch
@@ -74,6 +71,16 @@ class RankedSearchOptions(SearchOptions):
             return None, num_beams or 1
         found = PlausibilityReranker.from_pretrained(self.model if rerank is True else rerank)
         return found, found.check(processor.language, num_beams)
+
+
+# Options of pseudo-labels that do not apply to a task.
+_OF_PAIRS = ("source", "target", "source_prefix")
+_OF_PROBLEMS = ("exclude", "pseudo_label_fraction", "rerank", "reranker")
+_UNUSED = {
+    None: (*_OF_PAIRS, "num_return_sequences", "keep_fraction", "max_decode_length", "max_train_samples"),
+    "seq2seq": (*_OF_PROBLEMS, "data_dir"),
+    "math_seq2seq": (*_OF_PROBLEMS, *_OF_PAIRS),
+}
 
 
 @dataclass
@@ -121,37 +128,21 @@ class LabelArguments(RankedSearchOptions):
         super().__post_init__()
         if not self.problems or self.output_dir is None:
             raise ValueError("`problems` and `output_dir` must be given.")
-        _check_task(self)
         check_share(self, "pseudo_label_fraction")
+        check_at_least_one(self, "num_return_sequences", "max_decode_length", "max_train_samples")
+        unused = [name for name in given_options(self) if name in _UNUSED[self.task]]
+        if unused:
+            raise ValueError(f"`{unused[0]}` does not apply to the task {self.task or 'none'}. Remove it.")
         if (self.rerank or self.reranker is not None) and not self.pseudo_label_fraction:
-            raise ValueError(
-                "`rerank` needs `pseudo_label_fraction`, which accepts labels of problems without an answer."
-            )
-
-
-# Options of pseudo-labels for problems, pairs of texts, and all sequence-to-sequence tasks.
-OF_PROBLEMS = ("exclude", "data_dir", "pseudo_label_fraction", "rerank", "reranker")
-OF_PAIRS = ("source", "target", "source_prefix")
-OF_SEQUENCES = (*OF_PAIRS, "num_return_sequences", "keep_fraction", "max_decode_length", "max_train_samples")
-
-
-def _check_task(args: LabelArguments) -> None:
-    others, kind = (OF_SEQUENCES, "texts") if args.task is None else (OF_PROBLEMS, "problems")
-    if args.task == "math_seq2seq":
-        others, kind = [*OF_PAIRS, *(name for name in OF_PROBLEMS if name != "data_dir")], "other tasks"
-    unused = [name for name in given_options(args) if name in others]
-    if unused:
-        raise ValueError(f"`{unused[0]}` applies only to labels of {kind}. Remove it, or set `task` accordingly.")
-    if args.task is None:
-        return
-    if len(args.problems) > 1 or (args.task == "seq2seq" and None in (args.source, args.target)):
-        needed = "a `source`, a `target` and " if args.task == "seq2seq" else ""
-        raise ValueError(f"The task {args.task} needs {needed}a single file, folder or dataset in `problems`.")
-    check_at_least_one(args, "num_return_sequences", "max_decode_length", "max_train_samples")
-    if args.num_return_sequences > args.num_beams:
-        raise ValueError(f"`num_return_sequences` must be at most `num_beams` ({args.num_beams}).")
-    if not 0 < args.keep_fraction <= 1:
-        raise ValueError(f"`keep_fraction` must be above 0 and at most 1, not {args.keep_fraction}.")
+            raise ValueError("`rerank` needs `pseudo_label_fraction`, which labels problems without an answer.")
+        if self.task == "seq2seq" and None in (self.source, self.target):
+            raise ValueError("The task seq2seq needs a `source`, a `target` and a file, folder or dataset.")
+        if self.task is not None and len(self.problems) > 1:
+            raise ValueError(f"The task {self.task} needs a single file, folder or dataset in `problems`.")
+        if self.num_return_sequences > self.num_beams:
+            raise ValueError(f"`num_return_sequences` must be at most `num_beams` ({self.num_beams}).")
+        if not 0 < self.keep_fraction <= 1:
+            raise ValueError(f"`keep_fraction` must be above 0 and at most 1, not {self.keep_fraction}.")
 
 
 @dataclass

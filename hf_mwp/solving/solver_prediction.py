@@ -19,14 +19,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SolverPrediction(Answer):
-    """
-    An [`~runtime.answer.Answer`] to a problem that can be scored.
+    """An [`~runtime.answer.Answer`] to a problem that can be scored."""
 
-    Args:
-        answer_match (`str`, *optional*, defaults to `"annotated"`): Target value, see [`metrics.answers_match`].
-    """
-
-    answer_match: str = "annotated"
+    answer_match: str = "annotated"  # target value, see [`metrics.answers_match`]
 
     @cached_property
     def score(self) -> PredictionScore:

@@ -10,9 +10,8 @@ from hf_mwp.cli.main import stage_commands
 from hf_mwp.options.stages import options_of
 from hf_mwp.recipes import RecipeError
 from hf_mwp.usage_error import UsageError
-from reproduce.report_error import ReportError
 from reproduce.reproduction import Reproduction
-from reproduce.table import Table
+from reproduce.table import ReportError, Table
 from reproduce.table_result import TableResult
 from tests.examples.scripts import load_script
 

@@ -38,7 +38,7 @@ def test_the_way_to_a_value():
     (answer,) = answers("长6米，每段4米，3人，多少？", ("(N0-N1)/N0+1", -1.0))
     assert answer.steps == (("-", 6, 4, 2), ("/", 2, 6, Fraction(1, 3)), ("+", Fraction(1, 3), 1, Fraction(4, 3)))
     assert answer.inner_results == (2, Fraction(1, 3))
-    assert (answer.slots, answer.unused, answer.num_constants, answer.last_operator) == ((0, 1, 0), (2,), 1, "+")
+    assert (answer.slots, answer.unused, answer.last_operator) == ((0, 1, 0), (2,), "+")
     (lone,) = answers("长6米，多少？", ("N0", -1.0))
     assert (lone.steps, lone.inner_results, lone.last_operator) == ((), (), "")
 

@@ -7,7 +7,7 @@ from transformers import PreTrainedTokenizerFast
 from hf_mwp.data import MwpProcessor
 from hf_mwp.problems import MathWordProblem
 from hf_mwp.runtime.text_reader import TextReader
-from hf_mwp.solving.beams import unknown_shares
+from hf_mwp.solving.solve_problems import unknown_shares
 from hf_mwp.usage_error import UsageError
 from tests.tiny import tiny_processor
 

@@ -3,10 +3,16 @@ import json
 import pytest
 
 from hf_mwp.problems import MathWordProblem
+from hf_mwp.solving import kept_records as module
 from hf_mwp.solving.kept_records import kept_records, solve_to_file
 
 
 PROBLEMS = [MathWordProblem(f"{number}个苹果和2个梨") for number in range(5)]
+
+
+@pytest.fixture(autouse=True)
+def chunks_of_two(monkeypatch):
+    monkeypatch.setattr(module, "AT_ONCE", 2)
 
 
 def test_what_is_kept_is_made_once_wherever_it_stands(tmp_path):
@@ -17,14 +23,13 @@ def test_what_is_kept_is_made_once_wherever_it_stands(tmp_path):
         return [None if problem.numbers[0] == "1" else [problem.numbers[0], 0.1] for problem in problems]
 
     def kept(folder, problems, **facts):
-        return kept_records(folder, facts, problems, make, at_once=2)
+        return kept_records(folder, facts, problems, make)
 
     expected = [["0", 0.1], None, ["2", 0.1], ["3", 0.1], ["4", 0.1]]
     assert kept(tmp_path, PROBLEMS[:3]) == expected[:3] and made == ["0", "1", "2"]
     assert kept(tmp_path, PROBLEMS) == expected and made == ["0", "1", "2", "2", "3", "4"], "the first chunk is kept"
     assert kept(tmp_path, PROBLEMS[2:4] + PROBLEMS[:2]) == expected[2:4] + expected[:2] and len(made) == 6
     assert kept(tmp_path, PROBLEMS[:2], num_beams=5) == expected[:2] and len(made) == 8
-    assert kept(None, PROBLEMS) == expected and len(made) == 13
 
 
 def test_what_was_made_before_a_kill_is_there(tmp_path):
@@ -34,8 +39,8 @@ def test_what_was_made_before_a_kill_is_there(tmp_path):
         return [problem.numbers[0] for problem in problems]
 
     with pytest.raises(KeyboardInterrupt):
-        kept_records(tmp_path, {}, PROBLEMS, make, at_once=2)
-    assert kept_records(tmp_path, {}, PROBLEMS[:2], None, at_once=2) == ["0", "1"]
+        kept_records(tmp_path, {}, PROBLEMS, make)
+    assert kept_records(tmp_path, {}, PROBLEMS[:2], None) == ["0", "1"]
 
 
 def test_half_a_surrogate_pair_does_not_stop_the_others(tmp_path):

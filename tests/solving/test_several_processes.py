@@ -20,7 +20,7 @@ COUNT = 9
 
 def run_command(run):
     """Runs a command in chunks of five; with `kill`, the first process ends without any result or clean-up."""
-    kept_records.kept_records.__defaults__ = (5,)
+    kept_records.AT_ONCE = 5
     if run.get("kill") and os.environ["RANK"] == "0":
         kept_records.write_json = lambda *args: os.kill(os.getpid(), signal.SIGKILL)
     assert main(run["argv"]) == 0
@@ -96,7 +96,7 @@ def test_a_killed_run_resumes_with_another_number_of_processes(solver_folder, pr
         solved.append(len(content["records"]))
         write(path, content)
 
-    monkeypatch.setattr(kept_records.kept_records, "__defaults__", (5,))
+    monkeypatch.setattr(kept_records, "AT_ONCE", 5)
     monkeypatch.setattr(kept_records, "write_json", noted)
     assert main(arguments) == 0
     # The second process had solved the last four of the nine problems.

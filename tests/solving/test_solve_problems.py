@@ -11,7 +11,7 @@ from hf_mwp.expressions import Expression
 from hf_mwp.metrics import FAILURE_REASONS
 from hf_mwp.plausibility import FEATURES, PlausibilityError, PlausibilityReranker
 from hf_mwp.problems import MathWordProblem
-from hf_mwp.solving.beams import solve_batch
+from hf_mwp.solving.solve_problems import solve_batch
 from hf_mwp.solving.solver_prediction import read_predictions
 from tests.tiny import tiny_processor, tiny_rows, tiny_solver
 

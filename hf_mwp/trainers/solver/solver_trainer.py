@@ -13,7 +13,7 @@ from transformers.trainer_utils import EvalLoopOutput
 from ...data.batches.mwp_processor import MwpProcessor
 from ...metrics import accuracy_report
 from ...models.model_kind import ModelKind, kind_of
-from ...solving.beams import solve_batch
+from ...solving.solve_problems import solve_batch
 from ...solving.solver_prediction import figure_names, read_predictions
 from ...store.runs.main_process import splits_weights
 from ..base_trainer import BaseTrainer

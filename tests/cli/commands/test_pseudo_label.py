@@ -10,7 +10,8 @@ from hf_mwp import MwpProcessor, MwpSolver, load_mwp_dataset
 from hf_mwp.cli.main import main
 from hf_mwp.metrics import score_prediction
 from hf_mwp.plausibility import FEATURES, PlausibilityReranker
-from hf_mwp.solving import beams, kept_records
+from hf_mwp.solving import kept_records
+from hf_mwp.solving import solve_problems as solving
 from hf_mwp.solving.solve_problems import solve_problems
 
 
@@ -109,7 +110,7 @@ def test_what_was_tried_before_a_kill_is_not_tried_again(solver_folder, tmp_path
     answers = [{"text": text, "answer": str(values[0])} for text, values in zip(TEXTS, found, strict=True)]
     write(tmp_path / "answers.jsonl", answers)
     whole = label(solver_folder, tmp_path)
-    monkeypatch.setattr(kept_records.kept_records, "__defaults__", (1,))
+    monkeypatch.setattr(kept_records, "AT_ONCE", 1)
     tried = []
 
     def killed(model, processor, problems, *options):
@@ -118,8 +119,8 @@ def test_what_was_tried_before_a_kill_is_not_tried_again(solver_folder, tmp_path
             raise KeyboardInterrupt
         return find_beams(model, processor, problems, *options)
 
-    find_beams = beams.find_beams
-    monkeypatch.setattr(beams, "find_beams", killed)
+    find_beams = solving.find_beams
+    monkeypatch.setattr(solving, "find_beams", killed)
     with contextlib.suppress(KeyboardInterrupt):
         run(solver_folder, tmp_path, "--overwrite")
     # The file of the finished run is still there, and that of this one is to replace it.

@@ -2,8 +2,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from hf_mwp.metrics import count_parameters
+from hf_mwp.models import MwpStudentConfig, MwpStudentModel
 from hf_mwp.recipes import Stage
-from reproduce.descriptions import describe_teacher
+from reproduce.descriptions import describe_teacher, measure_shape
 
 
 @pytest.mark.parametrize(
@@ -20,3 +22,25 @@ def test_both_stacks_of_an_encoder_decoder_are_told():
     stages = {"teacher": Stage("teacher", "train", {"encoder_config": shape, "dataset": "pears", "max_steps": 2})}
     told = describe_teacher(SimpleNamespace(stages=stages), "teacher", stages)
     assert told == "random weights, 3 + 2 x 256, pears, 2 steps"
+
+
+def by_hand(layers, width, neurons, vocabulary, tokens, pooling):
+    """Parameters and operations (two per multiply-add) of a BERT."""
+    layer = 4 * width * (width + 1) + (width + 1) * neurons + (neurons + 1) * width + 4 * width
+    parameters = (vocabulary + 512 + 2) * width + 2 * width + layers * layer + pooling * width * (width + 1)
+    products = tokens * (4 * width * width + 2 * width * neurons) + 2 * tokens * tokens * width
+    return {"parameters": parameters, "flops": 2 * (layers * products + pooling * width * width)}
+
+
+@pytest.mark.parametrize("pooling", [True, False])
+@pytest.mark.parametrize(("layers", "width", "neurons", "vocabulary"), [(3, 312, 1200, 21128), (12, 768, 3072, 30522)])
+def test_shapes_by_hand(layers, width, neurons, vocabulary, pooling):
+    shape = {"num_hidden_layers": layers, "hidden_size": width, "intermediate_size": neurons, "vocab_size": vocabulary}
+    assert measure_shape({**shape, "pooling": pooling}) == by_hand(layers, width, neurons, vocabulary, 128, pooling)
+    measured = measure_shape({**shape, "pooling": pooling, "tokens": 7})
+    assert measured == by_hand(layers, width, neurons, vocabulary, 7, pooling)
+
+
+def test_the_students_are_those_of_a_real_one():
+    model = MwpStudentModel(MwpStudentConfig(num_hidden_layers=1, hidden_size=24))
+    assert measure_shape({"num_hidden_layers": 1, "hidden_size": 24})["parameters"] == count_parameters(model)

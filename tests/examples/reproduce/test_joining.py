@@ -4,12 +4,10 @@ import dataclasses
 
 import pytest
 
-from reproduce.joining import join_results
 from reproduce.markdown import to_markdown
-from reproduce.report_error import ReportError
 from reproduce.reproduction import Reproduction
-from reproduce.table import Table
-from reproduce.table_result import TableResult
+from reproduce.table import ReportError, Table
+from reproduce.table_result import TableResult, join_results
 from tests.examples.reproduce.grids import Commands, write_table
 
 

@@ -3,9 +3,9 @@ import pytest
 
 from hf_mwp.metrics import GLUE_FIGURES
 from reproduce import paired_interval as module
-from reproduce.arm_result import ArmResult, ArmRun
-from reproduce.column import Column
 from reproduce.paired_interval import paired_interval
+from reproduce.table import Column
+from reproduce.table_result import ArmResult, ArmRun
 
 
 X = Column("x", "X")

@@ -5,13 +5,11 @@ import json
 
 import pytest
 
-from reproduce.arm_result import ArmResult, ArmRun
 from reproduce.markdown import to_markdown
 from reproduce.picture import draw_table
-from reproduce.report_error import ReportError
 from reproduce.reproduction import Reproduction
-from reproduce.table import Table
-from reproduce.table_result import TableResult
+from reproduce.table import ReportError, Table
+from reproduce.table_result import ArmResult, ArmRun, TableResult
 from tests.examples.reproduce.grids import Commands, write_table
 from tests.examples.scripts import load_script
 

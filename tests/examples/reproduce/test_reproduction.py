@@ -6,9 +6,8 @@ import pytest
 import yaml
 
 from reproduce.markdown import to_markdown
-from reproduce.report_error import ReportError
 from reproduce.reproduction import Reproduction
-from reproduce.table import Table
+from reproduce.table import ReportError, Table
 from reproduce.table_result import TableResult
 from tests.examples.reproduce.grids import RECIPE, TABLE, Commands, write_table
 

@@ -2,8 +2,7 @@ import pytest
 
 from hf_mwp.recipes import RecipeError
 from hf_mwp.usage_error import UsageError
-from reproduce.report_error import ReportError
-from reproduce.table import Table
+from reproduce.table import ReportError, Table
 from tests.examples.reproduce.grids import TABLE, write_table
 
 

@@ -7,7 +7,7 @@ import torch
 from hf_mwp.expressions import Expression
 from hf_mwp.plausibility import FEATURES, PlausibilityError
 from hf_mwp.problems import MathWordProblem
-from hf_mwp.solving.fit_plausibility import _fit, calibrate, fit_plausibility
+from hf_mwp.solving.fit_reranker import _fit, calibrate, fit_plausibility
 
 
 def problems_and_beams(count=40, seed=0):
