@@ -53,6 +53,9 @@ def make_model_folder(args: CardArguments) -> None:
     if notes.endswith(".md") and (Path(notes).is_file() or len(notes.split()) == 1):
         notes = Path(notes).read_text(encoding="utf-8")
     model, processor = load_any(str(source))
+    is_solver = kind_of(model).is_solver and not encoder_only
+    if args.reranker is not None and not is_solver:
+        raise UsageError("`reranker` applies only to solvers. Remove it for an encoder or a classifier.")
     reads, output, search = {}, None, []
     if isinstance(processor, MwpProcessor):
         reads = {"language": processor.language, "indexed_numbers": processor.indexed_numbers}
@@ -63,7 +66,7 @@ def make_model_folder(args: CardArguments) -> None:
         processor.vocabulary = OutputVocabulary()
         if texts is not None:
             note_training_texts(model, texts)
-    elif kind_of(model).is_solver:
+    elif is_solver:
         reranker = None
         if args.reranker is not None or find_beside(source, PlausibilityReranker.file_name):
             reranker = PlausibilityReranker.from_pretrained(args.reranker or source)

@@ -12,8 +12,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, ModelCard, ModelInfo, constants
-from huggingface_hub.utils import get_token
+from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, ModelInfo, constants
+from huggingface_hub.utils import get_token, validate_repo_id
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
@@ -32,6 +32,7 @@ from ..runtime.encoder import GRAPH
 from ..runtime.solver import EXPORT_RECORD
 from ..store.files import read_json, write_json
 from ..usage_error import UsageError
+from .card_figures import check_card
 from .model_card import RECORD, ModelFigures, TrainingStage, build_model_card, model_record
 
 
@@ -99,13 +100,13 @@ def push_solver_to_hub(
         revision (`str`, *optional*): Branch to commit to, created if it does not exist; `"main"` if not given.
         commit_message (`str`, *optional*, defaults to `"Publish with hf_mwp"`): First line of the commit message.
         token (`str`, *optional*): Token with write access; by default the token of `hf auth login` or `HF_TOKEN`.
-        dry_run (`bool`, *optional*, defaults to `False`): List the files without any request.
+        dry_run (`bool`, *optional*, defaults to `False`): Check and list the files without any request.
         overwrite (`bool`, *optional*, defaults to `False`): Replace the content of a repository that was not created
             by this function.
 
     Raises:
-        UsageError: The folder has no card or record, the token, network or permission is missing, or the repository
-            has different content or visibility.
+        UsageError: The card contains figures that are missing in the record, the folder has no card or record, the
+            token, network or permission is missing, or the repository has different content or visibility.
 
     Example:
 
@@ -119,16 +120,15 @@ def push_solver_to_hub(
         raise UsageError(f"There is no folder {folder}.")
     if repo_id.count("/") != 1:
         raise UsageError(f"`repo_id` must have the form user/name, such as me/student, not {repo_id!r}.")
+    validate_repo_id(repo_id)
     for name in (CARD, RECORD):
         if not (folder / name).is_file():
             raise UsageError(f"{folder} has no {name}. Create a complete folder with `hf-mwp card --model {folder}`.")
+    figures = check_card(folder / CARD, folder / RECORD)
     with TemporaryDirectory() as workspace:
         made = Path(workspace)
         collect_files(folder, made)
-        card = name_in_card((made / CARD).read_text("utf-8"), repo_id)
-        (made / CARD).write_text(card, "utf-8")
-        rows = re.findall(r"^\| (?:this model|teacher|solver built on it) \|", card, re.MULTILINE)
-        figures = len(rows) + len(ModelCard(card).data.eval_results or ())
+        (made / CARD).write_text(name_in_card((made / CARD).read_text("utf-8"), repo_id), "utf-8")
         files = {path.name: path for path in sorted(made.iterdir())}
         sizes = {name: path.stat().st_size for name, path in files.items()}
         left_out = {path.name for path in folder.iterdir()} - {*files, *weight_files(folder), INDEX}
@@ -196,7 +196,7 @@ def collect_files(folder: Path, target: Path) -> None:
     """
     Copy the files of a model folder to upload to an empty folder: those in `PUBLISHED`, weights as one file in half
     precision (of an export unchanged), and the code of an encoder. Raises `UsageError` if the configuration or weights
-    are missing or damaged.
+    are missing or damaged, or an export is incomplete.
     """
     for path in folder.iterdir():
         if path.is_file() and any(fnmatch(path.name, each) for each in PUBLISHED):
@@ -204,7 +204,12 @@ def collect_files(folder: Path, target: Path) -> None:
     config = read_json(target / CONFIG)
     if config is None:
         raise UsageError(f"{folder / CONFIG} is missing or damaged. Save the model again.")
-    if not (folder / EXPORT_RECORD).exists():
+    if (folder / EXPORT_RECORD).exists():
+        export = read_json(folder / EXPORT_RECORD) or {}
+        needed = [WEIGHTS, GRAPH] if export.get("format") == "onnx" else [WEIGHTS]
+        if missing := [name for name in needed if not (target / name).exists()]:
+            raise UsageError(f"{folder} is an export without {' and '.join(missing)}. Export the solver again.")
+    else:
         save_file(_half_weights(folder), target / WEIGHTS, {"format": "pt"})
         if config.get("model_type") == "mwp_student":
             save_student_code(target)

@@ -97,6 +97,8 @@ class TaskArguments(DataArguments):
         super().__post_init__()
         given = given_options(self)
         usual = {each.name for each in fields(DataArguments)} | {"task"}
+        if self.select_on_dev and "validation_fraction" in given:
+            raise ValueError("`validation_fraction` has no effect with `select_on_dev`. Remove one of the two.")
         for name in given:
             if name not in USED_BY_TASKS.get(self.task, usual):
                 kind = "GLUE tasks" if name in GLUE else "seq2seq" if name in PAIRS else "math word problems"

@@ -10,7 +10,8 @@ from typing import Any
 from transformers import PreTrainedModel
 
 from ..metrics import TrainingOverlap
-from ..options import option_values
+from ..options import option_values, options_in
+from ..options.checks import check_used
 from ..pruning import zero_random_weights
 from ..solving.search_options import EvaluateArguments, find_device
 from ..store.files import remove_folder, write_json_lines
@@ -116,6 +117,7 @@ def evaluate(
         elif args.split == "train":
             data_args.max_train_samples = data_args.max_eval_samples or data_args.max_train_samples
         task = make_task(data_args)
+        _check_search(task, args)
         model, processor = task.load_model(args.model, args.split)
         if args.random_sparsity:
             model = zero_random_weights(model, args.random_sparsity, args.seed)
@@ -143,6 +145,13 @@ def evaluate(
             folder.write_json("data.json", data_record(task))
             folder.finish({"model": args.model, "dataset": task.name, args.split: evaluation.record | figures})
     return evaluation, figures, path
+
+
+def _check_search(task: Task, args: EvaluateArguments) -> None:
+    """Raise `UsageError` if an option of the search is set that the task does not use."""
+    unused = set() if task.solves else {"num_beams", "max_decode_length", "answer_match", "rerank", "reranker"}
+    unused -= {*task.recorded, "max_decode_length"} if "num_beams" in task.recorded else set()
+    check_used(args, options_in(EvaluateArguments).keys() - unused, "does not apply to this `task`. Remove it")
 
 
 def _predict_options(task: Task, args: Any, num_beams: int | None = None) -> dict[str, Any]:

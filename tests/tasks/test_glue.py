@@ -128,6 +128,11 @@ def test_it_is_evaluated_and_published(student, glue, tmp_path, capsys):
     assert 0 < found["confidence"] < 0.25
     assert run("evaluate", glue, tmp_path / "sparse", "--model", student, "--random_sparsity=0.9", "--json") == 0
     assert json.loads(capsys.readouterr().out)["confidence"] != found["confidence"]
+    for option in ("--rerank", "--num_beams=5", "--answer_match=equation_value", "--max_decode_length=3"):
+        assert run("evaluate", glue, tmp_path / "search", "--model", student, option) == 1
+        assert re.search(f"`{option[2:].partition('=')[0]}`.*`task`", " ".join(capsys.readouterr().err.split()))
+    wrong = ["card", "--model", str(student), "--output_dir", str(tmp_path / "published"), "--reranker", "zh"]
+    assert main(wrong) == 1 and "classifier" in capsys.readouterr().err
     card = ["card", "--model", str(student), "--stages", str(student), "--evaluations", str(tmp_path / "run")]
     assert main([*card, "--output_dir", str(tmp_path / "published"), "--model_id", "me/rte"]) == 0
     text = (tmp_path / "published" / "README.md").read_text(encoding="utf-8")
@@ -199,6 +204,8 @@ def test_the_development_part_for_all(glue):
     task = GlueTask(TaskArguments(task="rte", data_dir=str(glue), select_on_dev=True))
     assert {part: len(rows) for part, rows in task.splits.items()} == {"train": 48, "validation": 12, "test": 12}
     assert re.fullmatch(".*development.*validation.*test", task.scheme)
+    with pytest.raises(ValueError, match="`validation_fraction`.*`select_on_dev`"):
+        TaskArguments(task="rte", select_on_dev=True, validation_fraction=0.2)
     with pytest.raises(ValueError, match="`select_on_dev`.*`task`"):
         TaskArguments(select_on_dev=True)
 

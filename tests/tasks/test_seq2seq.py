@@ -17,6 +17,7 @@ from transformers import (
 from hf_mwp.building.seq2seq import learn_tokenizer
 from hf_mwp.cli.main import main
 from hf_mwp.data import TrainingTexts
+from hf_mwp.hub.card_figures import check_card
 from hf_mwp.models.architecture import layer_parts
 from hf_mwp.problems import MathWordProblem
 from hf_mwp.solving.generate_texts import GeneratedText
@@ -31,7 +32,6 @@ from hf_mwp.trainers import (
     StarkConfig,
 )
 from hf_mwp.usage_error import UsageError
-from tests.hub.card_figures import check_card
 from tests.tiny import tiny_rows
 from tests.trainers.processes import close, launch, run_command
 
@@ -120,6 +120,8 @@ def test_it_is_evaluated(translator, pairs, tmp_path, capsys):
         beams = model.generate(inputs["input_ids"], num_beams=2, max_length=12, do_sample=False)
         assert record["prediction"] == tokenizer.decode(beams[0], skip_special_tokens=True).strip()
     assert report["nll"] == pytest.approx(losses / tokens, rel=1e-5)
+    assert run("evaluate", tmp_path / "search", *options, "--rerank", data=pairs) == 1
+    assert "`rerank` does not apply" in capsys.readouterr().err
 
 
 def test_two_processes_evaluate_and_label_as_one(translator, pairs, tmp_path, capsys):

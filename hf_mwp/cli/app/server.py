@@ -14,6 +14,7 @@ from ...expressions import ExpressionError
 from ...problems import MathWordProblem
 from ...runtime import RuntimeSolver, load_solver
 from ...runtime.answer import answer_records
+from ...usage_error import UsageError
 
 
 MAX_BYTES = 1_000_000  # of a request
@@ -38,12 +39,16 @@ EXAMPLES = {
 def make_server(folders: Sequence[str | Path], port: int = 0) -> ThreadingHTTPServer:
     """
     Load the solvers from one or two folders and return a web server on the loopback interface; call its
-    `serve_forever` to run it. With `port=0` the system chooses a free port.
+    `serve_forever` to run it. With `port=0` the system chooses a free port. Raises `UsageError` if the port is in use.
     """
     names = [Path(folder).resolve().name for folder in folders]
     names = names if len({*names}) == len(names) else map(str, folders)
     solvers = dict(zip(names, map(load_solver, folders), strict=True))
-    return ThreadingHTTPServer(("127.0.0.1", port), type("PageHandler", (_Handler,), {"solvers": solvers}))
+    handler = type("PageHandler", (_Handler,), {"solvers": solvers})
+    try:
+        return ThreadingHTTPServer(("127.0.0.1", port), handler)
+    except OSError as error:
+        raise UsageError(f"Port {port} cannot be used ({error.strerror}). Choose another --port.") from error
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -62,6 +62,17 @@ class DistillationTrainer(SolverTrainer):
     References:
         A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), task-specific
         distillation.
+
+    Example:
+        >>> trainer = DistillationTrainer(
+        ...     model=cut_student(teacher, layers=[0, 2, 4]),
+        ...     teacher_model=teacher,
+        ...     args=DistillationConfig(output_dir="student", num_train_epochs=8),
+        ...     train_dataset=data["train"],
+        ...     eval_dataset=data["test"],
+        ...     processing_class=processor,
+        ... )
+        >>> trainer.train()
     """
 
     config_class = DistillationConfig

@@ -10,6 +10,7 @@ from transformers.utils import logging
 
 from ...distillation.parameter_mixing import check_mixing, mix_parameters
 from ...options.checks import check_weight
+from ...pruning.pruning_modes import cuts_while_training
 from ...store.runs.main_process import splits_weights
 
 
@@ -31,7 +32,8 @@ class ParameterMixingCallback(TrainerCallback):
 
     Raises:
         OSError: The folder or Hub id does not exist, or its weights are in a pickle file.
-        ValueError: When training begins, names or shapes of weights differ, or weights are split over processes.
+        ValueError: When training begins, names or shapes of weights differ, heads will be cut during training, or
+            weights are split over processes.
 
     References:
         A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), parameter mixing.
@@ -51,6 +53,14 @@ class ParameterMixingCallback(TrainerCallback):
         if splits_weights(args):
             raise ValueError("FSDP and DeepSpeed's ZeRO-3 split weights, so that they cannot be mixed. Use DDP.")
         check_mixing(self.pretrained, model)
+
+    def on_epoch_begin(self, args, state, control, model=None, **kwargs):
+        """Check before the first step, when all callbacks have begun, that no heads will be cut."""
+        if cuts_while_training(model):
+            raise ValueError(
+                '`HeadPruningCallback(mode="slice")` cuts heads during training, and weights of different shapes '
+                'cannot be mixed. Use `mode="mask"`, which cuts heads after training.'
+            )
 
     def on_train_end(self, args, state, control, model=None, **kwargs):
         """Mix the pretrained weights into the model."""

@@ -52,6 +52,18 @@ class SolverTrainer(BaseTrainer):
             type.
         ValueError: Model and processor have different symbols, the encoder has no embedding for some tokens, no
             training problem is in the processor's language, or DeepSpeed's ZeRO-3 splits the weights.
+
+    Example:
+        >>> data = load_mwp_dataset("asdiv_a", fold=0)
+        >>> trainer = SolverTrainer(
+        ...     model=solver,
+        ...     args=SolverTrainingConfig(output_dir="teacher", num_train_epochs=12, eval_strategy="epoch"),
+        ...     train_dataset=data["train"],
+        ...     eval_dataset=data["test"],
+        ...     processing_class=processor,
+        ... )
+        >>> trainer.train()
+        >>> trainer.evaluate()["eval_answer_accuracy"]
     """
 
     config_class = SolverTrainingConfig

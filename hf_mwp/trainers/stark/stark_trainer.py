@@ -116,6 +116,19 @@ class StarkTrainer:
 
     References:
         Yang et al., "Sparse Teachers Can Be Dense with Knowledge" (EMNLP 2022), section 3.
+
+    Example:
+
+    ```python
+    >>> trainer = StarkTrainer(
+    ...     model=student, teacher_model=teacher, args=StarkConfig("rte", sparsities=[0.1, 0.5]),
+    ...     train_dataset=train, eval_dataset=valid, processing_class=tokenizer,
+    ... )
+    >>> trainer.train().sparsity
+    0.5
+    >>> [(student.sparsity, student.value) for student in (trainer.trial, *trainer.students)]
+    >>> trainer.save_model()
+    ```
     """
 
     def __init__(

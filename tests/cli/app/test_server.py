@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from hf_mwp.cli.app.server import MAX_PROBLEMS, make_server
+from hf_mwp.usage_error import UsageError
 
 
 TEXT = "小明有4个苹果，又买了2个，一共有几个？"
@@ -94,9 +95,10 @@ def test_too_much_text_is_refused(address):
     assert raised.value.code == 413
 
 
-def test_a_port_in_use_is_refused(solver_folder):
+def test_a_port_in_use_is_named(solver_folder):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        with pytest.raises(OSError, match="in use"):
-            make_server([solver_folder], taken.getsockname()[1])
+        port = taken.getsockname()[1]
+        with pytest.raises(UsageError, match=str(port)):
+            make_server([solver_folder], port)

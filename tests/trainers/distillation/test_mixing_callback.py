@@ -6,6 +6,7 @@ from safetensors.torch import load_file
 
 from hf_mwp.distillation import mix_parameters
 from hf_mwp.models import MwpStudentForPreTraining
+from hf_mwp.pruning import HeadPruningCallback
 from hf_mwp.trainers import ParameterMixingCallback
 from tests.tiny import tiny_classifier, tiny_solver
 from tests.trainers.distilling import copy_of
@@ -96,6 +97,21 @@ def test_split_weights_are_not_mixed(solvers, processor, monkeypatch):
     trainer = solvers(keywords={"callbacks": [ParameterMixingCallback(tiny_solver(processor))]})
     with pytest.raises(ValueError, match="FSDP.*DDP"):
         trainer.train()
+
+
+@pytest.mark.parametrize("order", [1, -1, 0])
+def test_heads_are_not_cut_while_it_waits(order, solvers, processor):
+    student = tiny_solver(processor)
+    callbacks = [
+        ParameterMixingCallback(copy.deepcopy(student)),
+        HeadPruningCallback(num_pruning_steps=2, mode="slice"),
+    ]
+    trainer = solvers(student, keywords={"callbacks": callbacks[::order] if order else callbacks[:1]})
+    if not order:
+        trainer.add_callback(callbacks[1])
+    with pytest.raises(ValueError, match=r'`HeadPruningCallback\(mode="slice"\)`.*`mode="mask"`'):
+        trainer.train()
+    assert trainer.state.global_step == 0
 
 
 def test_a_pickle_is_refused(processor, tmp_path):
