@@ -74,7 +74,7 @@ def export_solver(args: ExportArguments, progress: Callable[[Sequence], Iterable
 
     Returns:
         [`ExportReport`]: Size of the folder and, with `args.dataset`, the comparison of answers, which is also written
-        to `export.json` and to the card in the folder.
+        to `export.json` and to the card.
 
     Raises:
         UsageError: The solver has no tree decoder, its encoder needs `format="onnx"`, the dataset has no test problems

@@ -151,10 +151,7 @@ class Expansion:
             start, self._seen[is_odd] = self._seen[is_odd], len(self.pool)
             if start == len(self.pool):
                 return None
-            if is_odd:
-                found = self._new([self._transformed(name, start) for name in self.transforms])
-            else:
-                found = self._new([self._aggregated(name, start) for name in AGGREGATES])
+            found = self._new(self.transforms if is_odd else AGGREGATES, start)
         self.round += 1
         return found
 
@@ -162,15 +159,15 @@ class Expansion:
         """Add candidates to the pool."""
         self.pool += [candidate.thought for candidate in chosen]
 
-    def _new(self, operations: list[Iterator[Candidate]]) -> list[Candidate]:
+    def _new(self, operations: Sequence[str], start: int) -> list[Candidate]:
         """Return the candidates of a round's operations that are neither known nor too long."""
         found: list[Candidate] = []
         known = set(self.pool)
         # The limit is shared equally by the operations of a round.
         limit = max(self.max_candidates // max(len(operations), 1), 1) if self.max_candidates else math.inf
-        for candidates in operations:
+        for operation in operations:
             first = len(found)
-            for candidate in candidates:
+            for candidate in self._made(operation, start):
                 if candidate.thought in known or self.table.prefix_lengths[candidate.thought] > MAX_NODES:
                     continue
                 if len(found) - first == limit:
@@ -180,15 +177,14 @@ class Expansion:
                 found.append(candidate)
         return found
 
-    def _transformed(self, name: str, start: int) -> Iterator[Candidate]:
-        operation = OPERATIONS.index(name)
-        for place in range(start, len(self.pool)):
-            yield Candidate(operation, place, -1, self.table.add(name, self.pool[place]))
-
-    def _aggregated(self, name: str, start: int) -> Iterator[Candidate]:
-        operation, end = OPERATIONS.index(name), len(self.pool)
-        # At least one of both thoughts is new: old with new, then new with new.
-        pairs = [(left, right) for left in range(start) for right in range(start, end)]
-        pairs += [(left, right) for left in range(start, end) for right in range(left, end)]
+    def _made(self, name: str, start: int) -> Iterator[Candidate]:
+        """Yield the candidates of an operation on the thoughts of the pool that are new (from `start` on)."""
+        operation, new = OPERATIONS.index(name), range(start, len(self.pool))
+        pairs = [(place, -1) for place in new]
+        if name in AGGREGATES:
+            # At least one of both thoughts is new: old with new, then new with new.
+            pairs = [(left, right) for left in range(start) for right in new]
+            pairs += [(left, right) for left in new for right in range(left, len(self.pool))]
         for left, right in pairs:
-            yield Candidate(operation, left, right, self.table.add(name, self.pool[left], self.pool[right]))
+            operands = (self.pool[left], self.pool[right]) if right >= 0 else (self.pool[left],)
+            yield Candidate(operation, left, right, self.table.add(name, *operands))
