@@ -206,8 +206,11 @@ class MwpSolver(PreTrainedModel, Solver):
                 class, so that the saved solver could not be loaded.
         """
         if not isinstance(encoder, PreTrainedModel):
-            encoder_kwargs = {"dtype": torch.float32, "trust_remote_code": False} | encoder_kwargs
-            encoder = AutoModel.from_pretrained(encoder, use_safetensors=True, **encoder_kwargs)
+            encoder_kwargs.setdefault("dtype", torch.float32)
+            own_code = encoder_kwargs.pop("trust_remote_code", False)
+            encoder = AutoModel.from_pretrained(
+                encoder, use_safetensors=True, trust_remote_code=own_code, **encoder_kwargs
+            )
             note_download(encoder, hub_options(encoder_kwargs))
         _check_reloads(encoder)
         processor.resize_embeddings(encoder)
