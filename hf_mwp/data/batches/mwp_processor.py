@@ -11,7 +11,7 @@ from transformers import AddedToken, BatchEncoding, PreTrainedTokenizerBase
 from transformers.utils import PushToHubMixin, cached_file
 
 from ...expressions import Expression, ExpressionError
-from ...problems import MathWordProblem, ProblemError
+from ...problems import MathWordProblem
 from ...runtime.output_vocabulary import OutputVocabulary
 from ...runtime.text_reader import find_number_positions, find_question_positions, read_fields
 from ...usage_error import UsageError
@@ -185,7 +185,7 @@ class MwpProcessor(PushToHubMixin):
         for problem, positions in zip(problems, columns["number_positions"], strict=True):
             try:
                 columns["labels"].append(self._encode_equation(problem, positions))
-            except (ExpressionError, ProblemError) as error:
+            except ValueError as error:
                 if skipped is None:
                     raise
                 columns["labels"].append([])

@@ -35,13 +35,11 @@ class GlueSource:
     label: str = "label"  # Column of the label in the files.
     written: tuple[str, ...] = ("0", "1")  # Names of the classes in the files.
     header: tuple[str, ...] = ()  # All columns, for files without a header.
-    dev: tuple[str, ...] = (
-        "dev",
-    )  # Files of the public development splits. On the Hub, `dev` is called `validation`.
+    dev: tuple[str, ...] = ("dev",)  # Files of the development splits. On the Hub, `dev` is `validation`.
     broken: float = 0.0  # Maximum share of damaged lines in the files. Damaged lines are left out.
 
 
-PAIR = ("sentence1", "sentence2")
+SENTENCE, PAIR = ("sentence",), ("sentence1", "sentence2")
 QUESTIONS = ("question1", "question2")
 ENTAILMENT = ("entailment", "not_entailment")
 INFERENCE = ("entailment", "neutral", "contradiction")
@@ -50,13 +48,9 @@ GLUE_SOURCES: dict[str, GlueSource] = {
     "rte": GlueSource(PAIR, ENTAILMENT, "RTE", PAIR, written=ENTAILMENT),
     "mrpc": GlueSource(PAIR, ("not_equivalent", "equivalent"), "MRPC", ("#1 String", "#2 String"), "Quality"),
     "stsb": GlueSource(PAIR, (), "STS-B", PAIR, "score"),
-    "sst2": GlueSource(("sentence",), ("negative", "positive"), "SST-2", ("sentence",)),
+    "sst2": GlueSource(SENTENCE, ("negative", "positive"), "SST-2", SENTENCE),
     "cola": GlueSource(
-        ("sentence",),
-        ("unacceptable", "acceptable"),
-        "CoLA",
-        ("sentence",),
-        header=("source", "label", "mark", "sentence"),
+        SENTENCE, ("unacceptable", "acceptable"), "CoLA", SENTENCE, header=("source", "label", "mark", "sentence")
     ),
     "wnli": GlueSource(PAIR, ENTAILMENT[::-1], "WNLI", PAIR),
     # About twenty of the 404,301 lines are damaged by tabs or line ends in the texts.
