@@ -164,4 +164,4 @@ def test_what_is_wrong_with_a_shared_cache_is_told(tmp_path):
     run["args"] |= {"ddp_backend": "gloo", "teacher_cache_dir": str(tmp_path / "cache")}
     done = launch(train, [run], processes=2)
     assert done.returncode == 1
-    assert re.search(f"{tmp_path}/cache.*`teacher_cache_dir`", done.stderr)
+    assert re.search(f"Not a directory.*{tmp_path}/cache", done.stderr)
