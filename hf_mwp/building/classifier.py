@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..options.checks import check_used
 from ..usage_error import UsageError
-from .encoder import derive_student, set_dropout
+from .encoder import derive_student, parse_layers, set_dropout
 from .model_sources import check_same_tokens, is_classifier, load_config, load_pretrained, load_tokenizer
 from .solver import MAX_LENGTH, SolverArguments
 from .student import StudentArguments, prune_student
@@ -44,8 +44,9 @@ def build_classifier(
     else:
         model = _on_encoder(options.encoder, classes, options.dropout, options.attn_implementation)
         tokenizer = load_tokenizer(options.tokenizer or options.encoder, model)
-        if options.encoder_layers is not None:
-            model = derive_student(MwpStudentForSequenceClassification, model, layers=options.encoder_layers)
+        layers = parse_layers(options.encoder_layers)
+        if layers is not None:
+            model = derive_student(MwpStudentForSequenceClassification, model, layers=layers)
     options.add_lora(model)
     return model, cut_to(tokenizer, model, options.max_length or MAX_LENGTH)
 

@@ -41,7 +41,7 @@ class EncoderArguments:
         common=True,
         locate=locate_encoder,
     )
-    encoder_layers: str | int | list[int] | None = option(
+    encoder_layers: str | None = option(
         None,
         "Layers of the encoder to keep: a number (3: the first three) or indices (0,2,4).",
         common=True,
@@ -83,7 +83,7 @@ class EncoderArguments:
             raise ValueError("random weights (`encoder_config`) need a `tokenizer`.")
         if self.encoder_config is not None and self.encoder_layers is not None:
             raise ValueError("`encoder_layers` applies only to `encoder`; set `num_hidden_layers` of random weights.")
-        self.encoder_layers = parse_layers(self.encoder_layers, "encoder_layers")
+        parse_layers(self.encoder_layers, "encoder_layers")
         self.encoder, self.tokenizer = resolve_encoder(self.encoder), resolve_encoder(self.tokenizer)
 
     def random_config(self, tokenizer: PreTrainedTokenizerBase, **fields) -> MwpStudentConfig:
@@ -135,7 +135,7 @@ def load_encoder(
 
 
 def derive_student(kind: Any, encoder: PreTrainedModel, **fields) -> PreTrainedModel:
-    """Create a student of class `kind` with `from_encoder`. It inherits the record of the encoder's training texts."""
+    """Create a student of the class `kind` with its `from_encoder`, and let it inherit the record of training texts."""
     from ..data.training_lineage import inherit_training_texts
 
     student = kind.from_encoder(encoder, **fields)

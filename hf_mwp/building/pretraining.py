@@ -10,7 +10,7 @@ from ..options import option
 from ..options.yaml_values import parse_mapping
 from ..problems import MathWordProblem
 from ..usage_error import UsageError
-from .encoder import EncoderArguments, derive_student, keep_layers, load_encoder, project_on_problems
+from .encoder import EncoderArguments, derive_student, keep_layers, load_encoder, parse_layers, project_on_problems
 from .model_sources import check_same_tokens, has_tokenizer, load_tokenizer
 from .student_shape import ShapeTargets, StudentShape
 
@@ -121,7 +121,7 @@ class PretrainingBuilder:
         from ..models import MwpStudentForMaskedLM, MwpStudentForPreTraining
         from ..models.masked_words import predict_masked_words
 
-        layers = self.args.encoder_layers
+        layers = parse_layers(self.args.encoder_layers)
         model_class: Any = MwpStudentForMaskedLM
         tagging: dict[str, Any] = {"num_pos_tags": 0, "pos_labels": None, "pos_tagger": None}
         if tags is not None:

@@ -65,7 +65,7 @@ class SolverArguments(EncoderArguments):
         "Fields of the new decoder's configuration (GTSConfig, AthenaConfig), such as root_goal, as a mapping in "
         "YAML or JSON.",
     )
-    bottleneck_layers: str | list[int] | None = option(
+    bottleneck_layers: str | None = option(
         None, "Encoder layers after which bottleneck networks are inserted, counted from 1 (2,4,6), also in a solver."
     )
     bottleneck_size: int | None = option(
@@ -94,10 +94,9 @@ class SolverArguments(EncoderArguments):
         for name in OF_NEW_SOLVERS if self.solver is not None else ():
             if getattr(self, name) is not None:
                 raise ValueError(f"`{name}` does nothing with `solver`: leave one of them out.")
-        if (self.bottleneck_layers is None) != (self.bottleneck_size is None):
-            raise ValueError("`bottleneck_layers` (4,8,12) and `bottleneck_size` need each other.")
         layers = parse_layers(self.bottleneck_layers, "bottleneck_layers")
-        self.bottleneck_layers = [layers] if isinstance(layers, int) else layers
+        if (layers is None) != (self.bottleneck_size is None):
+            raise ValueError("`bottleneck_layers` (4,8,12) and `bottleneck_size` need each other.")
         check_positive(self, "lora_alpha")
         if self.lora_rank is None and (self.lora_alpha, self.lora_dropout, self.lora_targets) != (None, 0.0, None):
             raise ValueError("other options of adapters (`lora_alpha`) need a `lora_rank`.")
@@ -114,8 +113,11 @@ class SolverArguments(EncoderArguments):
     @property
     def bottleneck_fields(self) -> dict[str, Any]:
         """Fields of [`MwpSolverConfig`] for bottleneck networks, if any."""
-        fields = {"bottleneck_layers": self.bottleneck_layers, "bottleneck_size": self.bottleneck_size}
-        return fields if self.bottleneck_layers else {}
+        layers = parse_layers(self.bottleneck_layers)
+        if layers is None:
+            return {}
+        layers = [layers] if isinstance(layers, int) else layers
+        return {"bottleneck_layers": layers, "bottleneck_size": self.bottleneck_size}
 
 
 def decoder_classes() -> dict[str, type[Decoder]]:
@@ -185,7 +187,7 @@ def build_solver(
         encoder = models.MwpStudentModel(options.random_config(processor.tokenizer), add_pooling_layer=False)
     else:
         encoder = load_encoder(options.encoder, options.dropout, options.attn_implementation)
-        encoder = keep_layers(encoder, options.encoder_layers)
+        encoder = keep_layers(encoder, parse_layers(options.encoder_layers))
     solver = models.MwpSolver.from_encoder_decoder_pretrained(
         encoder,
         processor,
