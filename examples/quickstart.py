@@ -27,7 +27,7 @@ import hf_mwp
 from hf_mwp.cli.terminal.console import make_console, make_table, print_solution, quiet_libraries
 from hf_mwp.cli.terminal.progress import RichProgressCallback
 from hf_mwp.metrics import TrainingOverlap, accuracy_report, compare_latency, count_flops, count_parameters
-from hf_mwp.metrics.accuracy_cells import of_equations, percent
+from hf_mwp.metrics.accuracy import of_equations, percent
 from hf_mwp.runtime.default_search import DefaultSearch
 from hf_mwp.store.runs.run_folder import describe_environment, last_record
 from hf_mwp.tasks.pictures import draw_learning_curve

@@ -135,7 +135,7 @@ def load_encoder(
 
 
 def derive_student(kind: Any, encoder: PreTrainedModel, **fields) -> PreTrainedModel:
-    """Create a student of the class `kind` with its `from_encoder`, and let it inherit the record of training texts."""
+    """Create a student of class `kind` with `from_encoder`. It inherits the record of the encoder's training texts."""
     from ..data.training_lineage import inherit_training_texts
 
     student = kind.from_encoder(encoder, **fields)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..options import option
-from ..options.checks import check_given
+from ..options.checks import check_given, check_weight
 from ..usage_error import UsageError
 from .model_sources import check_folder, load_pretrained, locate_encoder, locate_solver, resolve_encoder
 from .solver import load_solver
@@ -47,6 +47,7 @@ class MixArguments:
         elif self.pretrained_weight != type(self).pretrained_weight:
             raise ValueError("`pretrained_weight` has no effect with `solvers`, whose weights are equal. Omit it.")
         check_given(self, "output_dir")
+        check_weight(self, "pretrained_weight")
         self.pretrained = resolve_encoder(self.pretrained)
 
 

@@ -87,7 +87,7 @@ class OutputVocabulary:
             return self.num_symbols + int(token[1:])
         symbols = self.operators + self.constants
         if token not in symbols:
-            raise ExpressionError(f"{token!r} is not a symbol of this solver, which has {list(symbols)}", token=token)
+            raise ExpressionError(f"{token!r} is not a symbol of this solver; it has {list(symbols)}", token=token)
         return symbols.index(token)
 
     def id_to_token(self, index: int) -> str:

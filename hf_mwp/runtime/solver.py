@@ -46,6 +46,9 @@ class RuntimeSolver:
         encoder, decoder = config["encoder_config"], config["decoder_config"]
         if self.reader.vocabulary != OutputVocabulary(decoder["operators"], decoder["constants"]):
             raise UsageError(f"{folder}: mwp_processor.json and config.json have different symbols. Save both again.")
+        tokens, rows = self.reader.tokenizer.get_vocab_size(), encoder["vocab_size"]
+        if tokens > rows:
+            raise UsageError(f"{folder}: the tokenizer has {tokens} tokens, the encoder {rows}. Save both again.")
         weights, graph = Weights(self.folder), self.folder / GRAPH
         if graph.is_file():
             self.encoder = load_graph(graph)

@@ -4,7 +4,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from hf_mwp import add_lora
 from hf_mwp.distillation import mix_parameters
 from hf_mwp.distillation.objectives import SoftLabels
 from hf_mwp.options.checks import check_at_least_one, check_not_negative, check_share
@@ -36,8 +35,6 @@ def test_options_are_checked(check, right, wrong, no_number):
         (lambda: CombinedImportance(alpha="0.5"), "alpha"),
         (lambda: SoftLabels(weight="1"), "weight"),
         (lambda: mix_parameters(tiny_classifier(), tiny_classifier(), pretrained_weight="0.2"), "pretrained_weight"),
-        (lambda: add_lora(tiny_classifier(), rank=2.5), "rank"),
-        (lambda: add_lora(tiny_classifier(), rank=2, alpha="4"), "alpha"),
         (lambda: StarkConfig("out", sparsities=["0.3"]), "sparsity"),
         (lambda: RecursiveDistillationConfig("out", ratios=["0.3"]), "ratios"),
     ],

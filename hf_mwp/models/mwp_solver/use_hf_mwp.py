@@ -3,7 +3,10 @@
 try:
     from hf_mwp.models import MwpSolver, MwpSolverConfig
 except ImportError as error:
-    raise ImportError(f"This solver needs the package hf_mwp ({error}). Run `pip install hf-mwp`.") from error
+    raise ImportError(
+        "This folder contains a solver of math word problems, which needs the package hf_mwp, but it cannot be "
+        f"imported ({error}). Run `pip install hf-mwp`, then `import hf_mwp`."
+    ) from error
 
 
 __all__ = ["MwpSolver", "MwpSolverConfig"]

@@ -65,7 +65,7 @@ def test_narrow_embeddings_stay_and_their_projection_is_narrowed(embedding_size)
 
 
 def test_a_student_is_fitted_to_states_with_bottlenecks(encoder):
-    for bottleneck in Bottlenecks(encoder, [1, 2], 16, 8).values():
+    for bottleneck in Bottlenecks(encoder, [1, 2], 8).values():
         for parameter in bottleneck.parameters():
             torch.nn.init.normal_(parameter, std=0.4)
     student = project_student(encoder, 16, 24, 2, layers=3, sample=[texts()], ridge=1e-9)
@@ -148,7 +148,7 @@ def test_no_more_texts_than_needed_are_read(encoder):
         ({"num_attention_heads": 3}, "num_attention_heads=3"),
         ({"num_attention_heads": 0}, "num_attention_heads=0"),
         ({"layers": 4}, "layers=4.* 3 layers"),
-        ({"layers": [3]}, r"layers=\[3\].* 0 to 2"),
+        ({"layers": [3]}, r"layers=\[3\].* 3 layers"),
         ({"sample": []}, "`sample`"),
         ({"hidden_size": 11}, "hidden_size=11 .*num_attention_heads=2"),
     ],

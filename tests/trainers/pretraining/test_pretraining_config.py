@@ -27,7 +27,9 @@ def test_defaults(tmp_path):
         ({"pos_loss_weight": -1}, "`pos_loss_weight`.*-1"),
         ({"mlm_loss_weight": 0, "pos_loss_weight": 0}, "`mlm_loss_weight`.*`pos_loss_weight`.* 0"),
         ({"validation_fraction": 1}, "`validation_fraction`.* 1"),
+        ({"num_beams": 5}, "`num_beams`"),
         ({"label_smoothing_factor": 0.1}, "`label_smoothing_factor`"),
+        ({"decoder_learning_rate": 1e-3}, "`decoder_learning_rate`"),
         ({"dataloader_num_workers": 1, "dataloader_persistent_workers": True}, "`dataloader_persistent_workers`"),
     ],
 )
