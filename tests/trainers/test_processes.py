@@ -82,8 +82,10 @@ def test_two_processes_train_and_evaluate_as_one(tmp_path):
         expected = train(alone)
         ours, theirs = losses(got), losses(expected)
         assert len(ours) == len(theirs) == 8
+        # Losses of an untrained judge are sums of dozens of large ones, and Adam divides rounding by small gradients.
+        judges = "decoder" in run
         for a, b in zip(ours, theirs, strict=True):
-            assert a == pytest.approx(b, rel=2e-5, abs=1e-6)
+            assert a == pytest.approx(b, rel=1e-3 if judges else 2e-5, abs=1e-6)
             assert ("loss_hidden_2" in a) == (run["trainer"] == "distillation")
         # Heads are scored on the same examples, however many processes there are.
         assert got.get("heads") == expected.get("heads")
@@ -92,8 +94,7 @@ def test_two_processes_train_and_evaluate_as_one(tmp_path):
         assert metrics.items() <= got["metrics"].items()
         assert metrics["eval_num_problems"] == 21
         ours, theirs = (load_file(f"{each['output_dir']}/model.safetensors") for each in (run, alone))
-        # Losses of an untrained judge are sums of dozens of large ones, and Adam divides rounding by small gradients.
-        close = {"rtol": 1e-3, "atol": 2e-5} if "decoder" in run else {"rtol": 1e-4, "atol": 1e-6}
+        close = {"rtol": 1e-3, "atol": 2e-5} if judges else {"rtol": 1e-4, "atol": 1e-6}
         for name, value in theirs.items():
             torch.testing.assert_close(ours[name], value, **close)
 
