@@ -3,13 +3,13 @@
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from ..usage_error import UsageError
 
 
 def read_yaml(path: str | Path) -> Any:
     """Parse a YAML file. Raises `UsageError` if it is missing, is not valid YAML, or repeats a key in a mapping."""
+    # Imported here, so that `hf-mwp --help` needs no package.
+    import yaml
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
@@ -28,6 +28,7 @@ def read_value(text: str) -> Any:
     Parse a value from the command line. Numbers, lists, mappings, quoted strings and null (`null`, `~`, empty) are
     parsed as YAML. Any other text is returned unchanged, including `#` and the text after it.
     """
+    import yaml
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
