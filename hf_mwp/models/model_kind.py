@@ -15,11 +15,11 @@ class ModelKind:
 
     # Name in messages.
     name: str
-    # Whether the model finds expressions (scored by answers).
+    # The model finds expressions, which are scored by their answers.
     is_solver: bool = False
-    # Whether losses are means over positions, not over rows.
+    # Losses are means over positions, not over rows.
     per_position: bool = False
-    # Whether a decoder stack reads the labels and generates.
+    # A decoder stack reads the labels and generates.
     has_decoder: bool = False
     # Predictions that a soft loss compares and a teacher cache stores.
     prediction: PredictionKind = CLASSES

@@ -64,10 +64,7 @@ class BaseTrainer(Publishing, Trainer):
         callbacks: list | None = None,
         **kwargs,
     ) -> None:
-        args = self._checked(args)
-        for name in ("model_init", "compute_loss_func"):
-            if kwargs.get(name) is not None:
-                raise ValueError(f"`{name}` is not supported. Pass a `model`, and override `compute_loss`.")
+        args = self._checked(args, kwargs)
         chooses = args.load_best_model_at_end or args.early_stopping_patience is not None
         if args.metric_for_best_model is None and (chooses or args.save_strategy == "best"):
             args.metric_for_best_model = self._default_metric()
@@ -88,8 +85,14 @@ class BaseTrainer(Publishing, Trainer):
         self._non_finite = NonFiniteLosses()
 
     @classmethod
-    def _checked(cls, args: BaseConfig | None) -> BaseConfig:
-        """Return `args`, or a config with default values for `None`. Raises `TypeError` for a different config."""
+    def _checked(cls, args: BaseConfig | None, kwargs: Mapping[str, Any]) -> BaseConfig:
+        """
+        Return `args`, or a config with default values for `None`. Raises `TypeError` for a different config, and
+        `ValueError` if `kwargs` has an argument of `Trainer` that is not supported.
+        """
+        for name in ("model_init", "compute_loss_func"):
+            if kwargs.get(name) is not None:
+                raise ValueError(f"`{name}` is not supported. Pass a `model`, and override `compute_loss`.")
         if not isinstance(args, cls.config_class | None):
             name = cls.config_class.__name__
             raise TypeError(f"`args` must be a `{name}`, got `{type(args).__name__}`. Pass `{name}(output_dir=...)`.")
@@ -240,7 +243,7 @@ class BaseTrainer(Publishing, Trainer):
 
     @property
     def _notes_texts(self) -> bool:
-        """Whether saved folders record the training texts ([`~data.TrainingTexts`]). Streams are not read."""
+        """`True` if saved folders record the training texts ([`~data.TrainingTexts`]). Streams are not read."""
         return has_length(self.train_dataset) and "text" in (getattr(self.train_dataset, "column_names", None) or ())
 
     @cached_property

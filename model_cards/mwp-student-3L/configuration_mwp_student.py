@@ -151,7 +151,7 @@ class MwpStudentConfig(PreTrainedConfig):
 
     @property
     def is_pruned(self) -> bool:
-        """Whether heads or neurons were cut, as far as the sizes show."""
+        """`True` if the sizes show that heads or neurons were cut."""
         counts = (self.num_attention_heads, self.intermediate_size)
         return bool(self.cut_heads) or any(isinstance(count, list) for count in counts)
 

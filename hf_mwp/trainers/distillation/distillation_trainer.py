@@ -92,7 +92,7 @@ class DistillationTrainer(SolverTrainer):
         objectives: Sequence[Objective] | None = None,
         **kwargs,
     ) -> None:
-        args = self._checked(args)
+        args = self._checked(args, kwargs)
         self.objectives = default_objectives(args) if objectives is None else list(objectives)
         if not self.objectives:
             raise ValueError("All weights of the loss are 0. Set at least one above 0.")

@@ -94,7 +94,7 @@ class PreTrainingTrainer(BaseTrainer):
         progress: Callable[[int, int | None], None] | None = None,
         **kwargs,
     ) -> None:
-        args = self._checked(args)
+        args = self._checked(args, kwargs)
         _check_model(model, args, processing_class)
         weights = {"mlm_loss": args.mlm_loss_weight, "pos_loss": args.pos_loss_weight}
         self._weights = {name: weight for name, weight in weights.items() if weight}

@@ -41,10 +41,10 @@ class GenerationEvaluation:
         text_metrics: Callable[[list[str], list[str]], dict[str, float]] = text_report,
         **kwargs,
     ) -> None:
+        args = self._checked(args, kwargs)
         if not kind_of(model).has_decoder:
             kind = type(model).__name__
             raise ValueError(f"`{kind}` is not a sequence-to-sequence model such as `BartForConditionalGeneration`.")
-        args = self._checked(args)
         scores_texts = args.predict_with_generate and not args.prediction_loss_only and compute_metrics is None
         if scores_texts and not hasattr(processing_class, "batch_decode"):
             raise ValueError(

@@ -79,7 +79,7 @@ class SolverTrainer(BaseTrainer):
         processing_class: Any = None,
         **kwargs,
     ) -> None:
-        args = self._checked(args)
+        args = self._checked(args, kwargs)
         check_not_empty(train_dataset, eval_dataset)
         self.kind: ModelKind = kind_of(model)
         if self.solvers_only and not self.kind.is_solver:

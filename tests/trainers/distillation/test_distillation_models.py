@@ -406,6 +406,8 @@ def test_other_models_that_do_not_fit(others):
         others(student=tiny_classifier(num_hidden_layers=5))
     with pytest.raises(TypeError, match="teacher_model"):
         DistillationTrainer(model=tiny_classifier(), teacher_model="some/model")
+    with pytest.raises(ValueError, match="`model_init`"):
+        DistillationTrainer(teacher_model=tiny_classifier(), model_init=tiny_classifier)
     with pytest.raises(ValueError, match="compute_loss_func"):
         others(keywords={"compute_loss_func": lambda *args, **kwargs: None})
 

@@ -324,6 +324,8 @@ def test_wrong_use_is_named(trainer_of, processor, tmp_path):
         trainer_of(rows=DatasetDict({"train": tiny_dataset()}))
     with pytest.raises(ValueError, match="`model_init`"):
         trainer_of(keywords={"model_init": lambda: tiny_solver(processor)})
+    with pytest.raises(ValueError, match="`model_init`"):
+        SolverTrainer(model_init=lambda: tiny_solver(processor), processing_class=processor)
     with pytest.raises(ValueError, match="label_smoothing_factor"):
         trainer_of(label_smoothing_factor=0.1)
     with pytest.raises(ValueError, match="`eval_dataset`.*empty"):
