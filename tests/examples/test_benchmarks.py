@@ -33,6 +33,17 @@ def test_matching_of_hidden_states(measuring, monkeypatch):
     assert hidden_matching.report(figures).count("%") == 2 * len(names)
 
 
+def test_decoders(measuring):
+    import decoders
+
+    folder = str(Path(__file__).parents[2] / "model_cards" / "mwp-student-3L-gts-math23k-small")
+    args = decoders.parse_arguments([folder, "--dataset=math23k", "--problems=2", "--rounds=1"])
+    [(name, milliseconds)] = decoders.measure(args).items()
+    assert set(milliseconds) == set(decoders.WAYS)
+    assert all(each > 0 for each in milliseconds.values())
+    assert name in decoders.report({name: milliseconds}, args)
+
+
 def test_views_are_not_counted(measuring):
     x = torch.ones(3, 4)
     with measuring.OperatorCounter() as counter:

@@ -1,0 +1,88 @@
+"""Time of trained solvers with the same encoder and different decoders, such as those of the table `decoders`.
+
+Test problems are solved one at a time and in batches of 32, greedily and with 5 beams; the encoder alone also reads
+them. Solvers and ways alternate in each round.
+
+    python examples/benchmarks/decoders.py FOLDER FOLDER [--dataset mawps] [--problems 96] [--rounds 3] [--write]
+"""
+
+import argparse
+from collections.abc import Sequence
+
+from measuring import Clock, restart_with_threads, table, write_section
+
+
+# Beams (0: the encoder alone) and problems in a batch, by column.
+WAYS = {
+    "encoder, batch 1": (0, 1),
+    "greedy, batch 1": (1, 1),
+    "5 beams, batch 1": (5, 1),
+    "encoder, batch 32": (0, 32),
+    "greedy, batch 32": (1, 32),
+    "5 beams, batch 32": (5, 32),
+}
+
+
+def parse_arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Solvers with different decoders.")
+    parser.add_argument("folders", nargs="+", help="folders of solvers")
+    parser.add_argument("--dataset", default="mawps")
+    parser.add_argument("--problems", type=int, default=96)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--write", action="store_true", help="put the table into RESULTS.md")
+    return parser.parse_args(argv)
+
+
+def measure(args: argparse.Namespace) -> dict[str, dict[str, float]]:
+    """Return CPU milliseconds per problem, by solver and way of solving."""
+    import torch
+
+    import hf_mwp
+
+    problems = hf_mwp.load_mwp_dataset(args.dataset)["test"].select(range(args.problems)).to_list()
+
+    @torch.no_grad()
+    def run(model, processor, beams: int, size: int) -> None:
+        for start in range(0, len(problems), size):
+            rows = problems[start : start + size]
+            if beams:
+                hf_mwp.solve_problems(model, processor, rows, num_beams=beams, batch_size=size)
+            else:
+                batch = processor(processor.problems(rows))
+                model.encoder(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"])
+
+    solvers = {}
+    for folder in args.folders:
+        model, processor = hf_mwp.load_solver(folder)
+        name = f"{type(model.decoder).__name__}, {model.decoder.num_parameters() / 1e6:.1f} M parameters"
+        solvers[name] = model.eval(), processor
+        run(*solvers[name], 1, 32)
+    clocks = {name: {way: Clock() for way in WAYS} for name in solvers}
+    for _ in range(args.rounds):
+        for way, (beams, size) in WAYS.items():
+            for name, solver in solvers.items():
+                with clocks[name][way]:
+                    run(*solver, beams, size)
+    scale = 1000 / (args.rounds * args.problems)
+    return {name: {way: clock.cpu * scale for way, clock in own.items()} for name, own in clocks.items()}
+
+
+def report(figures: dict[str, dict[str, float]], args: argparse.Namespace) -> str:
+    """Return the table as Markdown."""
+    rows = [[name, *(f"{own[way]:.1f}" for way in WAYS)] for name, own in figures.items()]
+    text = f"{args.problems} test problems of {args.dataset}, CPU milliseconds per problem, {args.threads} thread."
+    return "\n\n".join([text, table(["decoder", *WAYS], rows)])
+
+
+def main() -> None:
+    args = parse_arguments()
+    restart_with_threads(args.threads)
+    text = report(measure(args), args)
+    print(text)
+    if args.write:
+        write_section("Decoders", text)
+
+
+if __name__ == "__main__":
+    main()
