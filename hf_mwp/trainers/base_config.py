@@ -50,17 +50,11 @@ class BaseConfig(TrainingArguments):
     max_grad_norm: float = setting(5.0, "Maximum gradient norm; 0 turns clipping off.")
     logging_steps: float = setting(50, "Number of steps between logs; below 1, a share of all training steps.")
 
-    decoder_learning_rate: float | None = setting(
-        None, "Learning rate of a solver's decoder; the encoder's learning rate if not given."
-    )
-    decoder_weight_decay: float | None = setting(
-        None, "Weight decay of a solver's decoder; the encoder's weight decay if not given."
-    )
+    decoder_learning_rate: float | None = setting(None, "Learning rate of a solver's decoder; the encoder's if None.")
+    decoder_weight_decay: float | None = setting(None, "Weight decay of a solver's decoder; the encoder's if None.")
 
     num_beams: int = setting(1, "Number of beams when a solver is evaluated.")
-    max_decode_length: int | None = setting(
-        None, "Maximum number of symbols in a decoded expression; the decoder's own limit if not given."
-    )
+    max_decode_length: int | None = setting(None, "Maximum symbols in an expression; the decoder's limit if None.")
     answer_match: str = setting(
         "annotated",
         "Target value: the annotated answer (integers must be equal, other values within a relative 1e-4), or the "
@@ -69,9 +63,7 @@ class BaseConfig(TrainingArguments):
     )
     hub_strategy: str = setting("end", "When --push_to_hub uploads; only at the end, as checkpoints contain pickles.")
 
-    early_stopping_patience: int | None = setting(
-        None, "Stop after this many evaluations without an improvement; never if not given."
-    )
+    early_stopping_patience: int | None = setting(None, "Stop after this many evaluations without improvement.")
     early_stopping_threshold: float = setting(0.0, "Minimum difference that counts as an improvement.")
 
     def __post_init__(self):

@@ -89,12 +89,8 @@ class DistillationConfig(SolverTrainingConfig):
         None, "Metric that chooses the best checkpoint; answer_accuracy for solvers and loss for other models if None."
     )
     temperature: float = setting(4.0, "Temperature that softens the probabilities of teacher and student.")
-    soft_label_weight: float = setting(
-        0.5, "Share of the teacher's probabilities in the prediction loss (lambda); the labels have the rest."
-    )
-    scale_by_square: bool = setting(
-        True, "Multiply the loss on the teacher's probabilities by the squared temperature."
-    )
+    soft_label_weight: float = setting(0.5, "Weight of soft against hard labels in the prediction loss (lambda).")
+    scale_by_square: bool = setting(True, "Multiply the loss on the teacher's probabilities by temperature squared.")
     prediction_loss: str = setting(
         "kd",
         "kd (the teacher's probabilities), dkd (the right class separately from the other classes) or mse (the "
@@ -133,26 +129,17 @@ class DistillationConfig(SolverTrainingConfig):
         choices=["labels", "shifted"],
     )
     hidden_weights: list[float] | None = setting(
-        None,
-        "Weight of each pair of the layer mapping; 1.0 each if not given (mse on three uniform pairs: 1.0 0.9 1.0).",
+        None, "Weight of each pair of the layer mapping; 1.0 if not given (mse on three uniform pairs: 1.0 0.9 1.0)."
     )
     embedding_weight: float = setting(1.0, "Weight of the loss between embedding outputs; 0 for none.")
     use_bottlenecks: bool = setting(True, "Use the narrow states of the teacher's bottleneck networks as targets.")
     shared_projection: bool = setting(
-        False,
-        "Use one linear map with bias for all compared states, even if the widths are the same; otherwise one map for "
-        "each pair.",
+        False, "Use one linear map with bias for all states, even of equal widths; otherwise one map for each pair."
     )
-    projection_learning_rate: float | None = setting(
-        1e-3, "Learning rate of the linear maps between different widths; `learning_rate` if None."
-    )
+    projection_learning_rate: float | None = setting(1e-3, "Learning rate of linear maps; `learning_rate` if None.")
 
-    cache_teacher_outputs: bool | None = setting(
-        None, "Run the teacher once and keep its outputs on disk; the teacher runs in every epoch if not given."
-    )
-    teacher_cache_dir: str | None = setting(
-        None, "Folder of teacher caches; teacher_cache in output_dir if not given."
-    )
+    cache_teacher_outputs: bool | None = setting(None, "Run the teacher once, not in every epoch, with a disk cache.")
+    teacher_cache_dir: str | None = setting(None, "Folder of teacher caches; output_dir/teacher_cache if not given.")
 
     @property
     def mappings(self) -> dict[str, str]:

@@ -33,9 +33,7 @@ class RecursiveDistillationConfig(DistillationConfig):
 
     learning_rate: float = setting(5e-5, "Learning rate (for a solver: of its encoder).")
     temperature: float = setting(2.0, "Temperature that softens the probabilities of teacher and student.")
-    hidden_loss: str | None = setting(
-        "attention", "Loss on layers: attention (maps of the remaining heads), another loss of distill, or none."
-    )
+    hidden_loss: str | None = setting("attention", "Loss on layers: attention (of remaining heads) or as for distill.")
     embedding_weight: float = setting(0.0, "Weight of the loss between embedding outputs; 0 for none.")
 
     ratios: list[float] = setting(
@@ -51,9 +49,7 @@ class RecursiveDistillationConfig(DistillationConfig):
     min_heads_per_layer: int = setting(1, "Minimum number of heads that remain in a layer.")
 
     max_parameters: int | None = setting(None, "Stop after the first generation with at most this many parameters.")
-    least_metric: float | None = setting(
-        None, "Stop before the first generation whose metric_for_best_model is worse than this."
-    )
+    least_metric: float | None = setting(None, "Stop before the first generation with a worse metric_for_best_model.")
 
     def __post_init__(self):
         super().__post_init__()

@@ -20,9 +20,7 @@ class Seq2SeqFineTuningConfig(BaseConfig, Seq2SeqTrainingArguments):
     """
 
     predict_with_generate: bool = setting(True, "Generate texts in evaluations and compare them with the labels.")
-    max_decode_length: int | None = setting(
-        128, "Maximum number of tokens in a generated text; the limit of the model's generation config if None."
-    )
+    max_decode_length: int | None = setting(128, "Maximum tokens in a generated text; the model's limit if None.")
 
     def __post_init__(self):
         super().__post_init__()
