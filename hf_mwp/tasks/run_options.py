@@ -151,8 +151,7 @@ class StarkArguments(FinalArguments):
     )
     scores: str = option(
         "knowledgeable",
-        "Score of the teacher's heads and neurons: knowledgeable (gradients, see expressiveness_weight), or random "
-        "(STARK-RAND, by seed).",
+        "Score of heads and neurons: knowledgeable (gradients, see expressiveness_weight) or random (STARK-RAND).",
         common=True,
         choices=("knowledgeable", "random"),
     )
