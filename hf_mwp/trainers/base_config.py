@@ -1,7 +1,5 @@
 """Arguments shared by all trainers."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -73,8 +71,7 @@ class BaseConfig(TrainingArguments):
             # With the default of `TrainingArguments` the loader would warn that memory cannot be pinned.
             self.dataloader_pin_memory = False
         if metric is None:
-            # `TrainingArguments` would set the loss. The available metrics depend on the model, so the trainer
-            # chooses.
+            # `TrainingArguments` would set the loss. The trainer chooses, because the metrics depend on the model.
             self.metric_for_best_model, self.greater_is_better = None, greater_is_better
         check_at_least_one(
             self,
@@ -101,10 +98,7 @@ class BaseConfig(TrainingArguments):
             raise ValueError("`early_stopping_patience` needs evaluations during training. Set `eval_strategy`.")
 
     def adapt(self, task: Any) -> None:
-        """
-        Replace default values of fields by the defaults of a [`Task`]. Raises `UsageError` if the task does not report
-        `metric_for_best_model`.
-        """
+        """Replace defaults by those of a [`Task`]. Raises `UsageError` for a metric that the task does not report."""
         usual = {each.name: default_of(each) for each in fields(self)}
         for name, value in task.defaults_of(self).items():
             if name in usual and getattr(self, name) == usual[name]:
@@ -114,7 +108,7 @@ class BaseConfig(TrainingArguments):
             told = f"unknown metric {chosen!r} for {task.name}. Choose one of {', '.join(known)}"
             raise UsageError(f"`metric_for_best_model`: {told}.")
 
-    def converted(self, kind: type[BaseConfig]) -> BaseConfig:
+    def converted(self, kind: "type[BaseConfig]") -> "BaseConfig":
         """Return the config itself if it is an instance of `kind`, otherwise a `kind` with the same values."""
         own = {name: getattr(self, name) for name in options_in(type(self))}
         return self if isinstance(self, kind) else kind(**own)

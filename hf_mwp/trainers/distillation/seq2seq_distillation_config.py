@@ -1,7 +1,5 @@
 """Arguments of [`Seq2SeqDistillationTrainer`]."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from ..base_config import setting
@@ -16,9 +14,6 @@ class Seq2SeqDistillationConfig(DistillationConfig, Seq2SeqFineTuningConfig):
     [`Seq2SeqFineTuningConfig`], with the values of Dasgupta and Cohn (Improving Language Model Distillation through
     Hidden State Matching, ICLR 2025): the loss on labels, the KL divergence at temperature 1 and the loss on each pair
     of layers have weight 1.
-
-    Raises:
-        ValueError: As [`DistillationConfig`].
     """
 
     max_decode_length: int | None = setting(128, "Maximum tokens in a generated text; the model's limit if None.")

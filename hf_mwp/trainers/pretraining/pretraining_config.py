@@ -1,7 +1,5 @@
 """Arguments of [`PreTrainingTrainer`]."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields
 
 from ...options.checks import check_not_negative, check_positive, check_share

@@ -1,7 +1,5 @@
 """Arguments of [`recursive_distillation`]."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -38,8 +36,7 @@ class RecursiveDistillationConfig(DistillationConfig):
 
     ratios: list[float] = setting(
         [0.2, 0.25, 0.3],
-        "Share of the first model's heads that is removed by the end of each generation, ascending; the number of "
-        "heads is rounded down.",
+        "Ascending shares of the first model's heads removed by each generation; the number is rounded down.",
     )
     alpha: float = setting(0.5, "Weight of the heads' norm against their entropy (equation 4).")
     power: float = setting(1.0, "n of equation 5; above 1 most heads are pruned late.")

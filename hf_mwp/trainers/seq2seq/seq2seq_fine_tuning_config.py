@@ -1,7 +1,5 @@
 """Arguments of [`Seq2SeqFineTuningTrainer`]."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from transformers import Seq2SeqTrainingArguments
@@ -14,9 +12,6 @@ class Seq2SeqFineTuningConfig(BaseConfig, Seq2SeqTrainingArguments):
     r"""
     Arguments of [`Seq2SeqFineTuningTrainer`]: the arguments of [`BaseConfig`] and `Seq2SeqTrainingArguments`.
     `generation_num_beams` defaults to `num_beams`, and `generation_max_length` to `max_decode_length`.
-
-    Raises:
-        ValueError: As [`BaseConfig`].
     """
 
     predict_with_generate: bool = setting(True, "Generate texts in evaluations and compare them with the labels.")

@@ -1,7 +1,5 @@
 """Arguments of [`SolverTrainer`]."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from ..base_config import BaseConfig, setting

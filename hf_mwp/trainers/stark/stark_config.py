@@ -1,7 +1,5 @@
 """Arguments of [`StarkTrainer`]."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -39,7 +37,7 @@ class StarkConfig(DistillationConfig):
     save_strategy: SaveStrategy | str = setting("epoch", "When to save a checkpoint.")
     save_total_limit: int | None = setting(1, "Maximum number of checkpoints kept while a student is trained.")
     load_best_model_at_end: bool = setting(True, "Keep the weights of the best evaluation, not the last weights.")
-    early_stopping_patience: int | None = setting(5, "Stop after this many evaluations without improvement.")
+    early_stopping_patience: int | None = setting(5, "Evaluations without improvement before a stop; never if none.")
 
     temperature: float = setting(2.0, "Temperature that softens the probabilities of teacher and student.")
     hidden_loss: str | None = setting(None, "Loss on layers, as for distill; none if not given.")
