@@ -21,8 +21,7 @@ from .training import make_distillation
 
 
 STEPS, WARM_UP, EVALUATED = 20, 3, 64
-ROW_BYTES = 150
-"""Memory per row that is not mapped from files: key, number, length and position in the order."""
+ROW_BYTES = 150  # memory per row that is not mapped from files: key, number, length and position in the order
 
 
 @dataclass(frozen=True)
@@ -41,10 +40,7 @@ class Estimate:
     peak_bytes: int  # tensors on a GPU, resident memory on a CPU
 
     def of_corpus(self, times: int = 1) -> dict[str, float]:
-        """
-        Return `rows`, `steps`, `hours` (including `cache_hours`), `cache_hours`, `peak_bytes` and `cache_bytes` of the
-        whole run, for a corpus that is `times` as large.
-        """
+        """Return the costs of the whole run for a corpus that is `times` as large. `hours` include `cache_hours`."""
         rows = times * self.rows
         epoch = math.ceil(rows / self.rows_per_step)
         steps = self.max_steps if self.max_steps > 0 else math.ceil(self.epochs * epoch)
@@ -68,10 +64,7 @@ def estimate_distillation(
     config: DistillationConfig,
     reporter: Reporter = SILENT,
 ) -> Estimate:
-    """
-    Run twenty steps of a distillation and estimate the costs of the whole run without its final test: `hf-mwp distill
-    --estimate`. No results are saved. For the arguments see [`~tasks.training.train`].
-    """
+    """Estimate a distillation without its final test from twenty steps: `hf-mwp distill --estimate`. Saves nothing."""
     task = make_task(data_args)
     config.adapt(task)
     tell_data(task, reporter)
@@ -105,10 +98,8 @@ def measure(trainer: DistillationTrainer, plan: Any) -> Estimate:
     clock = _StepClock()
     trainer.add_callback(clock)
     trainer.train()
-    if on_gpu:
-        peak = torch.cuda.max_memory_allocated()
-    else:
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    peak = torch.cuda.max_memory_allocated() if on_gpu else resident
     evaluation_seconds, held_out = 0.0, trainer.eval_dataset
     if plan.eval_strategy != "no" and hasattr(held_out, "select") and len(held_out):
         count = min(len(held_out), EVALUATED)

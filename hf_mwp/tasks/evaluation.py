@@ -57,9 +57,8 @@ class Evaluation:
     @property
     def record(self) -> dict[str, Any]:
         """
-        Return the metrics, with data to compare two models row by row. `outcomes` is a string with "1" for each
-        correct and "0" for each wrong row. `examples` has the numbers in `predictions` and `labels`, written with six
-        digits. A task without these has an empty `outcomes` or `examples`.
+        Return the metrics with data to compare two models row by row: `outcomes`, a "1" for each correct and a "0" for
+        each wrong row, and `examples`, the `predictions` and `labels` with six digits. Either is empty if unknown.
         """
         right = [getattr(prediction, "is_right", None) for prediction in self.predictions]
         numbers = [getattr(prediction, "numbers", None) for prediction in self.predictions]
@@ -94,19 +93,9 @@ def evaluate(
     """
     Evaluate a model on a split of a task, and write each prediction with the reason for its failure to a file: `hf-mwp
     evaluate`. Processes under `accelerate launch` share the rows. A killed run on math word problems resumes. Raises
-    `UsageError` if model and data do not match, or the folder contains a different run.
-
-    Returns:
-        `tuple[Evaluation, dict, Path]`: the evaluation; its [`Evaluation.figures`] with [`~Task.details`] and, if
-        re-ranked, `reports_without_reranking`; and the path of the predictions.
-
-    Example:
-
-    ```python
-    >>> data = MeasuredTaskArguments(dataset="math23k")
-    >>> _, figures, _ = evaluate(EvaluateArguments(model="model_cards/mwp-student-3L-gts-math23k"), data)
-    >>> figures["reports"]["all problems"]["answer_accuracy"]
-    ```
+    `UsageError` if model and data do not match, or the folder contains a different run. Returns the evaluation; its
+    [`Evaluation.figures`] with [`~Task.details`] and, if re-ranked, `reports_without_reranking`; and the path of the
+    predictions.
     """
     device = find_device(args.device)
     with RunFolder(_output_folder(args, data_args), "evaluate", option_values(args, data_args), begin=False) as folder:
@@ -189,10 +178,7 @@ def evaluate_split(
 def evaluate_splits(
     task: Task, model: PreTrainedModel, processor: Any, config: Any, args: Any, reporter: Reporter = SILENT
 ) -> dict[str, Evaluation]:
-    """
-    Evaluate a trained model, on the main process, on the validation split and, with `args.test`, on the test split.
-    Empty splits are skipped. The search options are those of the trainer's config.
-    """
+    """Evaluate a trained model, on the main process, on the validation and (with `args.test`) test split, if any."""
     beams, found = {"validation": None} | ({"test": args.test_num_beams} if args.test else {}), {}
     for split in beams if is_main_process() else ():
         if task.rows(split, needed=False) is not None:

@@ -55,10 +55,7 @@ class GluePrediction:
 
 
 class GlueTask(Task):
-    """
-    GLUE task for a classifier or, for STS-B, a regressor: any model of `AutoModelForSequenceClassification`. The data
-    are loaded ([`load_glue`]) on first use.
-    """
+    """GLUE task for a classifier or, for STS-B, a regressor: any model of `AutoModelForSequenceClassification`."""
 
     kind = "classifier"
 

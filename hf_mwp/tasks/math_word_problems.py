@@ -21,10 +21,7 @@ from .task import Task, limited
 
 
 class MathWordProblems(Task):
-    """
-    Task of solving math word problems with a solver, which predicts equations. The problems are loaded
-    ([`load_mwp_dataset`]) on first use.
-    """
+    """Task of solving math word problems with a solver, which predicts equations."""
 
     kind, metric = "solver", "answer_accuracy"
     recorded, solves = ("num_beams", "answer_match"), True

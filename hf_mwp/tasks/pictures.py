@@ -12,9 +12,8 @@ def draw_learning_curve(
     histories: Mapping[str, Sequence[Mapping]], path: str | Path, title: str = "", panels: Mapping[str, str] = PANELS
 ) -> bool:
     """
-    Draw logged metrics over epochs to a PNG file. `histories` maps the names of models to their
-    `trainer.state.log_history`, `panels` maps the labels of panels to keys of the log. Returns `False` if there is
-    nothing to draw.
+    Draw logged metrics over epochs to a PNG file, or return `False` if there are none. `histories` maps the names of
+    models to their `trainer.state.log_history`, `panels` maps the labels of panels to keys of the log.
     """
     from matplotlib.figure import Figure
 
@@ -48,9 +47,8 @@ def draw_models(
     chosen: float | None = None,
 ) -> None:
     """
-    Draw a metric of the models in a `metrics.json` on the validation and the test split to a PNG file. `places` are
-    their positions on the horizontal axis, with `labels` beside the points. If `chosen` is given, this position is
-    marked, and a horizontal line shows the first model's metric.
+    Draw a metric of the models in a `metrics.json` on both evaluation splits to a PNG file, at the horizontal `places`
+    and with `labels`. If a `chosen` place is given, it is marked, and a line shows the first model's metric.
     """
     from matplotlib.figure import Figure
 

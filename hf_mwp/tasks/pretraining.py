@@ -30,10 +30,7 @@ def pretrain(
     config: PreTrainingConfig,
     reporter: Reporter = SILENT,
 ) -> RunResult:
-    """
-    Pretrain an encoder on masked language modelling and part-of-speech tagging, and evaluate it on held-out texts:
-    `hf-mwp pretrain`. See [`train`].
-    """
+    """Pretrain an encoder on a corpus, and evaluate it on held-out texts: `hf-mwp pretrain`. See [`train`]."""
     options = (corpus_args, model_args, resume_args, config)
     make = partial(make_pretraining_trainer, corpus_args, model_args, config, reporter)
     return train_on_task(None, make, "pretrain", "student", options, reporter)
@@ -43,9 +40,8 @@ def make_pretraining_trainer(
     args: CorpusArguments, model_args: PretrainingArguments, config: PreTrainingConfig, reporter: Reporter = SILENT
 ) -> tuple[PreTrainingTrainer, dict[str, Any]]:
     """
-    Read and tag a corpus, and return a trainer that pretrains a student on it, and the content of the run's
-    `data.json`. Tags are saved in the output folder unless `args.tag_cache` is set. Raises `UsageError` if no text
-    remains, or tagging is to be learned without a tagger.
+    Read and tag a corpus, and return the trainer of a student and the content of the run's `data.json`. Raises
+    `UsageError` if no text remains, or tagging is to be learned without a tagger.
     """
     learns_tags = bool(config.pos_loss_weight)
     if (args.tagger == NO_TAGGER and learns_tags) or (model_args.new_pos_head and not learns_tags):
@@ -61,18 +57,19 @@ def make_pretraining_trainer(
     spread = (texts[index * len(texts) // number] for index in range(number))
     sample = (entry if isinstance(entry, str) else entry[0] for entry in spread)
     with reporter.counter("encoding") as progress:
-        trainer = PreTrainingTrainer(
-            model=builder.build(texts.tags if learns_tags else None, sample),
-            args=config,
-            train_dataset=texts,
-            processing_class=builder.processor,
-            progress=progress,
-        )
+        model = builder.build(texts.tags if learns_tags else None, sample)
+        data = {"train_dataset": texts, "processing_class": builder.processor}
+        trainer = PreTrainingTrainer(model, config, **data, progress=progress)
     trainer.text_sources = tuple(map(short_name, args.corpus))
     used, held_out = len(trainer.train_dataset), len(trainer.eval_dataset or ())
     reporter.print(f"{used} training texts, {held_out} held out; {describe_counts(counts)}")
-    record = {"corpus": args.corpus, "exclude": args.exclude, "texts": dict(counts)}
-    record |= {"used": used, "held_out": held_out}
+    record = {
+        "corpus": args.corpus,
+        "exclude": args.exclude,
+        "texts": dict(counts),
+        "used": used,
+        "held_out": held_out,
+    }
     if tagger is not None:
         record |= {"tagger": tagger.name, "tagger_fingerprint": tagger.fingerprint}
     if learns_tags:

@@ -40,11 +40,9 @@ def prune(
     """
     Prune attention heads of a trained model in generations ([`recursive_distillation`]), and evaluate each generation:
     `hf-mwp prune`. Finished generations are reused, and an interrupted generation resumes. Raises `UsageError` if the
-    folder contains a different run, or no generation reaches `least_metric`.
-
-    Returns:
-        [`RunResult`]: its metrics are `models` (the given model and each generation, with reports, costs, and `saved`
-        shares of the first model's costs), and the reports and `saved` shares of the last model.
+    folder contains a different run, or no generation reaches `least_metric`. The metrics of the result are `models`
+    (the given model and each generation, with reports, costs, and `saved` shares of the first model's costs), and the
+    reports and `saved` shares of the last model.
     """
     values = option_values(data_args, args, config)
     with RunFolder(config.output_dir, "prune", values, begin=False, for_model=True) as folder:
@@ -102,8 +100,7 @@ def _metrics_of(
     # Costs are measured on the CPU, before `measure` moves the models.
     costs = list(compare_costs({str(number): find_encoder(each) for number, each in enumerate(every)}).values())
     known = [{"ratio": 0.0, "heads": [each.num_heads for each in layer_parts(model)]}]
-    for each in generations:
-        known.append({"ratio": each.ratio, "heads": list(each.heads), "folder": each.folder.name})
+    known += [{"ratio": each.ratio, "heads": list(each.heads), "folder": each.folder.name} for each in generations]
     models, first, splits = [], costs[0], {}
     for about, cost, each in zip(known, costs, every, strict=True):
         # Shares of the first model's costs; `speed` is the relative gain in texts per second.

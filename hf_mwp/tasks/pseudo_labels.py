@@ -39,9 +39,7 @@ def pseudo_label(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Pat
     Label the problems of files and datasets ([`label_problems`]), and write `labelled.jsonl`: `hf-mwp pseudo-label`.
     Processes under `accelerate launch` share the problems, and an interrupted run resumes. If `args.task` is set, see
     [`label_texts`]. Raises `UsageError` if the folder already contains labels, or solver and problems do not match.
-
-    Returns:
-        `tuple[Path, Mapping]`: the file, and the number of problems by result ([`~solving.label_problems.FATES`]).
+    Returns the file, and the number of problems by result ([`~solving.label_problems.FATES`]).
     """
     if args.task is not None:
         return label_texts(args, reporter)
@@ -79,18 +77,13 @@ def pseudo_label(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Pat
 
 def label_texts(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Path, Mapping[str, int]]:
     """
-    Generate targets for the training texts of a dataset ([`load_seq2seq`]), or equations for training problems, and
-    write them to `train.jsonl`, with the unchanged other splits: a dataset for students with any tokenizer. Processes
-    under `accelerate launch` share the texts. Raises `UsageError` if the folder already contains labels, the model has
-    a different kind, or it generates no usable text.
-
-    Returns:
-        `tuple[Path, Mapping]`: the file, and the number of source texts by result (`TEXT_FATES`). Rows of the file
-        contain the two texts under the names `args.source` and `args.target`, or the fields of a problem, and also
-        `score`, the mean log probability per token, and `rank`, the position among the beams.
-
-    References:
-        Kim and Rush, "Sequence-Level Knowledge Distillation" (EMNLP 2016).
+    Generate targets for the training texts of a dataset, or equations for training problems (Kim and Rush,
+    "Sequence-Level Knowledge Distillation", EMNLP 2016), and write them to `train.jsonl`, with the unchanged other
+    splits: a dataset for students with any tokenizer. Each row has the texts `args.source` and `args.target`, or the
+    fields of a problem, and also `score`, the mean log probability per token, and `rank`, the position among the
+    beams. Processes under `accelerate launch` share the texts. Raises `UsageError` if the folder already contains
+    labels, the model has a different kind, or it generates no usable text. Returns the file, and the number of source
+    texts by result (`TEXT_FATES`).
     """
     device = find_device(args.device)
     with RunFolder(args.output_dir, "pseudo-label", option_values(args), begin=False) as folder:

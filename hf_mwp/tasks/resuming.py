@@ -64,10 +64,7 @@ def begin_run(
 
 
 def begin_record(folder: RunFolder, checkpoint: str | None, changes: Mapping[str, tuple]) -> None:
-    """
-    Begin the run record with the results of [`begin_run`]; remove checkpoints and model records of runs that are not
-    resumed.
-    """
+    """Begin the record with the results of [`begin_run`]. Checkpoints and records of other runs are removed."""
     if folder.writes and (checkpoint is None or Path(checkpoint).parent.resolve() != folder.path.resolve()):
         remove_checkpoints(folder.path)
         folder.remove_old_model()

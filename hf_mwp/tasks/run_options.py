@@ -63,9 +63,7 @@ class RunArguments(FinalArguments, ResumeArguments):
 class DistillRunArguments(RunArguments):
     """[`RunArguments`] with an option to estimate the costs of a distillation."""
 
-    estimate: bool = option(
-        False, "Run 20 steps, and print the hours, memory and cache size of the whole run.", affects_result=False
-    )
+    estimate: bool = option(False, "Run 20 steps and estimate hours, memory and cache size.", affects_result=False)
 
 
 def locate_tagger(tagger: str, options: Mapping[str, Any]) -> Path | None:
@@ -153,8 +151,7 @@ class StarkArguments(FinalArguments):
     )
     scores: str = option(
         "knowledgeable",
-        "Score of the teacher's heads and neurons: knowledgeable (gradients, see expressiveness_weight), or random "
-        "(STARK-RAND, by seed).",
+        "Score of heads and neurons: knowledgeable (gradients, see expressiveness_weight) or random (STARK-RAND).",
         common=True,
         choices=("knowledgeable", "random"),
     )

@@ -36,12 +36,9 @@ def find_sparse_teacher(
     """
     Find the sparse teacher with the best student ([`StarkTrainer`]), and evaluate every student: `hf-mwp stark`.
     Finished students are reused, and an interrupted student resumes. Raises `UsageError` if the folder contains a
-    different run, or model, data and options do not match.
-
-    Returns:
-        [`RunResult`]: its metrics are `models` (the trial student and the students of sparse teachers, with sizes of
-        their teachers and reports), `trial` and `chosen` (two of these models), the reports of the `teacher`, and
-        `gain_over_trial` (metric of the chosen student minus metric of the trial student).
+    different run, or model, data and options do not match. The metrics of the result are `models` (the trial student
+    and the students of sparse teachers, with sizes of their teachers and reports), `trial` and `chosen` (two of these
+    models), the reports of the `teacher`, and `gain_over_trial` (metric of the chosen minus the trial student).
     """
     if config.auto_sparsity and args.scores == "random":
         raise UsageError("stark: --auto_sparsity does not support --scores random. Use --scores knowledgeable.")

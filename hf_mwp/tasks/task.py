@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 
 class Task(ABC):
     """
-    Base class of tasks, which define data, models, collator and metrics. To add a task, write a subclass in this
-    folder, see [`MathWordProblems`] and [`GlueTask`]. Its methods are called by [`~tasks.training.train`], similar
-    functions, and [`~tasks.evaluation.evaluate_split`].
+    Base class of tasks, which define data (loaded on first use), models, collator and metrics. To add a task, write a
+    subclass in this folder, see [`MathWordProblems`] and [`GlueTask`].
     """
 
     name: str  # of the dataset
@@ -43,10 +42,7 @@ class Task(ABC):
     @cached_property
     @abstractmethod
     def splits(self) -> Mapping[str, Dataset]:
-        """
-        Rows of the existing splits `"train"`, `"validation"` and `"test"`. Each row has a `text`, which is compared
-        with the training texts of a model.
-        """
+        """Rows of the splits train, validation and test. Their `text` is compared with a model's training texts."""
 
     def rows(self, split: str, needed: bool = True) -> Dataset | None:
         """Return the rows of a split. If there are none, returns `None` or, with `needed`, raises `UsageError`."""
@@ -65,10 +61,7 @@ class Task(ABC):
 
     @abstractmethod
     def load_model(self, name: str, split: str = "train") -> tuple[PreTrainedModel, Any]:
-        """
-        Load a trained model and its `processing_class` from a folder or the Hub. Raises `UsageError` if the model has
-        a different kind, or does not support the rows of the split.
-        """
+        """Load a model and its `processing_class`. Raises `UsageError` if it does not support the split's rows."""
 
     def make_student(
         self, teacher: PreTrainedModel, processor: Any, options: StudentArguments
@@ -121,16 +114,10 @@ class Task(ABC):
     @abstractmethod
     def predict(self, model: PreTrainedModel, processor: Any, rows: Sequence[Mapping[str, Any]], **options) -> list:
         """
-        Predict each row.
-
-        Args:
-            options: `batch_size`, `progress` (see [`solve_problems`]), the options in `recorded`, and with `num_beams`
-                also `max_decode_length`.
-
-        Returns:
-            `list`: objects with a method `to_dict()` and optional attributes: `is_right` (`bool`), `numbers`
-            (prediction and label), `kind` (`str`; each kind is also reported separately), and `failure` (two strings:
-            the reason for a wrong prediction and its meaning).
+        Predict each row. The options are `batch_size`, `progress` (see [`solve_problems`]), those in `recorded`, and
+        with `num_beams` also `max_decode_length`. Predictions have a method `to_dict()` and optional attributes:
+        `is_right` (`bool`), `numbers` (prediction and label), `kind` (`str`; each kind is also reported separately),
+        and `failure` (two strings: the reason for a wrong prediction and its meaning).
         """
 
     @abstractmethod

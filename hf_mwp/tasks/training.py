@@ -50,9 +50,8 @@ def train(
     reporter: Reporter = SILENT,
 ) -> RunResult:
     """
-    Fine-tune a solver or, with `data_args.task`, a different model, and evaluate it: `hf-mwp train`. The arguments are
-    dataclasses with the options of the command, and a receiver of messages and progress. Raises `UsageError` if the
-    folder contains a different run, or model, data and options do not match.
+    Fine-tune a solver or, with `data_args.task`, a different model, and evaluate it: `hf-mwp train`. Raises
+    `UsageError` if the folder contains a different run, or model, data and options do not match.
 
     Example:
 
@@ -121,13 +120,8 @@ def train_on_task(
 ) -> RunResult:
     """
     Train a model, save it with its processor, evaluate it, and save run records and a learning curve in its folder.
-
-    Args:
-        task ([`Task`], *optional*): The task; `None` for pretraining.
-        make (`Callable`): Function that returns the trainer; without a task, also the content of `data.json`.
-        command (`str`), name (`str`): Name of the command, and of the model in tables and progress bars.
-        options (`Sequence`): Options of the command; the last two are a [`ResumeArguments`] (with a task, a
-            [`RunArguments`]) and a [`BaseConfig`].
+    `make` returns the trainer; without a task (pretraining), also the content of `data.json`. `name` stands for the
+    model in tables. The last two options are a [`ResumeArguments`] (with a task, a [`RunArguments`]) and the config.
     """
     args, config = options[-2:]
     evaluations: dict[str, Evaluation] = {}
@@ -139,9 +133,7 @@ def train_on_task(
             tell_data(task, reporter)
         is_evaluated = config.validation_fraction if task is None else task.rows("validation", False) is not None
         if not is_evaluated and config.eval_strategy != "no":
-            reporter.print(
-                "No validation split: there is no evaluation during training, and the last weights are kept."
-            )
+            reporter.print("No validation split: no evaluation during training, and the last weights are kept.")
             config.eval_strategy, config.load_best_model_at_end = "no", False
             config.early_stopping_patience = None
         # DeepSpeed's ZeRO-3 splits the weights when training begins, not while models are built from each other.

@@ -1,7 +1,5 @@
 """Arguments shared by all trainers."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -50,17 +48,11 @@ class BaseConfig(TrainingArguments):
     max_grad_norm: float = setting(5.0, "Maximum gradient norm; 0 turns clipping off.")
     logging_steps: float = setting(50, "Number of steps between logs; below 1, a share of all training steps.")
 
-    decoder_learning_rate: float | None = setting(
-        None, "Learning rate of a solver's decoder; the encoder's learning rate if not given."
-    )
-    decoder_weight_decay: float | None = setting(
-        None, "Weight decay of a solver's decoder; the encoder's weight decay if not given."
-    )
+    decoder_learning_rate: float | None = setting(None, "Learning rate of a solver's decoder; the encoder's if None.")
+    decoder_weight_decay: float | None = setting(None, "Weight decay of a solver's decoder; the encoder's if None.")
 
     num_beams: int = setting(1, "Number of beams when a solver is evaluated.")
-    max_decode_length: int | None = setting(
-        None, "Maximum number of symbols in a decoded expression; the decoder's own limit if not given."
-    )
+    max_decode_length: int | None = setting(None, "Maximum symbols in an expression; the decoder's limit if None.")
     answer_match: str = setting(
         "annotated",
         "Target value: the annotated answer (integers must be equal, other values within a relative 1e-4), or the "
@@ -69,9 +61,7 @@ class BaseConfig(TrainingArguments):
     )
     hub_strategy: str = setting("end", "When --push_to_hub uploads; only at the end, as checkpoints contain pickles.")
 
-    early_stopping_patience: int | None = setting(
-        None, "Stop after this many evaluations without an improvement; never if not given."
-    )
+    early_stopping_patience: int | None = setting(None, "Stop after this many evaluations without improvement.")
     early_stopping_threshold: float = setting(0.0, "Minimum difference that counts as an improvement.")
 
     def __post_init__(self):
@@ -81,8 +71,7 @@ class BaseConfig(TrainingArguments):
             # With the default of `TrainingArguments` the loader would warn that memory cannot be pinned.
             self.dataloader_pin_memory = False
         if metric is None:
-            # `TrainingArguments` would set the loss. The available metrics depend on the model, so the trainer
-            # chooses.
+            # `TrainingArguments` would set the loss. The trainer chooses, because the metrics depend on the model.
             self.metric_for_best_model, self.greater_is_better = None, greater_is_better
         check_at_least_one(
             self,
@@ -109,10 +98,7 @@ class BaseConfig(TrainingArguments):
             raise ValueError("`early_stopping_patience` needs evaluations during training. Set `eval_strategy`.")
 
     def adapt(self, task: Any) -> None:
-        """
-        Replace default values of fields by the defaults of a [`Task`]. Raises `UsageError` if the task does not report
-        `metric_for_best_model`.
-        """
+        """Replace defaults by those of a [`Task`]. Raises `UsageError` for a metric that the task does not report."""
         usual = {each.name: default_of(each) for each in fields(self)}
         for name, value in task.defaults_of(self).items():
             if name in usual and getattr(self, name) == usual[name]:
@@ -122,7 +108,7 @@ class BaseConfig(TrainingArguments):
             told = f"unknown metric {chosen!r} for {task.name}. Choose one of {', '.join(known)}"
             raise UsageError(f"`metric_for_best_model`: {told}.")
 
-    def converted(self, kind: type[BaseConfig]) -> BaseConfig:
+    def converted(self, kind: "type[BaseConfig]") -> "BaseConfig":
         """Return the config itself if it is an instance of `kind`, otherwise a `kind` with the same values."""
         own = {name: getattr(self, name) for name in options_in(type(self))}
         return self if isinstance(self, kind) else kind(**own)

@@ -1,7 +1,5 @@
 """Base class of all trainers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -27,10 +25,7 @@ from .publishing import Publishing
 
 
 class ResumableEarlyStopping(EarlyStoppingCallback):
-    """
-    [`EarlyStoppingCallback`] that restores the number of evaluations without an improvement from a checkpoint. The
-    patience is not restored.
-    """
+    """[`EarlyStoppingCallback`] that restores its counter, but not its patience, from a checkpoint."""
 
     def on_train_begin(self, args, state, control, **kwargs):
         super().on_train_begin(args, state, control, **kwargs)
@@ -44,26 +39,15 @@ class BaseTrainer(Publishing, Trainer):
     """
     `Trainer` with exact resuming (sampler, early stopping, checkpoints), logged means of each part of the loss,
     separate learning rates for parts of the model, and accumulated batches weighted by their number of items (such as
-    labelled tokens). It records in the model and in each saved folder the texts that the model was trained on
+    labelled tokens). The model and each saved folder record the texts that the model was trained on
     ([`~data.TrainingTexts`]). A NaN or infinite loss ends the training with a `ValueError` before anything is saved.
-
-    Args:
-        args ([`BaseConfig`], *optional*): Arguments.
-        model, inputs, callbacks, kwargs: As in `Trainer`, without `model_init` and `compute_loss_func`.
     """
 
     config_class = BaseConfig
     # If true, evaluation rows are numbered and can be evaluated in any order.
     _numbers_rows = False
 
-    def __init__(
-        self,
-        model: nn.Module | None = None,
-        args: BaseConfig | None = None,
-        *inputs: Any,
-        callbacks: list | None = None,
-        **kwargs,
-    ) -> None:
+    def __init__(self, model: nn.Module | None = None, args: BaseConfig | None = None, *inputs: Any, **kwargs) -> None:
         args = self._checked(args, kwargs)
         chooses = args.load_best_model_at_end or args.early_stopping_patience is not None
         if args.metric_for_best_model is None and (chooses or args.save_strategy == "best"):
@@ -72,8 +56,8 @@ class BaseTrainer(Publishing, Trainer):
             args.greater_is_better = not args.metric_for_best_model.endswith("loss")
         if args.early_stopping_patience is not None:
             stopping = ResumableEarlyStopping(args.early_stopping_patience, args.early_stopping_threshold)
-            callbacks = [*(callbacks or []), stopping]
-        super().__init__(model, args, *inputs, callbacks=callbacks, **kwargs)
+            kwargs["callbacks"] = [*(kwargs.get("callbacks") or []), stopping]
+        super().__init__(model, args, *inputs, **kwargs)
         # `Trainer` would take `**kwargs` in `forward` as a sign that the loss is divided by `num_items_in_batch`, but
         # losses are means over a batch (also those of Transformers' classifiers).
         self.model_accepts_loss_kwargs = False
@@ -86,10 +70,7 @@ class BaseTrainer(Publishing, Trainer):
 
     @classmethod
     def _checked(cls, args: BaseConfig | None, kwargs: Mapping[str, Any]) -> BaseConfig:
-        """
-        Return `args`, or a config with default values for `None`. Raises `TypeError` for a different config, and
-        `ValueError` if `kwargs` has an argument of `Trainer` that is not supported.
-        """
+        """Return `args` or defaults. Raises `TypeError` for other configs, `ValueError` for unsupported `kwargs`."""
         for name in ("model_init", "compute_loss_func"):
             if kwargs.get(name) is not None:
                 raise ValueError(f"`{name}` is not supported. Pass a `model`, and override `compute_loss`.")

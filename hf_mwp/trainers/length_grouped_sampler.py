@@ -1,7 +1,5 @@
 """Sampler that groups examples of similar length, in an order that depends only on seed and epoch."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 
 import torch
@@ -19,12 +17,8 @@ class LengthGroupedSampler(Sampler[int]):
     out of memory shows at once; an incomplete batch comes last. The order is the same after a resume and in each
     process, unlike that of the sampler of the same name in Transformers.
 
-    Args:
-        lengths (`Sequence[int]`): Length of each example.
-        batch_size (`int`): Number of examples in an optimisation step, over all devices and accumulated batches.
-        seed (`int`, *optional*, defaults to 0): Seed of the order; the epoch is added to it.
-        first_epoch (`Callable[[], int]`, *optional*): Returns the epoch to use before `set_epoch` is called: a resumed
-            loader that skips batches may not pass the call on to the sampler for one epoch.
+    `batch_size` is that of an optimisation step, over all devices and accumulated batches. `first_epoch` returns the
+    epoch until `set_epoch` is called: a resumed loader that skips batches may not pass the call on for one epoch.
     """
 
     def __init__(

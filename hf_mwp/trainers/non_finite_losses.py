@@ -1,7 +1,5 @@
 """Detection of NaN and infinite training losses."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 import torch
@@ -13,10 +11,7 @@ NEVER = torch.iinfo(torch.int64).max
 
 
 class NonFiniteLosses:
-    """
-    Record of the first step at which each part of a training loss was NaN or infinite. It is kept on the device of
-    the losses; only `check` synchronises.
-    """
+    """First step at which each part of a training loss was NaN or infinite. Only `check` synchronises the device."""
 
     def __init__(self) -> None:
         self._first_steps: dict[str, Tensor] = {}
@@ -29,10 +24,7 @@ class NonFiniteLosses:
             self._first_steps[name] = first.where(finite, first.clamp(max=step))
 
     def check(self, gather: Callable[[Tensor], Tensor] = torch.clone) -> None:
-        """
-        Clear the record, and raise `ValueError` if a recorded loss was NaN or infinite. `gather` concatenates the
-        tensors of all processes along the first dimension.
-        """
+        """Clear the record. Raises `ValueError` if a loss was not finite. `gather` joins the rows of all processes."""
         if not self._first_steps:
             return
         names, noted = list(self._first_steps), torch.stack(list(self._first_steps.values()))

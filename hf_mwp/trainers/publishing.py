@@ -1,7 +1,5 @@
 """Publishing of a trainer's model, with its training options and metrics."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import suppress
@@ -53,16 +51,9 @@ class Publishing:
     ) -> Publication | Future | None:
         """
         Save the model and publish the same files as [`push_solver_to_hub`]: card, configuration, one weight file in
-        half precision, processor and run record.
-
-        Args:
-            commit_message, blocking, token, revision, private: As in `Trainer`; a new repository is private unless
-                `private` or `hub_private_repo` is `False`.
-            figures (`Sequence[ModelFigures]`, *optional*), stages (`Sequence[TrainingStage]`, *optional*):
-                Metrics and stages for card and record; by default the last evaluation and the arguments.
-
-        Returns:
-            A [`~hub.Publication`], or with `blocking=False` its `Future`; `None` in all processes but the first.
+        half precision, processor and run record. A new repository is private unless `private` or `hub_private_repo` is
+        `False`. `figures` and `stages` of card and record are by default the last evaluation and the arguments.
+        Returns a [`~hub.Publication`], or with `blocking=False` its `Future`; `None` in all processes but the first.
         """
         self.callback_handler.on_push_begin(self.args, self.state, self.control)
         if self.hub_model_id is None:
@@ -100,9 +91,8 @@ def training_stage(trainer: Trainer) -> TrainingStage:
 
 def evaluated_figures(trainer: Trainer) -> list[ModelFigures]:
     """
-    Return the last evaluation of the trainer's current weights (of the best checkpoint with `load_best_model_at_end`).
-    The list is empty without an evaluation or a single evaluation split of known length, or if the metric is a loss or
-    not between 0 and 1.
+    Return the last evaluation of the current weights (with `load_best_model_at_end`, of the best checkpoint), if there
+    is one on a single split of known length, and its metric is not a loss and between 0 and 1.
     """
     state, args, rows = trainer.state, trainer.args, trainer.eval_dataset
     metric, items = next(iter(_task(trainer)["metrics"].values()))

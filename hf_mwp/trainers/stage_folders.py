@@ -1,7 +1,5 @@
 """Consecutive distillations, each in a separate folder that later runs reuse."""
 
-from __future__ import annotations
-
 import copy
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -22,12 +20,10 @@ from .distillation.distillation_trainer import DistillationTrainer
 
 class TrainingStages:
     """
-    Consecutive distillations, each in a folder named by a fingerprint of its inputs. Completed folders are reused,
-    interrupted trainings resume. With several processes, each process must run the same calls.
-
-    The fingerprint covers `args` except the names in `free`, `data` (`train_dataset`, `eval_dataset`,
-    `data_collator`, `processing_class`), `objectives` (copied for each training) and further `methods`. `options` are
-    additional arguments of [`DistillationTrainer`].
+    Consecutive distillations, each in a folder named by a fingerprint of `args` (except the names in `free`), `data`
+    (datasets, collator, processor), `objectives` (copied for each training) and further `methods`. Completed folders
+    are reused, interrupted trainings resume. With several processes, each process must run the same calls. `options`
+    are additional arguments of [`DistillationTrainer`].
     """
 
     def __init__(
@@ -50,10 +46,7 @@ class TrainingStages:
     def make_trainer(
         self, student: PreTrainedModel, teacher: PreTrainedModel, args: DistillationConfig | None = None, **changes
     ) -> DistillationTrainer:
-        """
-        Return a trainer, which may change both models; `changes` replace shared arguments of the trainings. Raises
-        `ValueError` if evaluations do not report the metric that compares the students.
-        """
+        """Return a trainer, whose metric is checked and which may change both models; `changes` replace arguments."""
         show_attention(self.objectives, student, teacher)
         args, objectives = copy.deepcopy(args or self.args), copy.deepcopy(list(self.objectives))
         trainer = DistillationTrainer(student, teacher, args, objectives=objectives, **(self.options | changes))
@@ -72,7 +65,6 @@ class TrainingStages:
         """
         Train a copy of the student in `folder`, unless the folder is complete, and return the metrics stored there.
         `on_trainer` receives the trainer before training; `finish` returns further metrics to store after it.
-        `changes` replace training arguments.
         """
         own = copy.deepcopy(self.args)
         own.output_dir = str(folder.path)

@@ -1,7 +1,5 @@
 """Arguments of [`DistillationTrainer`]."""
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Sequence
@@ -11,21 +9,8 @@ from typing import Any
 
 from transformers import PreTrainedModel
 
+from ...distillation import objectives
 from ...distillation.layer_mapping import STRATEGIES, map_layers
-from ...distillation.objectives import (
-    DKD,
-    FSP,
-    PKD,
-    AttentionMaps,
-    AttentionRelations,
-    ContextRelations,
-    EmbeddingOutputs,
-    HardLabels,
-    HiddenStates,
-    Objective,
-    SoftLabels,
-    TeacherValues,
-)
 from ...losses import AttentionMSELoss, CKALoss, CosineLoss, GramLoss, NSTLoss, ProcrustesLoss
 from ...losses.logit_distillation_loss import DIRECTIONS
 from ...options.checks import check_not_negative, check_positive, check_share, check_weight
@@ -34,20 +19,20 @@ from ..solver.solver_config import SolverTrainingConfig
 
 
 # Values of `prediction_loss` and `hidden_loss`; in Python, objectives can be passed to the trainer instead.
-PREDICTION_LOSSES = {"kd": SoftLabels, "dkd": DKD, "mse": TeacherValues}
+PREDICTION_LOSSES = {"kd": objectives.SoftLabels, "dkd": objectives.DKD, "mse": objectives.TeacherValues}
 HIDDEN_LOSSES = {
-    "mse": HiddenStates,
-    "attention": AttentionMaps,
-    "attention_mean": partial(AttentionMaps, AttentionMSELoss(heads="mean")),
-    "fsp": FSP,
-    "nst": partial(HiddenStates, NSTLoss()),
-    "cka": partial(HiddenStates, CKALoss()),
-    "cosine": partial(HiddenStates, CosineLoss()),
-    "procrustes": partial(HiddenStates, ProcrustesLoss()),
-    "gram": partial(HiddenStates, GramLoss()),
-    "pkd": PKD,
-    "ckd": ContextRelations,
-    "minilm": AttentionRelations,
+    "mse": objectives.HiddenStates,
+    "attention": objectives.AttentionMaps,
+    "attention_mean": partial(objectives.AttentionMaps, AttentionMSELoss(heads="mean")),
+    "fsp": objectives.FSP,
+    "nst": partial(objectives.HiddenStates, NSTLoss()),
+    "cka": partial(objectives.HiddenStates, CKALoss()),
+    "cosine": partial(objectives.HiddenStates, CosineLoss()),
+    "procrustes": partial(objectives.HiddenStates, ProcrustesLoss()),
+    "gram": partial(objectives.HiddenStates, GramLoss()),
+    "pkd": objectives.PKD,
+    "ckd": objectives.ContextRelations,
+    "minilm": objectives.AttentionRelations,
 }
 
 
@@ -89,22 +74,16 @@ class DistillationConfig(SolverTrainingConfig):
         None, "Metric that chooses the best checkpoint; answer_accuracy for solvers and loss for other models if None."
     )
     temperature: float = setting(4.0, "Temperature that softens the probabilities of teacher and student.")
-    soft_label_weight: float = setting(
-        0.5, "Share of the teacher's probabilities in the prediction loss (lambda); the labels have the rest."
-    )
-    scale_by_square: bool = setting(
-        True, "Multiply the loss on the teacher's probabilities by the squared temperature."
-    )
+    soft_label_weight: float = setting(0.5, "Weight of soft against hard labels in the prediction loss (lambda).")
+    scale_by_square: bool = setting(True, "Multiply the loss on the teacher's probabilities by temperature squared.")
     prediction_loss: str = setting(
         "kd",
-        "kd (the teacher's probabilities), dkd (the right class separately from the other classes) or mse (the "
-        "teacher's logits).",
+        "kd (the teacher's probabilities), dkd (the right class apart from others) or mse (the teacher's logits).",
         choices=list(PREDICTION_LOSSES),
     )
     kl_direction: str = setting(
         "forward",
-        "Divergence of kd: forward, KL(teacher || student), reverse, jsd (Jensen-Shannon), or skew, from the teacher "
-        "to a mixture of both.",
+        "Divergence of kd: forward (KL(teacher || student)), reverse, jsd (Jensen-Shannon), skew (to a mixture).",
         choices=list(DIRECTIONS),
     )
     skew_alpha: float = setting(0.1, "Share of the teacher in the mixture of skew.")
@@ -128,31 +107,21 @@ class DistillationConfig(SolverTrainingConfig):
     )
     decoder_mask: str = setting(
         "labels",
-        "Decoder states that are compared: labels (positions that predict labels) or shifted (positions that read "
-        "labels).",
+        "Compared decoder states: labels (positions that predict labels) or shifted (positions that read labels).",
         choices=["labels", "shifted"],
     )
     hidden_weights: list[float] | None = setting(
-        None,
-        "Weight of each pair of the layer mapping; 1.0 each if not given (mse on three uniform pairs: 1.0 0.9 1.0).",
+        None, "Weight of each pair of the layer mapping; 1.0 if not given (mse on three uniform pairs: 1.0 0.9 1.0)."
     )
     embedding_weight: float = setting(1.0, "Weight of the loss between embedding outputs; 0 for none.")
     use_bottlenecks: bool = setting(True, "Use the narrow states of the teacher's bottleneck networks as targets.")
     shared_projection: bool = setting(
-        False,
-        "Use one linear map with bias for all compared states, even if the widths are the same; otherwise one map for "
-        "each pair.",
+        False, "Use one linear map with bias for all states, even of equal widths; otherwise one map for each pair."
     )
-    projection_learning_rate: float | None = setting(
-        1e-3, "Learning rate of the linear maps between different widths; `learning_rate` if None."
-    )
+    projection_learning_rate: float | None = setting(1e-3, "Learning rate of linear maps; `learning_rate` if None.")
 
-    cache_teacher_outputs: bool | None = setting(
-        None, "Run the teacher once and keep its outputs on disk; the teacher runs in every epoch if not given."
-    )
-    teacher_cache_dir: str | None = setting(
-        None, "Folder of teacher caches; teacher_cache in output_dir if not given."
-    )
+    cache_teacher_outputs: bool | None = setting(None, "Run the teacher once, not in every epoch, with a disk cache.")
+    teacher_cache_dir: str | None = setting(None, "Folder of teacher caches; output_dir/teacher_cache if not given.")
 
     @property
     def mappings(self) -> dict[str, str]:
@@ -189,9 +158,9 @@ class DistillationConfig(SolverTrainingConfig):
         self.cache_teacher_outputs = bool(self.cache_teacher_outputs)
 
 
-def default_objectives(config: DistillationConfig) -> list[Objective]:
+def default_objectives(config: DistillationConfig) -> list[objectives.Objective]:
     """Return the objectives for the losses in a config. Losses with weight 0 are left out."""
-    objectives: list[Objective] = []
+    chosen: list[objectives.Objective] = []
     soft = config.prediction_weight * config.soft_label_weight
     hard = config.prediction_weight * (1 - config.soft_label_weight)
     if soft:
@@ -200,32 +169,29 @@ def default_objectives(config: DistillationConfig) -> list[Objective]:
             options |= {"temperature": config.temperature, "scale_by_square": config.scale_by_square}
         if config.prediction_loss == "kd":
             options |= {"direction": config.kl_direction, "skew_alpha": config.skew_alpha}
-        objectives.append(PREDICTION_LOSSES[config.prediction_loss](**options))
+        chosen.append(PREDICTION_LOSSES[config.prediction_loss](**options))
     if hard:
-        objectives.append(HardLabels(hard))
+        chosen.append(objectives.HardLabels(hard))
     names = [] if config.hidden_loss is None else config.hidden_loss.split("+")
     for stack, mapping in config.mappings.items():
         prefix, options = "", {}
         if stack == "decoder":
             prefix, options = "decoder_", {"stack": stack, "decoder_mask": config.decoder_mask}
+        layers = {"layer_mapping": mapping, "layer_weights": config.hidden_weights, **options}
         for name in names:
-            objective = HIDDEN_LOSSES[name](
-                name=prefix + ("hidden" if len(names) == 1 else name),
-                layer_mapping=mapping,
-                layer_weights=config.hidden_weights,
-                **options,
-                **({"pool_statistics": True} if name == "cka" and config.pool_statistics else {}),
-            )
+            pooling = {"pool_statistics": True} if name == "cka" and config.pool_statistics else {}
+            part = prefix + ("hidden" if len(names) == 1 else name)
+            objective = HIDDEN_LOSSES[name](name=part, **layers, **pooling)
             # Objectives that compare no hidden states ignore this attribute.
             objective.use_bottlenecks = config.use_bottlenecks
-            objectives.append(objective)
+            chosen.append(objective)
         if config.embedding_weight:
-            objectives.append(EmbeddingOutputs(f"{prefix}embedding", weight=config.embedding_weight, **options))
-    return objectives
+            chosen.append(objectives.EmbeddingOutputs(f"{prefix}embedding", weight=config.embedding_weight, **options))
+    return chosen
 
 
-def show_attention(objectives: Sequence[Objective], *models: PreTrainedModel) -> None:
+def show_attention(chosen: Sequence[objectives.Objective], *models: PreTrainedModel) -> None:
     """Switch models to eager attention, which returns attention matrices, if an objective needs these matrices."""
-    if any("output_attentions" in objective.options for objective in objectives):
+    if any("output_attentions" in objective.options for objective in chosen):
         for model in models:
             model.set_attn_implementation("eager")

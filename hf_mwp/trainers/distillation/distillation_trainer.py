@@ -1,7 +1,5 @@
 """Trainer that distils a large model into a small one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -202,9 +200,7 @@ class DistillationTrainer(SolverTrainer):
         optimizer = super().create_optimizer(model)
         known = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
         if not all(id(parameter) in known for parameter in self.projections.module.parameters()):
-            raise ValueError(
-                "`optimizers` lacks the trained projections between widths. Pass `optimizer_cls_and_kwargs`."
-            )
+            raise ValueError("`optimizers` lacks the projections between widths. Pass `optimizer_cls_and_kwargs`.")
         return optimizer
 
     def _own_rates(self):
@@ -264,9 +260,8 @@ class DistillationTrainer(SolverTrainer):
                     for part, new in each.statistics(student, teacher, inputs).items():
                         sums[part] = list(map(torch.add, sums[part], new)) if part in sums else new
         for each, sums in totals.items():
-            each.pool(
-                {part: [self.accelerator.reduce(x, reduction="sum") for x in new] for part, new in sums.items()}, count
-            )
+            pooled = {part: [self.accelerator.reduce(x, reduction="sum") for x in new] for part, new in sums.items()}
+            each.pool(pooled, count)
 
     def get_train_dataloader(self):
         """Return the loader of training rows. With `cache_teacher_outputs`, batches contain the teacher's outputs."""

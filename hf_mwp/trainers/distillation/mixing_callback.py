@@ -1,7 +1,5 @@
 """Callback that interpolates pretrained and trained weights at the end of training."""
 
-from __future__ import annotations
-
 import os
 
 from torch import nn
@@ -19,27 +17,14 @@ logger = logging.get_logger(__name__)
 
 class ParameterMixingCallback(TrainerCallback):
     """
-    Callback that interpolates between pretrained and trained weights ([`mix_parameters`]) once, at the end of training
-    and after the best checkpoint is loaded (`load_best_model_at_end`). Checkpoints contain the trained weights;
-    `save_model` and `evaluate` after `train` use the mixed weights. Sharded models (FSDP, DeepSpeed ZeRO 3) are
-    refused.
+    Callback for parameter mixing (A Compact Model for Mathematics Problem Representations Distilled from BERT, AAAI
+    2025): it interpolates between pretrained and trained weights ([`mix_parameters`]) once, at the end of training and
+    after the best checkpoint is loaded. Checkpoints contain the trained weights; `save_model` and `evaluate` after
+    `train` use the mixed weights.
 
-    Args:
-        pretrained (`nn.Module` or `str`):
-            The pretrained model, or its folder or Hub id with safetensors weights. For a solver, pass a solver or an
-            encoder such as an [`MwpStudentForPreTraining`].
-        pretrained_weight (`float`, *optional*, defaults to 0.2): Weight of the pretrained parameters, from 0 to 1.
-
-    Raises:
-        OSError: The folder or Hub id does not exist, or its weights are in a pickle file.
-        ValueError: When training begins, names or shapes of weights differ, heads will be cut during training, or
-            weights are split over processes.
-
-    References:
-        A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), parameter mixing.
-
-    Example:
-        >>> trainer = DistillationTrainer(..., callbacks=[ParameterMixingCallback("pretrained-student")])
+    `pretrained` is a model, or its folder or Hub id with safetensors weights (otherwise `OSError`); for a solver, pass
+    a solver or an encoder such as an [`MwpStudentForPreTraining`]. Raises `ValueError` when training begins if names
+    or shapes of weights differ, heads will be cut during training, or weights are split over processes.
     """
 
     def __init__(self, pretrained: nn.Module | str | os.PathLike, pretrained_weight: float = 0.2) -> None:

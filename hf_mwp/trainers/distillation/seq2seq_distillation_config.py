@@ -1,7 +1,5 @@
 """Arguments of [`Seq2SeqDistillationTrainer`]."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from ..base_config import setting
@@ -16,24 +14,15 @@ class Seq2SeqDistillationConfig(DistillationConfig, Seq2SeqFineTuningConfig):
     [`Seq2SeqFineTuningConfig`], with the values of Dasgupta and Cohn (Improving Language Model Distillation through
     Hidden State Matching, ICLR 2025): the loss on labels, the KL divergence at temperature 1 and the loss on each pair
     of layers have weight 1.
-
-    Raises:
-        ValueError: As [`DistillationConfig`].
     """
 
-    max_decode_length: int | None = setting(
-        128, "Maximum number of tokens in a generated text; the limit of the model's generation config if None."
-    )
+    max_decode_length: int | None = setting(128, "Maximum tokens in a generated text; the model's limit if None.")
     temperature: float = setting(1.0, "Temperature that softens the probabilities of teacher and student.")
     # With `soft_label_weight=0.5`, the losses on labels and on the teacher's probabilities have weight 1 each.
     prediction_weight: float = setting(2.0, "Weight of the prediction loss, soft and hard labels together.")
     hidden_loss: str | None = setting("cka", "Loss on layers, see `DistillationConfig`.")
-    layer_mapping: str = setting(
-        "alternating", "alternating, uniform, first, last, or pairs student:teacher such as 0:0,1:2,2:4."
-    )
-    embedding_weight: float = setting(
-        0.0, "Weight of an extra loss between embedding outputs; the alternating mapping already compares them."
-    )
+    layer_mapping: str = setting("alternating", "alternating, uniform, first, last, or pairs such as 0:0,1:2,2:4.")
+    embedding_weight: float = setting(0.0, "Weight of a loss on embedding outputs; alternating compares them anyway.")
 
     @property
     def mappings(self) -> dict[str, str]:

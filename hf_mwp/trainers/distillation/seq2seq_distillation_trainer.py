@@ -1,7 +1,5 @@
 """Trainer that distils sequence-to-sequence models."""
 
-from __future__ import annotations
-
 from transformers import Seq2SeqTrainer
 
 from ..seq2seq.generation_evaluation import GenerationEvaluation

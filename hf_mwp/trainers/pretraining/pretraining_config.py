@@ -1,7 +1,5 @@
 """Arguments of [`PreTrainingTrainer`]."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields
 
 from ...options.checks import check_not_negative, check_positive, check_share
@@ -29,9 +27,7 @@ class PreTrainingConfig(BaseConfig):
     """
 
     num_train_epochs: float = setting(6.0, "Number of training epochs.")
-    learning_rate: float = setting(
-        5e-4, "Learning rate: 5e-4 from random weights, 1e-4 to 2e-4 from pretrained weights."
-    )
+    learning_rate: float = setting(5e-4, "Learning rate: 5e-4 from random, 1e-4 to 2e-4 from pretrained weights.")
     weight_decay: float = setting(1e-5, "Weight decay, except for biases and layer norms.")
     per_device_train_batch_size: int = setting(32, "Texts per device and step.")
     max_grad_norm: float = setting(1.0, "Maximum gradient norm; 0 turns clipping off.")
@@ -40,12 +36,8 @@ class PreTrainingConfig(BaseConfig):
     keyword_weight: float = setting(3.0, "Masking rate of mathematical keywords, relative to other tokens.")
     number_weight: float = setting(3.0, "Masking rate of numbers and quantities, relative to other tokens.")
     mlm_loss_weight: float = setting(1.0, "Weight of masked language modelling; 0 turns it off.")
-    pos_loss_weight: float = setting(
-        5.0, "Weight of part-of-speech tagging; with 0, tags are used only to find quantities."
-    )
-    validation_fraction: float = setting(
-        0.02, "Share of the texts held out for evaluation if no evaluation texts are given; 0 for none."
-    )
+    pos_loss_weight: float = setting(5.0, "Weight of part-of-speech tagging; with 0, tags only find quantities.")
+    validation_fraction: float = setting(0.02, "Share of texts held out if no evaluation texts are given; 0 for none.")
 
     def __post_init__(self):
         super().__post_init__()

@@ -1,7 +1,5 @@
 """Trainer that pretrains a student on texts without equations."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import contextmanager
 from functools import cached_property
@@ -112,15 +110,10 @@ class PreTrainingTrainer(BaseTrainer):
             train_dataset, eval_dataset = split_texts(train_dataset, args.validation_fraction, seed)
         if eval_dataset is not None:
             eval_dataset = self._numbered(eval_dataset)
-        masking = {
-            "mlm_probability": args.mlm_probability if self._masks else 0.0,
-            "keyword_weight": args.keyword_weight,
-            "number_weight": args.number_weight,
-            "seed": seed,
-        }
+        masking = (args.mlm_probability if self._masks else 0.0, args.keyword_weight, args.number_weight, seed)
         if data_collator is None:
-            data_collator = PreTrainingCollator(processing_class, **masking)
-        self._evaluation_collator = PreTrainingCollator(processing_class, keep_original=True, **masking)
+            data_collator = PreTrainingCollator(processing_class, *masking)
+        self._evaluation_collator = PreTrainingCollator(processing_class, *masking, keep_original=True)
         if self._tags:
             model.config.pos_loss_weight = args.pos_loss_weight
         super().__init__(model, args, data_collator, train_dataset, eval_dataset, processing_class, **kwargs)
@@ -224,8 +217,7 @@ class PreTrainingTrainer(BaseTrainer):
         return sum(weight * losses[name] for name, weight in self._weights.items() if name in losses)
 
     def _metric_names(self) -> None:
-        # They depend on the texts.
-        return None
+        return None  # they depend on the texts
 
     def evaluation_loop(
         self, dataloader, description, prediction_loss_only=None, ignore_keys=None, metric_key_prefix="eval"

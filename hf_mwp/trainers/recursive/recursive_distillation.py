@@ -1,7 +1,5 @@
 """Recursive distillation: each pruned student becomes the teacher of the next, smaller student."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,26 +27,14 @@ OF_THE_LOOP = ("ratios", "max_parameters", "least_metric")
 
 @dataclass(frozen=True)
 class Generation:
-    """
-    A student of [`recursive_distillation`], which becomes the teacher of the next student.
+    """A student of [`recursive_distillation`], which becomes the teacher of the next student."""
 
-    Args:
-        number (`int`): Number of the generation, from 1.
-        ratio (`float`): Share of the first model's heads that has been removed.
-        folder (`Path`): Folder with the model, processor and `metrics.json`; `from_pretrained` loads it.
-        heads (`tuple[int, ...]`): Number of remaining heads in each layer.
-        parameters (`int`): Number of parameters of the model.
-        metrics (`dict`): `eval`: metrics on the evaluation split, if there is one; `events`: the log of
-            [`HeadPruningCallback`].
-        model_class (`type`): Class of the model.
-    """
-
-    number: int
-    ratio: float
-    folder: Path
-    heads: tuple[int, ...]
+    number: int  # from 1
+    ratio: float  # share of the first model's heads that has been removed
+    folder: Path  # with the model, processor and `metrics.json`
+    heads: tuple[int, ...]  # number of remaining heads in each layer
     parameters: int
-    metrics: Mapping[str, Any]
+    metrics: Mapping[str, Any]  # `eval`, if there is an evaluation split; `events`, the log of [`HeadPruningCallback`]
     model_class: type[PreTrainedModel]
 
     def load(self) -> PreTrainedModel:
@@ -110,12 +96,8 @@ def recursive_distillation(
     """
     if args.least_metric is not None and eval_dataset is None:
         raise ValueError("`least_metric` needs an `eval_dataset`. Pass `eval_dataset`, or omit `least_metric`.")
-    data = {
-        "train_dataset": train_dataset,
-        "eval_dataset": eval_dataset,
-        "processing_class": processing_class,
-        "data_collator": data_collator,
-    }
+    data = {"train_dataset": train_dataset, "eval_dataset": eval_dataset}
+    data |= {"processing_class": processing_class, "data_collator": data_collator}
     model_class = pruned_class(model)
     args.check_model(model)
     if objectives is None:

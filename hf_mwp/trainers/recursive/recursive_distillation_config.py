@@ -1,7 +1,5 @@
 """Arguments of [`recursive_distillation`]."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -33,15 +31,12 @@ class RecursiveDistillationConfig(DistillationConfig):
 
     learning_rate: float = setting(5e-5, "Learning rate (for a solver: of its encoder).")
     temperature: float = setting(2.0, "Temperature that softens the probabilities of teacher and student.")
-    hidden_loss: str | None = setting(
-        "attention", "Loss on layers: attention (maps of the remaining heads), another loss of distill, or none."
-    )
+    hidden_loss: str | None = setting("attention", "Loss on layers: attention (of remaining heads) or as for distill.")
     embedding_weight: float = setting(0.0, "Weight of the loss between embedding outputs; 0 for none.")
 
     ratios: list[float] = setting(
         [0.2, 0.25, 0.3],
-        "Share of the first model's heads that is removed by the end of each generation, ascending; the number of "
-        "heads is rounded down.",
+        "Ascending shares of the first model's heads removed by each generation; the number is rounded down.",
     )
     alpha: float = setting(0.5, "Weight of the heads' norm against their entropy (equation 4).")
     power: float = setting(1.0, "n of equation 5; above 1 most heads are pruned late.")
@@ -51,9 +46,7 @@ class RecursiveDistillationConfig(DistillationConfig):
     min_heads_per_layer: int = setting(1, "Minimum number of heads that remain in a layer.")
 
     max_parameters: int | None = setting(None, "Stop after the first generation with at most this many parameters.")
-    least_metric: float | None = setting(
-        None, "Stop before the first generation whose metric_for_best_model is worse than this."
-    )
+    least_metric: float | None = setting(None, "Stop before the first generation with a worse metric_for_best_model.")
 
     def __post_init__(self):
         super().__post_init__()

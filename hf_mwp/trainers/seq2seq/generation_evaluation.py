@@ -1,7 +1,5 @@
 """Mixin that evaluates the texts which sequence-to-sequence models generate."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -47,9 +45,7 @@ class GenerationEvaluation:
             raise ValueError(f"`{kind}` is not a sequence-to-sequence model such as `BartForConditionalGeneration`.")
         scores_texts = args.predict_with_generate and not args.prediction_loss_only and compute_metrics is None
         if scores_texts and not hasattr(processing_class, "batch_decode"):
-            raise ValueError(
-                "Generated texts need a tokenizer as `processing_class`, or `predict_with_generate=False`."
-            )
+            raise ValueError("Texts need a tokenizer as `processing_class`, or set `predict_with_generate=False`.")
         self.text_metrics, self._text_names = text_metrics, []
         if scores_texts:
             compute_metrics = self._score_texts
@@ -58,14 +54,8 @@ class GenerationEvaluation:
                 self._text_names = list(text_metrics(["a text"], ["a text"]))
         if data_collator is None and processing_class is not None:
             data_collator = DataCollatorForSeq2Seq(processing_class)
-        super().__init__(
-            model,
-            args=args,
-            processing_class=processing_class,
-            data_collator=data_collator,
-            compute_metrics=compute_metrics,
-            **kwargs,
-        )
+        kwargs |= {"processing_class": processing_class, "data_collator": data_collator}
+        super().__init__(model, args=args, compute_metrics=compute_metrics, **kwargs)
         if isinstance(self.data_collator, DataCollatorForSeq2Seq):
             # With label smoothing, the collator has to shift the labels.
             self.data_collator.model = self._own_model

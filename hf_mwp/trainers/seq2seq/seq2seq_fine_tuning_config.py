@@ -1,7 +1,5 @@
 """Arguments of [`Seq2SeqFineTuningTrainer`]."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from transformers import Seq2SeqTrainingArguments
@@ -14,15 +12,10 @@ class Seq2SeqFineTuningConfig(BaseConfig, Seq2SeqTrainingArguments):
     r"""
     Arguments of [`Seq2SeqFineTuningTrainer`]: the arguments of [`BaseConfig`] and `Seq2SeqTrainingArguments`.
     `generation_num_beams` defaults to `num_beams`, and `generation_max_length` to `max_decode_length`.
-
-    Raises:
-        ValueError: As [`BaseConfig`].
     """
 
     predict_with_generate: bool = setting(True, "Generate texts in evaluations and compare them with the labels.")
-    max_decode_length: int | None = setting(
-        128, "Maximum number of tokens in a generated text; the limit of the model's generation config if None."
-    )
+    max_decode_length: int | None = setting(128, "Maximum tokens in a generated text; the model's limit if None.")
 
     def __post_init__(self):
         super().__post_init__()

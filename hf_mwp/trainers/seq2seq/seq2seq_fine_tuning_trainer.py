@@ -1,7 +1,5 @@
 """Trainer that fine-tunes sequence-to-sequence models."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """Arguments of [`SolverTrainer`]."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from ..base_config import BaseConfig, setting
@@ -19,10 +17,6 @@ class SolverTrainingConfig(BaseConfig):
     """
 
     learning_rate: float = setting(1e-4, "Learning rate of the encoder.")
-    decoder_learning_rate: float | None = setting(
-        1e-3, "Learning rate of the decoder; the encoder's learning rate if None."
-    )
+    decoder_learning_rate: float | None = setting(1e-3, "Learning rate of the decoder; the encoder's if None.")
     per_device_train_batch_size: int = setting(32, "Problems per device and step.")
-    metric_for_best_model: str | None = setting(
-        "answer_accuracy", "Metric for the choice of the best checkpoint and for early stopping."
-    )
+    metric_for_best_model: str | None = setting("answer_accuracy", "Metric for best checkpoint and early stopping.")

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
-from transformers.trainer_utils import has_length
 from transformers.utils import logging
 
 from ...data.batches.mwp_processor import MwpProcessor
@@ -21,26 +20,15 @@ if TYPE_CHECKING:
 logger = logging.get_logger(__name__)
 
 ROW_INDEX = "row_index"
-LABELLED_PART = "labelled_part"
-LABELLED_ROWS = "labelled_rows"
-
-
-def check_not_empty(train_dataset: Any, eval_dataset: Any) -> None:
-    """Raise `ValueError` if a dataset of known length is empty."""
-    parts = eval_dataset if isinstance(eval_dataset, dict) else {"": eval_dataset}
-    given = {"train_dataset": train_dataset} | {f"eval_dataset {name}".strip(): rows for name, rows in parts.items()}
-    for name, rows in given.items():
-        if has_length(rows) and len(rows) == 0:
-            raise ValueError(f"`{name}` is empty. Pass at least one row, or `None`.")
+LABELLED = "labelled"
 
 
 def prepare_training_rows(
     rows: Any, processor: MwpProcessor, target_error: Callable[[Mapping[str, Any]], str | None] | None = None
 ) -> Dataset:
     """
-    Encode training rows of [`load_mwp_dataset`] (`datasets.Dataset` or `list[dict]`) unless they are encoded already.
-    Rows without a usable equation, or with a target that the solver cannot learn ([`~Solver.target_error`]), are left
-    out; a warning reports the number of rows for each reason, with an example.
+    Encode training rows (`datasets.Dataset` or `list[dict]`) unless they are encoded already. Rows without a usable
+    equation, or with a target that the solver cannot learn ([`~Solver.target_error`]), are left out with a warning.
     """
     dataset, skipped = _as_dataset(rows, "train_dataset"), []
     if "input_ids" in dataset.column_names:
@@ -73,10 +61,7 @@ def _counted_reasons(skipped: list[tuple[str, str]]) -> list[str]:
 
 
 def prepare_evaluation_rows(rows: Any, processor: MwpProcessor) -> Dataset:
-    """
-    Encode evaluation rows and number them. The raw columns (`text`, `answer`, ...) are required. All rows are kept,
-    including rows whose equation cannot be encoded.
-    """
+    """Encode and number evaluation rows, which need the raw columns. Rows without a usable equation are kept."""
     dataset = _as_dataset(rows, "eval_dataset")
     if "text" not in dataset.column_names:
         raise ValueError(f"Evaluation needs the raw column `text`, but the rows have only {dataset.column_names}.")
@@ -88,10 +73,7 @@ def prepare_evaluation_rows(rows: Any, processor: MwpProcessor) -> Dataset:
 
 
 class EvaluationCollator:
-    """
-    Collator that adds row numbers to evaluation batches. If only some problems of a batch have labels, it also adds a
-    batch of these problems (`labelled_part`) and their positions (`labelled_rows`).
-    """
+    """Collator that adds row numbers and, if only some rows have labels, their positions and a batch of them."""
 
     def __init__(self, collator: Any) -> None:
         self.collator = collator
@@ -102,8 +84,7 @@ class EvaluationCollator:
         batch[ROW_INDEX] = torch.tensor([feature[ROW_INDEX] for feature in features])
         labelled = [row for row, feature in enumerate(features) if feature.get("labels")]
         if 0 < len(labelled) < len(features):
-            batch[LABELLED_ROWS] = torch.tensor(labelled)
-            batch[LABELLED_PART] = dict(self.collator([rows[row] for row in labelled]))
+            batch[LABELLED] = (torch.tensor(labelled), dict(self.collator([rows[row] for row in labelled])))
         return batch
 
 

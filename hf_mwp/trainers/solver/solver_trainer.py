@@ -1,14 +1,12 @@
 """Trainer for solvers of math word problems."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 from transformers.integrations import is_deepspeed_zero3_enabled
-from transformers.trainer_utils import EvalLoopOutput
+from transformers.trainer_utils import EvalLoopOutput, has_length
 
 from ...data.batches.mwp_processor import MwpProcessor
 from ...metrics import accuracy_report
@@ -18,15 +16,7 @@ from ...solving.solver_prediction import figure_names, read_predictions
 from ...store.runs.main_process import splits_weights
 from ..base_trainer import BaseTrainer
 from .solver_config import SolverTrainingConfig
-from .solver_dataset import (
-    LABELLED_PART,
-    LABELLED_ROWS,
-    ROW_INDEX,
-    EvaluationCollator,
-    check_not_empty,
-    prepare_evaluation_rows,
-    prepare_training_rows,
-)
+from .solver_dataset import LABELLED, ROW_INDEX, EvaluationCollator, prepare_evaluation_rows, prepare_training_rows
 
 
 COLUMNS = ("input_ids", "number_positions", "number_groups", "labels", ROW_INDEX)
@@ -80,7 +70,7 @@ class SolverTrainer(BaseTrainer):
         **kwargs,
     ) -> None:
         args = self._checked(args, kwargs)
-        check_not_empty(train_dataset, eval_dataset)
+        _check_not_empty(train_dataset, eval_dataset)
         self.kind: ModelKind = kind_of(model)
         if self.solvers_only and not self.kind.is_solver:
             remedy = "Add a decoder with `MwpSolver.from_encoder_decoder_pretrained(encoder, processor)`."
@@ -162,8 +152,7 @@ class SolverTrainer(BaseTrainer):
         if not self.kind.is_solver:
             return super().prediction_step(model, inputs, prediction_loss_only, ignore_keys)
         inputs = self._prepare_inputs(inputs)
-        rows, labelled = inputs.pop(ROW_INDEX), inputs.pop(LABELLED_ROWS, None)
-        part = inputs.pop(LABELLED_PART, inputs)
+        rows, (labelled, part) = inputs.pop(ROW_INDEX), inputs.pop(LABELLED, (None, inputs))
         # Without labels the loss is NaN and not `None`, because every process must have a tensor to gather.
         loss = torch.full((), float("nan"), device=rows.device)
         with torch.no_grad(), self.compute_loss_context_manager():
@@ -180,9 +169,8 @@ class SolverTrainer(BaseTrainer):
             # FSDP gathers the weights only for `forward` and registered methods. Other models are not changed.
             register_fsdp_forward_method(own, "solve")
         with self.accelerator.autocast():
-            solved = solve_batch(
-                own, inputs, num_beams=self.args.num_beams, max_decode_length=self.args.max_decode_length
-            )
+            args = self.args
+            solved = solve_batch(own, inputs, num_beams=args.num_beams, max_decode_length=args.max_decode_length)
         # Copy the tensors, because tensors made in inference mode cannot be gathered in place.
         sequences, scores = solved.sequences[:, 0].clone(), solved.scores[:, 0].float().clone()
         return loss, (sequences, scores, row_losses), rows
@@ -191,18 +179,15 @@ class SolverTrainer(BaseTrainer):
         self, dataloader, description, prediction_loss_only=None, ignore_keys=None, metric_key_prefix="eval"
     ) -> EvalLoopOutput:
         """Run the evaluation. For solvers, also decode, check the answers and add accuracies to the metrics."""
+        loss_only = False if self._decodes else prediction_loss_only
+        output = super().evaluation_loop(dataloader, description, loss_only, ignore_keys, metric_key_prefix)
         if not self._decodes:
-            return super().evaluation_loop(
-                dataloader, description, prediction_loss_only, ignore_keys, metric_key_prefix
-            )
-        evaluated = self._evaluated
-        output = super().evaluation_loop(dataloader, description, False, ignore_keys, metric_key_prefix)
+            return output
         # Restore the dataset order; rows that several processes evaluated twice to fill their last batch count once.
         rows, first = np.unique(output.label_ids, return_index=True)
         sequences, scores, losses = (values[first] for values in output.predictions)
-        predictions = read_predictions(
-            list(evaluated), sequences, scores, self.processing_class, self.args.answer_match
-        )
+        evaluated = list(self._evaluated)
+        predictions = read_predictions(evaluated, sequences, scores, self.processing_class, self.args.answer_match)
         metrics = accuracy_report([prediction.score for prediction in predictions])
         finite = losses[np.isfinite(losses)]
         if len(finite):
@@ -211,3 +196,12 @@ class SolverTrainer(BaseTrainer):
             output.metrics.pop(f"{metric_key_prefix}_loss", None)
         output.metrics.update({f"{metric_key_prefix}_{name}": value for name, value in metrics.items()})
         return output._replace(predictions=(sequences, scores), label_ids=rows, num_samples=len(predictions))
+
+
+def _check_not_empty(train_dataset: Any, eval_dataset: Any) -> None:
+    """Raise `ValueError` if a dataset of known length is empty."""
+    parts = eval_dataset if isinstance(eval_dataset, dict) else {"": eval_dataset}
+    given = {"train_dataset": train_dataset} | {f"eval_dataset {name}".strip(): rows for name, rows in parts.items()}
+    for name, rows in given.items():
+        if has_length(rows) and len(rows) == 0:
+            raise ValueError(f"`{name}` is empty. Pass at least one row, or `None`.")

@@ -1,7 +1,5 @@
 """Arguments of [`StarkTrainer`]."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -39,9 +37,7 @@ class StarkConfig(DistillationConfig):
     save_strategy: SaveStrategy | str = setting("epoch", "When to save a checkpoint.")
     save_total_limit: int | None = setting(1, "Maximum number of checkpoints kept while a student is trained.")
     load_best_model_at_end: bool = setting(True, "Keep the weights of the best evaluation, not the last weights.")
-    early_stopping_patience: int | None = setting(
-        5, "Stop a student after this many evaluations without an improvement; never if none."
-    )
+    early_stopping_patience: int | None = setting(5, "Evaluations without improvement before a stop; never if none.")
 
     temperature: float = setting(2.0, "Temperature that softens the probabilities of teacher and student.")
     hidden_loss: str | None = setting(None, "Loss on layers, as for distill; none if not given.")
@@ -51,21 +47,13 @@ class StarkConfig(DistillationConfig):
         [number / 10 for number in range(1, 10)],
         "Shares of the heads and neurons that are removed from teachers, ascending; 0 is the trial student.",
     )
-    expressiveness_weight: float = setting(
-        0.5, "Weight of expressiveness against student-friendliness in the scores, from 0 to 1; lambda in the paper."
-    )
-    auto_sparsity: bool = setting(
-        False, "Use the sparsity at the first peak of the density of the heads' scores, instead of sparsities."
-    )
-    per_example: bool = setting(
-        False, "Score by the gradients of examples; gradients of batches depend on the size and order of batches."
-    )
+    expressiveness_weight: float = setting(0.5, "Weight of expressiveness against student-friendliness (lambda).")
+    auto_sparsity: bool = setting(False, "Use the sparsity at the first density peak of head scores, not sparsities.")
+    per_example: bool = setting(False, "Score by gradients of examples, which do not depend on batch size and order.")
     score_batch_size: int = setting(32, "Number of examples in a batch when heads and neurons are scored.")
     unstructured: bool = setting(False, "Score single weights, not heads and neurons, and set the lowest to 0.")
     round_to: int | None = setting(None, "Round the number of neurons removed from a layer to a multiple of this.")
-    stages_dir: str | None = setting(
-        None, "Folder of trial student, scores and students, which runs may share; stages in output_dir if not given."
-    )
+    stages_dir: str | None = setting(None, "Shared folder of students and scores; output_dir/stages if not given.")
 
     def __post_init__(self):
         super().__post_init__()

@@ -1,7 +1,5 @@
 """Trainer that searches for the sparse teacher with the best student (STARK)."""
 
-from __future__ import annotations
-
 import copy
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -40,27 +38,15 @@ OF_THE_LOOP = {each.name for each in fields(StarkConfig)} - {each.name for each 
 
 @dataclass(frozen=True)
 class StarkStudent:
-    """
-    A student trained by [`StarkTrainer`].
+    """A student trained by [`StarkTrainer`]."""
 
-    Args:
-        sparsity (`float`): Share of heads and neurons removed from the teacher; 0 for the trial student.
-        heads, neurons (`tuple[int, ...]`): Numbers of remaining heads and neurons in each layer of the teacher.
-        teacher_parameters (`int`): Number of parameters of the teacher.
-        folder (`Path`): Folder with the student, processor, `metrics.json` and `trainer_state.json`.
-        metrics (`Mapping[str, Any]`): Metrics of the student's evaluation.
-        metric (`str`): Name of the metric by which students are compared.
-        greater_is_better (`bool`): Whether a higher value of this metric is better.
-        model_class (`type`): Class of the student.
-    """
-
-    sparsity: float
-    heads: tuple[int, ...]
-    neurons: tuple[int, ...]
+    sparsity: float  # share of heads and neurons removed from the teacher; 0 for the trial student
+    heads: tuple[int, ...]  # number of remaining heads in each layer of the teacher
+    neurons: tuple[int, ...]  # number of remaining neurons in each layer of the teacher
     teacher_parameters: int
-    folder: Path
-    metrics: Mapping[str, Any]
-    metric: str
+    folder: Path  # with the student, processor, `metrics.json` and `trainer_state.json`
+    metrics: Mapping[str, Any]  # of the student's evaluation
+    metric: str  # name of the metric by which students are compared
     greater_is_better: bool
     model_class: type[PreTrainedModel]
 
@@ -163,18 +149,14 @@ class StarkTrainer:
         self.chosen: StarkStudent | None = None
         self.knowledgeable: KnowledgeableScores | None = None
         """Measured scores, or `None` if `scores` were passed."""
-        self._data = {
-            "train_dataset": train_dataset,
-            "eval_dataset": eval_dataset,
-            "processing_class": processing_class,
-            "data_collator": data_collator,
-        }
-        for name, rows in {**self._data, "score_dataset": self.score_dataset}.items():
-            if name.endswith("dataset") and (isinstance(rows, dict | str) or not has_length(rows) or not len(rows)):
+        datasets = {"train_dataset": train_dataset, "eval_dataset": eval_dataset}
+        for name, rows in {**datasets, "score_dataset": self.score_dataset}.items():
+            if isinstance(rows, dict | str) or not has_length(rows) or not len(rows):
                 kind = type(rows).__name__
                 raise UsageError(f"`{name}` must be a single non-empty `datasets.Dataset` or list, got `{kind}`.")
         self._student = copy.deepcopy(model)
         given = default_objectives(self.args) if objectives is None else objectives
+        self._data = {**datasets, "processing_class": processing_class, "data_collator": data_collator}
         self.stages = TrainingStages(
             self.stages_dir, self.args, self._data, given, OF_THE_LOOP, compute_metrics=compute_metrics
         )
@@ -232,10 +214,8 @@ class StarkTrainer:
     def _check_models(self) -> None:
         """Raise the errors of trainers and sparsifier before the first training."""
         check_no_gates(self.teacher_model)
-        self.sparsifier.check(
-            self.teacher_model, self.scores, 0.0 if self.args.auto_sparsity else self.args.sparsities[-1]
-        )
         args = copy.deepcopy(self.args)
+        self.sparsifier.check(self.teacher_model, self.scores, 0.0 if args.auto_sparsity else args.sparsities[-1])
         with TemporaryDirectory() as args.output_dir:
             # A trainer runs both models on two examples.
             trainer = self.stages.make_trainer(copy.deepcopy(self._student), copy.deepcopy(self.teacher_model), args)
