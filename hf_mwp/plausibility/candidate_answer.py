@@ -10,7 +10,7 @@ from functools import cached_property
 
 from ..expressions import Expression, ExpressionError
 from ..expressions.evaluation import Number, evaluate_postfix
-from ..expressions.operators import PRECEDENCE
+from ..expressions.operators import fold_postfix
 from .question import RATIO, Question
 
 
@@ -34,14 +34,9 @@ class Dimensions:
     @classmethod
     def of(cls, postfix: Sequence[str], units: Sequence[str | None]) -> Dimensions:
         """Compute the units of a tree in postfix order from the units of its numbers. Constants have no known unit."""
-        found, stack = cls(), []
-        for token in postfix:
-            if token in PRECEDENCE:
-                right, left = stack.pop(), stack.pop()
-                stack.append(found._apply(token, left, right))
-            else:
-                stack.append(units[int(token[1:])] if token[0] == "N" else None)
-        found.unit = stack.pop()
+        found = cls()
+        leaf_units = {f"N{index}": unit for index, unit in enumerate(units)}
+        found.unit = fold_postfix(postfix, leaf_units.get, found._apply)
         return found
 
     def _apply(self, operator: str, left: str | None, right: str | None) -> str | None:

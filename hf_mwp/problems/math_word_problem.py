@@ -9,7 +9,7 @@ from ..expressions import Expression, ExpressionError, parse_number
 from ..expressions.numbers import MAX_NUMBER_LENGTH, to_half_width
 from .answer import answer_value
 from .control_characters import without_controls
-from .equation_alignment import align_literals, group_numbers
+from .equation_alignment import align_literals
 from .numbers.masked_text import MaskedText, mask_numbers
 
 
@@ -97,7 +97,9 @@ class MathWordProblem:
     def number_groups(self) -> tuple[int, ...]:
         """Return, for each number, the index of the first number with the same value and kind (percentage or not).
         Labels contain the first; a loss over the group accepts all of them."""
-        return group_numbers(self.masked.mentions)
+        first: dict[tuple[Fraction, bool], int] = {}
+        kinds = [(mention.value, mention.is_percent) for mention in self.masked.mentions]
+        return tuple(first.setdefault(kind, index) for index, kind in enumerate(kinds))
 
     @cached_property
     def masked_key(self) -> str:

@@ -4,8 +4,9 @@ import re
 from fractions import Fraction
 from itertools import product
 
-from ..expressions import OPERATORS, Expression, ExpressionError, parse_number
+from ..expressions import Expression, ExpressionError, parse_number
 from ..expressions.numbers import to_half_width
+from ..expressions.operators import fold_postfix
 from .math_word_problem import MathWordProblem, ProblemError
 from .numbers.digit_numbers import literal_of
 
@@ -156,14 +157,8 @@ def _number(leaf: Expression, value: Fraction, numbers: _TextNumbers, step: str)
 
 def _fill(tree: Expression, leaves: list[Expression]) -> Expression:
     """Replace the leaves of a tree by `leaves`, from left to right."""
-    rest, stack = iter(leaves), []
-    for token in tree.to_postfix():
-        if token in OPERATORS:
-            right, left = stack.pop(), stack.pop()
-            stack.append(Expression(token, left, right))
-        else:
-            stack.append(next(rest))
-    return stack.pop()
+    rest = iter(leaves)
+    return fold_postfix(tree.to_postfix(), lambda _: next(rest), Expression)
 
 
 def _put_together(readings: list[list[Reading]], steps: list[str]) -> Expression:
