@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import NamedTuple
 
 from ..expressions import Expression, ExpressionError
 from ..expressions.evaluation import Number, evaluate_postfix
@@ -35,8 +36,9 @@ class Dimensions:
     def of(cls, postfix: Sequence[str], units: Sequence[str | None]) -> Dimensions:
         """Compute the units of a tree in postfix order from the units of its numbers. Constants have no known unit."""
         found = cls()
-        leaf_units = {f"N{index}": unit for index, unit in enumerate(units)}
-        found.unit = fold_postfix(postfix, leaf_units.get, found._apply)
+        found.unit = fold_postfix(
+            postfix, lambda token: units[int(token[1:])] if token[0] == "N" else None, found._apply
+        )
         return found
 
     def _apply(self, operator: str, left: str | None, right: str | None) -> str | None:
@@ -55,8 +57,7 @@ class Dimensions:
         return None
 
 
-@dataclass(frozen=True)
-class BeamTree:
+class BeamTree(NamedTuple):
     """Tree over number slots in a beam, with its log probability and 0-based rank."""
 
     expression: Expression

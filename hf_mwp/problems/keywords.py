@@ -13,21 +13,12 @@ _SPACES = " \\u3000"
 
 def find_keywords(text: str, language: str = "zh") -> list[tuple[int, int]]:
     """
-    Return the half-open character ranges of the mathematical keywords in a Chinese or English text. The ranges do not
-    overlap.
+    Return the half-open character ranges, without overlaps, of the mathematical keywords in a Chinese or English text.
 
     Masked language modelling can mask keywords more often ("we pay more attention to the mask of mathematical keywords
     and numbers", first paper, section Pretraining Tasks). The paper has no list of keywords; this one was made for
     hf_mwp. The longest match is used: 多少, not 多 and 少. Words such as 比赛 that only contain the characters of a
     keyword are ignored. English keywords must match whole words, in upper or lower case.
-
-    Example:
-
-    ```python
-    >>> text = "小明比小红多4个苹果，两人一共有多少个？"
-    >>> [text[start:end] for start, end in find_keywords(text)]
-    ['比', '多', '个', '人', '一共', '多少', '个']
-    ```
     """
     # Exceptions are matched and then dropped, so that no keyword matches inside them.
     pattern, exceptions = _matcher(language)

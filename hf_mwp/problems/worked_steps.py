@@ -39,12 +39,8 @@ Reading = tuple[Expression, frozenset[int]]  # interpretation of a step: tree, a
 
 class StepError(ProblemError):
     """
-    Error raised if the steps of a worked answer cannot be combined into one expression.
-
-    Args:
-        reason (`str`): A key of `STEP_FAULTS`.
-        detail (`str`, *optional*): The step, or further information.
-        unused (`int`, *optional*): Index of a step whose result is not used.
+    Error raised if the steps of a worked answer cannot be combined into one expression. `reason` is a key of
+    `STEP_FAULTS`, `detail` the step or further information, and `unused` the index of a step that is not used.
     """
 
     def __init__(self, reason: str, detail: str = "", unused: int | None = None):
@@ -60,15 +56,8 @@ def compose_steps(problem: MathWordProblem, worked: str) -> Expression:
     text, the choice is made so that the results of all steps are used. Numbers from neither the text nor an earlier
     step must be in `CONSTANTS`. `20/100` and `0.2` become `20%` if the text contains `20%` or `20 percent`.
 
-    Args:
-        problem ([`MathWordProblem`]): Problem with an answer, which must be the result of the last step.
-        worked (`str`): The worked answer, with steps in double angle brackets.
-
-    Returns:
-        [`Expression`]: An expression with literals instead of slots.
-
-    Raises:
-        StepError: If no expression or more than one expression uses all steps.
+    The expression has literals instead of slots. Raises `StepError` if no or more than one expression uses all steps,
+    or if the last step does not give the answer of the problem.
     """
     steps = STEP.findall(worked)
     if not steps:

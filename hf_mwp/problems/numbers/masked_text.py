@@ -57,22 +57,10 @@ def find_numbers(text: str, language: str = "zh", parse_number_words: bool | Non
       opening bracket, a comma, a colon, an operator, or a word such as 是, 得, 气温, "is", "of", "and". It is an
       operator in `5-3`, `10-15` and `x-5`.
     - `12:30`, `3:2` and `(1/6)0` are two numbers. In `x2` or `l4小时`, only the digit is a number.
-    - Number words are included if `parse_number_words` (see `english_numerals.py` and `chinese_numerals.py`).
+    - Number words (`english_numerals.py`, `chinese_numerals.py`) are included if `parse_number_words`. `None` includes
+      them in English and excludes them in Chinese.
     - Numbers with more than 256 characters (`hf_mwp.expressions.numbers.MAX_NUMBER_LENGTH`) are skipped;
       [`mask_numbers`] lists them.
-
-    Args:
-        text (`str`): The problem text.
-        language (`str`, *optional*, defaults to `"zh"`): `"zh"` or `"en"`; `ValueError` is raised for any other.
-        parse_number_words (`bool`, *optional*): Whether number words are numbers. Defaults to `True` for English and
-            `False` for Chinese.
-
-    Example:
-
-    ```python
-    >>> [mention.text for mention in find_numbers("Seven of 3,409 apples, that is 0.2%.", language="en")]
-    ['Seven', '3,409', '0.2%']
-    ```
     """
     return list(mask_numbers(text, language, parse_number_words).mentions)
 
@@ -121,17 +109,8 @@ class MaskedText:
 
 def mask_numbers(text: str, language: str = "zh", parse_number_words: bool | None = None) -> MaskedText:
     """
-    Mask the numbers in a text. The arguments and errors are those of [`find_numbers`].
-
-    Example:
-
-    ```python
-    >>> masked = mask_numbers("小明有4个苹果和2个梨")
-    >>> masked.text()
-    '小明有[NUM]个苹果和[NUM]个梨'
-    >>> masked.rebuild()
-    '小明有4个苹果和2个梨'
-    ```
+    Mask the numbers that [`find_numbers`] describes: `小明有4个苹果` becomes `小明有[NUM]个苹果`. Raises `ValueError`
+    if `language` is neither `"zh"` nor `"en"`.
     """
     if language not in LANGUAGES:
         raise ValueError(f"`language` must be one of {', '.join(LANGUAGES)}, not {language!r}.")

@@ -19,17 +19,8 @@ class JiebaTagger:
     the dictionary.
 
     jieba splits numbers and tags measure words after digits as numerals. Therefore, only the segments between numbers
-    ([`mask_numbers`]) are passed to jieba, and each number is a single word with the tag for numerals, `m`.
-
-    Only the dictionary in the jieba package is used. It is loaded once per process, in about two seconds.
-
-    Example:
-
-    ```python
-    >>> words = JiebaTagger().tag(["用去(3/8)千克水泥"])[0]
-    >>> [(word.word, word.tag) for word in words]
-    [('用', 'p'), ('去', 'v'), ('(3/8)', 'm'), ('千克', 'q'), ('水泥', 'n')]
-    ```
+    ([`mask_numbers`]) are passed to jieba, and each number is a single word with the tag for numerals, `m`:
+    `用/p 去/v (3/8)/m 千克/q 水泥/n`. The dictionary in the package is loaded once per process, in about two seconds.
     """
 
     name = "jieba"

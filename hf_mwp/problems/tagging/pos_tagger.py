@@ -25,16 +25,11 @@ class TaggedWord:
 class PosTagger(Protocol):
     """
     Protocol for taggers, which split texts into words and assign part-of-speech tags. Words contain no white space. A
-    number in digits ([`find_numbers`]) is a single word, because models receive a single placeholder. The tag set
-    depends on the tagger.
-
-    Attributes:
-        name (`str`): Kind of tagger, such as `"jieba"`, which determines the tag set.
-        fingerprint (`str`): Hash of the version, dictionary and model files of the tagger.
+    number in digits ([`find_numbers`]) is a single word, because models receive a single placeholder.
     """
 
-    name: str
-    fingerprint: str
+    name: str  # kind of tagger, such as "jieba", which determines the tag set
+    fingerprint: str  # hash of the version, dictionary and model files of the tagger
 
     def tag(self, texts: Sequence[str]) -> list[list[TaggedWord]]:
         """Return the tagged words of each text, from left to right. Texts may have any length."""
