@@ -77,7 +77,8 @@ def compare_counts(
     ```
     """
     people = [match[1] if (match := _NAME.search(problem.text)) else "" for problem in problems]
-    things = [_things(problem.text) for problem in problems]
+    counted = [_COUNTED.findall(problem.text) for problem in problems]
+    things = [sorted({each for each in found if not _UNCOUNTED.search(each)}) for found in counted]
     all_people, all_things = sorted({*people} - {""}), sorted({each for found in things for each in found})
     for index, (problem, person, own) in enumerate(zip(problems, people, things, strict=True)):
         rng, made = random.Random(f"{seed} {index} {problem.text}"), []
@@ -94,11 +95,6 @@ def compare_counts(
         yield made
 
 
-def _things(text: str) -> list[str]:
-    """Return the things that are counted in a text."""
-    return sorted({found for found in _COUNTED.findall(text) if not _UNCOUNTED.search(found)})
-
-
 def _tell_parts(names: list[str], things: list[str], counts: list[int], rng: random.Random) -> tuple[str, int, str]:
     """Tell the counts of two or three parts, and ask for some of them. Return text, answer and equation."""
     about = rng.choice(list(_QUESTIONS))
@@ -108,15 +104,11 @@ def _tell_parts(names: list[str], things: list[str], counts: list[int], rng: ran
     is_bare = rng.random() < 0.5 or about == "things"
     besides = [""] * 3 if is_bare else [f" and {count} {things[1]}" for count in counts[3:]]
     name, thing = names[0], things[0]
+    told = list(zip(parts, counts, besides, strict=False))
     if about == "people":
-        story = " ".join(
-            f"{part} {verb} {count} {thing}{more}." for part, count, more in zip(parts, counts, besides, strict=False)
-        )
+        story = " ".join(f"{part} {verb} {count} {thing}{more}." for part, count, more in told)
     else:
-        what = [
-            f"{count} {part}" if about == "things" else f"{count} {thing}{more} {part}"
-            for part, count, more in zip(parts, counts, besides, strict=False)
-        ]
+        what = [f"{n} {part}" if about == "things" else f"{n} {thing}{more} {part}" for part, n, more in told]
         story = f"{name} {verb} {', '.join(what[:-1])} and {what[-1]}."
     first, second = sorted(rng.sample(range(len(parts)), 2), key=counts.__getitem__, reverse=True)
     asked = {"x": parts[first], "y": parts[second], "thing": thing, "name": name, "base": base}

@@ -22,9 +22,7 @@ STEP_FAULTS = {
 }
 """Reasons why steps cannot be combined, in the order of the checks."""
 
-CONSTANTS = frozenset(
-    map(Fraction, (*range(13), 24, 30, 31, 52, 60, 100, 365, 1000, "0.01", "0.1", "0.25", "0.5", "0.75", "1.5"))
-)
+CONSTANTS = frozenset(map(Fraction, [*range(13), *"24 30 31 52 60 100 365 1000 .01 .1 .25 .5 .75 1.5".split()]))
 """Numbers that steps may use even if the text lacks them, such as half, twice, a dozen, and units of time."""
 
 MAX_READINGS = 256  # maximum number of interpretations to try

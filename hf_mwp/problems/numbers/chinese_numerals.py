@@ -57,11 +57,8 @@ def _in_digits(match: re.Match) -> str:
 
 def _word_without_number(text: str, start: int) -> int | None:
     """Return the end of the common word around `start`, or `None` if there is none."""
-    for offset in range(max(0, start - 2), start + 1):
-        word = _NO_NUMBERS.match(text, offset)
-        if word is not None and word.end() > start:
-            return word.end()
-    return None
+    words = (_NO_NUMBERS.match(text, offset) for offset in range(max(0, start - 2), start + 1))
+    return next((word.end() for word in words if word and word.end() > start), None)
 
 
 def _value_of(match: re.Match) -> Fraction | None:

@@ -25,8 +25,10 @@ _HAS_MINUS = re.compile(f"[{_MINUS}]")
 _REACH = 24  # number of characters before a number that are searched for context
 
 # Bare fractions have at most three digits over four digits, which excludes 2019/2020 and 33333/66666.
-_BAR = {"en": re.compile(f"[{_SLASH}]"), "zh": re.compile(rf" ?[{_SLASH}] ?")}
-_NUMERATOR, _DENOMINATOR = re.compile(r"\d{1,3}"), re.compile(r"(?!0)\d{1,4}")
+_BARE_FRACTION = {
+    "en": re.compile(rf"\d{{1,3}}[{_SLASH}](?!0)\d{{1,4}}"),
+    "zh": re.compile(rf"\d{{1,3}} ?[{_SLASH}] ?(?!0)\d{{1,4}}"),
+}
 _WHOLE = re.compile(r"\d{1,3}")
 _OPERATORS = f"=＝<>＜＞≤≥+＋*×✕∗·⋅^÷□{_SLASH}"
 _OPERATOR_BEFORE = re.compile(rf"(?:[{_OPERATORS}{_MINUS}]\s*|[A-Za-z_])\Z")
@@ -92,12 +94,7 @@ def _join_fractions(text: str, spans: list[tuple[int, int]], language: str) -> l
 
 def _is_fraction(text: str, first: tuple[int, int], second: tuple[int, int], language: str) -> bool:
     start, end = first[0], second[1]
-    if not (
-        0 < second[0] - first[1] <= 3
-        and _BAR[language].fullmatch(text, first[1], second[0])
-        and _NUMERATOR.fullmatch(text, *first)
-        and _DENOMINATOR.fullmatch(text, *second)
-    ):
+    if not _BARE_FRACTION[language].fullmatch(text, start, end):
         return False
     reach = max(0, start - _REACH)
     if _OPERATOR_BEFORE.search(text, reach, start) and _start_of_sign(text, start) == start:

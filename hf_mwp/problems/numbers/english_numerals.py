@@ -9,17 +9,10 @@ from collections.abc import Iterable, Iterator
 from fractions import Fraction
 
 
-_ONES = {
-    word: value
-    for value, word in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-        "seventeen eighteen nineteen".split()
-    )
-}
-_TENS = {
-    word: value * 10
-    for value, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), start=2)
-}
+_DIGITS = "zero one two three four five six seven eight nine".split()
+_TEENS = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()
+_ONES = {word: value for value, word in enumerate(_DIGITS + _TEENS)}
+_TENS = dict(zip("twenty thirty forty fifty sixty seventy eighty ninety".split(), range(20, 100, 10), strict=True))
 _SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9}
 
 
@@ -28,7 +21,7 @@ def _choice(words: Iterable[str]) -> str:
 
 
 _GAP = r"(?:\s+|-)"
-_UNIT = _choice([word for word, value in _ONES.items() if 0 < value < 10])
+_UNIT = _choice(_DIGITS[1:])
 _BELOW_100 = rf"(?:{_choice(_TENS)}(?:(?:\s?-\s?|\s+){_UNIT}\b)?|{_choice(_ONES)})"
 _BELOW_1000 = (
     rf"(?:(?:an?|{_BELOW_100}){_GAP}hundred(?:{_GAP}(?:and{_GAP})?{_BELOW_100}\b(?!{_GAP}hundred\b))?|{_BELOW_100})"

@@ -116,15 +116,11 @@ def mask_numbers(text: str, language: str = "zh", parse_number_words: bool | Non
         raise ValueError(f"`language` must be one of {', '.join(LANGUAGES)}, not {language!r}.")
     found = list(find_digit_numbers(text, language))
     unreadable = tuple(text[start:end] for start, end, value in found if value is None)
+    found = [each for each in found if each[2] is not None]
     if language == "en" if parse_number_words is None else parse_number_words:
-        found += [
-            (start, end, value)
-            for start, end, value in _NUMERAL_FINDERS[language](text)
-            if max(value.numerator, value.denominator).bit_length() <= _MAX_NUMERAL_BITS
-        ]
-    mentions = tuple(
-        NumberMention(text[start:end], start, end, value) for start, end, value in sorted(found) if value is not None
-    )
+        words = _NUMERAL_FINDERS[language](text)
+        found += [each for each in words if max(each[2].as_integer_ratio()).bit_length() <= _MAX_NUMERAL_BITS]
+    mentions = tuple(NumberMention(text[start:end], start, end, value) for start, end, value in sorted(found))
     starts = [0, *(mention.end for mention in mentions)]
     ends = [*(mention.start for mention in mentions), len(text)]
     segments = tuple(text[start:end] for start, end in zip(starts, ends, strict=True))
