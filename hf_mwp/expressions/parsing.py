@@ -96,26 +96,23 @@ class _Scan:
             if self.position >= self.end:
                 break
             expects_operand = self._operand() if expects_operand else self._operator()
-        if expects_operand and (self.output or self.stack):
-            raise ExpressionError("expected a number, slot or bracket, but the expression ends", self.position)
         if expects_operand:
-            raise ExpressionError("the expression is empty", self.position)
-        while self.stack:
-            symbol, precedence, offset = self.stack.pop()
-            if not precedence:
-                raise ExpressionError("the opening bracket is not closed", offset, symbol)
-            self.output.append((symbol, offset))
+            fault = "expected a number, slot or bracket, but the expression ends"
+            raise ExpressionError(fault if self.output or self.stack else "the expression is empty", self.position)
+        self._reduce(1)
+        if self.stack:
+            symbol, _, offset = self.stack[-1]
+            raise ExpressionError("the opening bracket is not closed", offset, symbol)
         return self.output
 
     def _operand(self) -> bool:
         """Parse a literal, slot, sign or opening bracket. Return whether an operand must follow."""
         position = self.position
         symbol = self.text[position]
-        if symbol in "(-" and (self.fractions or self.negatives) or self.bare_fractions:
-            literal = self._listed_literal()
-            if literal is not None:
-                self.output.append((literal, position))
-                return False
+        may_be_listed = symbol in "(-" and (self.fractions or self.negatives) or self.bare_fractions
+        if may_be_listed and (literal := self._listed_literal()):
+            self.output.append((literal, position))
+            return False
         if symbol in BRACKETS:
             self.stack.append((symbol, 0, position))
         elif symbol == "-":
@@ -160,8 +157,7 @@ class _Scan:
 
     def _number_or_slot(self) -> None:
         position = self.position
-        number = self._number(position)
-        if number is not None:
+        if number := self._number(position):
             literal = _literal(number)
             # Like (1/2), ½ is a division if the problem text does not contain it.
             divided = literal[0] == "(" and literal not in self.fractions
@@ -181,8 +177,7 @@ class _Scan:
     def _operator(self) -> bool:
         """Parse an operator, percent sign or closing bracket. Return whether an operand must follow."""
         position = self.position
-        match = _OPERATOR.match(self.text, position, self.end)
-        if match is not None:
+        if match := _OPERATOR.match(self.text, position, self.end):
             operator = OPERATOR_SPELLINGS[match.group()]
             precedence = PRECEDENCE[operator]
             self._reduce(precedence + (operator in RIGHT_ASSOCIATIVE))
@@ -201,6 +196,7 @@ class _Scan:
         return False
 
     def _reduce(self, precedence: int) -> None:
+        """Emit the pending operators of at least this precedence, back to the last open bracket."""
         while self.stack and self.stack[-1][1] >= precedence:
             symbol, _, offset = self.stack.pop()
             self.output.append((symbol, offset))

@@ -10,12 +10,10 @@ from functools import cached_property
 from typing import NamedTuple
 
 from ..expressions import Expression, ExpressionError
-from ..expressions.evaluation import Number, evaluate_postfix
+from ..expressions.evaluation import Number, Step, evaluate_postfix
 from ..expressions.operators import fold_postfix
 from .question import RATIO, Question
 
-
-Step = tuple[str, Number, Number, Number]  # operator, left and right operand, result
 
 # Maximum number of decimals of an exact number, and maximum number of significant digits to count.
 MOST_DECIMALS, MOST_DIGITS = 4, 8

@@ -120,13 +120,10 @@ def turn_english(text: str, mention: NumberMention, answer: str) -> str | None:
 
 def _find(mention: NumberMention, text: str, told: list[str]) -> tuple[int, int] | None:
     """Return the index of the sentence with a number and the offset there, or `None` if `told` lacks the number."""
-    before = len(re.findall(rf"(?<![\w.]){re.escape(mention.text)}(?!\w)", text[: mention.start], flags=re.IGNORECASE))
-    for index, sentence in enumerate(told):
-        for match in re.finditer(rf"(?<![\w.]){re.escape(mention.text)}(?!\w)", sentence, flags=re.IGNORECASE):
-            if not before:
-                return index, match.start()
-            before -= 1
-    return None
+    pattern = re.compile(rf"(?<![\w.]){re.escape(mention.text)}(?!\w)", flags=re.IGNORECASE)
+    places = [(index, match.start()) for index, sentence in enumerate(told) for match in pattern.finditer(sentence)]
+    before = len(pattern.findall(text[: mention.start]))
+    return places[before] if before < len(places) else None
 
 
 def _state(rest: str, is_amount: bool, lead: str, answer: str, text: str) -> str | None:
@@ -142,9 +139,8 @@ def _state(rest: str, is_amount: bool, lead: str, answer: str, text: str) -> str
         quantity = f"${answer}" if "$" in text else f"{answer} dollars"
     # "are there in all", "are in the box", or an auxiliary, a subject and a verb: "did she buy".
     if rest[:1] == ["there"]:
-        words = ["there", auxiliary, *rest[1:2], quantity, *rest[2:]]
-        if auxiliary in BE:
-            words = ["there", auxiliary, quantity, *rest[1:]]
+        verb = 1 if auxiliary in BE else 2
+        words = ["there", auxiliary, *rest[1:verb], quantity, *rest[verb:]]
     elif auxiliary in BE:
         words = [quantity, auxiliary, *rest]
     else:
@@ -169,15 +165,15 @@ def ask_in_english(sentence: str, start: int, stop: int) -> tuple[str, str] | No
     Returns `None` if the rules do not apply, for example because the verb is not known.
     """
     # Split the sentence into the clause before the number, a filler ("another"), and the counted things.
-    before, after = sentence[:start], sentence[stop:]
+    before, after = sentence[:start].rstrip(), sentence[stop:]
     thing = _THING.match(after)
-    is_money = before.rstrip().endswith("$")
-    before = before.rstrip().removesuffix("$").rstrip() if is_money else before.rstrip()
+    is_money = before.endswith("$")
+    before = before.removesuffix("$").rstrip()
     filler = _FILLER.search(before)
     bare = before[: filler.start()] if filler else before
     clause = _CLAUSE_START.sub("", bare, count=1).split()
-    counted = thing["thing"].split() if thing else []
-    if thing is None or after[:1] not in ("", " ", ".", ",", "?") or (is_money and counted):
+    counted = thing["thing"].split()
+    if after[:1] not in ("", " ", ".", ",", "?") or (is_money and counted):
         return None
     if counted and (counted[0].lower() in _NOT_COUNTED or counted[-1].lower() == "of"):
         return None

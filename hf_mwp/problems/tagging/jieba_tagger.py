@@ -3,6 +3,7 @@
 import functools
 import logging
 from collections.abc import Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -42,15 +43,14 @@ class JiebaTagger:
         masked = mask_numbers(text)
         words: list[TaggedWord] = []
         start = 0
-        for index, segment in enumerate(masked.segments):
+        for segment, number in zip_longest(masked.segments, masked.mentions):
             # The words of jieba joined together equal the segment.
             for pair in self._tagger.cut(segment):
                 end = start + len(pair.word)
                 if not pair.word.isspace():
                     words.append(TaggedWord(pair.word, pair.flag, start, end))
                 start = end
-            if index < len(masked.mentions):
-                number = masked.mentions[index]
+            if number is not None:
                 words.append(TaggedWord(number.text, "m", number.start, number.end))
                 start = number.end
         return words
