@@ -28,10 +28,7 @@ _CLOSING = frozenset(BRACKETS.values())
 
 
 def split_equation(text: str) -> tuple[int, int]:
-    """
-    Return the start and end of the expression to compute in an equation: `4+2` in `x=4+2` and `4+2=x`. In an equation
-    with a given result (`7+2=9`, `200/28=7 r4`, `9=3+6`), it is the side that is not the result.
-    """
+    """Return start and end of the side to compute: `4+2` in `x=4+2` and `4+2=x`, `7+2` in `7+2=9` and `9=7+2`."""
     if (place := text.find(";")) >= 0:
         raise ExpressionError("a system of equations cannot be converted to one expression", place, ";")
     equals = text.find("=")
@@ -57,10 +54,7 @@ def split_equation(text: str) -> tuple[int, int]:
 
 
 def infix_to_postfix(text: str, numbers: Iterable[str] | None = None) -> list[tuple[str, int]]:
-    """
-    Convert an equation ([`Expression.from_infix`]) to postfix tokens with their character offsets. A bare fraction
-    `3/8` becomes the literal `(3/8)` if `numbers` contains `3/8` and neither `/` nor `^` is next to it.
-    """
+    """Convert an equation ([`Expression.from_infix`]) to postfix tokens with their character offsets."""
     if not isinstance(text, str):
         raise ExpressionError(f"an expression must be a string, not {type(text).__name__}")
     text = to_half_width(text)

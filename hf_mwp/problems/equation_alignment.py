@@ -10,11 +10,10 @@ from .numbers.masked_text import NumberMention
 
 def align_literals(expression: Expression, mentions: Sequence[NumberMention]) -> Expression:
     """
-    Replace the literals of an equation by slots (`N0`, `N1`, ...) for the numbers in the text.
-
-    A literal is replaced by the slot of the first number in the text with the same value and kind (percentage or not).
-    If there is no such number and the literal is not an integer, the kind is ignored, so `0.2` matches `20%`. All
-    other literals are constants and get a standard spelling: `1` for `1.0`, `01` and `100%`.
+    Replace the literals of an equation by slots (`N0`, `N1`, ...): each by the slot of the first number in the text
+    with the same value and kind (percentage or not). If there is none and the literal is not an integer, the kind is
+    ignored, so `0.2` matches `20%`. All other literals are constants and get a standard spelling: `1` for `1.0`, `01`
+    and `100%`.
 
     If the text contains -5 but not 5, `8+5` becomes `8-(-5)`. If the text contains the bare fraction 1/3 but not 3,
     `12/3` becomes `12*(1/3)`.

@@ -84,8 +84,7 @@ class MathWordProblem:
 
     @cached_property
     def numbers(self) -> tuple[str, ...]:
-        """Return the numbers as literals: as written (`"80%"`, `"-5"`), number words as digits, and bare fractions in
-        brackets (`"(1/2)"`)."""
+        """Return the numbers as literals: number words in digits, bare fractions in brackets (`"(1/2)"`)."""
         return tuple(mention.literal for mention in self.masked.mentions)
 
     @cached_property
@@ -159,10 +158,7 @@ class MathWordProblem:
 
 
 def refusal(problem: MathWordProblem) -> str | None:
-    """
-    Return the reason, as a sentence, why solvers do not answer a problem, or `None` if the problem can be solved.
-    Problems without numbers are refused, because an equation with constants only would be a guess.
-    """
+    """Return why solvers refuse a problem, or `None`. Without numbers, an equation would only be a guess."""
     if problem.is_too_long:
         return f"{TOO_LONG[0].upper()}{TOO_LONG[1:]}: shorten it."
     try:

@@ -36,10 +36,7 @@ Reading = tuple[Expression, frozenset[int]]  # interpretation of a step: tree, a
 
 
 class StepError(ProblemError):
-    """
-    Error raised if the steps of a worked answer cannot be combined into one expression. `reason` is a key of
-    `STEP_FAULTS`, `detail` the step or further information, and `unused` the index of a step that is not used.
-    """
+    """Error if steps cannot be combined. `reason` is a key of `STEP_FAULTS`, `unused` the index of an unused step."""
 
     def __init__(self, reason: str, detail: str = "", unused: int | None = None):
         self.reason, self.unused = reason, unused

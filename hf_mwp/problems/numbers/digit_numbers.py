@@ -57,10 +57,7 @@ _SIGN = re.compile(
 
 
 def find_digit_numbers(text: str, language: str) -> Iterator[tuple[int, int, Fraction | None]]:
-    """
-    Yield the start, end and value of the numbers in digits. The value is `None` for a number that is too long or has a
-    too large exponent. `language` selects the words that indicate a division instead of a fraction.
-    """
+    """Yield start, end and value of each number in digits. The value is `None` if number or exponent is too large."""
     spans = [match.span() for match in _PATTERN.finditer(text)]
     if len(spans) > 1 and _HAS_SLASH.search(text):
         spans = _join_fractions(text, spans, language)
@@ -125,10 +122,7 @@ def _start_of_sign(text: str, start: int) -> int:
 
 
 def literal_in_digits(written: str) -> str:
-    """
-    Convert a number in digits to a literal: `1/2` to `(1/2)`, `1 1/2` and `1½` to `1(1/2)`, `1.5e3` to `1500`, `− 4`
-    to `-4`. Raises `ExpressionError` if the exponent of scientific notation is `MAX_NUMBER_LENGTH` or more.
-    """
+    """Convert digits to a literal: `1/2` to `(1/2)`, `1½` to `1(1/2)`, `1.5e3` to `1500`, `− 4` to `-4`."""
     if sign := _SIGN_BEFORE.match(written):
         return "-" + to_half_width(literal_in_digits(written[sign.end() :]))
     if fraction := _WRITTEN_FRACTION.fullmatch(written):

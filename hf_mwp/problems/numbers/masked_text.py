@@ -67,20 +67,14 @@ def find_numbers(text: str, language: str = "zh", parse_number_words: bool | Non
 
 @dataclass(frozen=True)
 class MaskedText:
-    """
-    Text split at its numbers. Because it stores segments instead of a string with placeholders, masking can be undone
-    even if the original text contains a placeholder.
-    """
+    """Text split at its numbers. Unlike a string with placeholders, it can be rebuilt if the text contains `[NUM]`."""
 
     segments: tuple[str, ...]  # texts before, between and after the numbers
     mentions: tuple[NumberMention, ...]
     unreadable: tuple[str, ...] = ()  # numbers in digits that are not masked: too long, or too large (`1e999`)
 
     def placeholders(self, indexed: bool = False, limit: int | None = None) -> list[str]:
-        """
-        Return the placeholder of each number: `[NUM]`. If `indexed`, the first `limit` numbers have the placeholders
-        `[NUM0]`, `[NUM1]`, ... instead.
-        """
+        """Return `[NUM]` for each number or, if `indexed`, `[NUM0]`, `[NUM1]`, ... for the first `limit` numbers."""
         count = len(self.mentions)
         with_index = 0 if not indexed else count if limit is None else min(limit, count)
         return [f"[NUM{index}]" for index in range(with_index)] + ["[NUM]"] * (count - with_index)
@@ -108,10 +102,7 @@ class MaskedText:
 
 
 def mask_numbers(text: str, language: str = "zh", parse_number_words: bool | None = None) -> MaskedText:
-    """
-    Mask the numbers that [`find_numbers`] describes: `小明有4个苹果` becomes `小明有[NUM]个苹果`. Raises `ValueError`
-    if `language` is neither `"zh"` nor `"en"`.
-    """
+    """Mask the numbers of [`find_numbers`]. Raises `ValueError` if `language` is neither `"zh"` nor `"en"`."""
     if language not in LANGUAGES:
         raise ValueError(f"`language` must be one of {', '.join(LANGUAGES)}, not {language!r}.")
     found = list(find_digit_numbers(text, language))

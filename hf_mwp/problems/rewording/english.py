@@ -94,10 +94,9 @@ def answer_in_english(value: Fraction, answer: str, text: str) -> str | None:
 
 def turn_english(text: str, mention: NumberMention, answer: str) -> str | None:
     """
-    Return a text that states the answer and asks for a number. The last sentence, which must be the only question
-    ("How many ..." or "How much ..."), becomes a statement. The number becomes "some", and a question about its clause
-    is added. "Al has 4 pens and Bo has 5 pens. How many pens do they have?" becomes, for the 5, "Al has 4 pens and Bo
-    has some pens. They have 9 pens. How many pens does Bo have?". Returns `None` if the rules do not apply.
+    Return a text that states the answer and asks for a number, or `None` if no rule applies. The last sentence, the
+    only question, becomes a statement; the number becomes "some". "Al has 4 pens and Bo has 5 pens. How many pens do
+    they have?" becomes "Al has 4 pens and Bo has some pens. They have 9 pens. How many pens does Bo have?".
     """
     *told, last = SENTENCE_END.split(text.strip())
     question = _QUESTION.fullmatch(last)
@@ -160,10 +159,7 @@ def _state(rest: str, is_amount: bool, lead: str, answer: str, text: str) -> str
 
 
 def ask_in_english(sentence: str, start: int, stop: int) -> tuple[str, str] | None:
-    """
-    Return the sentence with the number at `[start, stop)` replaced by "some", and a question that asks for the number.
-    Returns `None` if the rules do not apply, for example because the verb is not known.
-    """
+    """Return the sentence with "some" for the number at `[start, stop)` and a question for it, or `None` (no rule)."""
     # Split the sentence into the clause before the number, a filler ("another"), and the counted things.
     before, after = sentence[:start].rstrip(), sentence[stop:]
     thing = _THING.match(after)

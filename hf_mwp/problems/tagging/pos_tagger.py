@@ -13,7 +13,7 @@ QUANTITY_TAGS = {"jieba": frozenset(("m", "mg", "mq", "q")), "ltp": frozenset(("
 
 @dataclass(frozen=True, slots=True)
 class TaggedWord:
-    """A word with its part-of-speech tag and position in the text. It contains no white space."""
+    """A word, without white space, with its part-of-speech tag and position in the text."""
 
     word: str  # as written
     tag: str  # part of speech in the tag set of the tagger: "n", "v", "m", ...
@@ -23,10 +23,7 @@ class TaggedWord:
 
 @runtime_checkable
 class PosTagger(Protocol):
-    """
-    Protocol for taggers, which split texts into words and assign part-of-speech tags. Words contain no white space. A
-    number in digits ([`find_numbers`]) is a single word, because models receive a single placeholder.
-    """
+    """Protocol of part-of-speech taggers. A number in digits is a single word, because models see one placeholder."""
 
     name: str  # kind of tagger, such as "jieba", which determines the tag set
     fingerprint: str  # hash of the version, dictionary and model files of the tagger
