@@ -97,8 +97,7 @@ class CandidateAnswer:
     @cached_property
     def unused(self) -> tuple[int, ...]:
         """Return the indices of the unused numbers."""
-        used = set(self.slots)
-        return tuple(index for index in range(len(self.question.values)) if index not in used)
+        return tuple(index for index in range(len(self.question.values)) if index not in self.slots)
 
     @cached_property
     def last_operator(self) -> str:

@@ -84,7 +84,7 @@ class MathWordProblem:
 
     @cached_property
     def numbers(self) -> tuple[str, ...]:
-        """Return the numbers as literals: number words in digits, bare fractions in brackets (`"(1/2)"`)."""
+        """Return the numbers as literals: as written, but number words in digits, bare fractions in brackets."""
         return tuple(mention.literal for mention in self.masked.mentions)
 
     @cached_property

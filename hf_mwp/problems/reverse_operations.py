@@ -46,12 +46,12 @@ def reverse_operations(problem: MathWordProblem) -> list[MathWordProblem]:
     if not problem.agrees() or problem.expression.is_leaf:
         return []
     value = Fraction(problem.answer_value)
+    if not 0 < value <= MAX_ANSWER or value.denominator > MAX_DENOMINATOR:
+        return []
     answer_in_text, turn = _REWORDINGS[problem.language]
     answer = answer_in_text(value, problem.answer, problem.text)
-    if answer is None or not 0 < value <= MAX_ANSWER or value.denominator > MAX_DENOMINATOR:
-        return []
     values, constants = Counter(problem.values), problem.constants
-    if problem.answer_value in values or problem.answer_value in constants:
+    if answer is None or problem.answer_value in values or problem.answer_value in constants:
         return []
     turned = []
     for slot, expression in _solved_for_slots(problem.expression, Expression(answer)):

@@ -1,7 +1,7 @@
 """
 Search for English number words: "seven", "twenty-five", "two hundred and five", "a million", "a dozen". They help 307
-of 1,218 equations of ASDiv-A. "one", "a" and "half" are not numbers here, because they would help few equations but
-add numbers to many problems.
+of 1,218 equations of ASDiv-A. "one", "a" and "half" are numbers only in longer ones ("twenty-one", "a million", "half
+a dozen"), because they would help few equations but add numbers to many problems.
 """
 
 import re
@@ -41,11 +41,7 @@ _WORDS = re.compile("[a-z]+")
 
 
 def find_english_numerals(text: str) -> Iterator[tuple[int, int, Fraction]]:
-    """
-    Yield the start, end and value of the number words in an English text. The value of "dozen" is 12 in "a dozen" and
-    "8 dozen", as in the equations of MAWPS; "half a dozen" is 6. "one" is skipped unless it is part of a longer
-    number, and "a" is a number only before hundred, thousand, million or billion.
-    """
+    """Yield the start, end and value of the number words. "8 dozen" are two numbers, as in the equations of MAWPS."""
     for match in _PATTERN.finditer(text):
         words = _WORDS.findall(match.group().lower())
         # If case is ignored, some letters outside of ASCII match, too: a dotless i in "sıx".
