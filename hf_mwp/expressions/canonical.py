@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .numbers import parse_number
-from .operators import COMMUTATIVE, PRECEDENCE
+from .operators import COMMUTATIVE, fold_postfix
 from .parsing import is_slot
 
 
@@ -18,7 +18,7 @@ Tokens = tuple[str, ...]
 class _Group:
     """Flattened sum or product: `operator` joins the `direct` terms, the inverse operator the `inverse` terms."""
 
-    operator: str
+    operator: str  # "" for a single term: a number or a power
     direct: list[Tokens]
     inverse: list[Tokens]
 
@@ -32,27 +32,19 @@ class _Group:
 
 def canonical_prefix(postfix: Sequence[str]) -> Tokens:
     """Return the canonical form ([`Expression.canonical`]) of a tree in postfix order, as prefix tokens."""
-    # Each operand on the stack is a flattened sum, product or single term.
-    stack: list[_Group] = []
-    for token in postfix:
-        if token not in PRECEDENCE:
-            stack.append(_Group("", [(_spelling(token),)], []))
-            continue
-        right, left = stack.pop(), stack.pop()
-        if token == "^":
-            stack.append(_Group("", [("^", *left.tokens(), *right.tokens())], []))
-            continue
-        # Join the terms of both operands; the terms of a subtrahend or divisor change sides.
-        operator = _GROUP[token]
-        left, right = _regroup(left, operator), _regroup(right, operator)
-        if token in COMMUTATIVE:
-            left.direct += right.direct
-            left.inverse += right.inverse
-        else:
-            left.direct += right.inverse
-            left.inverse += right.direct
-        stack.append(left)
-    return stack.pop().tokens()
+    return fold_postfix(postfix, lambda token: _Group("", [(_spelling(token),)], []), _join).tokens()
+
+
+def _join(token: str, left: _Group, right: _Group) -> _Group:
+    """Join the terms of both operands; the terms of a subtrahend or divisor change sides."""
+    if token == "^":
+        return _Group("", [("^", *left.tokens(), *right.tokens())], [])
+    left, right = _regroup(left, _GROUP[token]), _regroup(right, _GROUP[token])
+    if token not in COMMUTATIVE:
+        right.direct, right.inverse = right.inverse, right.direct
+    left.direct += right.direct
+    left.inverse += right.inverse
+    return left
 
 
 def _regroup(group: _Group, operator: str) -> _Group:

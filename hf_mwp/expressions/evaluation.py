@@ -15,18 +15,14 @@ from .parsing import is_slot
 MAX_BITS = 1000
 
 Number = Fraction | float
+Step = tuple[str, Number, Number, Number]  # operator, left and right operand, result
 _COMPUTE = {"+": operators.add, "-": operators.sub, "*": operators.mul, "/": operators.truediv}
 
 
 def evaluate_postfix(
-    tokens: Sequence[str],
-    numbers: Sequence[str | Number] | None = None,
-    steps: list[tuple[str, Number, Number, Number]] | None = None,
+    tokens: Sequence[str], numbers: Sequence[str | Number] | None = None, steps: list[Step] | None = None
 ) -> Number:
-    """
-    Compute the value of a tree in postfix order ([`Expression.evaluate`]). If `steps` is given, each operation is
-    appended to it as `(operator, left operand, right operand, result)`.
-    """
+    """Compute the value of a postfix tree ([`Expression.evaluate`]). Operations are appended to `steps`, if given."""
     stack: list[Number] = []
     for index, token in enumerate(tokens):
         try:

@@ -273,12 +273,9 @@ class Expression:
 
 def draw(expression: Expression) -> str:
     """
-    Draw a tree with box characters: one node per line, the left operand above the right operand.
+    Draw a tree with box characters: one node per line, the left operand above the right operand, as for `(70+6)/4`:
 
-    Example:
-
-    ```python
-    >>> print(draw(Expression.from_infix("(70+6)/4")))
+    ```
     /
     ├── +
     │   ├── 70

@@ -85,8 +85,8 @@ def parse_number(text: str) -> Fraction:
     `0.666666666667*30` is 20. The fraction must have a denominator of at most `MAX_DENOMINATOR` and no exact decimal
     form, and differ from the decimal by at most one unit of the last digit (plus the rounding of a double).
 
-    Raises `ExpressionError` if `text` is not a single literal (with or without sign), is longer than
-    `MAX_NUMBER_LENGTH` characters, or has a zero denominator.
+    Raises `ExpressionError` if `text` is not a single literal, with or without sign, of at most `MAX_NUMBER_LENGTH`
+    characters.
     """
     if len(text) > MAX_NUMBER_LENGTH:
         raise ExpressionError(f"a number may have at most {MAX_NUMBER_LENGTH} characters, not {len(text)}", token=text)

@@ -1,6 +1,7 @@
 """Operators, and conversion of trees to infix texts with the minimum number of brackets."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 
 OPERATORS = ("+", "-", "*", "/", "^")
@@ -16,6 +17,22 @@ RIGHT_ASSOCIATIVE = frozenset("^")
 OPERATOR_SPELLINGS = {"+": "+", "-": "-", "*": "*", "/": "/", "^": "^", "**": "^", ":": "/"}
 BRACKETS = {"(": ")", "[": "]", "{": "}"}
 MARK = "\0"  # Marks the place of a token in an infix text.
+
+Value = TypeVar("Value")
+
+
+def fold_postfix(
+    tokens: Sequence[str], leaf: Callable[[str], Value], combine: Callable[[str, Value, Value], Value]
+) -> Value:
+    """Compute a value of a postfix tree bottom up: `leaf(token)`, or `combine(operator, left, right)` of operands."""
+    stack: list[Value] = []
+    for token in tokens:
+        if token in PRECEDENCE:
+            right, left = stack.pop(), stack.pop()
+            stack.append(combine(token, left, right))
+        else:
+            stack.append(leaf(token))
+    return stack.pop()
 
 
 def needs_brackets(parent: str, child: str, is_right: bool) -> bool:
@@ -54,14 +71,11 @@ def _operand(parent: str, operand: tuple[str, str], is_right: bool, literals: se
 
 def nesting_level(tokens: Sequence[str]) -> int:
     """Return the depth of brackets that change the value of a postfix tree: 1 for `a-(b+c)`, 2 for `(a-(b-c))*d`."""
-    stack: list[tuple[int, str]] = []
-    for token in tokens:
-        if token not in OPERATORS:
-            stack.append((0, ""))
-            continue
-        right, left = stack.pop(), stack.pop()
-        stack.append((max(_operand_level(token, left, False), _operand_level(token, right, True)), token))
-    return stack.pop()[0]
+
+    def combine(operator: str, left: tuple[int, str], right: tuple[int, str]) -> tuple[int, str]:
+        return max(_operand_level(operator, left, False), _operand_level(operator, right, True)), operator
+
+    return fold_postfix(tokens, lambda _: (0, ""), combine)[0]
 
 
 def _operand_level(parent: str, operand: tuple[int, str], is_right: bool) -> int:

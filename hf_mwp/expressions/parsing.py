@@ -28,10 +28,7 @@ _CLOSING = frozenset(BRACKETS.values())
 
 
 def split_equation(text: str) -> tuple[int, int]:
-    """
-    Return the start and end of the expression to compute in an equation: `4+2` in `x=4+2` and `4+2=x`. In an equation
-    with a given result (`7+2=9`, `200/28=7 r4`, `9=3+6`), it is the side that is not the result.
-    """
+    """Return start and end of the side to compute: `4+2` in `x=4+2` and `4+2=x`, `7+2` in `7+2=9` and `9=7+2`."""
     if (place := text.find(";")) >= 0:
         raise ExpressionError("a system of equations cannot be converted to one expression", place, ";")
     equals = text.find("=")
@@ -57,10 +54,7 @@ def split_equation(text: str) -> tuple[int, int]:
 
 
 def infix_to_postfix(text: str, numbers: Iterable[str] | None = None) -> list[tuple[str, int]]:
-    """
-    Convert an equation ([`Expression.from_infix`]) to postfix tokens with their character offsets. A bare fraction
-    `3/8` becomes the literal `(3/8)` if `numbers` contains `3/8` and neither `/` nor `^` is next to it.
-    """
+    """Convert an equation ([`Expression.from_infix`]) to postfix tokens with their character offsets."""
     if not isinstance(text, str):
         raise ExpressionError(f"an expression must be a string, not {type(text).__name__}")
     text = to_half_width(text)
@@ -96,26 +90,23 @@ class _Scan:
             if self.position >= self.end:
                 break
             expects_operand = self._operand() if expects_operand else self._operator()
-        if expects_operand and (self.output or self.stack):
-            raise ExpressionError("expected a number, slot or bracket, but the expression ends", self.position)
         if expects_operand:
-            raise ExpressionError("the expression is empty", self.position)
-        while self.stack:
-            symbol, precedence, offset = self.stack.pop()
-            if not precedence:
-                raise ExpressionError("the opening bracket is not closed", offset, symbol)
-            self.output.append((symbol, offset))
+            fault = "expected a number, slot or bracket, but the expression ends"
+            raise ExpressionError(fault if self.output or self.stack else "the expression is empty", self.position)
+        self._reduce(1)
+        if self.stack:
+            symbol, _, offset = self.stack[-1]
+            raise ExpressionError("the opening bracket is not closed", offset, symbol)
         return self.output
 
     def _operand(self) -> bool:
         """Parse a literal, slot, sign or opening bracket. Return whether an operand must follow."""
         position = self.position
         symbol = self.text[position]
-        if symbol in "(-" and (self.fractions or self.negatives) or self.bare_fractions:
-            literal = self._listed_literal()
-            if literal is not None:
-                self.output.append((literal, position))
-                return False
+        may_be_listed = symbol in "(-" and (self.fractions or self.negatives) or self.bare_fractions
+        if may_be_listed and (literal := self._listed_literal()):
+            self.output.append((literal, position))
+            return False
         if symbol in BRACKETS:
             self.stack.append((symbol, 0, position))
         elif symbol == "-":
@@ -160,8 +151,7 @@ class _Scan:
 
     def _number_or_slot(self) -> None:
         position = self.position
-        number = self._number(position)
-        if number is not None:
+        if number := self._number(position):
             literal = _literal(number)
             # Like (1/2), ½ is a division if the problem text does not contain it.
             divided = literal[0] == "(" and literal not in self.fractions
@@ -181,8 +171,7 @@ class _Scan:
     def _operator(self) -> bool:
         """Parse an operator, percent sign or closing bracket. Return whether an operand must follow."""
         position = self.position
-        match = _OPERATOR.match(self.text, position, self.end)
-        if match is not None:
+        if match := _OPERATOR.match(self.text, position, self.end):
             operator = OPERATOR_SPELLINGS[match.group()]
             precedence = PRECEDENCE[operator]
             self._reduce(precedence + (operator in RIGHT_ASSOCIATIVE))
@@ -201,6 +190,7 @@ class _Scan:
         return False
 
     def _reduce(self, precedence: int) -> None:
+        """Emit the pending operators of at least this precedence, back to the last open bracket."""
         while self.stack and self.stack[-1][1] >= precedence:
             symbol, _, offset = self.stack.pop()
             self.output.append((symbol, offset))

@@ -1,7 +1,4 @@
-"""
-Re-ranking of the answers in a beam by plausibility. The input of a solver has placeholders instead of numbers, so the
-solver cannot recognise an absurd value; a linear model over features of the value, expression and question can.
-"""
+"""Re-ranking of the answers in a beam by the plausibility of their values."""
 
 from .candidate_answer import CandidateAnswer, candidate_answers
 from .features import FEATURE_LIST, FEATURES, Feature

@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import NamedTuple
 
 from ..expressions import Expression, ExpressionError
-from ..expressions.evaluation import Number, evaluate_postfix
-from ..expressions.operators import PRECEDENCE
+from ..expressions.evaluation import Number, Step, evaluate_postfix
+from ..expressions.operators import fold_postfix
 from .question import RATIO, Question
 
-
-Step = tuple[str, Number, Number, Number]  # operator, left and right operand, result
 
 # Maximum number of decimals of an exact number, and maximum number of significant digits to count.
 MOST_DECIMALS, MOST_DIGITS = 4, 8
@@ -34,14 +33,10 @@ class Dimensions:
     @classmethod
     def of(cls, postfix: Sequence[str], units: Sequence[str | None]) -> Dimensions:
         """Compute the units of a tree in postfix order from the units of its numbers. Constants have no known unit."""
-        found, stack = cls(), []
-        for token in postfix:
-            if token in PRECEDENCE:
-                right, left = stack.pop(), stack.pop()
-                stack.append(found._apply(token, left, right))
-            else:
-                stack.append(units[int(token[1:])] if token[0] == "N" else None)
-        found.unit = stack.pop()
+        found = cls()
+        found.unit = fold_postfix(
+            postfix, lambda token: units[int(token[1:])] if token[0] == "N" else None, found._apply
+        )
         return found
 
     def _apply(self, operator: str, left: str | None, right: str | None) -> str | None:
@@ -60,8 +55,7 @@ class Dimensions:
         return None
 
 
-@dataclass(frozen=True)
-class BeamTree:
+class BeamTree(NamedTuple):
     """Tree over number slots in a beam, with its log probability and 0-based rank."""
 
     expression: Expression
@@ -103,8 +97,7 @@ class CandidateAnswer:
     @cached_property
     def unused(self) -> tuple[int, ...]:
         """Return the indices of the unused numbers."""
-        used = set(self.slots)
-        return tuple(index for index in range(len(self.question.values)) if index not in used)
+        return tuple(index for index in range(len(self.question.values)) if index not in self.slots)
 
     @cached_property
     def last_operator(self) -> str:

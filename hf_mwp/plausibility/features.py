@@ -10,9 +10,9 @@ from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 
-from ..expressions.evaluation import Number
+from ..expressions.evaluation import Number, Step
 from ..expressions.operators import PRECEDENCE
-from .candidate_answer import MOST_DECIMALS, CandidateAnswer, Step, decimals, digits, is_whole
+from .candidate_answer import MOST_DECIMALS, CandidateAnswer, decimals, digits, is_whole
 from .question import RATIO
 
 

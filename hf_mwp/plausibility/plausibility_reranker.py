@@ -33,24 +33,14 @@ class PlausibilityError(UsageError):
 
 @dataclass(frozen=True)
 class RankedAnswer:
-    """
-    An answer ranked by a re-ranker.
-
-    Attributes:
-        value (`Fraction` or `float`): Value of the answer.
-        expression ([`Expression`]): Most probable tree with this value, over number slots.
-        log_probability (`float`), rank (`int`): Log probability of the tree, and its 0-based rank in the beam.
-        plausibility (`float`): Softmax over the values in the beam of their weighted sums of features.
-        violations (`tuple[str, ...]`): Reasons against the answer compared with the first answer, most important
-            first.
-    """
+    """An answer ranked by a re-ranker."""
 
     value: Number
-    expression: Expression
-    log_probability: float
-    rank: int
-    plausibility: float
-    violations: tuple[str, ...] = ()
+    expression: Expression  # most probable tree with this value, over number slots
+    log_probability: float  # of this tree
+    rank: int  # of this tree in the beam, from 0
+    plausibility: float  # softmax over the values in the beam of their weighted sums of features
+    violations: tuple[str, ...] = ()  # reasons against it compared with the first answer, most important first
 
 
 @dataclass(frozen=True)
@@ -144,8 +134,7 @@ class PlausibilityReranker:
         ranked = []
         for answer, row, score in judged:
             violations = _violations(answer, row, judged[0][1], weights) if ranked else ()
-            tree = (answer.best.expression, answer.best.log_probability, answer.best.rank)
-            ranked.append(RankedAnswer(answer.value, *tree, math.exp(score - top) / total, violations))
+            ranked.append(RankedAnswer(answer.value, *answer.best, math.exp(score - top) / total, violations))
         return ranked
 
     def save_pretrained(self, save_directory: str | PathLike) -> None:
@@ -170,8 +159,7 @@ class PlausibilityReranker:
         if path is None:
             raise PlausibilityError(missing_folder(name_or_path) or f"{name_or_path} has no {cls.file_name}. {remedy}")
         try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-            return cls(**content)
+            return cls(**json.loads(path.read_text(encoding="utf-8")))
         except (ValueError, TypeError, AttributeError, KeyError) as error:
             known = isinstance(error, PlausibilityError)
             fault = f": {error}" if known else f" is damaged, or not the file of a re-ranker ({error}). {remedy}"
@@ -186,7 +174,7 @@ def _violations(
     least = LEAST_SHARE * sum(loss for loss in losses if loss > 0)
     value = f"{float(answer.value):.6g}"
     kind = next(iter(answer.question.kinds)) if len(answer.question.kinds) == 1 else "answer"
-    kind = "count" if kind == "counted" else kind
+    kind = kind.replace("counted", "count")
     told: list[str] = []
     columns = zip(losses, row, better, FEATURES, strict=True)
     for loss, ours, theirs, feature in sorted(columns, key=lambda each: -each[0]):

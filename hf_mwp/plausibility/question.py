@@ -46,10 +46,6 @@ class QuestionWords:
         self.word = re.compile("[a-z]{3,}" if language == "en" else "[\u3400-\u9fff]")
         self.ignored = {word for text in content["ignored"] for word in (text.split() if " " in text else text)}
 
-    def content(self, clause: str) -> set[str]:
-        """Return the content words of a clause."""
-        return set(self.word.findall(clause.lower())) - self.ignored
-
     def name_of(self, unit: str | None) -> str | None:
         """Return the canonical name of a unit."""
         if unit is None:
@@ -135,7 +131,7 @@ def _overlaps(clauses: Sequence[str], place: int, words: QuestionWords) -> tuple
     Return, for each number, the overlap of its clause with the question (the clause at `place`), and the maximum
     overlap with a different clause: the number of common words divided by 3, at most 1. Both are 1 in the question.
     """
-    contents = [words.content(clause) for clause in clauses]
+    contents = [set(words.word.findall(clause.lower())) - words.ignored for clause in clauses]
     asked, related = [], []
     for clause, content in zip(clauses, contents, strict=True):
         overlaps = [1.0]

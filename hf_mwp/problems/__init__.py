@@ -1,7 +1,4 @@
-"""
-Math word problems: number masking, alignment of equations with texts, part-of-speech tags and augmentation. Does not
-import torch.
-"""
+"""Math word problems: numbers, equations, part-of-speech tags and augmentation. Does not import torch."""
 
 from .answer import answer_half_unit, answer_value
 from .distractors import add_distractors

@@ -33,8 +33,7 @@ def add_chinese_distractors(problems: Sequence[MathWordProblem], seed: int) -> I
         yield _distract(problem, runs, by_unit, random.Random(f"{seed} {index} {problem.text}"))
 
 
-Statement = tuple[str, Fraction, str]
-"""Clauses with a single number, without final punctuation mark; the value of the number; its unit."""
+Statement = tuple[str, Fraction, str]  # clauses with a single number, without final punctuation; its value and unit
 
 
 def _opening(problem: MathWordProblem) -> list[Statement]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 import re
+import tomllib
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from .math_word_problem import MathWordProblem
 
@@ -21,34 +23,8 @@ _UNCOUNTED = re.compile(
     r"\b(?:was|has|his|this|its|does|gives|costs|dollars|cents|hours|minutes|seconds|days|weeks|months|years|times"
     r"|feet|inches|miles|meters|pounds|grams|kilograms|liters|gallons|ounces|degrees|points|pieces|items|things)\b"
 )
-# Past tense -> base form.
-_VERBS = {
-    **{"had": "have", "bought": "buy", "found": "find", "made": "make", "picked": "pick", "collected": "collect"},
-    **{"sold": "sell", "got": "get", "saw": "see", "received": "receive", "counted": "count", "lost": "lose"},
-}
-_TIMES = (
-    ("in the morning", "in the afternoon", "in the evening"),
-    ("on Monday", "on Tuesday", "on Wednesday"),
-    ("last week", "this week", "today"),
-)
-# Questions for the difference of two parts of a story, for their sum, and for the sum of all parts.
-_QUESTIONS = {
-    "things": (
-        "How many more {x} than {y} did {name} {base}?",
-        "How many {x} and {y} did {name} {base} altogether?",
-        "How many things did {name} {base} in all?",
-    ),
-    "people": (
-        "How many more {thing} did {x} {base} than {y}?",
-        "How many {thing} did {x} and {y} {base} together?",
-        "How many {thing} did they {base} in all?",
-    ),
-    "times": (
-        "How many more {thing} did {name} {base} {x} than {y}?",
-        "How many {thing} did {name} {base} {x} and {y}?",
-        "How many {thing} did {name} {base} in all?",
-    ),
-}
+# Verbs, times and questions of the new problems.
+_TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
 
 def compare_counts(
@@ -77,7 +53,8 @@ def compare_counts(
     ```
     """
     people = [match[1] if (match := _NAME.search(problem.text)) else "" for problem in problems]
-    things = [_things(problem.text) for problem in problems]
+    counted = [_COUNTED.findall(problem.text) for problem in problems]
+    things = [sorted({each for each in found if not _UNCOUNTED.search(each)}) for found in counted]
     all_people, all_things = sorted({*people} - {""}), sorted({each for found in things for each in found})
     for index, (problem, person, own) in enumerate(zip(problems, people, things, strict=True)):
         rng, made = random.Random(f"{seed} {index} {problem.text}"), []
@@ -94,33 +71,24 @@ def compare_counts(
         yield made
 
 
-def _things(text: str) -> list[str]:
-    """Return the things that are counted in a text."""
-    return sorted({found for found in _COUNTED.findall(text) if not _UNCOUNTED.search(found)})
-
-
 def _tell_parts(names: list[str], things: list[str], counts: list[int], rng: random.Random) -> tuple[str, int, str]:
     """Tell the counts of two or three parts, and ask for some of them. Return text, answer and equation."""
-    about = rng.choice(list(_QUESTIONS))
-    verb, base = rng.choice(list(_VERBS.items()))
-    parts = {"things": things, "people": names, "times": rng.choice(_TIMES)}[about][: rng.choice((2, 3))]
+    about = rng.choice(list(_TEXTS["questions"]))
+    verb, base = rng.choice(list(_TEXTS["verbs"].items()))
+    parts = {"things": things, "people": names, "times": rng.choice(_TEXTS["times"])}[about][: rng.choice((2, 3))]
     # Counts of a second thing, which is not asked for.
     is_bare = rng.random() < 0.5 or about == "things"
     besides = [""] * 3 if is_bare else [f" and {count} {things[1]}" for count in counts[3:]]
     name, thing = names[0], things[0]
+    told = list(zip(parts, counts, besides, strict=False))
     if about == "people":
-        story = " ".join(
-            f"{part} {verb} {count} {thing}{more}." for part, count, more in zip(parts, counts, besides, strict=False)
-        )
+        story = " ".join(f"{part} {verb} {count} {thing}{more}." for part, count, more in told)
     else:
-        what = [
-            f"{count} {part}" if about == "things" else f"{count} {thing}{more} {part}"
-            for part, count, more in zip(parts, counts, besides, strict=False)
-        ]
+        what = [f"{n} {part}" if about == "things" else f"{n} {thing}{more} {part}" for part, n, more in told]
         story = f"{name} {verb} {', '.join(what[:-1])} and {what[-1]}."
     first, second = sorted(rng.sample(range(len(parts)), 2), key=counts.__getitem__, reverse=True)
     asked = {"x": parts[first], "y": parts[second], "thing": thing, "name": name, "base": base}
-    difference, some, every = (f"{story} {question.format(**asked)}" for question in _QUESTIONS[about])
+    difference, some, every = (f"{story} {question.format(**asked)}" for question in _TEXTS["questions"][about])
     if rng.random() < 0.6:
         return difference, counts[first] - counts[second], f"{counts[first]}-{counts[second]}"
     added = [counts[first], counts[second]] if len(parts) == 3 and rng.random() < 0.5 else counts[: len(parts)]
@@ -129,7 +97,7 @@ def _tell_parts(names: list[str], things: list[str], counts: list[int], rng: ran
 
 def _tell_relation(names: list[str], things: list[str], counts: list[int], rng: random.Random) -> tuple[str, int, str]:
     """Tell that a person has some more or fewer than another, and ask for the first one's count."""
-    verb, base = rng.choice(list(_VERBS.items()))
+    verb, base = rng.choice(list(_TEXTS["verbs"].items()))
     known, step = max(counts[:2]), min(counts[:2])
     is_more = rng.random() < 0.5
     facts = [

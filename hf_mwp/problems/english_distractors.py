@@ -14,9 +14,7 @@ _TRIES = 20
 _MAX_STATEMENT = 100
 _SENTENCE = re.compile(r"\S.*?(?:(?<!\bMr)(?<!\bMrs)(?<!\bMs)(?<!\bDr)[.?!]+(?=\s|$)|$)", re.DOTALL)
 _WORD = re.compile(r"[A-Za-z][a-z]+")
-_OPEN = re.compile(
-    r"\b(?:if|how|what|when|who|which|each|every|per|total|this|these|those|that|another|other)\b", re.IGNORECASE
-)
+_OPEN = re.compile(r"(?i)\b(?:if|how|what|when|who|which|each|every|per|total|this|these|those|that|another|other)\b")
 _PRONOUN = re.compile(r"\b(?:he|she|it|they|his|her|him|its|their|them|each)\b", re.IGNORECASE)
 _SUBJECT = re.compile(
     r"(?!He |She |It |They |You |We )([A-Z][a-z]+)"
@@ -29,8 +27,7 @@ _COMMON = frozenset(
     "day days week weeks month months year years hour hours time times yesterday today".split()
 )
 
-Statement = tuple[str, Fraction, str]
-"""A sentence with a single number; the value of the number; the name at the beginning or `""`."""
+Statement = tuple[str, Fraction, str]  # sentence with a single number, its value, the name at the beginning or ""
 
 
 def add_english_distractors(problems: Sequence[MathWordProblem], seed: int) -> Iterator[tuple[str, int] | None]:
@@ -50,9 +47,9 @@ def _opening(problem: MathWordProblem) -> Statement | None:
     inside = [mention for mention in problem.masked.mentions if mention.start < stop]
     if len(inside) != 1 or len(sentence) > _MAX_STATEMENT or sentence[-1] != "." or _OPEN.search(sentence):
         return None
-    subject = _SUBJECT.match(sentence)
     if _PRONOUN.match(sentence) or not sentence[0].isupper():
         return None
+    subject = _SUBJECT.match(sentence)
     return sentence, inside[0].value, subject[1] if subject else ""
 
 

@@ -3,25 +3,17 @@
 from collections.abc import Sequence
 
 from ..expressions import Expression, normalize_number, parse_number
+from ..expressions.operators import fold_postfix
 from .numbers.digit_numbers import literal_of
 from .numbers.masked_text import NumberMention
 
 
-def group_numbers(mentions: Sequence[NumberMention]) -> tuple[int, ...]:
-    """Return, for each number, the index of the first number with the same value and kind (percentage or not)."""
-    first: dict = {}
-    return tuple(
-        first.setdefault((mention.value, mention.is_percent), index) for index, mention in enumerate(mentions)
-    )
-
-
 def align_literals(expression: Expression, mentions: Sequence[NumberMention]) -> Expression:
     """
-    Replace the literals of an equation by slots (`N0`, `N1`, ...) for the numbers in the text.
-
-    A literal is replaced by the slot of the first number in the text with the same value and kind (percentage or not).
-    If there is no such number and the literal is not an integer, the kind is ignored, so `0.2` matches `20%`. All
-    other literals are constants and get a standard spelling: `1` for `1.0`, `01` and `100%`.
+    Replace the literals of an equation by slots (`N0`, `N1`, ...): each by the slot of the first number in the text
+    with the same value and kind (percentage or not). If there is none and the literal is not an integer, the kind is
+    ignored, so `0.2` matches `20%`. All other literals are constants and get a standard spelling: `1` for `1.0`, `01`
+    and `100%`.
 
     If the text contains -5 but not 5, `8+5` becomes `8-(-5)`. If the text contains the bare fraction 1/3 but not 3,
     `12/3` becomes `12*(1/3)`.
@@ -33,15 +25,10 @@ def align_literals(expression: Expression, mentions: Sequence[NumberMention]) ->
         by_kind.setdefault((mention.value, mention.is_percent), index)
         by_value.setdefault(mention.value, index)
     # Use numbers whose negative or reciprocal is written in the text.
-    tokens = expression.to_postfix()
     opposites = _opposites(mentions, by_value)
-    if opposites and len(tokens) > 1:
-        tokens = _turn_around(expression, opposites)
-    if len(tokens) == 1:
-        return Expression(_symbol(tokens[0], by_kind, by_value))
+    tokens = _turn_around(expression, opposites) if opposites else expression.to_postfix()
     # Each literal is looked up once, although it may occur several times.
-    leaves = {leaf.token for leaf in expression.leaves()}
-    symbols = {token: _symbol(token, by_kind, by_value) for token in leaves}
+    symbols = {token: _symbol(token, by_kind, by_value) for token in {leaf.token for leaf in expression.leaves()}}
     return Expression.from_postfix([symbols.get(token, token) for token in tokens])
 
 
@@ -67,19 +54,15 @@ def _turn_around(expression: Expression, opposites: dict) -> list[str]:
             return None
         return opposites.get(("+-" if operator in "+-" else "*/", parse_number(operand[0])))
 
-    stack: list[list[str]] = []
-    for token in expression.to_postfix():
-        if token not in INVERSE and token != "^":
-            stack.append([token])
-            continue
-        right, left = stack.pop(), stack.pop()
+    def turned(operator: str, left: list[str], right: list[str]) -> list[str]:
         # `5+a` has the missing value on the left: the operands change places, as in `a-(-5)`.
-        if token in "+*" and (found := opposite(token, left)) and not opposite(token, right):
-            left, right, token = right, [found], INVERSE[token]
-        elif token != "^" and (found := opposite(token, right)):
-            right, token = [found], INVERSE[token]
-        stack.append([*left, *right, token])
-    return stack.pop()
+        if operator in "+*" and (found := opposite(operator, left)) and not opposite(operator, right):
+            return [*right, found, INVERSE[operator]]
+        if operator != "^" and (found := opposite(operator, right)):
+            return [*left, found, INVERSE[operator]]
+        return [*left, *right, operator]
+
+    return fold_postfix(expression.to_postfix(), lambda token: [token], turned)
 
 
 def _symbol(literal: str, by_kind: dict, by_value: dict) -> str:
@@ -92,6 +75,4 @@ def _symbol(literal: str, by_kind: dict, by_value: dict) -> str:
         index = by_value.get(value)
     if index is not None:
         return f"N{index}"
-    if value < 0:
-        return normalize_number(literal)
-    return literal_of(value)
+    return normalize_number(literal) if value < 0 else literal_of(value)

@@ -13,21 +13,10 @@ _SPACES = " \\u3000"
 
 def find_keywords(text: str, language: str = "zh") -> list[tuple[int, int]]:
     """
-    Return the half-open character ranges of the mathematical keywords in a Chinese or English text. The ranges do not
-    overlap.
-
-    Masked language modelling can mask keywords more often ("we pay more attention to the mask of mathematical keywords
-    and numbers", first paper, section Pretraining Tasks). The paper has no list of keywords; this one was made for
-    hf_mwp. The longest match is used: 多少, not 多 and 少. Words such as 比赛 that only contain the characters of a
-    keyword are ignored. English keywords must match whole words, in upper or lower case.
-
-    Example:
-
-    ```python
-    >>> text = "小明比小红多4个苹果，两人一共有多少个？"
-    >>> [text[start:end] for start, end in find_keywords(text)]
-    ['比', '多', '个', '人', '一共', '多少', '个']
-    ```
+    Return the half-open character ranges of the mathematical keywords in a text, for masked language modelling: "we
+    pay more attention to the mask of mathematical keywords and numbers" (first paper, section Pretraining Tasks). The
+    paper lists no keywords; this list was made for hf_mwp. The longest match is used: 多少, not 多 and 少. Words such
+    as 比赛 that only contain the characters of a keyword are ignored. English keywords match whole words in any case.
     """
     # Exceptions are matched and then dropped, so that no keyword matches inside them.
     pattern, exceptions = _matcher(language)
@@ -36,10 +25,7 @@ def find_keywords(text: str, language: str = "zh") -> list[tuple[int, int]]:
 
 @cache
 def read_keywords(language: str) -> dict[str, Any]:
-    """
-    Load `keywords_zh.yaml` or `keywords_en.yaml`. `groups` lists groups of words, each with a name, a reason, and
-    whether the words are keywords only `after_number`. `exceptions` lists words that contain no keyword.
-    """
+    """Load a keyword file: `groups` of words with their reasons, and `exceptions`, words that contain no keyword."""
     import yaml
 
     return yaml.safe_load(Path(__file__).with_name(f"keywords_{language}.yaml").read_text(encoding="utf-8"))

@@ -9,7 +9,7 @@ from ..expressions import Expression, ExpressionError, parse_number
 from ..expressions.numbers import MAX_NUMBER_LENGTH, to_half_width
 from .answer import answer_value
 from .control_characters import without_controls
-from .equation_alignment import align_literals, group_numbers
+from .equation_alignment import align_literals
 from .numbers.masked_text import MaskedText, mask_numbers
 
 
@@ -84,8 +84,7 @@ class MathWordProblem:
 
     @cached_property
     def numbers(self) -> tuple[str, ...]:
-        """Return the numbers as literals: as written (`"80%"`, `"-5"`), number words as digits, and bare fractions in
-        brackets (`"(1/2)"`)."""
+        """Return the numbers as literals: as written, but number words in digits, bare fractions in brackets."""
         return tuple(mention.literal for mention in self.masked.mentions)
 
     @cached_property
@@ -97,7 +96,9 @@ class MathWordProblem:
     def number_groups(self) -> tuple[int, ...]:
         """Return, for each number, the index of the first number with the same value and kind (percentage or not).
         Labels contain the first; a loss over the group accepts all of them."""
-        return group_numbers(self.masked.mentions)
+        first: dict[tuple[Fraction, bool], int] = {}
+        kinds = [(mention.value, mention.is_percent) for mention in self.masked.mentions]
+        return tuple(first.setdefault(kind, index) for index, kind in enumerate(kinds))
 
     @cached_property
     def masked_key(self) -> str:
@@ -157,10 +158,7 @@ class MathWordProblem:
 
 
 def refusal(problem: MathWordProblem) -> str | None:
-    """
-    Return the reason, as a sentence, why solvers do not answer a problem, or `None` if the problem can be solved.
-    Problems without numbers are refused, because an equation with constants only would be a guess.
-    """
+    """Return why solvers refuse a problem, or `None`. Without numbers, an equation would only be a guess."""
     if problem.is_too_long:
         return f"{TOO_LONG[0].upper()}{TOO_LONG[1:]}: shorten it."
     try:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 
 from ..expressions import Expression
@@ -42,14 +43,15 @@ def reverse_operations(problem: MathWordProblem) -> list[MathWordProblem]:
     食堂运来105千克萝卜，运来青菜315千克，运来的青菜是萝卜的多少倍？ x=315/105
     ```
     """
-    value = _told_value(problem)
-    in_text, turn = _REWORDINGS[problem.language]
-    answer = None if value is None else in_text(value, problem.answer, problem.text)
-    if answer is None:
+    if not problem.agrees() or problem.expression.is_leaf:
         return []
-    values = Counter(mention.value for mention in problem.masked.mentions)
-    constants = problem.constants
-    if problem.answer_value in values or problem.answer_value in constants:
+    value = Fraction(problem.answer_value)
+    if not 0 < value <= MAX_ANSWER or value.denominator > MAX_DENOMINATOR:
+        return []
+    answer_in_text, turn = _REWORDINGS[problem.language]
+    answer = answer_in_text(value, problem.answer, problem.text)
+    values, constants = Counter(problem.values), problem.constants
+    if answer is None or problem.answer_value in values or problem.answer_value in constants:
         return []
     turned = []
     for slot, expression in _solved_for_slots(problem.expression, Expression(answer)):
@@ -59,21 +61,11 @@ def reverse_operations(problem: MathWordProblem) -> list[MathWordProblem]:
         text = turn(problem.text, mention, answer)
         if text is None:
             continue
-        equation = f"x={expression.bind(problem.numbers).to_infix()}"
-        new = MathWordProblem(
-            text, equation, mention.text, f"{problem.id}-N{slot}", problem.language, problem.parse_number_words
-        )
+        fields = {"equation": f"x={expression.bind(problem.numbers).to_infix()}", "answer": mention.text}
+        new = replace(problem, text=text, **fields, id=f"{problem.id}-N{slot}", context="", kind="")
         if _is_sound(new, problem):
             turned.append(new)
     return turned
-
-
-def _told_value(problem: MathWordProblem) -> Fraction | None:
-    """Return the value of the answer, or `None` if it is unsuitable for a text or there is no operation to reverse."""
-    if not problem.agrees() or problem.expression.is_leaf:
-        return None
-    value = Fraction(problem.answer_value)
-    return value if 0 < value <= MAX_ANSWER and value.denominator <= MAX_DENOMINATOR else None
 
 
 def _solved_for_slots(tree: Expression, value: Expression) -> Iterator[tuple[int, Expression]]:

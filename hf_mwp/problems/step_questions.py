@@ -16,9 +16,7 @@ _CALCULATION = re.compile(
 )
 _OTHER_NUMBERS = re.compile(r"[\d<>=+*/×÷]")
 _ASKS = re.compile(r"\?|\bhow (?:many|much)\b", re.IGNORECASE)
-_CONNECTIVE = re.compile(
-    r"^(?:and|but|so|then|thus|therefore|hence|(?:this|that) means)(?: that)?,?\s+", re.IGNORECASE
-)
+_CONNECTIVE = re.compile(r"(?i)^(?:and|but|so|then|thus|therefore|hence|(?:this|that) means)(?: that)?,?\s+")
 _COUNTED = re.compile(r"\s+[A-Za-z]")
 _MIN_WORDS = 5  # of a question
 
@@ -64,13 +62,8 @@ def ask_steps(problem: MathWordProblem, worked: str) -> list[MathWordProblem]:
         asked = _ask(line) if len(here) == 1 else None
         if asked is None:
             continue
-        new = MathWordProblem(
-            " ".join([*context, asked]),
-            answer=re.sub(r"[$€£,\s]", "", steps[-1].rpartition("=")[2]),
-            id=f"{problem.id}-S{len(steps)}",
-            language=problem.language,
-            parse_number_words=problem.parse_number_words,
-        )
+        text, answer = " ".join([*context, asked]), re.sub(r"[$€£,\s]", "", steps[-1].rpartition("=")[2])
+        new = replace(problem, text=text, answer=answer, id=f"{problem.id}-S{len(steps)}", context="", kind="")
         new = replace(new, equation=_compose(new, steps))
         # The numbers in the question of the problem are not in the new text.
         if new.equation and not new.constants.intersection(problem.values).difference(new.values):

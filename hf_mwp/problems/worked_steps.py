@@ -4,8 +4,9 @@ import re
 from fractions import Fraction
 from itertools import product
 
-from ..expressions import OPERATORS, Expression, ExpressionError, parse_number
+from ..expressions import Expression, ExpressionError, parse_number
 from ..expressions.numbers import to_half_width
+from ..expressions.operators import fold_postfix
 from .math_word_problem import MathWordProblem, ProblemError
 from .numbers.digit_numbers import literal_of
 
@@ -21,9 +22,7 @@ STEP_FAULTS = {
 }
 """Reasons why steps cannot be combined, in the order of the checks."""
 
-CONSTANTS = frozenset(
-    map(Fraction, (*range(13), 24, 30, 31, 52, 60, 100, 365, 1000, "0.01", "0.1", "0.25", "0.5", "0.75", "1.5"))
-)
+CONSTANTS = frozenset(map(Fraction, [*range(13), *"24 30 31 52 60 100 365 1000 .01 .1 .25 .5 .75 1.5".split()]))
 """Numbers that steps may use even if the text lacks them, such as half, twice, a dozen, and units of time."""
 
 MAX_READINGS = 256  # maximum number of interpretations to try
@@ -37,14 +36,7 @@ Reading = tuple[Expression, frozenset[int]]  # interpretation of a step: tree, a
 
 
 class StepError(ProblemError):
-    """
-    Error raised if the steps of a worked answer cannot be combined into one expression.
-
-    Args:
-        reason (`str`): A key of `STEP_FAULTS`.
-        detail (`str`, *optional*): The step, or further information.
-        unused (`int`, *optional*): Index of a step whose result is not used.
-    """
+    """Error if steps cannot be combined. `reason` is a key of `STEP_FAULTS`, `unused` the index of an unused step."""
 
     def __init__(self, reason: str, detail: str = "", unused: int | None = None):
         self.reason, self.unused = reason, unused
@@ -59,15 +51,8 @@ def compose_steps(problem: MathWordProblem, worked: str) -> Expression:
     text, the choice is made so that the results of all steps are used. Numbers from neither the text nor an earlier
     step must be in `CONSTANTS`. `20/100` and `0.2` become `20%` if the text contains `20%` or `20 percent`.
 
-    Args:
-        problem ([`MathWordProblem`]): Problem with an answer, which must be the result of the last step.
-        worked (`str`): The worked answer, with steps in double angle brackets.
-
-    Returns:
-        [`Expression`]: An expression with literals instead of slots.
-
-    Raises:
-        StepError: If no expression or more than one expression uses all steps.
+    The expression has literals instead of slots. Raises `StepError` if no or more than one expression uses all steps,
+    or if the last step does not give the answer of the problem.
     """
     steps = STEP.findall(worked)
     if not steps:
@@ -156,14 +141,8 @@ def _number(leaf: Expression, value: Fraction, numbers: _TextNumbers, step: str)
 
 def _fill(tree: Expression, leaves: list[Expression]) -> Expression:
     """Replace the leaves of a tree by `leaves`, from left to right."""
-    rest, stack = iter(leaves), []
-    for token in tree.to_postfix():
-        if token in OPERATORS:
-            right, left = stack.pop(), stack.pop()
-            stack.append(Expression(token, left, right))
-        else:
-            stack.append(next(rest))
-    return stack.pop()
+    rest = iter(leaves)
+    return fold_postfix(tree.to_postfix(), lambda _: next(rest), Expression)
 
 
 def _put_together(readings: list[list[Reading]], steps: list[str]) -> Expression:

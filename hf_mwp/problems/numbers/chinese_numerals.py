@@ -26,10 +26,7 @@ _NO_NUMBERS = re.compile(
 
 
 def find_chinese_numerals(text: str) -> Iterator[tuple[int, int, Fraction]]:
-    """
-    Yield the start, end and value of each Chinese numeral in a text. Common words such as 一共 or 三角形, ordinals,
-    and units after digits (3万) are skipped.
-    """
+    """Yield the start, end and value of each numeral outside common words (一共) and units after digits (3万)."""
     position = 0
     while match := _PATTERN.search(text, position):
         start, position = match.span()
@@ -42,10 +39,7 @@ def find_chinese_numerals(text: str) -> Iterator[tuple[int, int, Fraction]]:
 
 
 def numerals_in_digits(text: str) -> str:
-    """
-    Replace all numerals by digits, even in words such as 一共 (1共), to compare texts. A numeral that is not a valid
-    number is replaced character by character: 二〇二四 becomes 2024.
-    """
+    """Replace all numerals to compare texts: 一共 becomes 1共; 二〇二四, which is no valid number, becomes 2024."""
     return _NUMERALS.sub(_in_digits, text)
 
 
@@ -57,11 +51,8 @@ def _in_digits(match: re.Match) -> str:
 
 def _word_without_number(text: str, start: int) -> int | None:
     """Return the end of the common word around `start`, or `None` if there is none."""
-    for offset in range(max(0, start - 2), start + 1):
-        word = _NO_NUMBERS.match(text, offset)
-        if word is not None and word.end() > start:
-            return word.end()
-    return None
+    words = (_NO_NUMBERS.match(text, offset) for offset in range(max(0, start - 2), start + 1))
+    return next((word.end() for word in words if word and word.end() > start), None)
 
 
 def _value_of(match: re.Match) -> Fraction | None:

@@ -25,8 +25,10 @@ _HAS_MINUS = re.compile(f"[{_MINUS}]")
 _REACH = 24  # number of characters before a number that are searched for context
 
 # Bare fractions have at most three digits over four digits, which excludes 2019/2020 and 33333/66666.
-_BAR = {"en": re.compile(f"[{_SLASH}]"), "zh": re.compile(rf" ?[{_SLASH}] ?")}
-_NUMERATOR, _DENOMINATOR = re.compile(r"\d{1,3}"), re.compile(r"(?!0)\d{1,4}")
+_BARE_FRACTION = {
+    "en": re.compile(rf"\d{{1,3}}[{_SLASH}](?!0)\d{{1,4}}"),
+    "zh": re.compile(rf"\d{{1,3}} ?[{_SLASH}] ?(?!0)\d{{1,4}}"),
+}
 _WHOLE = re.compile(r"\d{1,3}")
 _OPERATORS = f"=＝<>＜＞≤≥+＋*×✕∗·⋅^÷□{_SLASH}"
 _OPERATOR_BEFORE = re.compile(rf"(?:[{_OPERATORS}{_MINUS}]\s*|[A-Za-z_])\Z")
@@ -55,10 +57,7 @@ _SIGN = re.compile(
 
 
 def find_digit_numbers(text: str, language: str) -> Iterator[tuple[int, int, Fraction | None]]:
-    """
-    Yield the start, end and value of the numbers in digits. The value is `None` for a number that is too long or has a
-    too large exponent. `language` selects the words that indicate a division instead of a fraction.
-    """
+    """Yield start, end and value of each number in digits. The value is `None` if number or exponent is too large."""
     spans = [match.span() for match in _PATTERN.finditer(text)]
     if len(spans) > 1 and _HAS_SLASH.search(text):
         spans = _join_fractions(text, spans, language)
@@ -92,12 +91,7 @@ def _join_fractions(text: str, spans: list[tuple[int, int]], language: str) -> l
 
 def _is_fraction(text: str, first: tuple[int, int], second: tuple[int, int], language: str) -> bool:
     start, end = first[0], second[1]
-    if not (
-        0 < second[0] - first[1] <= 3
-        and _BAR[language].fullmatch(text, first[1], second[0])
-        and _NUMERATOR.fullmatch(text, *first)
-        and _DENOMINATOR.fullmatch(text, *second)
-    ):
+    if not _BARE_FRACTION[language].fullmatch(text, start, end):
         return False
     reach = max(0, start - _REACH)
     if _OPERATOR_BEFORE.search(text, reach, start) and _start_of_sign(text, start) == start:
@@ -128,10 +122,7 @@ def _start_of_sign(text: str, start: int) -> int:
 
 
 def literal_in_digits(written: str) -> str:
-    """
-    Convert a number in digits to a literal: `1/2` to `(1/2)`, `1 1/2` and `1½` to `1(1/2)`, `1.5e3` to `1500`, `− 4`
-    to `-4`. Raises `ExpressionError` if the exponent of scientific notation is `MAX_NUMBER_LENGTH` or more.
-    """
+    """Convert digits to a literal: `1/2` to `(1/2)`, `1½` to `1(1/2)`, `1.5e3` to `1500`, `− 4` to `-4`."""
     if sign := _SIGN_BEFORE.match(written):
         return "-" + to_half_width(literal_in_digits(written[sign.end() :]))
     if fraction := _WRITTEN_FRACTION.fullmatch(written):

@@ -1,7 +1,7 @@
 """
 Search for English number words: "seven", "twenty-five", "two hundred and five", "a million", "a dozen". They help 307
-of 1,218 equations of ASDiv-A. "one", "a" and "half" are not numbers here, because they would help few equations but
-add numbers to many problems.
+of 1,218 equations of ASDiv-A. "one", "a" and "half" are numbers only in longer ones ("twenty-one", "a million", "half
+a dozen"), because they would help few equations but add numbers to many problems.
 """
 
 import re
@@ -9,17 +9,10 @@ from collections.abc import Iterable, Iterator
 from fractions import Fraction
 
 
-_ONES = {
-    word: value
-    for value, word in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-        "seventeen eighteen nineteen".split()
-    )
-}
-_TENS = {
-    word: value * 10
-    for value, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), start=2)
-}
+_DIGITS = "zero one two three four five six seven eight nine".split()
+_TEENS = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()
+_ONES = {word: value for value, word in enumerate(_DIGITS + _TEENS)}
+_TENS = dict(zip("twenty thirty forty fifty sixty seventy eighty ninety".split(), range(20, 100, 10), strict=True))
 _SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9}
 
 
@@ -28,7 +21,7 @@ def _choice(words: Iterable[str]) -> str:
 
 
 _GAP = r"(?:\s+|-)"
-_UNIT = _choice([word for word, value in _ONES.items() if 0 < value < 10])
+_UNIT = _choice(_DIGITS[1:])
 _BELOW_100 = rf"(?:{_choice(_TENS)}(?:(?:\s?-\s?|\s+){_UNIT}\b)?|{_choice(_ONES)})"
 _BELOW_1000 = (
     rf"(?:(?:an?|{_BELOW_100}){_GAP}hundred(?:{_GAP}(?:and{_GAP})?{_BELOW_100}\b(?!{_GAP}hundred\b))?|{_BELOW_100})"
@@ -50,11 +43,7 @@ _WORDS = re.compile("[a-z]+")
 
 
 def find_english_numerals(text: str) -> Iterator[tuple[int, int, Fraction]]:
-    """
-    Yield the start, end and value of the number words in an English text. The value of "dozen" is 12 in "a dozen" and
-    "8 dozen", as in the equations of MAWPS; "half a dozen" is 6. "one" is skipped unless it is part of a longer
-    number, and "a" is a number only before hundred, thousand, million or billion.
-    """
+    """Yield the start, end and value of the number words. "8 dozen" are two numbers, as in the equations of MAWPS."""
     for match in _PATTERN.finditer(text):
         words = _WORDS.findall(match.group().lower())
         # If case is ignored, some letters outside of ASCII match, too: a dotless i in "sıx".

@@ -57,42 +57,24 @@ def find_numbers(text: str, language: str = "zh", parse_number_words: bool | Non
       opening bracket, a comma, a colon, an operator, or a word such as 是, 得, 气温, "is", "of", "and". It is an
       operator in `5-3`, `10-15` and `x-5`.
     - `12:30`, `3:2` and `(1/6)0` are two numbers. In `x2` or `l4小时`, only the digit is a number.
-    - Number words are included if `parse_number_words` (see `english_numerals.py` and `chinese_numerals.py`).
+    - Number words (`english_numerals.py`, `chinese_numerals.py`) are included if `parse_number_words`. `None` includes
+      them in English and excludes them in Chinese.
     - Numbers with more than 256 characters (`hf_mwp.expressions.numbers.MAX_NUMBER_LENGTH`) are skipped;
       [`mask_numbers`] lists them.
-
-    Args:
-        text (`str`): The problem text.
-        language (`str`, *optional*, defaults to `"zh"`): `"zh"` or `"en"`; `ValueError` is raised for any other.
-        parse_number_words (`bool`, *optional*): Whether number words are numbers. Defaults to `True` for English and
-            `False` for Chinese.
-
-    Example:
-
-    ```python
-    >>> [mention.text for mention in find_numbers("Seven of 3,409 apples, that is 0.2%.", language="en")]
-    ['Seven', '3,409', '0.2%']
-    ```
     """
     return list(mask_numbers(text, language, parse_number_words).mentions)
 
 
 @dataclass(frozen=True)
 class MaskedText:
-    """
-    Text split at its numbers. Because it stores segments instead of a string with placeholders, masking can be undone
-    even if the original text contains a placeholder.
-    """
+    """Text split at its numbers. Unlike a string with placeholders, it can be rebuilt if the text contains `[NUM]`."""
 
     segments: tuple[str, ...]  # texts before, between and after the numbers
     mentions: tuple[NumberMention, ...]
     unreadable: tuple[str, ...] = ()  # numbers in digits that are not masked: too long, or too large (`1e999`)
 
     def placeholders(self, indexed: bool = False, limit: int | None = None) -> list[str]:
-        """
-        Return the placeholder of each number: `[NUM]`. If `indexed`, the first `limit` numbers have the placeholders
-        `[NUM0]`, `[NUM1]`, ... instead.
-        """
+        """Return `[NUM]` for each number or, if `indexed`, `[NUM0]`, `[NUM1]`, ... for the first `limit` numbers."""
         count = len(self.mentions)
         with_index = 0 if not indexed else count if limit is None else min(limit, count)
         return [f"[NUM{index}]" for index in range(with_index)] + ["[NUM]"] * (count - with_index)
@@ -120,32 +102,16 @@ class MaskedText:
 
 
 def mask_numbers(text: str, language: str = "zh", parse_number_words: bool | None = None) -> MaskedText:
-    """
-    Mask the numbers in a text. The arguments and errors are those of [`find_numbers`].
-
-    Example:
-
-    ```python
-    >>> masked = mask_numbers("小明有4个苹果和2个梨")
-    >>> masked.text()
-    '小明有[NUM]个苹果和[NUM]个梨'
-    >>> masked.rebuild()
-    '小明有4个苹果和2个梨'
-    ```
-    """
+    """Mask the numbers of [`find_numbers`]. Raises `ValueError` if `language` is neither `"zh"` nor `"en"`."""
     if language not in LANGUAGES:
         raise ValueError(f"`language` must be one of {', '.join(LANGUAGES)}, not {language!r}.")
     found = list(find_digit_numbers(text, language))
     unreadable = tuple(text[start:end] for start, end, value in found if value is None)
+    found = [each for each in found if each[2] is not None]
     if language == "en" if parse_number_words is None else parse_number_words:
-        found += [
-            (start, end, value)
-            for start, end, value in _NUMERAL_FINDERS[language](text)
-            if max(value.numerator, value.denominator).bit_length() <= _MAX_NUMERAL_BITS
-        ]
-    mentions = tuple(
-        NumberMention(text[start:end], start, end, value) for start, end, value in sorted(found) if value is not None
-    )
+        words = _NUMERAL_FINDERS[language](text)
+        found += [each for each in words if max(each[2].as_integer_ratio()).bit_length() <= _MAX_NUMERAL_BITS]
+    mentions = tuple(NumberMention(text[start:end], start, end, value) for start, end, value in sorted(found))
     starts = [0, *(mention.end for mention in mentions)]
     ends = [*(mention.start for mention in mentions), len(text)]
     segments = tuple(text[start:end] for start, end in zip(starts, ends, strict=True))

@@ -1,41 +1,21 @@
 """Rules that reword English problems as reverse-operation problems."""
 
 import re
+import tomllib
 from fractions import Fraction
+from pathlib import Path
 
 from ..numbers.digit_numbers import literal_of
 from ..numbers.masked_text import NumberMention
 
 
-# Verbs that are common in word problems: base form and past tense, and base forms of regular verbs.
-_IRREGULAR = dict(
-    verb.split(":")
-    for verb in """
-begin:began break:broke bring:brought build:built buy:bought catch:caught cost:cost cut:cut dig:dug do:did draw:drew
-drink:drank drive:drove eat:ate feed:fed find:found fly:flew get:got give:gave go:went grow:grew have:had hold:held
-keep:kept lay:laid leave:left lend:lent lose:lost make:made pay:paid put:put read:read ride:rode run:ran see:saw
-sell:sold send:sent set:set sing:sang spend:spent swim:swam take:took throw:threw weigh:weighed win:won write:wrote
-""".split()
-)
-
-_REGULAR = """
-add answer arrange ask assemble attend attract bake blow borrow bounce carry change charge check clean collect color
-complete contain consume cook count cover create crack decorate deliver deposit discard discover distribute divide
-donate download earn empty exercise exchange fill finish fix fold follow gather hand harvest haul help hike hire
-invite jump kick knit learn lift like load mail manage measure memorize miss mow need notice observe offer open order
-own pack paint pass peel pick pile place plan plant play pledge pour practice prepare print produce provide purchase
-raise reach receive recycle remove rent repair require return save score select serve sew share ship shovel skate
-solve sort split stack stamp start stay stop store study taste test throw toss trade transfer travel trim try type
-unload use visit volunteer vote walk want wash watch water wear work wrap
-""".split()
-
-_DOUBLED = frozenset({"plan", "ship", "stop", "trim", "wrap"})
+_VERBS = tomllib.loads(Path(__file__).with_name("english_verbs.toml").read_text(encoding="utf-8"))
 
 
 def _past(base: str) -> str:
-    if base in _IRREGULAR:
-        return _IRREGULAR[base]
-    if base in _DOUBLED:
+    if base in _VERBS["irregular"]:
+        return _VERBS["irregular"][base]
+    if base in _VERBS["doubled"]:
         return f"{base}{base[-1]}ed"
     if base[-1] == "y" and base[-2] not in "aeiou":
         return f"{base[:-1]}ied"
@@ -50,7 +30,7 @@ def _third(base: str) -> str:
     return f"{base}es" if base.endswith(("s", "x", "ch", "sh", "o")) else f"{base}s"
 
 
-BASES = frozenset(_IRREGULAR).union(_REGULAR) - {"do"}
+BASES = frozenset(_VERBS["irregular"]).union(_VERBS["regular"].split()) - {"do"}
 
 AUXILIARIES = {_past(base): ("did", base) for base in BASES}
 """Mapping from verb forms to the auxiliary and base form in a question: `"bought"` -> `("did", "buy")`."""
@@ -94,10 +74,9 @@ def answer_in_english(value: Fraction, answer: str, text: str) -> str | None:
 
 def turn_english(text: str, mention: NumberMention, answer: str) -> str | None:
     """
-    Return a text that states the answer and asks for a number. The last sentence, which must be the only question
-    ("How many ..." or "How much ..."), becomes a statement. The number becomes "some", and a question about its clause
-    is added. "Al has 4 pens and Bo has 5 pens. How many pens do they have?" becomes, for the 5, "Al has 4 pens and Bo
-    has some pens. They have 9 pens. How many pens does Bo have?". Returns `None` if the rules do not apply.
+    Return a text that states the answer and asks for a number, or `None` if no rule applies. The last sentence, the
+    only question, becomes a statement; the number becomes "some". "Al has 4 pens and Bo has 5 pens. How many pens do
+    they have?" becomes "Al has 4 pens and Bo has some pens. They have 9 pens. How many pens does Bo have?".
     """
     *told, last = SENTENCE_END.split(text.strip())
     question = _QUESTION.fullmatch(last)
@@ -120,13 +99,10 @@ def turn_english(text: str, mention: NumberMention, answer: str) -> str | None:
 
 def _find(mention: NumberMention, text: str, told: list[str]) -> tuple[int, int] | None:
     """Return the index of the sentence with a number and the offset there, or `None` if `told` lacks the number."""
-    before = len(re.findall(rf"(?<![\w.]){re.escape(mention.text)}(?!\w)", text[: mention.start], flags=re.IGNORECASE))
-    for index, sentence in enumerate(told):
-        for match in re.finditer(rf"(?<![\w.]){re.escape(mention.text)}(?!\w)", sentence, flags=re.IGNORECASE):
-            if not before:
-                return index, match.start()
-            before -= 1
-    return None
+    pattern = re.compile(rf"(?<![\w.]){re.escape(mention.text)}(?!\w)", flags=re.IGNORECASE)
+    places = [(index, match.start()) for index, sentence in enumerate(told) for match in pattern.finditer(sentence)]
+    before = len(pattern.findall(text[: mention.start]))
+    return places[before] if before < len(places) else None
 
 
 def _state(rest: str, is_amount: bool, lead: str, answer: str, text: str) -> str | None:
@@ -142,9 +118,8 @@ def _state(rest: str, is_amount: bool, lead: str, answer: str, text: str) -> str
         quantity = f"${answer}" if "$" in text else f"{answer} dollars"
     # "are there in all", "are in the box", or an auxiliary, a subject and a verb: "did she buy".
     if rest[:1] == ["there"]:
-        words = ["there", auxiliary, *rest[1:2], quantity, *rest[2:]]
-        if auxiliary in BE:
-            words = ["there", auxiliary, quantity, *rest[1:]]
+        verb = 1 if auxiliary in BE else 2
+        words = ["there", auxiliary, *rest[1:verb], quantity, *rest[verb:]]
     elif auxiliary in BE:
         words = [quantity, auxiliary, *rest]
     else:
@@ -164,20 +139,17 @@ def _state(rest: str, is_amount: bool, lead: str, answer: str, text: str) -> str
 
 
 def ask_in_english(sentence: str, start: int, stop: int) -> tuple[str, str] | None:
-    """
-    Return the sentence with the number at `[start, stop)` replaced by "some", and a question that asks for the number.
-    Returns `None` if the rules do not apply, for example because the verb is not known.
-    """
+    """Return the sentence with "some" for the number at `[start, stop)` and a question for it, or `None` (no rule)."""
     # Split the sentence into the clause before the number, a filler ("another"), and the counted things.
-    before, after = sentence[:start], sentence[stop:]
+    before, after = sentence[:start].rstrip(), sentence[stop:]
     thing = _THING.match(after)
-    is_money = before.rstrip().endswith("$")
-    before = before.rstrip().removesuffix("$").rstrip() if is_money else before.rstrip()
+    is_money = before.endswith("$")
+    before = before.removesuffix("$").rstrip()
     filler = _FILLER.search(before)
     bare = before[: filler.start()] if filler else before
     clause = _CLAUSE_START.sub("", bare, count=1).split()
-    counted = thing["thing"].split() if thing else []
-    if thing is None or after[:1] not in ("", " ", ".", ",", "?") or (is_money and counted):
+    counted = thing["thing"].split()
+    if after[:1] not in ("", " ", ".", ",", "?") or (is_money and counted):
         return None
     if counted and (counted[0].lower() in _NOT_COUNTED or counted[-1].lower() == "of"):
         return None

@@ -7,10 +7,7 @@ from .pos_tagger import PosTagger
 
 
 def load_tagger(name: str) -> PosTagger:
-    """
-    Load a tagger by name: `"jieba"`, or `"ltp:"` followed by the folder or Hub id of an LTP model, such as
-    `"ltp:LTP/small"`. Raises `ProblemError` if the name is invalid, or if the package or model is missing.
-    """
+    """Load a tagger: `"jieba"` or `"ltp:FOLDER_OR_ID"`. Raises `ProblemError` if the package or model is missing."""
     kind, source = split_tagger(name)
     return JiebaTagger() if kind == "jieba" else LtpTagger(source)
 

@@ -3,6 +3,7 @@
 import functools
 import logging
 from collections.abc import Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +20,8 @@ class JiebaTagger:
     the dictionary.
 
     jieba splits numbers and tags measure words after digits as numerals. Therefore, only the segments between numbers
-    ([`mask_numbers`]) are passed to jieba, and each number is a single word with the tag for numerals, `m`.
-
-    Only the dictionary in the jieba package is used. It is loaded once per process, in about two seconds.
-
-    Example:
-
-    ```python
-    >>> words = JiebaTagger().tag(["用去(3/8)千克水泥"])[0]
-    >>> [(word.word, word.tag) for word in words]
-    [('用', 'p'), ('去', 'v'), ('(3/8)', 'm'), ('千克', 'q'), ('水泥', 'n')]
-    ```
+    ([`mask_numbers`]) are passed to jieba, and each number is a single word with the tag for numerals, `m`:
+    `用/p 去/v (3/8)/m 千克/q 水泥/n`. The dictionary in the package is loaded once per process, in about two seconds.
     """
 
     name = "jieba"
@@ -51,15 +43,14 @@ class JiebaTagger:
         masked = mask_numbers(text)
         words: list[TaggedWord] = []
         start = 0
-        for index, segment in enumerate(masked.segments):
+        for segment, number in zip_longest(masked.segments, masked.mentions):
             # The words of jieba joined together equal the segment.
             for pair in self._tagger.cut(segment):
                 end = start + len(pair.word)
                 if not pair.word.isspace():
                     words.append(TaggedWord(pair.word, pair.flag, start, end))
                 start = end
-            if index < len(masked.mentions):
-                number = masked.mentions[index]
+            if number is not None:
                 words.append(TaggedWord(number.text, "m", number.start, number.end))
                 start = number.end
         return words

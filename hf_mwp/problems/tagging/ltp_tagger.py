@@ -34,13 +34,8 @@ class LtpTagger:
     are split at the ends of sentences. A neural model uses the GPU if there is one. The configuration of a neural
     model can call Python functions and its weights are a torch file, so load only models that you trust.
 
-    Args:
-        folder_or_id (`str` or `PathLike`): Folder or Hub id of a model, with an optional revision: `"LTP/small"`,
-            `"LTP/legacy@main"`.
-
-    Raises:
-        ProblemError: If the ltp package is not installed, or if the model is missing or damaged, or cannot split and
-            tag texts.
+    `folder_or_id` is the folder or Hub id of a model, with an optional revision: `"LTP/small"`, `"LTP/legacy@main"`.
+    Raises `ProblemError` if the ltp package or the model is missing, or the model cannot split and tag texts.
     """
 
     name = "ltp"

@@ -13,7 +13,7 @@ QUANTITY_TAGS = {"jieba": frozenset(("m", "mg", "mq", "q")), "ltp": frozenset(("
 
 @dataclass(frozen=True, slots=True)
 class TaggedWord:
-    """A word with its part-of-speech tag and position in the text. It contains no white space."""
+    """A word, without white space, with its part-of-speech tag and position in the text."""
 
     word: str  # as written
     tag: str  # part of speech in the tag set of the tagger: "n", "v", "m", ...
@@ -23,18 +23,10 @@ class TaggedWord:
 
 @runtime_checkable
 class PosTagger(Protocol):
-    """
-    Protocol for taggers, which split texts into words and assign part-of-speech tags. Words contain no white space. A
-    number in digits ([`find_numbers`]) is a single word, because models receive a single placeholder. The tag set
-    depends on the tagger.
+    """Protocol of part-of-speech taggers. A number in digits is a single word, because models see one placeholder."""
 
-    Attributes:
-        name (`str`): Kind of tagger, such as `"jieba"`, which determines the tag set.
-        fingerprint (`str`): Hash of the version, dictionary and model files of the tagger.
-    """
-
-    name: str
-    fingerprint: str
+    name: str  # kind of tagger, such as "jieba", which determines the tag set
+    fingerprint: str  # hash of the version, dictionary and model files of the tagger
 
     def tag(self, texts: Sequence[str]) -> list[list[TaggedWord]]:
         """Return the tagged words of each text, from left to right. Texts may have any length."""
