@@ -17,26 +17,19 @@ class TreeBatch(IndexBatch):
     are (3) to (8) of GTS (Xie and Sun, IJCAI 2019). The nodes of all problems are packed in flat arrays without
     padding. Only left subtrees and the subtrees inside them are embedded, because goals depend on no other subtree.
 
-    Args:
-        sequences (`Sequence[Sequence[int]]`): Symbol ids of each tree in prefix order ([`OutputVocabulary`] ids).
-        num_operators (`int`): Number of operators. Ids below this number are operators, all other ids are leaves.
+    The trees are given as symbol ids in prefix order; ids below `num_operators` are operators, all others leaves.
+    Raises `ValueError` if a sequence is not a complete prefix expression.
 
-    Attributes (`N` nodes, of which `P` operators, in the order of the downward sweep: by depth, in each level the left
+    Tensors of `N` nodes, of which `P` operators, in the order of the downward sweep (by depth, in each level the left
     children and then the right children, both in the order of their parents):
-        rows (`N`): problem of each node.
-        targets (`N`): symbol id of each node.
-        positions (`N`): `problem * longest + index in the prefix sequence`.
-        parents (`P`): position of each operator in its level. If a level has `p` operators, the children of operator
-            `i` are at the positions `i` and `p + i` of the next level.
-        parent_operators (`P`): symbol id of each operator.
-        siblings (`P`): position of the subtree of the left child in the upward buffer.
-        leaf_rows, leaf_symbols: problem and symbol id of each leaf in the upward buffer.
-        merge_operators, merge_left, merge_right: operator and positions of the two children of each inner subtree in
-            the upward buffer.
-        down_sizes, up_sizes (`tuple[int, ...]`): number of nodes per depth, and of subtrees per height.
-
-    Raises:
-        ValueError: A sequence is not a complete prefix expression.
+    - `rows`, `targets`, `positions` (`N`): problem, symbol id, and `problem * longest + index in the prefix sequence`.
+    - `parents` (`P`): position of each operator in its level. If a level has `p` operators, the children of operator
+      `i` are at the positions `i` and `p + i` of the next level. `parent_operators` (`P`): symbol id of each operator.
+    - `siblings` (`P`): position of the subtree of the left child in the upward buffer.
+    - `leaf_rows`, `leaf_symbols`: problem and symbol id of each leaf in the upward buffer.
+    - `merge_operators`, `merge_left`, `merge_right`: operator and positions of the two children of each inner subtree
+      in the upward buffer.
+    - `down_sizes`, `up_sizes` (tuples): number of nodes per depth, and of subtrees per height.
     """
 
     def __init__(self, sequences: Sequence[Sequence[int]], num_operators: int) -> None:

@@ -37,14 +37,10 @@ def prepare_texts(
     with_tags: bool,
     progress: Progress | None = None,
 ) -> Any:
-    """
-    Encode the texts of a corpus if they are not encoded yet. `texts` is a [`TaggedCorpus`], a sequence of texts or of
-    pairs of text and tagged words, or the result of [`encode_corpus`]. Without `with_tags`, tags only mark quantity
-    words, so that the same tokens are masked as with tagging. A config without labels gets those of the corpus.
-
-    Raises:
-        ValueError: There is no text, or with tags: tags are missing or differ from the tags of the tagging head.
-    """
+    """Encode the texts of a corpus if they are not encoded yet. `texts` is a [`TaggedCorpus`], a sequence of texts or
+    of pairs of text and tagged words, or the result of [`encode_corpus`]. Without `with_tags`, tags only mark quantity
+    words, so that the same tokens are masked as with tagging. A config without labels gets those of the corpus. Raises
+    `ValueError` if there is no text, or with tags, if tags are missing or differ from the tags of the tagging head."""
     if not len(texts):
         raise DataError(EMPTY)
     if hasattr(texts, "column_names"):
@@ -94,8 +90,8 @@ def check_tagger(config: Any, tagger: str | None) -> None:
 
 
 def _check_labels(config: Any, tagger: str | None, labels: list[str] | None) -> None:
-    """Raise `ValueError` if the labels of the corpus are not those of the tagging head. If the config has no labels,
-    set those of the corpus."""
+    """Raise `ValueError` if the corpus has other labels than the tagging head. A config without labels gets the
+    corpus's."""
     check_tagger(config, tagger)
     if labels is None:
         return
@@ -121,27 +117,14 @@ def encode_corpus(
     batch_size: int = 1000,
     progress: Progress | None = None,
 ) -> Dataset:
-    """
-    Encode a corpus into Arrow files, or reuse existing files. Memory use does not grow with the corpus.
+    """Encode a corpus, pairs of text and tagged words (`None` for a text without tags), into Arrow files in a
+    subfolder of `cache_dir`, and return the columns of [`~PreTrainingEncoder.encode`]. Memory use does not grow with
+    the corpus.
 
-    The folder name contains a fingerprint of the texts, tags, tokenizer, number masking and keywords. If a file is
-    damaged or missing, the corpus is encoded again, with a warning.
-
-    Args:
-        corpus (iterable of `(str, list[TaggedWord] | None)`): Pairs of text and tagged words: a [`TaggedCorpus`] or a
-            list.
-        encoder ([`PreTrainingEncoder`]): Encoder of the texts.
-        cache_dir (`str`): Folder in which the folder of the files is created.
-        batch_size (`int`, *optional*, defaults to 1000): Number of texts that are encoded at a time.
-        progress (`Callable[[int, int | None], None]`, *optional*): Called with the number of encoded texts and the
-            total number.
-
-    Returns:
-        `datasets.Dataset`: the columns that [`~PreTrainingEncoder.encode`] returns.
-
-    Raises:
-        DataError: The corpus is empty, or a tag is unknown to the encoder.
-        OSError: The files cannot be written.
+    Existing files are reused: the folder name contains a fingerprint of the texts, tags, tokenizer, number masking and
+    keywords. If a file is damaged or missing, the corpus is encoded again, with a warning. `progress` is called with
+    the number of encoded texts and the total number. Raises `DataError` if the corpus is empty or a tag is unknown to
+    the encoder, and `OSError` if the files cannot be written.
     """
     from datasets import Dataset, DatasetInfo, concatenate_datasets
 
@@ -211,10 +194,8 @@ def texts_of_corpus(corpus: Any, encoded: Any, learned: Any, sources: Sequence[s
 
 
 def split_texts(dataset: Any, fraction: float, seed: int) -> tuple[Any, Any]:
-    """
-    Hold out a share of the encoded texts, at least one text, and return the training and the held-out texts. The
-    choice depends only on the seed and on each text without its numbers, so it hardly changes when texts are added.
-    """
+    """Hold out a share of the encoded texts, at least one text, and return the training and the held-out texts. The
+    choice depends only on the seed and on each text without its numbers, so it hardly changes when texts are added."""
     keys = np.asarray(dataset.with_format("numpy")["text_key"][:])
     distinct = {int(key): hashlib.blake2b(f"{seed} {key}".encode(), digest_size=8).digest() for key in np.unique(keys)}
     chosen = sorted(distinct, key=distinct.__getitem__)[: max(1, round(fraction * len(distinct)))]

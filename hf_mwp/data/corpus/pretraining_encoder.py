@@ -27,15 +27,9 @@ def pos_label_list(tags: Sequence[str]) -> list[str]:
 
 
 class PreTrainingEncoder:
-    """
-    Encoder of texts for masked language modelling and tagging. Numbers are masked as in the input of a solver.
-
-    Args:
-        processor ([`MwpProcessor`]): Processor that masks numbers and tokenizes.
-        tags (`Sequence[str]`, *optional*): All tags that words may have. Without `tags` the result has no tagging
-            labels, and tagged words only mark quantities.
-        tagger (`str`, *optional*): Name of the tagger, which determines the tags that mark quantities.
-    """
+    """Encoder of texts for masked language modelling and tagging. Numbers are masked as in the input of a solver.
+    `tags` are all tags that words may have; without them the result has no tagging labels, and tagged words only mark
+    quantities. The name of the `tagger` determines the tags that mark quantities."""
 
     def __init__(self, processor: MwpProcessor, tags: Sequence[str] | None = None, tagger: str | None = None) -> None:
         self.processor, self.tagger = processor, tagger
@@ -47,26 +41,16 @@ class PreTrainingEncoder:
     def encode(
         self, texts: Sequence[str], words: Sequence[Sequence[TaggedWord] | None] | None = None
     ) -> dict[str, list[Any]]:
-        """
-        Encode texts without padding.
+        """Encode texts (with their numbers) without padding. Return for each text `input_ids`, `length` (number of
+        tokens), `text_key` (hash of the text without its numbers), and for each token
 
-        Args:
-            texts (`Sequence[str]`): The original texts, with their numbers.
-            words (`Sequence[Sequence[TaggedWord]]`, *optional*): Tagged words of each text, or `None` for a text
-                without tagged words. Required if the encoder has tags.
+        - `pos_labels`, if the encoder has tags: index in [`pos_label_list`], or -100 for a token outside all words. A
+          number placeholder has the label of the word in which the number begins.
+        - `mask_class`: 0 (special or unknown, never masked), 1 (ordinary), 2 (part of a mathematical keyword) or 3
+          (part of a quantity word, or a number placeholder).
+        - `mask_unit`: number of its unit. The tokens of a keyword or quantity word are masked together.
 
-        Returns:
-            `dict[str, list]`: for each text `input_ids`, `length` (number of tokens), `text_key` (hash of the text
-            without its numbers), and for each token
-
-            - `pos_labels`, if the encoder has tags: index in [`pos_label_list`], or -100 for a token outside all
-              words. A number placeholder has the label of the word in which the number begins.
-            - `mask_class`: 0 (special or unknown, never masked), 1 (ordinary), 2 (part of a mathematical keyword) or 3
-              (part of a quantity word, or a number placeholder).
-            - `mask_unit`: number of its unit. The tokens of a keyword or quantity word are masked together.
-
-        Raises:
-            DataError: Words are missing or are not in their text, or a tag is unknown to the encoder.
+        Raises `DataError` if words are missing or not in their text, or if a tag is unknown to the encoder.
         """
         if self.tags is not None and words is None:
             raise DataError("the encoder has tags, but `words` is missing. Pass the tagged words of each text")
@@ -104,8 +88,8 @@ class PreTrainingEncoder:
 
     @staticmethod
     def _origins(problem: MathWordProblem, style: dict[str, Any]) -> np.ndarray:
-        """Return the position in the original text of each character of the masked text. Characters of a placeholder
-        have the position of its number."""
+        """Return for each character of the masked text its position in the original text: in a placeholder, that of
+        the number."""
         origin = np.arange(len(problem.masked.text(**style)))
         offsets = problem.masked.placeholder_offsets(**style)
         for (start, end), mention in zip(offsets, problem.masked.mentions, strict=True):
@@ -114,8 +98,7 @@ class PreTrainingEncoder:
         return origin
 
     def _characters(self, problem: MathWordProblem, words: Sequence[TaggedWord] | None):
-        """Return for each character of a text the index of its word (or -1), its class, and its span (or -1). The
-        characters of a span are masked together."""
+        """Return for each character its word's index (or -1), its class, and the span it is masked with (or -1)."""
         text = problem.text
         word_of, class_of, span_of = (np.full(len(text), value, np.int64) for value in (-1, ORDINARY, -1))
         for number, word in enumerate(words or ()):

@@ -28,33 +28,22 @@ def read_texts(
     data_dir: str | Path | None = None,
     counts: Counter | None = None,
 ) -> Iterator[str]:
-    """
-    Read the texts of files and datasets without duplicates.
+    """Read the texts of files and datasets without control characters, surrounding white space, blank texts and
+    duplicates, which differ only in numbers and white space (`MathWordProblem.masked_key`). Files are read lazily, and
+    only a hash of each text stays in memory.
 
-    Duplicates are texts that differ only in numbers and white space (`MathWordProblem.masked_key`). Excluded texts are
-    compared more loosely: punctuation, case, and digits or words for a number are ignored as well
-    ([`~problems.text_keys.TextKeys`]). Files are read lazily, and only a hash of each text stays in memory.
+    A source is a `.txt` file with one problem per line; a `.jsonl`, `.json` or `.csv` file with a field `text` (or one
+    of the names in `hf_mwp.data.datasets.file_loader.ALIASES`); the name of a dataset of [`load_mwp_dataset`], whose
+    training split is read; or a dataset name with a split: `"ape210k:validation"`, `"cm17k:all"`. Files may be
+    gzipped.
 
-    Args:
-        paths_or_names (`list[str]`): One or several sources. A source is a `.txt` file with one problem per line; a
-            `.jsonl`, `.json` or `.csv` file with a field `text` (or one of the names in
-            `hf_mwp.data.datasets.file_loader.ALIASES`); the name of a dataset of [`load_mwp_dataset`], whose training
-            split is read; or a dataset name with a split: `"ape210k:validation"`, `"cm17k:all"`. Files may be gzipped
-            (`.gz`).
-        exclude (`list[str]`, *optional*): Sources whose texts are left out. For a dataset name without a split, the
-            validation and test splits are left out.
-        language (`str`, *optional*): Language of the number words, `"zh"` or `"en"`. By default a text with Chinese
-            characters is Chinese and any other text English.
-        data_dir (`str`, *optional*): Folder of the datasets, as in [`load_mwp_dataset`].
-        counts (`collections.Counter`, *optional*): Counter that receives the numbers of `"read"`, `"kept"`,
-            `"duplicate"` and `"excluded"` texts.
+    Texts of the sources in `exclude` (of a dataset name without a split: the validation and test splits) are left out.
+    They are compared more loosely: punctuation, case, and digits or words for a number are ignored as well
+    ([`~problems.text_keys.TextKeys`]). `language` (`"zh"` or `"en"`) is the language of number words; by default a
+    text with Chinese characters is Chinese and any other text English. `counts` receives the numbers of `"read"`,
+    `"kept"`, `"duplicate"` and `"excluded"` texts. See [`load_mwp_dataset`] for `data_dir`.
 
-    Returns:
-        `Iterator[str]`: the texts without control characters and surrounding white space. Blank texts are left out.
-
-    Raises:
-        DataError: A source does not exist (raised at once), or is damaged (raised during iteration, with file and
-            line).
+    Raises `DataError` at once if a source does not exist, and during iteration, with file and line, if it is damaged.
     """
     texts = chain.from_iterable(_open(paths_or_names, ("train",), data_dir))
     return _read(texts, held_out_texts(exclude, data_dir), language, Counter() if counts is None else counts)

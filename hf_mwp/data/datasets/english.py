@@ -23,12 +23,9 @@ _ANSWER_MARK = "####"
 
 
 class AsdivALoader(MwpLoader):
-    """
-    Loader of ASDiv-A, the 1,218 arithmetic problems of ASDiv (Miao et al., ACL 2020).
-
-    File: `asdiv_a.jsonl` (`id`, `body`, `question`, `formula`, `answer`, `fold`). In 28 problems the formula is a
-    division and the answer is rounded up or down, so the value of the equation is not the answer.
-    """
+    """Loader of ASDiv-A, the 1,218 arithmetic problems of ASDiv (Miao et al., ACL 2020), from `asdiv_a.jsonl` (`id`,
+    `body`, `question`, `formula`, `answer`, `fold`). In 28 problems the formula is a division and the answer is
+    rounded up or down, so the value of the equation is not the answer."""
 
     name = "asdiv_a"
     language = "en"
@@ -53,16 +50,11 @@ class AsdivALoader(MwpLoader):
 
 
 class Gsm8kLoader(MwpLoader):
-    """
-    Loader of GSM8K, 8,792 problems of two to eight steps with worked answers (Cobbe et al., 2021).
-
-    Files, each optional: `train.jsonl`, `test.jsonl` as published (7,473 and 1,319 records of `question` and `answer`,
-    a worked answer whose steps are in double angle brackets and whose last line is `#### 72`).
-
-    The equation is composed of the steps ([`~problems.worked_steps.compose_steps`]). A problem whose steps cannot be
-    composed has no equation. Such problems are used for evaluation but not for training, and the report lists the
-    reasons.
-    """
+    """Loader of GSM8K, 8,792 problems of two to eight steps with worked answers (Cobbe et al., 2021), from
+    `train.jsonl` and `test.jsonl`, each optional, as published (7,473 and 1,319 records of `question` and `answer`, a
+    worked answer whose steps are in double angle brackets and whose last line is `#### 72`). The equation is composed
+    of the steps ([`~problems.worked_steps.compose_steps`]). A problem whose steps cannot be composed has no equation,
+    is used for evaluation but not for training, and is listed in the report with the reason."""
 
     name = "gsm8k"
     language = "en"
@@ -95,13 +87,9 @@ class Gsm8kLoader(MwpLoader):
 
 
 class Gsm8kStepsLoader(Gsm8kLoader):
-    """
-    Loader of GSM8K with several questions for each context: the question of the problem, and questions that ask for
-    the results of its steps ([`~problems.ask_steps`]). Problems without such steps are left out.
-
-    Files: those of [`Gsm8kLoader`]. The rows of a problem have the same `context`, and the number of operations as
-    `kind`.
-    """
+    """Loader of GSM8K (files of [`Gsm8kLoader`]) with several questions for each context: the question of the problem,
+    and questions that ask for the results of its steps ([`~problems.ask_steps`]). Problems without such steps are left
+    out. The rows of a problem have the same `context`, and the number of operations as `kind`."""
 
     name = "gsm8k_steps"
     split_schemes = {"contexts": 0}  # The validation split is a tenth of the training contexts, chosen by a hash.
@@ -129,13 +117,10 @@ class Gsm8kStepsLoader(Gsm8kLoader):
 
 
 class MawpsLoader(MwpLoader):
-    """
-    Loader of MAWPS, 2,373 problems (Koncel-Kedziorski et al., NAACL 2016).
-
-    File: `mawps.jsonl` (`iIndex`, `sQuestion`, `lEquations`, `lSolutions`, `fold`, `single_fold`). In 351 problems
-    the equation is not solved for its unknown. A third of the problems differ only in their numbers from a problem of
-    a different fold; see `drop_overlap`.
-    """
+    """Loader of MAWPS, 2,373 problems (Koncel-Kedziorski et al., NAACL 2016), from `mawps.jsonl` (`iIndex`,
+    `sQuestion`, `lEquations`, `lSolutions`, `fold`, `single_fold`). In 351 problems the equation is not solved for its
+    unknown. A third of the problems differ only in their numbers from a problem of a different fold; see
+    `drop_overlap`."""
 
     name = "mawps"
     language = "en"
@@ -150,12 +135,9 @@ class MawpsLoader(MwpLoader):
 
 
 class MawpsSingleLoader(MawpsLoader):
-    """
-    Loader of MAWPS-Single, the 1,987 problems of MAWPS with one unknown.
-
-    File: `mawps_single.jsonl` (`iIndex`, `sQuestion`, `lEquations`, `lSolutions`, `fold`), or the problems with a
-    `single_fold` in `mawps.jsonl`. The equations are solved for their unknown.
-    """
+    """Loader of MAWPS-Single, the 1,987 problems of MAWPS with one unknown, from `mawps_single.jsonl` (`iIndex`,
+    `sQuestion`, `lEquations`, `lSolutions`, `fold`), or the problems with a `single_fold` in `mawps.jsonl`. The
+    equations are solved for their unknown."""
 
     name = "mawps_single"
     split_schemes = {"five_fold": 5}  # The folds of Deductive-MWP, 397 / 397 / 397 / 397 / 399.
@@ -173,12 +155,9 @@ class MawpsSingleLoader(MawpsLoader):
 
 
 class SvampLoader(MwpLoader):
-    """
-    Loader of SVAMP, 1,000 variations of problems of ASDiv-A (Patel et al., NAACL 2021).
-
-    File: `SVAMP.json`, as published: an array of `ID`, `Body`, `Question`, `Equation` (`"( 8.0 - 3.0 )"`), `Answer`
-    and `Type`. SVAMP is only a test set. Papers train on MAWPS and ASDiv-A.
-    """
+    """Loader of SVAMP, 1,000 variations of problems of ASDiv-A (Patel et al., NAACL 2021), from `SVAMP.json`, as
+    published: an array of `ID`, `Body`, `Question`, `Equation` (`"( 8.0 - 3.0 )"`), `Answer` and `Type`. SVAMP is only
+    a test set. Papers train on MAWPS and ASDiv-A."""
 
     name = "svamp"
     language = "en"

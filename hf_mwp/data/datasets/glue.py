@@ -71,8 +71,7 @@ GLUE_SOURCES: dict[str, GlueSource] = {
 def load_glue(
     task: str, data_dir: str | Path | None = None, validation_fraction: float = 0.1, seed: int = 0
 ) -> DatasetDict:
-    """
-    Load a GLUE task. The public development split becomes `"test"`, because the test split has no labels.
+    """Load a GLUE task. The public development split becomes `"test"`, because the test split has no labels.
     `"validation"` is a share of each class of the training split. For MNLI, rows of the two development splits
     (matched and mismatched) alternate in `"test"`.
 
@@ -174,8 +173,7 @@ def _make_row(
 
 
 def _label_of(label: str | float, source: GlueSource) -> float | None:
-    """Return the number of a class (given as a word in files, as a number on the Hub), a score, or `None` if the label
-    is wrong."""
+    """Return the number of a class (a word in files, a number on the Hub) or a score, or `None` for a wrong label."""
     if source.classes:
         known = source.written if isinstance(label, str) else range(len(source.classes))
         return known.index(label) if label in known else None

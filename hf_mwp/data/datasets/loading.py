@@ -42,8 +42,7 @@ def load_mwp_dataset(
     keep_unusable: bool = False,
     return_report: bool = False,
 ) -> DatasetDict | tuple[DatasetDict, LoadReport]:
-    """
-    Load math word problems into one schema, with a report of excluded rows.
+    """Load math word problems into one schema, with a report of excluded rows.
 
     Kept problems: the training split keeps problems whose equation can be parsed and has the answer as its value. A
     training problem without an answer needs an equation with a value. Validation and test splits keep all problems
@@ -75,19 +74,17 @@ def load_mwp_dataset(
         extra_train (`Sequence[str or Path]`, *optional*): Additional training problems in the language of the dataset:
             files or folders, names of datasets (their training split), or names with a split (`"ape210k:validation"`;
             `"mawps:all"` for all folds). Datasets are searched for next to this dataset and in `examples/data`. A
-            problem is added only if no split has the same text with masked numbers, no held-out problem overlaps with
-            it, and no held-out problem begins with its context.
+            problem, also an augmented one, is added only if no split has the same text with masked numbers, no
+            held-out problem overlaps with it, and no held-out problem begins with its context.
         extra_exclude (`Sequence[str or Path]`, *optional*): Files, datasets (their held-out splits), or datasets with
             a split (`"ape210k:test"`) whose texts must not be added. Numbers in the texts are ignored.
         augment_reverse (`bool`, *optional*, defaults to `False`): Whether to add the reverse-operation problems of all
             training problems (with `extra_train`), in which the answer is given and one number is unknown
-            ([`~problems.reverse_operations`]). The conditions of `extra_train` apply.
+            ([`~problems.reverse_operations`]).
         augment_distractors (`bool`, *optional*, defaults to `False`): Whether to add copies of all training problems
-            (with `extra_train`) that contain numbers which the question does not need
-            ([`~problems.add_distractors`]). The conditions of `extra_train` apply.
+            (with `extra_train`) with numbers that the question does not need ([`~problems.add_distractors`]).
         augment_comparisons (`bool`, *optional*, defaults to `False`): Whether to add English problems that ask for the
-            difference or sum of some of several counts ([`~problems.compare_counts`]). The conditions of `extra_train`
-            apply.
+            difference or sum of some of several counts ([`~problems.compare_counts`]).
         reverse_held_out (`bool`, *optional*, defaults to `False`): Whether to replace the problems of the validation
             and test splits by their reverse-operation problems, which test whether a solver understands them.
         keep_unusable (`bool`, *optional*, defaults to `False`): Whether to keep faulty problems in all splits, for

@@ -19,8 +19,7 @@ MADE = ("id", "text", "equation", "answer")  # Columns in which a problem made f
 
 
 class MwpLoader:
-    """
-    Base class of dataset loaders. To add a dataset, derive a class in `chinese.py` or `english.py` and add it to
+    """Base class of dataset loaders. To add a dataset, derive a class in `chinese.py` or `english.py` and add it to
     `LOADERS` there.
 
     Class attributes:
@@ -105,13 +104,10 @@ def kind_by_operations(count: int) -> str:
 
 
 def split_by_complexity(rows: Iterable[dict[str, Any]], shares: Mapping[str, int]) -> dict[str, Rows]:
-    """
-    Split rows so that the splits have the same `shares` (`{"train": 8, "test": 2}`) of each level of
-    `Expression.complexity()` and of the problems without a valid equation. The choice depends on a hash of the ids.
-
-    The scheme follows section 4.1 of Yu et al., "Efficient Mathematical Reasoning Models via Dynamic Pruning and
-    Knowledge Distillation", whose own split is not published.
-    """
+    """Split rows so that the splits have the same `shares` (`{"train": 8, "test": 2}`) of each level of
+    `Expression.complexity()` and of the problems without a valid equation, chosen by a hash of the ids. The scheme
+    follows section 4.1 of Yu et al., "Efficient Mathematical Reasoning Models via Dynamic Pruning and Knowledge
+    Distillation", whose own split is not published."""
     rows = list(rows)
     levels: dict[str, list[int]] = {}
     for index, row in enumerate(rows):

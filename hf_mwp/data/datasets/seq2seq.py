@@ -24,27 +24,18 @@ Rows = list[dict[str, str]]
 def load_seq2seq(
     dataset: str | Path, source: str, target: str | None, validation_fraction: float = 0.1, seed: int = 0
 ) -> DatasetDict:
-    """
-    Load pairs of source and target texts.
+    """Load pairs of source and target texts as rows with the columns `id` (file and line), `text`, `target` and
+    `dataset`.
 
-    Args:
-        dataset (`str` or `Path`):
-            A file (`.jsonl`, `.json`, `.csv` with a header, or `.tsv`, optionally gzipped); a folder with `train`,
-            `validation` (or `valid`, `val`, `dev`) and `test` files, which may be parallel files (`train.en` and
-            `train.fr`); or a dataset from the Hub, `id` or `id:configuration`. The beginning of a file name determines
-            the split. By default it is the training split.
-        source (`str`), target (`str`, *optional*):
-            Fields of the texts (also inside a field `translation`), or endings of parallel files. The columns of a TSV
-            file without a header are `"1"`, `"2"`, ... Without `target`, only source texts are read.
-        validation_fraction (`float`, *optional*, defaults to 0.1): Share of the training split that is held out if
-            there is no validation split.
-        seed (`int`, *optional*, defaults to 0): Seed for the choice of the held-out rows.
+    `dataset` is a file (`.jsonl`, `.json`, `.csv` with a header, or `.tsv`, optionally gzipped); a folder with
+    `train`, `validation` (or `valid`, `val`, `dev`) and `test` files, which may be parallel files (`train.en` and
+    `train.fr`); or a dataset from the Hub, `id` or `id:configuration`. The beginning of a file name determines the
+    split, by default the training split. Without a validation split, the share `validation_fraction` of the training
+    split is held out.
 
-    Returns:
-        `DatasetDict`: rows with the columns `id` (file and line), `text` (source text), `target` and `dataset`.
-
-    Raises:
-        DataError: The dataset does not exist, or a text of a row is missing (with file, line and field).
+    `source` and `target` are fields of the texts (also inside a field `translation`), or endings of parallel files.
+    The columns of a TSV file without a header are `"1"`, `"2"`, ... Without `target`, only source texts are read.
+    Raises `DataError` if the dataset does not exist, or a text of a row is missing (with file, line and field).
     """
     from datasets import Dataset, DatasetDict
 
@@ -63,8 +54,7 @@ def load_seq2seq(
 
 
 def locate_pairs(dataset: str) -> Path | None:
-    """Return the file or folder of a dataset, or `None` for a dataset from the Hub. Raises `DataError` if a path does
-    not exist."""
+    """Return the file or folder of a dataset, or `None` for the Hub. Raises `DataError` if a path does not exist."""
     path = Path(dataset)
     if not path.exists() and (_kind(path) or missing_folder(dataset)):
         raise DataError("no such file or folder", path)

@@ -29,14 +29,10 @@ def read_part(
     language: str = "en",
     parts: Iterable[str] = ("train",),
 ) -> tuple[Rows, list[DataError]]:
-    """
-    Read all rows of a file, of a split of a dataset (`"ape210k:validation"`), or of the splits `parts` of a dataset
+    """Read all rows of a file, of a split of a dataset (`"ape210k:validation"`), or of the splits `parts` of a dataset
     (default split scheme and first fold), without selecting usable rows. Return the rows, and the errors of skipped
-    records. See [`load_mwp_dataset`] for errors and `on_error`, and [`FileLoader`] for `language`.
-
-    The folder of a dataset is searched for in the folder `near`, in the parent of `near`, and in the default folder of
-    all datasets.
-    """
+    records. The folder of a dataset is searched for in `near`, in the parent of `near`, and in the default folder of
+    all datasets. See [`load_mwp_dataset`] for errors and `on_error`, and [`FileLoader`] for `language`."""
     name, part = split_name(source)
     loader = find_loader(name, None, language)
     reader = RecordReader(find_folder(loader, near, beside=True), on_error, loader.origin)
@@ -55,8 +51,7 @@ def locate_dataset(name: str | Path, data_dir: str | Path | None = None, beside:
 
 
 def split_name(source: str | Path) -> tuple[str, str | None]:
-    """Return the dataset and the split (or `None`) of a name such as `"ape210k:validation"`, or the path of a file or
-    folder and `None`."""
+    """Return the dataset and split (or `None`) of a name such as `"ape210k:validation"`, or a path and `None`."""
     name, _, part = str(source).partition(":")
     if name not in LOADERS or os.path.isfile(source):
         return str(source), None
@@ -92,10 +87,8 @@ def find_scheme(loader: MwpLoader, name: str | Path, scheme: str | None, fold: i
 
 
 def find_folder(loader: MwpLoader, data_dir: str | Path | None, beside: bool = False) -> Path:
-    """
-    Return the folder with the files of a loader: a folder of its name in `data_dir`, with `beside` also next to
-    `data_dir` and in the default folder, or else `data_dir` itself. Raises `DataError` if it is not found.
-    """
+    """Return the folder with the files of a loader: a folder of its name in `data_dir`, with `beside` also next to
+    `data_dir` and in the default folder, or else `data_dir` itself. Raises `DataError` if it is not found."""
     if isinstance(loader, FileLoader):
         return loader.path.parent if loader.path.is_file() else loader.path
     default = Path(os.environ.get(DATA_DIR) or _EXAMPLES_DIR)
@@ -117,10 +110,8 @@ def find_folder(loader: MwpLoader, data_dir: str | Path | None, beside: bool = F
 
 
 def _hub_folder(name: str | Path, folders: tuple[str, ...] = ()) -> Path | None:
-    """
-    Download the data files of a dataset repository, and return their folder: one of `folders`, the root, or `data`.
-    Returns `None` if the name is a path or not a valid id. Raises `DataError` if the Hub cannot be reached.
-    """
+    """Download the data files of a dataset repository, and return their folder: one of `folders`, the root, or `data`.
+    Returns `None` if the name is a path or not a valid id. Raises `DataError` if the Hub cannot be reached."""
     is_local = os.path.exists(name) or missing_folder(name) is not None
     if is_local or not _HUB_ID.fullmatch(str(name)) or str(name).endswith(RECORD_FILES):
         return None

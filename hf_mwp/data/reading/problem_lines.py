@@ -25,17 +25,14 @@ _LONGEST_LINE = 4 * MAX_TEXT_LENGTH
 
 
 def problem_batches(texts: list[str], file: str | None, size: int) -> Iterator[list[dict[str, Any]]]:
-    """
-    Yield batches of problems. A problem is a dictionary with `text`; with `id` if it is a record of a file with this
-    field; and with `error` if the text is not UTF-8 or far too long.
+    """Yield batches of problems. A problem is a dictionary with `text`; with `id` if it is a record of a file with
+    this field; and with `error` if the text is not UTF-8 or far too long.
 
     Standard input is read if `texts` is `["-"]`, `file` is `"-"`, or both are missing. A batch then contains only the
     available lines, so that a line can be answered before the next line is written. A text file has one problem per
     line. A `.jsonl`, `.json` or `.csv` file has records with a text field (see `ALIASES`). Files may be gzipped.
-
-    Raises:
-        UsageError: Both texts and a file are given, or there is no input at all, or the file is not a text file.
-        DataError: The file is missing or damaged.
+    Raises `UsageError` for texts with a file, no input at all or a file that is not a text file, and `DataError` for a
+    missing or damaged file.
     """
     if texts and file is not None:
         raise UsageError("Pass problems either as arguments or with --file, not both.")

@@ -146,11 +146,9 @@ def make_row(
 def problem_from_row(
     row: Mapping[str, Any], parse_number_words: bool | None = None, language: str = "zh"
 ) -> MathWordProblem:
-    """
-    Create the problem of a row of [`load_mwp_dataset`]. Only `text` is required. `language` is used for a row without
-    one, and answer and equation may be numbers. NaN is a missing value, as in pandas. See
-    [`~problems.MathWordProblem`] for `parse_number_words`.
-    """
+    """Create the problem of a row of [`load_mwp_dataset`]. Only `text` is required. `language` is used for a row
+    without one, and answer and equation may be numbers. NaN is a missing value, as in pandas. See
+    [`~problems.MathWordProblem`] for `parse_number_words`."""
     text, row = row.get("text"), without_nan(row)
     return MathWordProblem(
         text=text,

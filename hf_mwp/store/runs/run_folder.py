@@ -40,8 +40,7 @@ LIBRARIES = ("torch", "transformers", "accelerate", "datasets", "evaluate", "tok
 
 
 class RunFolder:
-    """
-    Output folder of a command, locked for one run at a time until the context ends. Only the main process of a
+    """Output folder of a command, locked for one run at a time until the context ends. Only the main process of a
     distributed run holds the lock. A new folder is removed if it stays empty.
 
     With a `command`, the folder contains the record of the run: `run_config.yaml` (options, can be passed as
@@ -164,10 +163,8 @@ class RunFolder:
 
 
 def check_output_folder(path: str | Path, for_model: bool = False) -> None:
-    """
-    Raise `UsageError` if the folder or a parent is a file, or if the folder contains a model. Commands that write
-    models pass `for_model`, which skips the check for models, and call [`RunFolder.check_unused`].
-    """
+    """Raise `UsageError` if the folder or a parent is a file, or if the folder contains a model. Commands that write
+    models pass `for_model`, which skips the check for models, and call [`RunFolder.check_unused`]."""
     there = next((place for place in (Path(path), *Path(path).parents) if place.exists()), None)
     if there is not None and not there.is_dir():
         raise UsageError(f"{there} is a file. Choose another output folder.")
