@@ -29,9 +29,6 @@ class TrainingTexts:
 
     The digests have 32 bits. A new text is mistaken for one of `n` training texts with a probability of `n / 2**32`, 1
     in 50,000 for 84,000 texts. A training text is always recognised.
-
-    >>> TrainingTexts.load("my-solver").seen("小明有五个苹果，吃了2个，还剩几个？")
-    (False, True)
     """
 
     exact: np.ndarray = field(default_factory=NOTHING.copy)

@@ -95,11 +95,8 @@ class PreTrainingCollator:
         np.put_along_axis(rank, order, np.broadcast_to(place, order.shape), axis=1)
 
         # Find the first and the last token of the unit of each token.
-        begins = np.ones(ids.shape, dtype=bool)
-        begins[:, 1:] = units[:, 1:] != units[:, :-1]
+        begins, ends = np.diff(units, axis=1, prepend=-2) != 0, np.diff(units, axis=1, append=-2) != 0
         start = np.maximum.accumulate(np.where(begins, place, 0), axis=1)
-        ends = np.ones(ids.shape, dtype=bool)
-        ends[:, :-1] = begins[:, 1:]
         end = np.minimum.accumulate(np.where(ends, place, ids.shape[1])[:, ::-1], axis=1)[:, ::-1]
         before, size = rank - (place - start), end - start + 1
 

@@ -61,35 +61,31 @@ class PreTrainingEncoder:
         if self.tags is not None:
             columns["pos_labels"] = []
         words = [None] * len(problems) if words is None else words
-        for problem, own, ids, offsets in zip(
-            problems, words, encoded["input_ids"], encoded["offset_mapping"], strict=True
-        ):
+        tokens = zip(encoded["input_ids"], encoded["offset_mapping"], strict=True)
+        for problem, own, (ids, offsets) in zip(problems, words, tokens, strict=True):
             ids = np.array(ids, dtype=np.int32)
             starts, ends = np.array(offsets, dtype=np.int64).reshape(-1, 2).T
-            is_text = ends > starts
             # Find the character of the original text at which each token begins, and look up its word and class.
-            origin = self._origins(problem, self.processor.style)
-            at = origin[np.where(is_text, starts, 0)] if len(origin) else np.zeros(len(ids), dtype=np.int64)
+            # The last place stands for tokens that are not in the text.
+            origin = np.append(self._origins(problem, self.processor.style), len(problem.text))
+            at = origin[np.where(ends > starts, starts, -1)]
             word_of, class_of, span_of = self._characters(problem, own)
-            if not len(word_of):
-                word_of, class_of, span_of = np.array([-1]), np.array([SPECIAL]), np.array([-1])
-            classes = np.where(is_text & (ids != (-1 if unknown is None else unknown)), class_of[at], SPECIAL)
-            spans = np.where(is_text, span_of[at], -1)
+            classes = np.where(ids == (-1 if unknown is None else unknown), SPECIAL, class_of[at])
+            spans = span_of[at]
             # A new unit begins where the span or the class changes.
-            begins = (spans < 0) | (spans != _before(spans, -1)) | (classes != _before(classes, SPECIAL))
+            begins = (spans < 0) | (np.diff(spans, prepend=-1) != 0) | (np.diff(classes, prepend=SPECIAL) != 0)
             columns["input_ids"].append(ids)
             columns["mask_class"].append(classes.astype(np.int8))
             columns["mask_unit"].append((np.cumsum(begins) - 1).astype(np.int16))
             if self.tags is not None:
-                columns["pos_labels"].append(self._labels(own, np.where(is_text, word_of[at], -1)))
+                columns["pos_labels"].append(self._labels(own, word_of[at]))
         columns["length"] = [len(ids) for ids in columns["input_ids"]]
         columns["text_key"] = [text_key(problem) for problem in problems]
         return columns
 
     @staticmethod
     def _origins(problem: MathWordProblem, style: dict[str, Any]) -> np.ndarray:
-        """Return for each character of the masked text its position in the original text: in a placeholder, that of
-        the number."""
+        """Return the original position of each character of the masked text: in a placeholder, that of the number."""
         origin = np.arange(len(problem.masked.text(**style)))
         offsets = problem.masked.placeholder_offsets(**style)
         for (start, end), mention in zip(offsets, problem.masked.mentions, strict=True):
@@ -98,9 +94,11 @@ class PreTrainingEncoder:
         return origin
 
     def _characters(self, problem: MathWordProblem, words: Sequence[TaggedWord] | None):
-        """Return for each character its word's index (or -1), its class, and the span it is masked with (or -1)."""
+        """Return the index of the word (or -1), the class and the span masked together (or -1) of each character, and
+        at the end those of a token that is not in the text."""
         text = problem.text
-        word_of, class_of, span_of = (np.full(len(text), value, np.int64) for value in (-1, ORDINARY, -1))
+        word_of, class_of, span_of = (np.full(len(text) + 1, value, np.int64) for value in (-1, ORDINARY, -1))
+        class_of[-1] = SPECIAL
         for number, word in enumerate(words or ()):
             if not 0 <= word.start < word.end <= len(text):
                 raise DataError(
@@ -128,7 +126,7 @@ class PreTrainingEncoder:
                 f"unknown tag {error.args[0]!r}. The tags of {self.tagger or 'the tagger'} are "
                 f"{', '.join(self.tags)}. Tag the text again with this tagger"
             ) from None
-        continues = word_of_token == _before(word_of_token, -1)
+        continues = np.diff(word_of_token, prepend=-1) == 0
         return np.where(word_of_token < 0, -100, 2 * tags[word_of_token] + continues).astype(np.int16)
 
 
@@ -136,8 +134,3 @@ def text_key(problem: MathWordProblem) -> int:
     """Return a hash (0 to 2**63 - 1) of a text without its numbers, which is the same on all machines."""
     digest = hashlib.blake2b(problem.masked_key.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "little") >> 1
-
-
-def _before(values: np.ndarray, first: int) -> np.ndarray:
-    """Return the values shifted right by one position, with `first` at the beginning."""
-    return np.concatenate(([first], values[:-1]))

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from ..reading.file_contents import RECORD_SUFFIXES, RecordReader
-from ..reading.schema import Record, make_row
-from .mwp_loader import MwpLoader, Rows
+from ..reading.schema import Record, Rows, make_row
+from .mwp_loader import MwpLoader
 
 
 ALIASES = {
@@ -60,17 +60,12 @@ class FileLoader(MwpLoader):
         names = {column: record.first_of(aliases) for column, aliases in ALIASES.items()}
         text = " ".join(map(record.text, text_fields(record)))
         written = {column: record.joined(names[column]) if names[column] else "" for column in ("equation", "answer")}
+        written["id"] = record.text(names["id"]) if names["id"] else None
         language = record.fields.get("language") or language_of(text, "")
         if language not in ("zh", "en", ""):
             record.fail(f"expected 'zh' or 'en', not {language!r}", "language")
-        return make_row(
-            record,
-            dataset=Path(record.file).name.partition(".")[0],
-            language=language,
-            text=text.strip(),
-            id=record.text(names["id"]) if names["id"] else None,
-            **written,
-        )
+        dataset = Path(record.file).name.partition(".")[0]
+        return make_row(record, dataset, language, text.strip(), **written)
 
 
 def split_of_file(path: Path) -> str:

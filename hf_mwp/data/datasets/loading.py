@@ -14,10 +14,11 @@ from ..data_error import DataError
 from ..reading.file_contents import RecordReader
 from ..reading.load_report import LoadReport
 from ..reading.row_selection import Example, select_extra_rows, select_rows
-from ..reading.schema import COLUMNS
+from ..reading.schema import COLUMNS, Rows
 from .file_loader import FileLoader
-from .mwp_loader import MADE, Rows, hold_out
+from .mwp_loader import MADE
 from .sources import SPLITS, find_folder, find_loader, find_scheme, read_part
+from .splits import hold_out
 
 
 if TYPE_CHECKING:
@@ -89,13 +90,12 @@ def load_mwp_dataset(
             and test splits by their reverse-operation problems, which test whether a solver understands them.
         keep_unusable (`bool`, *optional*, defaults to `False`): Whether to keep faulty problems in all splits, for
             example for pretraining on their texts.
-        return_report (`bool`, *optional*, defaults to `False`): Whether to return the report as well.
-            [`dataset_report`] also returns it.
+        return_report (`bool`, *optional*, defaults to `False`): Whether to return a tuple of the
+            `DatasetDict` and a [`LoadReport`], which [`dataset_report`] also returns.
 
     Returns:
         `DatasetDict`: the splits `"train"`, `"validation"` and `"test"` that the dataset has, with the columns
-        `hf_mwp.data.FEATURES`. [`problem_from_row`] converts a row to a problem. With `return_report`, a tuple of the
-        `DatasetDict` and a [`LoadReport`].
+        `hf_mwp.data.FEATURES`. [`problem_from_row`] converts a row to a problem.
 
     Raises:
         DataError: Files are missing, a record is damaged, or the name is unknown.

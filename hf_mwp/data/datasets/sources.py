@@ -8,9 +8,10 @@ from pathlib import Path
 from ...downloads import missing_folder
 from ..data_error import DataError
 from ..reading.file_contents import RECORD_FILES, RecordReader
+from ..reading.schema import Rows
 from . import chinese, english
 from .file_loader import FileLoader
-from .mwp_loader import MwpLoader, Rows
+from .mwp_loader import MwpLoader
 
 
 _LOADERS = {loader.name: loader for loader in (*chinese.LOADERS, *english.LOADERS)}
@@ -97,13 +98,14 @@ def find_folder(loader: MwpLoader, data_dir: str | Path | None, beside: bool = F
         parents += [Path(data_dir).parent, default]
     names = (loader.name, *loader.folders)
     found = next((parent / name for parent in parents for name in names if (parent / name).is_dir()), None)
-    if found is None and data_dir is None:
+    if found is not None:
+        return found
+    if data_dir is None:
         raise DataError(
             f"{loader.name} was not found. Set `data_dir` to the folder of its files or the Hub id of a dataset "
             f"repository, or {DATA_DIR} to the folder of all datasets. {loader.origin}"
         )
-    if found is None:
-        found = Path(data_dir) if os.path.isdir(data_dir) else _hub_folder(data_dir, names)
+    found = Path(data_dir) if os.path.isdir(data_dir) else _hub_folder(data_dir, names)
     if found is None:
         raise DataError(f"`data_dir` is not a folder. {loader.origin}", data_dir)
     return found

@@ -5,15 +5,17 @@ import gzip
 import json
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ..data_error import DataError
-from .schema import Record
+from .schema import Record, Rows
 
 
 RECORD_SUFFIXES = (".jsonl", ".json", ".csv")
 RECORD_FILES = tuple(f"{suffix}{end}" for suffix in RECORD_SUFFIXES for end in ("", ".gz"))
+_parse = partial(json.loads, parse_constant=lambda name: None)  # NaN and infinite numbers become `None`.
 
 
 class RecordReader:
@@ -30,9 +32,7 @@ class RecordReader:
         paths = (self.folder / f"{name}{end}" for name in names for end in ("", ".gz"))
         return next((path for path in paths if path.is_file()), None)
 
-    def rows(
-        self, make: Callable[[Record], dict[str, Any]], *names: str, header: Sequence[str] = ()
-    ) -> list[dict[str, Any]]:
+    def rows(self, make: Callable[[Record], dict[str, Any]], *names: str, header: Sequence[str] = ()) -> Rows:
         """Return the result of `make` for each record. Raises [`DataError`] for a missing file or a damaged record."""
         path = self._path(names)
         rows = []
@@ -113,11 +113,6 @@ def _object(path: Path, line: int, text: str) -> dict[str, Any] | DataError:
     except ValueError as error:
         hint = "" if text.endswith(("\n", "\r")) else " (the last line may be truncated)"
         return DataError(f"not a complete JSON object: {_fault(error)}{hint}", path, line)
-
-
-def _parse(text: str) -> Any:
-    """Parse JSON. NaN and infinite numbers become `None`."""
-    return json.loads(text, parse_constant=lambda name: None)
 
 
 def _fault(error: ValueError) -> str:

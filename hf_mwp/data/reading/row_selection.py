@@ -44,18 +44,13 @@ class Example:
 
 
 def select_rows(
-    splits: Mapping[str, list[Example]],
-    keep_unusable: bool = False,
-    drop_overlap: str | None = None,
-    keep_problems: bool = False,
+    splits: Mapping[str, list[Example]], keep_unusable: bool, drop_overlap: str | None, keep_problems: bool
 ) -> tuple[dict[str, list[Example]], dict[str, SplitReport]]:
     """Leave out unusable rows, and return the kept examples and the report of each split. A training example needs an
-    equation whose value is the answer (if it has an answer), a held-out example exactly one answer.
-
-    With `drop_overlap="test"`, test problems with the [`loose_digest`] of a training problem are left out; with
-    `"train"`, training problems with the digest of a held-out problem. `keep_problems=False` frees the problems of the
-    examples. See [`load_mwp_dataset`] for `keep_unusable`.
-    """
+    equation whose value is the answer (if it has an answer), a held-out example exactly one answer. With
+    `drop_overlap="test"`, test problems with the [`loose_digest`] of a training problem are left out; with `"train"`,
+    training problems with the digest of a held-out problem. `keep_problems=False` frees the problems of the examples.
+    See [`load_mwp_dataset`] for `keep_unusable`."""
     trained = {each.key for each in splits.get("train", ())}
     held_out = {each.key for split, part in splits.items() if split != "train" for each in part}
     kept: dict[str, list[Example]] = {split: [] for split in splits}
