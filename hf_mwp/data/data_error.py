@@ -4,8 +4,7 @@ from pathlib import Path
 
 
 class DataError(ValueError):
-    """
-    Error for a missing data file or a damaged record.
+    """Error for a missing data file or a damaged record.
 
     Args:
         message (`str`): Message with the fault and what to do.

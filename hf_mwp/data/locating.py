@@ -21,10 +21,8 @@ def locate_problems(source: str, options: Mapping[str, Any]) -> Path | None:
 
 
 def locate_source(source: str, options: Mapping[str, Any]) -> Path | None:
-    """
-    Return the file or folder of a source of problems or texts: a file, a dataset, or a split of a dataset. It may be
-    next to the dataset in `options`.
-    """
+    """Return the file or folder of a source of problems or texts: a file, a dataset, or a split of a dataset. It may
+    be next to the dataset in `options`."""
     if options.get("task") == "seq2seq":
         return locate_pairs(source)
     near = options.get("data_dir")

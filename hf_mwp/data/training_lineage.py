@@ -14,10 +14,8 @@ from .training_texts import TrainingTexts, short_name
 
 
 def training_texts_of(model: Any) -> TrainingTexts | None:
-    """
-    Return the training texts of a model and its ancestors, from its attribute `training_texts` or from the folder or
-    Hub repository it was loaded from. Returns `None` if they are unknown, or the model is not trained yet.
-    """
+    """Return the training texts of a model and its ancestors, from its attribute `training_texts` or from the folder
+    or Hub repository it was loaded from. Returns `None` if they are unknown, or the model is not trained yet."""
     noted, name = getattr(model, "training_texts", None), getattr(model, "name_or_path", None)
     if noted is None and name and not hasattr(model, "inherited_texts"):
         return TrainingTexts.load(name, **download_options(model))
@@ -38,10 +36,8 @@ def note_training_texts(model: Any, texts: TrainingTexts) -> None:
 
 
 def inherit_training_texts(model: Any, *sources: Any) -> None:
-    """
-    Add the training texts of `sources`, from which `model` was made, to those of `model`. For a model that is not
-    trained yet, they are kept in its attribute `inherited_texts`.
-    """
+    """Add the training texts of `sources`, from which `model` was made, to those of `model`. For a model that is not
+    trained yet, they are kept in its attribute `inherited_texts`."""
     is_trained = getattr(model, "training_texts", None) is not None
     united = reduce(or_, (ancestry_of(each) for each in (model, *sources)))
     setattr(model, "training_texts" if is_trained else "inherited_texts", united)
@@ -62,10 +58,8 @@ def write_training_texts(model: Any, folder: str | os.PathLike) -> None:
 
 
 def texts_of_rows(dataset: Any) -> TrainingTexts:
-    """
-    Return digests of the rows on which a solver is trained. For pseudo-labelled rows (in `extra_train` of
-    [`load_mwp_dataset`]), the training texts of the labeller are added.
-    """
+    """Return digests of the rows on which a solver is trained. For pseudo-labelled rows (in `extra_train` of
+    [`load_mwp_dataset`]), the training texts of the labeller are added."""
     if isinstance(dataset, list):
         texts = (row.get("text") for row in dataset)
     else:

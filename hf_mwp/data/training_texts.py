@@ -21,28 +21,14 @@ NOTHING = np.empty(0, dtype=np.uint32)
 
 @dataclass(frozen=True, eq=False)
 class TrainingTexts:
-    """
-    Digests of the training texts of a model. They identify a training text, also with different numbers, but do not
-    reveal it. They are saved with the model in `training_texts.safetensors`, with at most 8 bytes per text.
+    """Digests of the training texts of a model and its ancestors (initial model, teacher, labeller). They identify a
+    training text, also with different numbers, but do not reveal it. They are saved with the model in
+    `training_texts.safetensors`, with at most 8 bytes per text. `exact` and `masked` are the sorted distinct digests
+    of the exact keys and of the keys with masked numbers ([`~problems.text_keys.TextKeys`]); `sources` names datasets
+    with split and fold, or files; `unknown` names the ancestors whose training texts are unknown.
 
-    The digests of [`~problems.text_keys.TextKeys`] have 32 bits. A new text is mistaken for one of `n` training texts
-    with a probability of `n / 2**32`, 1 in 50,000 for 84,000 texts. A training text is always recognised.
-
-    Args:
-        exact (`np.ndarray` of `uint32`), masked (`np.ndarray` of `uint32`): Sorted distinct digests of the exact keys
-            and of the keys with masked numbers.
-        sources (`tuple[str, ...]`): Sources of the texts: datasets with split and fold, or names of files.
-        unknown (`tuple[str, ...]`): Ancestors of the model (initial model, teacher, labeller) whose training texts are
-            unknown.
-
-    Example:
-
-    ```python
-    >>> texts = TrainingTexts.from_texts(load_mwp_dataset("math23k")["train"]["text"], ["math23k, train"])
-    >>> texts.save("my-solver")  # the folder of the model
-    >>> TrainingTexts.load("my-solver").seen("小明有五个苹果，吃了2个，还剩几个？")
-    (False, True)
-    ```
+    The digests have 32 bits. A new text is mistaken for one of `n` training texts with a probability of `n / 2**32`, 1
+    in 50,000 for 84,000 texts. A training text is always recognised.
     """
 
     exact: np.ndarray = field(default_factory=NOTHING.copy)
@@ -107,13 +93,9 @@ class TrainingTexts:
 
     @classmethod
     def load(cls, name_or_path: str | PathLike, **kwargs) -> Self | None:
-        """
-        Read the file in the folder or Hub repository of a model. Returns `None` if there is no file. `kwargs`
-        (`revision`, `token`, ...) are passed to the download.
-
-        Raises:
-            DataError: The file is damaged, or was made with a different version of [`~problems.text_keys.TextKeys`].
-        """
+        """Read the file in the folder or Hub repository of a model, or return `None` if there is no file. `kwargs`
+        (`revision`, `token`, ...) are passed to the download. Raises `DataError` if the file is damaged, or was made
+        with a different version of [`~problems.text_keys.TextKeys`]."""
         from safetensors import SafetensorError, safe_open
 
         path = find_beside(name_or_path, cls.file_name, **kwargs)

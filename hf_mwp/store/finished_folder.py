@@ -30,12 +30,9 @@ CHECKPOINT, TRAINER_STATE = "checkpoint", "trainer_state.json"
 
 
 class FinishedFolder:
-    """
-    Folder of a job, with a lock and a completion record. A completed job is skipped, an interrupted job resumes:
-    `folder.fill(lambda: trainer.train(resume_from_checkpoint=folder.checkpoint))`.
-
-    The `fingerprint` must change with everything on which the result depends; see [`digest_of`].
-    """
+    """Folder of a job, with a lock and a completion record. A completed job is skipped, an interrupted job resumes:
+    `folder.fill(lambda: trainer.train(resume_from_checkpoint=folder.checkpoint))`. The `fingerprint` must change with
+    everything on which the result depends; see [`digest_of`]."""
 
     def __init__(self, path: str | Path, fingerprint: str):
         self.path, self.fingerprint = Path(path), fingerprint
@@ -79,11 +76,9 @@ class FinishedFolder:
             raise UsageError(f"{self.path} has results of a different run ({difference}). Choose another folder.")
 
     def fill(self, work: Callable[[], Any], told: Mapping[str, Any] | None = None) -> bool:
-        """
-        Run `work` and write the completion record, which includes `told`. If the job is complete, nothing is run; if a
-        different process is running it, wait for its end. Returns whether this call ran `work`, which should resume
-        from [`checkpoint`](FinishedFolder.checkpoint).
-        """
+        """Run `work` and write the completion record, which includes `told`. If the job is complete, nothing is run;
+        if another process is running it, wait for its end. Returns whether this call ran `work`, which should resume
+        from `checkpoint`."""
         if self.is_done:
             return False
         with process_lock(self.path / LOCK):
@@ -114,10 +109,8 @@ def last_complete_checkpoint(folder: str | os.PathLike) -> str | None:
 
 
 def is_complete(checkpoint: str | os.PathLike) -> bool:
-    """
-    Return whether a checkpoint is complete: it has the trainer's state, which `Trainer` writes last, and no file is
-    truncated, for example by a power failure.
-    """
+    """Return whether a checkpoint is complete: it has the trainer's state, which `Trainer` writes last, and no file is
+    truncated, for example by a power failure."""
     checkpoint = Path(checkpoint)
     try:
         json.loads((checkpoint / TRAINER_STATE).read_text(encoding="utf-8"))
@@ -155,18 +148,14 @@ def digest_of(content: Any) -> str:
 
 @contextmanager
 def process_lock(path: Path) -> Iterator[None]:
-    """
-    Hold a file lock in the context. If another process holds it, log a warning and wait. The system releases the lock
-    when the process ends, also after `kill -9`. Parent folders are created.
-    """
+    """Hold a file lock in the context. If another process holds it, log a warning and wait. The system releases the
+    lock when the process ends, also after `kill -9`. Parent folders are created."""
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(path)
     try:
-        lock.acquire(timeout=0)
+        held = lock.acquire(timeout=0)
     except Timeout:
         logger.warning(f"Another process writes to {path.parent}. Waiting for its end.")
-        lock.acquire()
-    try:
+        held = lock.acquire()
+    with held:
         yield
-    finally:
-        lock.release()

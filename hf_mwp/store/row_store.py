@@ -58,23 +58,17 @@ class RowFile:
 
 
 class RowStore:
-    """
-    Store of numbers, texts and bytes in Arrow files, which are mapped into memory and never read as a whole.
+    """Store of numbers, texts and bytes in Arrow files, which are mapped into memory and never read as a whole.
 
     Rows are numbered from 0 in the order in which they were added. If the schema has a column `key` of 16 bytes, rows
     can also be found by key: data may be shuffled, shortened or extended, and only missing rows are added. The key and
     number of each row are kept in memory.
 
-    Files are written under a temporary name. They are listed in the manifest, with size and checksum, when they are
-    complete, so that a process may be killed at any time. Damaged files are ignored with a warning. Readers need no
-    lock; writers use [`~RowStore.locked`].
-
-    Args:
-        folder (`str` or `Path`): Folder that is used only by this store.
-        fingerprint (`str`): Fingerprint of everything on which the rows depend. [`StoreError`] is raised if it differs
-            from that of the manifest.
-        verify (`bool`, *optional*, defaults to `True`): Whether to compare checksums in addition to sizes (about one
-            second for two gigabytes).
+    Files are written under a temporary name, and listed in the manifest with size and checksum when they are complete,
+    so that a process may be killed at any time. Damaged files are ignored with a warning; `verify` compares checksums
+    in addition to sizes (about one second for two gigabytes). Readers need no lock; writers use [`~RowStore.locked`].
+    The folder is used only by this store. The `fingerprint` must change with everything on which the rows depend;
+    [`StoreError`] is raised if it differs from that of the manifest.
     """
 
     made_by = "a different store"
@@ -131,11 +125,10 @@ class RowStore:
         self.clear()
         self._manifest, self.about = text, about
         for file in files:
-            fault = file.fault(self.folder, self._verify)
-            if fault is None:
-                self._files.append(file)
-            else:
+            if fault := file.fault(self.folder, self._verify):
                 logger.warning(f"{self.folder / file.name} {fault}. Its {file.rows} rows will be computed again.")
+            else:
+                self._files.append(file)
         self._index(range(len(self._files)))
 
     def _index(self, files: Iterable[int]) -> None:

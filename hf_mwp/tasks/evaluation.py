@@ -98,7 +98,7 @@ def evaluate(
     predictions.
     """
     device = find_device(args.device)
-    with RunFolder(_output_folder(args, data_args), "evaluate", option_values(args, data_args), begin=False) as folder:
+    with RunFolder(_output_folder(args, data_args), "evaluate", option_values(args, data_args)) as folder:
         folder.check_record()
         if args.split == "test":
             # Test problems are compared with all problems that a model may have been trained on.

@@ -45,7 +45,7 @@ def prune(
     reports and `saved` shares of the last model.
     """
     values = option_values(data_args, args, config)
-    with RunFolder(config.output_dir, "prune", values, begin=False, for_model=True) as folder:
+    with RunFolder(config.output_dir, "prune", values, for_model=True) as folder:
         folder.check_record()
         folder.check_unused(args.overwrite or folder.is_unfinished)
         task = make_task(data_args)

@@ -44,7 +44,7 @@ def pseudo_label(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Pat
     if args.task is not None:
         return label_texts(args, reporter)
     device = find_device(args.device)
-    with RunFolder(args.output_dir, "pseudo-label", option_values(args), begin=False) as folder:
+    with RunFolder(args.output_dir, "pseudo-label", option_values(args)) as folder:
         folder.check_record()
         unfinished, path = folder.path / "unfinished", folder.path / "labelled.jsonl"
         # If there is unfinished work, the file was written by the same run before it was killed.
@@ -86,7 +86,7 @@ def label_texts(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Path
     texts by result (`TEXT_FATES`).
     """
     device = find_device(args.device)
-    with RunFolder(args.output_dir, "pseudo-label", option_values(args), begin=False) as folder:
+    with RunFolder(args.output_dir, "pseudo-label", option_values(args)) as folder:
         folder.check_record()
         path, others = folder.path / "train.jsonl", ("validation.jsonl", "test.jsonl")
         folder.check_unused(args.overwrite, (path.name, *others))

@@ -38,7 +38,7 @@ def rerank(
     # The model's folder keeps the records of the model's own run.
     beside = place.exists() and model_folder.exists() and place.samefile(model_folder)
     values = option_values(args, data_args)
-    with RunFolder(place, "rerank", values, begin=False, for_model=beside) as folder:
+    with RunFolder(place, "rerank", values, for_model=beside) as folder:
         if not beside:
             folder.check_record()
         folder.check_unused(args.overwrite, (PlausibilityReranker.file_name,))

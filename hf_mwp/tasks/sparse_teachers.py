@@ -43,7 +43,7 @@ def find_sparse_teacher(
     if config.auto_sparsity and args.scores == "random":
         raise UsageError("stark: --auto_sparsity does not support --scores random. Use --scores knowledgeable.")
     values = option_values(data_args, args, student_args, config)
-    with RunFolder(config.output_dir, "stark", values, begin=False, for_model=True) as folder:
+    with RunFolder(config.output_dir, "stark", values, for_model=True) as folder:
         folder.check_record()
         folder.check_unused(args.overwrite or folder.is_unfinished)
         task = make_task(data_args)

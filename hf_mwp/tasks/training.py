@@ -125,7 +125,7 @@ def train_on_task(
     """
     args, config = options[-2:]
     evaluations: dict[str, Evaluation] = {}
-    with RunFolder(config.output_dir, command, option_values(*options), begin=False, for_model=True) as folder:
+    with RunFolder(config.output_dir, command, option_values(*options), for_model=True) as folder:
         checkpoint, changes = begin_run(folder, config, args, reporter)
         config.disable_tqdm = True
         set_seed(config.seed)

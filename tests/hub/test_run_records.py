@@ -54,7 +54,9 @@ def test_the_data_set_of_a_stage_is_named_also_where_it_is_the_default(tmp_path)
 def test_options_of_a_run_are_shown_as_far_as_they_were_set(tmp_path, command, given, more):
     (tmp_path / "given.yaml").write_text(yaml.safe_dump(given | {"output_dir": str(tmp_path)}))
     values = option_values(*parse(command, "", types_of(command), ["--config", str(tmp_path / "given.yaml")]))
-    RunFolder(tmp_path, command, values).finish({})
+    folder = RunFolder(tmp_path, command, values)
+    folder.begin()
+    folder.finish({})
     assert read_stage(tmp_path).options == given | more
 
 

@@ -23,7 +23,8 @@ class Config:
 def begun(tmp_path):
     """A folder with a checkpoint and the record of the run that made it."""
     folder = tmp_path / "run"
-    RunFolder(folder, "train", OLD | {"output_dir": str(folder)}).close()
+    with RunFolder(folder, "train", OLD | {"output_dir": str(folder)}) as run:
+        run.begin()
     (folder / "checkpoint-5").mkdir()
     (folder / "checkpoint-5" / "trainer_state.json").write_text("{}")
     return folder
@@ -32,7 +33,7 @@ def begun(tmp_path):
 def begin(folder, checkpoint=None, resume=True, overwrite=False, to=None, **options):
     console = CommandConsole(width=200, record=True, quiet=False)
     values = OLD | {"output_dir": str(to or folder)} | options
-    with RunFolder(to or folder, "train", values, begin=False) as run:
+    with RunFolder(to or folder, "train", values) as run:
         given = begin_run(run, Config(checkpoint), ResumeArguments(resume, overwrite), console)
         begin_record(run, *given)
     return given[0], given[1], console.export_text()

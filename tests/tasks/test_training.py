@@ -50,8 +50,8 @@ def test_a_solver_is_trained_and_evaluated_in_python(problems, encoder, tmp_path
 )
 def test_the_command_reads_the_record_of_a_run_in_python(command, options, config, tmp_path):
     values = option_values(TaskArguments(), *options, RunArguments(), config(str(tmp_path / "run"), use_cpu=True))
-    with RunFolder(tmp_path / "run", command, values):
-        pass
+    with RunFolder(tmp_path / "run", command, values) as folder:
+        folder.begin()
     again = read_options(command, types_of(command), last_options(tmp_path / "run"))
     parsed = {name: getattr(each, name) for each in again for name in options_in(type(each))}
     assert plain(parsed).items() >= plain(values).items()

@@ -6,10 +6,8 @@ import torch
 
 
 class IndexBatch:
-    """
-    Base class of index tensors that are views of one int64 buffer, so that they move to a device in one copy. A
-    subclass sets `_lengths`, the length of each tensor by name, and calls `_set_buffer`, which sets the attributes.
-    """
+    """Base class of index tensors that are views of one int64 buffer, so that they move to a device in one copy. A
+    subclass sets `_lengths`, the length of each tensor by name, and calls `_set_buffer`, which sets the attributes."""
 
     _lengths: dict[str, int]
 

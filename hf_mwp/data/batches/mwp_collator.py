@@ -23,10 +23,8 @@ class MwpCollator:
         self.processor, self.trees = processor, trees
 
     def __call__(self, features: list[dict[str, Any]]) -> dict[str, Any]:
-        """
-        Return `input_ids`, `attention_mask`, `number_positions` and `number_groups`. If all problems have labels,
-        the batch also contains `labels` of shape `(B, T)`, padded with -100, and `trees` ([`TreeBatch`]).
-        """
+        """Return `input_ids`, `attention_mask`, `number_positions` and `number_groups`. If all problems have labels,
+        the batch also contains `labels` of shape `(B, T)`, padded with -100, and `trees` ([`TreeBatch`])."""
         batch = dict(self.processor.pad({name: [feature[name] for feature in features] for name in self.columns}))
         labels = [feature.get("labels") for feature in features]
         if all(labels):

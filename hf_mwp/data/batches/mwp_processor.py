@@ -259,8 +259,8 @@ class MwpProcessor(PushToHubMixin):
 
     def check_symbols(self, operators: Sequence[str], constants: Sequence[str]) -> None:
         """Raise `ValueError` unless a decoder has the same symbols as this processor, in the same order."""
-        theirs, ours = (operators, constants), (self.vocabulary.operators, self.vocabulary.constants)
-        theirs, ours = (tuple(map(list, symbols)) for symbols in (theirs, ours))
+        theirs = (list(operators), list(constants))
+        ours = (list(self.vocabulary.operators), list(self.vocabulary.constants))
         if theirs != ours:
             raise ValueError(
                 f"The decoder has the symbols {theirs}, but the processor has {ours}. Load both from the same folder, "

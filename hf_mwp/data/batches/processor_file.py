@@ -11,10 +11,8 @@ from ...usage_error import OWN_CODE, UsageError
 
 
 def load_tokenizer(source: str | PathLike, trust_remote_code: bool = False, **kwargs) -> PreTrainedTokenizerBase:
-    """
-    Load a tokenizer with `AutoTokenizer.from_pretrained`. Raises `UsageError` with the name of the file if a file is
-    damaged, or if the tokenizer has no words (some classes create such a tokenizer if the vocabulary is missing).
-    """
+    """Load a tokenizer with `AutoTokenizer.from_pretrained`. Raises `UsageError` with the name of the file if a file
+    is damaged, or if the tokenizer has no words (some classes create such a tokenizer without a vocabulary)."""
     try:
         tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=trust_remote_code, **kwargs)
     except OSError:

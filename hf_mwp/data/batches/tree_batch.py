@@ -17,26 +17,12 @@ class TreeBatch(IndexBatch):
     are (3) to (8) of GTS (Xie and Sun, IJCAI 2019). The nodes of all problems are packed in flat arrays without
     padding. Only left subtrees and the subtrees inside them are embedded, because goals depend on no other subtree.
 
-    Args:
-        sequences (`Sequence[Sequence[int]]`): Symbol ids of each tree in prefix order ([`OutputVocabulary`] ids).
-        num_operators (`int`): Number of operators. Ids below this number are operators, all other ids are leaves.
+    The trees are given as symbol ids in prefix order; ids below `num_operators` are operators, all others leaves.
+    Raises `ValueError` if a sequence is not a complete prefix expression.
 
-    Attributes (`N` nodes, of which `P` operators, in the order of the downward sweep: by depth, in each level the left
-    children and then the right children, both in the order of their parents):
-        rows (`N`): problem of each node.
-        targets (`N`): symbol id of each node.
-        positions (`N`): `problem * longest + index in the prefix sequence`.
-        parents (`P`): position of each operator in its level. If a level has `p` operators, the children of operator
-            `i` are at the positions `i` and `p + i` of the next level.
-        parent_operators (`P`): symbol id of each operator.
-        siblings (`P`): position of the subtree of the left child in the upward buffer.
-        leaf_rows, leaf_symbols: problem and symbol id of each leaf in the upward buffer.
-        merge_operators, merge_left, merge_right: operator and positions of the two children of each inner subtree in
-            the upward buffer.
-        down_sizes, up_sizes (`tuple[int, ...]`): number of nodes per depth, and of subtrees per height.
-
-    Raises:
-        ValueError: A sequence is not a complete prefix expression.
+    The nodes are in the order of the downward sweep: by depth, in each level the left children and then the right
+    children, both in the order of their parents. `down_sizes` and `up_sizes` are the numbers of nodes per depth and of
+    embedded subtrees per height. See `parts` in `__init__` for the tensors.
     """
 
     def __init__(self, sequences: Sequence[Sequence[int]], num_operators: int) -> None:
@@ -56,12 +42,16 @@ class TreeBatch(IndexBatch):
         leaves = heights[0] if heights else np.zeros(0, int)
         down, operators, merged = _concatenate(levels), _concatenate(parents), _concatenate(heights[1:])
         parts = {
+            # Problem and symbol id of each node, and `problem * longest + index in the prefix sequence`.
             "rows": row[down],
             "targets": symbol[down],
             "positions": row[down] * longest + down - roots[row[down]],
+            # Position of each operator in its level, symbol id, and left child's position in the upward buffer. If a
+            # level has `p` operators, the children of operator `i` are at `i` and `p + i` in the next level.
             "parents": _concatenate([np.flatnonzero(left[level] >= 0) for level in levels]),
             "parent_operators": symbol[operators],
             "siblings": place[left[operators]],
+            # Leaves in the upward buffer, and inner subtrees with the positions of their children in the buffer.
             "leaf_rows": row[leaves],
             "leaf_symbols": symbol[leaves],
             "merge_operators": symbol[merged],

@@ -15,34 +15,20 @@ _CHOICE, _COUNT, _ACTION, _TOKEN = range(1, 5)
 
 
 class PreTrainingCollator:
-    """
-    Data collator that pads encoded texts and masks tokens, preferring mathematical keywords and quantities.
+    """Data collator that pads encoded texts and masks tokens, preferring mathematical keywords and quantities.
 
     In each text the share `mlm_probability` of the tokens is selected, at least one token. Units (a single token, or
     all tokens of a keyword or quantity word) are drawn without replacement, with probabilities proportional to their
-    weights. As in BERT, 80 % of the selected tokens become the mask token, 10 % a random token, and 10 % stay as they
-    are.
+    weights: `keyword_weight` for a mathematical keyword, `number_weight` for a number placeholder or quantity word, 1
+    for any other token. As in BERT, 80 % of the selected tokens become the mask token, 10 % a random token, and 10 %
+    stay as they are. With `mlm_probability=0` no token is masked and batches have no `labels`. `keep_original` adds
+    `original_ids`, `mask_class` and, if the texts have this column, `row_index` to the batches for evaluation.
 
-    A mask depends only on the seed, the text and the epoch (set the attribute `epoch` before each epoch). It does not
-    depend on the batch, the number of processes or the loader workers, so a resumed training has the same masks.
+    A mask depends only on the seed, the text and the epoch (set the attribute `epoch` before each epoch), not on the
+    batch, the number of processes or the loader workers, so a resumed training has the same masks.
 
-    Args:
-        processor ([`MwpProcessor`]): Processor whose tokenizer has a mask token.
-        mlm_probability (`float`, *optional*, defaults to 0.15): Share of the tokens that are selected. With 0 no token
-            is masked and batches have no `labels`.
-        keyword_weight (`float`, *optional*, defaults to 3.0): Weight of a mathematical keyword. An ordinary token has
-            the weight 1.
-        number_weight (`float`, *optional*, defaults to 3.0): Weight of a number placeholder and of a quantity word.
-        seed (`int`, *optional*, defaults to 0): Seed of the masks.
-        keep_original (`bool`, *optional*, defaults to `False`): Whether batches also contain `original_ids` and
-            `mask_class` for evaluation, and `row_index` if the texts have this column.
-
-    References:
-        A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), figure 4. The paper
-        does not state the weights.
-
-    Raises:
-        ValueError: The tokenizer has no mask token, but `mlm_probability` is not 0.
+    See figure 4 of "A Compact Model for Mathematics Problem Representations Distilled from BERT" (AAAI 2025), which
+    does not state the weights. Raises `ValueError` if the tokenizer has no mask token and `mlm_probability` is not 0.
     """
 
     def __init__(
@@ -68,15 +54,9 @@ class PreTrainingCollator:
         self.random_ids = np.array([index for index in range(len(tokenizer)) if index not in special])
 
     def __call__(self, features: Sequence[dict[str, Any]]) -> dict[str, torch.Tensor]:
-        """
-        Args:
-            features (`Sequence[dict]`): For each text, the columns that [`~PreTrainingEncoder.encode`] returns.
-
-        Returns:
-            `dict[str, torch.Tensor]`: `input_ids`, `attention_mask`, `labels` (original ids of the selected tokens,
-            -100 elsewhere) and, if the texts have this column, `pos_labels`, each of shape `(batch, longest)`.
-            `masked_positions` contains the indices of the selected tokens in the flattened batch.
-        """
+        """Return `input_ids`, `attention_mask`, `labels` (original ids of the selected tokens, -100 elsewhere) and, if
+        the texts have this column, `pos_labels`, each of shape `(batch, longest)`. `masked_positions` contains the
+        indices of the selected tokens in the flattened batch."""
         lengths = np.array([len(feature["input_ids"]) for feature in features])
         is_token = np.arange(lengths.max()) < lengths[:, None]
         ids = self._pad(features, "input_ids", is_token, self.pad_id)
@@ -115,11 +95,8 @@ class PreTrainingCollator:
         np.put_along_axis(rank, order, np.broadcast_to(place, order.shape), axis=1)
 
         # Find the first and the last token of the unit of each token.
-        begins = np.ones(ids.shape, dtype=bool)
-        begins[:, 1:] = units[:, 1:] != units[:, :-1]
+        begins, ends = np.diff(units, axis=1, prepend=-2) != 0, np.diff(units, axis=1, append=-2) != 0
         start = np.maximum.accumulate(np.where(begins, place, 0), axis=1)
-        ends = np.ones(ids.shape, dtype=bool)
-        ends[:, :-1] = begins[:, 1:]
         end = np.minimum.accumulate(np.where(ends, place, ids.shape[1])[:, ::-1], axis=1)[:, ::-1]
         before, size = rank - (place - start), end - start + 1
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from ..batches.mwp_processor import MwpProcessor, tokenizer_settings
 from ..data_error import DataError
 from ..training_texts import TrainingTexts
 from .pretraining_encoder import PreTrainingEncoder, pos_label_list
+from .tagged_corpus import Progress
 
 
 if TYPE_CHECKING:
@@ -26,25 +26,15 @@ if TYPE_CHECKING:
 VERSION = 3  # Version of the column format. Files with a different version are not read.
 EMPTY = "the corpus is empty. Pass at least one text"
 ENCODED_COLUMNS = ("input_ids", "mask_class", "mask_unit", "text_key")
-Progress = Callable[[int, int | None], None]
 
 
 def prepare_texts(
-    texts: Any,
-    config: Any,
-    processor: MwpProcessor,
-    cache_dir: str | Path,
-    with_tags: bool,
-    progress: Progress | None = None,
+    texts: Any, config: Any, processor: MwpProcessor, cache_dir: str | Path, with_tags: bool, progress: Progress = None
 ) -> Any:
-    """
-    Encode the texts of a corpus if they are not encoded yet. `texts` is a [`TaggedCorpus`], a sequence of texts or of
-    pairs of text and tagged words, or the result of [`encode_corpus`]. Without `with_tags`, tags only mark quantity
-    words, so that the same tokens are masked as with tagging. A config without labels gets those of the corpus.
-
-    Raises:
-        ValueError: There is no text, or with tags: tags are missing or differ from the tags of the tagging head.
-    """
+    """Encode the texts of a corpus if they are not encoded yet. `texts` is a [`TaggedCorpus`], a sequence of texts or
+    of pairs of text and tagged words, or the result of [`encode_corpus`]. Without `with_tags`, tags only mark quantity
+    words, so that the same tokens are masked as with tagging. A config without labels gets those of the corpus. Raises
+    `ValueError` if there is no text, or with tags, if tags are missing or differ from the tags of the tagging head."""
     if not len(texts):
         raise DataError(EMPTY)
     if hasattr(texts, "column_names"):
@@ -94,8 +84,7 @@ def check_tagger(config: Any, tagger: str | None) -> None:
 
 
 def _check_labels(config: Any, tagger: str | None, labels: list[str] | None) -> None:
-    """Raise `ValueError` if the labels of the corpus are not those of the tagging head. If the config has no labels,
-    set those of the corpus."""
+    """Raise `ValueError` unless the tagging head has the labels of the corpus. A config without labels gets them."""
     check_tagger(config, tagger)
     if labels is None:
         return
@@ -117,63 +106,43 @@ def _check_labels(config: Any, tagger: str | None, labels: list[str] | None) -> 
 def encode_corpus(
     corpus: Iterable,
     encoder: PreTrainingEncoder,
-    cache_dir: str | os.PathLike,
+    cache_dir: str | Path,
     batch_size: int = 1000,
-    progress: Progress | None = None,
+    progress: Progress = None,
 ) -> Dataset:
+    """Encode a corpus, pairs of text and tagged words (`None` for a text without tags), into Arrow files in a
+    subfolder of `cache_dir`, and return the columns of [`~PreTrainingEncoder.encode`]. Memory use does not grow with
+    the corpus.
+
+    Existing files are reused: the folder name contains a fingerprint of the texts, tags, tokenizer, number masking and
+    keywords. If a file is damaged or missing, the corpus is encoded again, with a warning. Raises `DataError` if the
+    corpus is empty or a tag is unknown to the encoder, and `OSError` if the files cannot be written.
     """
-    Encode a corpus into Arrow files, or reuse existing files. Memory use does not grow with the corpus.
-
-    The folder name contains a fingerprint of the texts, tags, tokenizer, number masking and keywords. If a file is
-    damaged or missing, the corpus is encoded again, with a warning.
-
-    Args:
-        corpus (iterable of `(str, list[TaggedWord] | None)`): Pairs of text and tagged words: a [`TaggedCorpus`] or a
-            list.
-        encoder ([`PreTrainingEncoder`]): Encoder of the texts.
-        cache_dir (`str`): Folder in which the folder of the files is created.
-        batch_size (`int`, *optional*, defaults to 1000): Number of texts that are encoded at a time.
-        progress (`Callable[[int, int | None], None]`, *optional*): Called with the number of encoded texts and the
-            total number.
-
-    Returns:
-        `datasets.Dataset`: the columns that [`~PreTrainingEncoder.encode`] returns.
-
-    Raises:
-        DataError: The corpus is empty, or a tag is unknown to the encoder.
-        OSError: The files cannot be written.
-    """
+    import pyarrow as pa
     from datasets import Dataset, DatasetInfo, concatenate_datasets
 
     count, fingerprint = _fingerprint(corpus, encoder)
     if not count:
         raise DataError(EMPTY)
-    folder = Path(cache_dir) / f"encoded-{fingerprint}"
-    store = RowStore(folder, fingerprint)
-    with store.locked():
-        if len(store) < count:
-            store.clear()
-            _write(store, corpus, count, encoder, batch_size, progress)
-    labelling = {"tagger": encoder.tagger, "pos_labels": encoder.pos_labels}
-    info = DatasetInfo(description=json.dumps(labelling, ensure_ascii=False))
-    return concatenate_datasets([Dataset.from_file(str(path), info=info) for path in store.paths])
-
-
-def _write(store, corpus, count, encoder, batch_size, progress) -> None:
-    import pyarrow as pa
-
+    store = RowStore(Path(cache_dir) / f"encoded-{fingerprint}", fingerprint)
     columns = {"input_ids": pa.list_(pa.int32())}
     if encoder.tags is not None:
         columns["pos_labels"] = pa.list_(pa.int16())
     columns |= {"mask_class": pa.list_(pa.int8()), "mask_unit": pa.list_(pa.int16())}
     columns |= {"length": pa.int32(), "text_key": pa.int64()}
-    items, done = iter(corpus), 0
-    with store.writing(pa.schema(columns)):
-        while batch := list(islice(items, batch_size)):
-            store.append(encoder.encode(*zip(*batch, strict=True)))
-            done += len(batch)
-            if progress is not None:
-                progress(done, count)
+    with store.locked():
+        if len(store) < count:
+            store.clear()
+            items, done = iter(corpus), 0
+            with store.writing(pa.schema(columns)):
+                while batch := list(islice(items, batch_size)):
+                    store.append(encoder.encode(*zip(*batch, strict=True)))
+                    done += len(batch)
+                    if progress is not None:
+                        progress(done, count)
+    labelling = {"tagger": encoder.tagger, "pos_labels": encoder.pos_labels}
+    info = DatasetInfo(description=json.dumps(labelling, ensure_ascii=False))
+    return concatenate_datasets([Dataset.from_file(str(path), info=info) for path in store.paths])
 
 
 def _fingerprint(corpus: Iterable, encoder: PreTrainingEncoder) -> tuple[int, str]:
@@ -211,10 +180,8 @@ def texts_of_corpus(corpus: Any, encoded: Any, learned: Any, sources: Sequence[s
 
 
 def split_texts(dataset: Any, fraction: float, seed: int) -> tuple[Any, Any]:
-    """
-    Hold out a share of the encoded texts, at least one text, and return the training and the held-out texts. The
-    choice depends only on the seed and on each text without its numbers, so it hardly changes when texts are added.
-    """
+    """Hold out a share of the encoded texts, at least one text, and return the training and the held-out texts. The
+    choice depends only on the seed and on each text without its numbers, so it hardly changes when texts are added."""
     keys = np.asarray(dataset.with_format("numpy")["text_key"][:])
     distinct = {int(key): hashlib.blake2b(f"{seed} {key}".encode(), digest_size=8).digest() for key in np.unique(keys)}
     chosen = sorted(distinct, key=distinct.__getitem__)[: max(1, round(fraction * len(distinct)))]

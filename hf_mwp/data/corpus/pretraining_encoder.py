@@ -27,15 +27,9 @@ def pos_label_list(tags: Sequence[str]) -> list[str]:
 
 
 class PreTrainingEncoder:
-    """
-    Encoder of texts for masked language modelling and tagging. Numbers are masked as in the input of a solver.
-
-    Args:
-        processor ([`MwpProcessor`]): Processor that masks numbers and tokenizes.
-        tags (`Sequence[str]`, *optional*): All tags that words may have. Without `tags` the result has no tagging
-            labels, and tagged words only mark quantities.
-        tagger (`str`, *optional*): Name of the tagger, which determines the tags that mark quantities.
-    """
+    """Encoder of texts for masked language modelling and tagging. Numbers are masked as in the input of a solver.
+    `tags` are all tags that words may have; without them the result has no tagging labels, and tagged words only mark
+    quantities. The name of the `tagger` determines the tags that mark quantities."""
 
     def __init__(self, processor: MwpProcessor, tags: Sequence[str] | None = None, tagger: str | None = None) -> None:
         self.processor, self.tagger = processor, tagger
@@ -47,26 +41,16 @@ class PreTrainingEncoder:
     def encode(
         self, texts: Sequence[str], words: Sequence[Sequence[TaggedWord] | None] | None = None
     ) -> dict[str, list[Any]]:
-        """
-        Encode texts without padding.
+        """Encode texts (with their numbers) without padding. Return for each text `input_ids`, `length` (number of
+        tokens), `text_key` (hash of the text without its numbers), and for each token
 
-        Args:
-            texts (`Sequence[str]`): The original texts, with their numbers.
-            words (`Sequence[Sequence[TaggedWord]]`, *optional*): Tagged words of each text, or `None` for a text
-                without tagged words. Required if the encoder has tags.
+        - `pos_labels`, if the encoder has tags: index in [`pos_label_list`], or -100 for a token outside all words. A
+          number placeholder has the label of the word in which the number begins.
+        - `mask_class`: 0 (special or unknown, never masked), 1 (ordinary), 2 (part of a mathematical keyword) or 3
+          (part of a quantity word, or a number placeholder).
+        - `mask_unit`: number of its unit. The tokens of a keyword or quantity word are masked together.
 
-        Returns:
-            `dict[str, list]`: for each text `input_ids`, `length` (number of tokens), `text_key` (hash of the text
-            without its numbers), and for each token
-
-            - `pos_labels`, if the encoder has tags: index in [`pos_label_list`], or -100 for a token outside all
-              words. A number placeholder has the label of the word in which the number begins.
-            - `mask_class`: 0 (special or unknown, never masked), 1 (ordinary), 2 (part of a mathematical keyword) or 3
-              (part of a quantity word, or a number placeholder).
-            - `mask_unit`: number of its unit. The tokens of a keyword or quantity word are masked together.
-
-        Raises:
-            DataError: Words are missing or are not in their text, or a tag is unknown to the encoder.
+        Raises `DataError` if words are missing or not in their text, or if a tag is unknown to the encoder.
         """
         if self.tags is not None and words is None:
             raise DataError("the encoder has tags, but `words` is missing. Pass the tagged words of each text")
@@ -77,35 +61,31 @@ class PreTrainingEncoder:
         if self.tags is not None:
             columns["pos_labels"] = []
         words = [None] * len(problems) if words is None else words
-        for problem, own, ids, offsets in zip(
-            problems, words, encoded["input_ids"], encoded["offset_mapping"], strict=True
-        ):
+        tokens = zip(encoded["input_ids"], encoded["offset_mapping"], strict=True)
+        for problem, own, (ids, offsets) in zip(problems, words, tokens, strict=True):
             ids = np.array(ids, dtype=np.int32)
             starts, ends = np.array(offsets, dtype=np.int64).reshape(-1, 2).T
-            is_text = ends > starts
             # Find the character of the original text at which each token begins, and look up its word and class.
-            origin = self._origins(problem, self.processor.style)
-            at = origin[np.where(is_text, starts, 0)] if len(origin) else np.zeros(len(ids), dtype=np.int64)
+            # The last place stands for tokens that are not in the text.
+            origin = np.append(self._origins(problem, self.processor.style), len(problem.text))
+            at = origin[np.where(ends > starts, starts, -1)]
             word_of, class_of, span_of = self._characters(problem, own)
-            if not len(word_of):
-                word_of, class_of, span_of = np.array([-1]), np.array([SPECIAL]), np.array([-1])
-            classes = np.where(is_text & (ids != (-1 if unknown is None else unknown)), class_of[at], SPECIAL)
-            spans = np.where(is_text, span_of[at], -1)
+            classes = np.where(ids == (-1 if unknown is None else unknown), SPECIAL, class_of[at])
+            spans = span_of[at]
             # A new unit begins where the span or the class changes.
-            begins = (spans < 0) | (spans != _before(spans, -1)) | (classes != _before(classes, SPECIAL))
+            begins = (spans < 0) | (np.diff(spans, prepend=-1) != 0) | (np.diff(classes, prepend=SPECIAL) != 0)
             columns["input_ids"].append(ids)
             columns["mask_class"].append(classes.astype(np.int8))
             columns["mask_unit"].append((np.cumsum(begins) - 1).astype(np.int16))
             if self.tags is not None:
-                columns["pos_labels"].append(self._labels(own, np.where(is_text, word_of[at], -1)))
+                columns["pos_labels"].append(self._labels(own, word_of[at]))
         columns["length"] = [len(ids) for ids in columns["input_ids"]]
         columns["text_key"] = [text_key(problem) for problem in problems]
         return columns
 
     @staticmethod
     def _origins(problem: MathWordProblem, style: dict[str, Any]) -> np.ndarray:
-        """Return the position in the original text of each character of the masked text. Characters of a placeholder
-        have the position of its number."""
+        """Return the original position of each character of the masked text: in a placeholder, that of the number."""
         origin = np.arange(len(problem.masked.text(**style)))
         offsets = problem.masked.placeholder_offsets(**style)
         for (start, end), mention in zip(offsets, problem.masked.mentions, strict=True):
@@ -114,10 +94,11 @@ class PreTrainingEncoder:
         return origin
 
     def _characters(self, problem: MathWordProblem, words: Sequence[TaggedWord] | None):
-        """Return for each character of a text the index of its word (or -1), its class, and its span (or -1). The
-        characters of a span are masked together."""
+        """Return the index of the word (or -1), the class and the span masked together (or -1) of each character, and
+        at the end those of a token that is not in the text."""
         text = problem.text
-        word_of, class_of, span_of = (np.full(len(text), value, np.int64) for value in (-1, ORDINARY, -1))
+        word_of, class_of, span_of = (np.full(len(text) + 1, value, np.int64) for value in (-1, ORDINARY, -1))
+        class_of[-1] = SPECIAL
         for number, word in enumerate(words or ()):
             if not 0 <= word.start < word.end <= len(text):
                 raise DataError(
@@ -145,7 +126,7 @@ class PreTrainingEncoder:
                 f"unknown tag {error.args[0]!r}. The tags of {self.tagger or 'the tagger'} are "
                 f"{', '.join(self.tags)}. Tag the text again with this tagger"
             ) from None
-        continues = word_of_token == _before(word_of_token, -1)
+        continues = np.diff(word_of_token, prepend=-1) == 0
         return np.where(word_of_token < 0, -100, 2 * tags[word_of_token] + continues).astype(np.int16)
 
 
@@ -153,8 +134,3 @@ def text_key(problem: MathWordProblem) -> int:
     """Return a hash (0 to 2**63 - 1) of a text without its numbers, which is the same on all machines."""
     digest = hashlib.blake2b(problem.masked_key.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "little") >> 1
-
-
-def _before(values: np.ndarray, first: int) -> np.ndarray:
-    """Return the values shifted right by one position, with `first` at the beginning."""
-    return np.concatenate(([first], values[:-1]))

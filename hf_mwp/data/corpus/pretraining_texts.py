@@ -17,52 +17,38 @@ from ..reading.file_contents import RECORD_FILES, RECORD_SUFFIXES, read_lines, r
 from ..reading.schema import Record
 
 
-HELD_OUT = ("validation", "test")
 _TEXT_FILES = (".txt", ".txt.gz")
+Sources = Iterable[str | Path] | str | Path
 
 
 def read_texts(
-    paths_or_names: Iterable[str | Path] | str | Path,
-    exclude: Iterable[str | Path] | str | Path = (),
+    paths_or_names: Sources,
+    exclude: Sources = (),
     language: str | None = None,
     data_dir: str | Path | None = None,
     counts: Counter | None = None,
 ) -> Iterator[str]:
+    """Read the texts of files and datasets lazily, without control characters, surrounding white space, blank texts
+    and duplicates, which differ only in numbers and white space (`MathWordProblem.masked_key`).
+
+    A source is a `.txt` file with one problem per line; a `.jsonl`, `.json` or `.csv` file with a field `text` (or
+    another name in `file_loader.ALIASES`); a dataset of [`load_mwp_dataset`], of which the training split is read (in
+    `exclude`, the validation and test splits); or a dataset with a split: `"ape210k:validation"`, `"cm17k:all"`. Files
+    may be gzipped. Excluded texts are compared more loosely: punctuation, case, and digits or words for a number are
+    ignored as well ([`~problems.text_keys.TextKeys`]).
+
+    `language` (`"zh"` or `"en"`) is the language of number words, by default Chinese for a text with Chinese
+    characters and English for others. `counts` receives the numbers of `"read"`, `"kept"`, `"duplicate"` and
+    `"excluded"` texts. Raises `DataError` at once if a source does not exist, and during iteration, with file and
+    line, if it is damaged.
     """
-    Read the texts of files and datasets without duplicates.
-
-    Duplicates are texts that differ only in numbers and white space (`MathWordProblem.masked_key`). Excluded texts are
-    compared more loosely: punctuation, case, and digits or words for a number are ignored as well
-    ([`~problems.text_keys.TextKeys`]). Files are read lazily, and only a hash of each text stays in memory.
-
-    Args:
-        paths_or_names (`list[str]`): One or several sources. A source is a `.txt` file with one problem per line; a
-            `.jsonl`, `.json` or `.csv` file with a field `text` (or one of the names in
-            `hf_mwp.data.datasets.file_loader.ALIASES`); the name of a dataset of [`load_mwp_dataset`], whose training
-            split is read; or a dataset name with a split: `"ape210k:validation"`, `"cm17k:all"`. Files may be gzipped
-            (`.gz`).
-        exclude (`list[str]`, *optional*): Sources whose texts are left out. For a dataset name without a split, the
-            validation and test splits are left out.
-        language (`str`, *optional*): Language of the number words, `"zh"` or `"en"`. By default a text with Chinese
-            characters is Chinese and any other text English.
-        data_dir (`str`, *optional*): Folder of the datasets, as in [`load_mwp_dataset`].
-        counts (`collections.Counter`, *optional*): Counter that receives the numbers of `"read"`, `"kept"`,
-            `"duplicate"` and `"excluded"` texts.
-
-    Returns:
-        `Iterator[str]`: the texts without control characters and surrounding white space. Blank texts are left out.
-
-    Raises:
-        DataError: A source does not exist (raised at once), or is damaged (raised during iteration, with file and
-            line).
-    """
-    texts = chain.from_iterable(_open(paths_or_names, ("train",), data_dir))
+    texts = _open(paths_or_names, ("train",), data_dir)
     return _read(texts, held_out_texts(exclude, data_dir), language, Counter() if counts is None else counts)
 
 
-def held_out_texts(exclude: Iterable[str | Path] | str | Path, data_dir: str | Path | None = None) -> Iterator[str]:
+def held_out_texts(exclude: Sources, data_dir: str | Path | None = None) -> Iterator[str]:
     """Return the texts of the sources in `exclude`. See [`read_texts`] for arguments and errors."""
-    return chain.from_iterable(_open(exclude, HELD_OUT, data_dir))
+    return _open(exclude, ("validation", "test"), data_dir)
 
 
 def _read(texts: Iterator[str], held_out: Iterator[str], language: str | None, counts: Counter) -> Iterator[str]:
@@ -78,16 +64,14 @@ def _read(texts: Iterator[str], held_out: Iterator[str], language: str | None, c
             yield text
 
 
-def _open(
-    sources: Iterable[str | Path] | str | Path, parts: Sequence[str], data_dir: str | Path | None
-) -> list[Iterator[str]]:
-    """Check the sources and return iterators over their texts."""
+def _open(sources: Sources, parts: Sequence[str], data_dir: str | Path | None) -> Iterator[str]:
+    """Check the sources, and return an iterator over their texts."""
     opened = []
     for source in [sources] if isinstance(sources, str | Path) else sources:
         if split_name(source)[0] in LOADERS:
-            opened.append(_clean(_texts_of_rows(source, parts, data_dir)))
+            opened.append(_texts_of_rows(source, parts, data_dir))
         elif Path(source).is_file() and Path(source).name.endswith(_TEXT_FILES + RECORD_FILES):
-            opened.append(_clean(_texts_of_file(Path(source))))
+            opened.append(_texts_of_file(Path(source)))
         else:
             endings = ", ".join(_TEXT_FILES[:1] + RECORD_SUFFIXES)
             raise DataError(
@@ -95,11 +79,7 @@ def _open(
                 f"datasets {', '.join(LOADERS)}, optionally with a split (ape210k:validation)",
                 source,
             )
-    return opened
-
-
-def _clean(texts: Iterable[str]) -> Iterator[str]:
-    return filter(None, (without_controls(text).strip() for text in texts))
+    return filter(None, (without_controls(text).strip() for text in chain.from_iterable(opened)))
 
 
 def _texts_of_rows(source: str | Path, parts: Sequence[str], data_dir: str | Path | None) -> Iterator[str]:

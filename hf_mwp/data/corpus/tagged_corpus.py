@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import islice
@@ -15,26 +14,15 @@ from ...store.row_store import RowStore
 from ..data_error import DataError
 
 
-SHARD_SIZE = 1024
-"""Number of texts in a file, and maximum number of texts that a killed process loses."""
-
-Progress = Callable[[int, int | None], None]
+SHARD_SIZE = 1024  # Number of texts in a file, and maximum number of texts that a killed process loses.
+Progress = Callable[[int, int | None], None] | None  # Called with the numbers of finished and of all texts.
 TaggedText = tuple[str, list[TaggedWord]]
 
 
 class TaggedCorpus(Sequence[TaggedText]):
-    """
-    Sequence of texts with tagged words, read from the files that [`tag_corpus`] wrote.
-
-    `corpus[index]` and iteration return pairs `(text, list[TaggedWord])`. The texts stay on disk, so a corpus can be
-    pickled and shared between processes.
-
-    Attributes:
-        tagger (`str`), fingerprint (`str`): Name and fingerprint of the tagger.
-        tags (`list[str]`): Sorted tags that occur in the corpus.
-        digest (`str`): Digest of the texts, their order and the tagger.
-        folder (`Path`): Folder of the files.
-    """
+    """Sequence of pairs `(text, list[TaggedWord])`, read from the files that [`tag_corpus`] wrote. The texts stay on
+    disk, so a corpus can be pickled and shared between processes. `fingerprint` is that of the tagger, `tags` are the
+    sorted tags that occur in the corpus, and `digest` depends on the texts, their order and the tagger."""
 
     def __init__(self, store: RowStore, tagger: PosTagger, keys: bytes, tags: Iterable[str]):
         self.folder, self.tagger, self.fingerprint = store.folder, tagger.name, tagger.fingerprint
@@ -63,31 +51,13 @@ class TaggedCorpus(Sequence[TaggedText]):
 
 
 def tag_corpus(
-    texts: Iterable[str],
-    tagger: PosTagger,
-    cache_dir: str | os.PathLike,
-    batch_size: int = 256,
-    progress: Progress | None = None,
+    texts: Iterable[str], tagger: PosTagger, cache_dir: str | Path, batch_size: int = 256, progress: Progress = None
 ) -> TaggedCorpus:
-    """
-    Tag texts and store the result on disk.
-
-    Texts are read as a stream and written in files of 1,024 texts to the folder `<tagger>-<fingerprint>`. Stored texts
-    are not tagged again, so the same call resumes a killed one. Damaged files are listed in a warning, and their texts
-    are tagged again. Several processes may tag and read the same corpus. They write one after another.
-
-    Args:
-        texts (`Iterable[str]`): Texts to tag. A generator is accepted.
-        tagger ([`~problems.PosTagger`]): Tagger of the texts.
-        cache_dir (`str`): Folder in which the folder of the tags is created.
-        batch_size (`int`, *optional*, defaults to 256): Number of texts that are tagged at a time.
-        progress (`Callable[[int, int | None], None]`, *optional*): Called with the number of tagged texts and the
-            total number, which is `None` if `texts` has no length.
-
-    Raises:
-        DataError: The corpus is empty.
-        OSError: The files cannot be written. Complete files are kept.
-    """
+    """Tag a stream of texts, and store the result in files of 1,024 texts in the folder `<tagger>-<fingerprint>` of
+    `cache_dir`. Stored texts are not tagged again, so the same call resumes a killed one. Damaged files are listed in
+    a warning, and their texts are tagged again. Several processes may tag and read a corpus; they write one after
+    another. The total passed to `progress` is `None` if `texts` has no length. Raises `DataError` if the corpus is
+    empty, and `OSError` if the files cannot be written; complete files are kept."""
     import pyarrow
 
     progress, total = progress or (lambda done, total: None), len(texts) if hasattr(texts, "__len__") else None
@@ -99,9 +69,8 @@ def tag_corpus(
             # Lock the folder before the first file is written, then check again which texts are missing.
             if len(store.missing(own)) and not writing:
                 stack.enter_context(store.locked())
-                text, binary = pyarrow.string(), pyarrow.binary()
-                schema = {"key": pyarrow.binary(16), "text": text, "tags": text, "words": binary}
-                stack.enter_context(store.writing(pyarrow.schema(schema)))
+                columns = {"key": pyarrow.binary(16), "text": "string", "tags": "string", "words": "binary"}
+                stack.enter_context(store.writing(pyarrow.schema(columns)))
                 writing = True
             missing = store.missing(own)
             if len(missing):

@@ -3,28 +3,15 @@
 from typing import Any
 
 from ..reading.file_contents import RecordReader
-from ..reading.schema import Record
+from ..reading.schema import Record, Rows
 from ..reading.usability import REASONS
-from .mwp_loader import (
-    PARTS,
-    MwpLoader,
-    Rows,
-    kind_by_operations,
-    split_by_complexity,
-    split_by_fold,
-    split_by_lists,
-    split_by_name,
-    tenth_of,
-)
+from .mwp_loader import PARTS, MwpLoader, kind_by_operations
+from .splits import split_by_complexity, split_by_fold, split_by_lists, split_by_name, tenth_of
 
 
 class Ape210kLoader(MwpLoader):
-    """
-    Loader of Ape210k, 210,488 problems (Zhao et al., 2020).
-
-    Files, each optional: `train.jsonl`, `valid.jsonl`, `test.jsonl`, or `train.ape.json`, `valid.ape.json`,
-    `test.ape.json` as published (200,488, 5,000 and 5,000 records of `id`, `original_text`, `equation`, `ans`).
-    """
+    """Loader of Ape210k, 210,488 problems (Zhao et al., 2020), from `train.jsonl`, `valid.jsonl`, `test.jsonl`, or as
+    published from `train.ape.json`, ... (200,488, 5,000 and 5,000 records). Each file is optional."""
 
     name = "ape210k"
     files = {split: (f"{part}.jsonl", f"{part}.ape.json") for split, part in PARTS.items()}
@@ -32,14 +19,11 @@ class Ape210kLoader(MwpLoader):
 
 
 class ApeCleanLoader(MwpLoader):
-    """
-    Loader of Ape-clean, the subset of Ape210k that MWP-BERT selects by lists of ids (Liang et al., Findings of NAACL
-    2022), with digits instead of Chinese numerals and `^` for powers.
-
-    Files: `test.jsonl` or `ape_simple_test.json` (`id`, `original_text`, `equation`, `ans`); optionally a training
-    file `train.jsonl`, `ape_simple_train.json`, or `train.ape.json` of Ape210k, of which only the problems in
-    `ape_simple_id.txt` are used. The scheme `"listed"` has only the test problems in `ape_kg_test_id.txt`.
-    """
+    """Loader of Ape-clean, the subset of Ape210k that MWP-BERT selects by lists of ids (Liang et al., Findings of
+    NAACL 2022), with digits instead of Chinese numerals and `^` for powers, from `test.jsonl` or
+    `ape_simple_test.json`; optionally from `train.jsonl`, `ape_simple_train.json`, or `train.ape.json` of Ape210k, of
+    which only the problems in `ape_simple_id.txt` are used. The scheme `"listed"` has only the test problems in
+    `ape_kg_test_id.txt`."""
 
     name = "ape_clean"
     split_schemes = {"public": 0, "listed": 0}
@@ -59,25 +43,18 @@ class ApeCleanLoader(MwpLoader):
 
 
 class Cm17kLoader(MwpLoader):
-    """
-    Loader of CM17K, problems of four kinds from arithmetic to systems of equations (Qin et al., ACL 2021).
-
-    Files, each optional: `train.jsonl`, `valid.jsonl`, `test.jsonl` (`id`, `original_text`, `equation`, `ans`). The
-    text is read from `original_text`, not `raw_text`. It is segmented and has digits instead of Chinese numerals, as
-    the equations require. Only arithmetic problems (`type` 0) have equations that are solved for their unknown.
-    """
+    """Loader of CM17K, problems of four kinds from arithmetic to systems of equations (Qin et al., ACL 2021), from
+    `train.jsonl`, `valid.jsonl`, `test.jsonl`, each optional. The text is read from `original_text`, not `raw_text`.
+    It is segmented and has digits instead of Chinese numerals, as the equations require. Only arithmetic problems
+    (`type` 0) have equations that are solved for their unknown."""
 
     name = "cm17k"
     origin = "The files are at https://github.com/QinJinghui/NS-Solver."
 
 
-class CmathDistractorLoader(MwpLoader):
-    """
-    Loader of the distractor set of CMATH, 60 problems, each with zero to five irrelevant facts (Wei et al., 2023).
-
-    File: `cmath_distractor.jsonl` (`input`, `golden`, `distractor`: number of irrelevant facts). A test set with
-    answers but without equations.
-    """
+class CmathLoader(MwpLoader):
+    """Loader of the distractor set of CMATH, 60 test problems, each with zero to five irrelevant facts (Wei et al.,
+    2023), from `cmath_distractor.jsonl`, with answers but without equations."""
 
     name = "cmath_distractor"
     text_fields = ("input",)
@@ -93,13 +70,9 @@ class CmathDistractorLoader(MwpLoader):
 
 
 class HmwpLoader(MwpLoader):
-    """
-    Loader of HMWP, 5,491 problems whose equations are mostly not solved for their unknown (Qin et al., EMNLP 2020).
-
-    Files: `hmwp.jsonl` (`id`, `original_text`, `equation`, `ans`); `split_valid_lines.txt` and `split_test_lines.txt`
-    with 0-based line numbers, since ids are not unique. Only two equations are solved for their unknown. Set
-    `keep_unusable=True` to load the texts of all problems.
-    """
+    """Loader of HMWP, 5,491 problems (Qin et al., EMNLP 2020), from `hmwp.jsonl`, and from `split_valid_lines.txt` and
+    `split_test_lines.txt` with 0-based line numbers, since ids are not unique. Only two equations are solved for their
+    unknown. Set `keep_unusable=True` to load the texts of all problems."""
 
     name = "hmwp"
     split_schemes = {"mwptoolkit": 0}  # 4,392 / 549 / 550
@@ -114,13 +87,9 @@ class HmwpLoader(MwpLoader):
 
 
 class Math23kLoader(MwpLoader):
-    """
-    Loader of Math23k, 23,162 problems, each with an equation in one unknown (Wang et al., EMNLP 2017).
-
-    Files: `train.jsonl`, `valid.jsonl`, `test.jsonl` (21,162, 1,000 and 1,000 records of `id`, `original_text`,
-    `equation`, `ans`). The scheme `"five_fold"` needs `five_fold_ids.tsv` (`id`, `fold`), and `"mwptoolkit"` needs
-    `mwptoolkit_split_valid_ids.txt` and `mwptoolkit_split_test_ids.txt`.
-    """
+    """Loader of Math23k, 23,162 problems, each with an equation in one unknown (Wang et al., EMNLP 2017), from
+    `train.jsonl`, `valid.jsonl` and `test.jsonl`. The scheme `"five_fold"` needs `five_fold_ids.tsv` (`id`, `fold`),
+    and `"mwptoolkit"` needs `mwptoolkit_split_valid_ids.txt` and `mwptoolkit_split_test_ids.txt`."""
 
     name = "math23k"
     split_schemes = {
@@ -154,14 +123,10 @@ class Math23kLoader(MwpLoader):
 
 
 class UnbiasedMwpLoader(MwpLoader):
-    """
-    Loader of UnbiasedMWP, which has several questions for each context (Yang et al., 2022).
-
-    File: `unbiasedmwp_train.jsonl` (`id`, `original_text`, `equation`, `ans`; `operators`: number of operators in the
-    equation, 0 if the question asks for a number of the text; `ctx`: name of the context that questions share). The
-    split is not published but made here by contexts. Questions without a context are left out, because they could be
-    in two splits.
-    """
+    """Loader of UnbiasedMWP, which has several questions for each context (Yang et al., 2022), from
+    `unbiasedmwp_train.jsonl` (`operators`: number of operators in the equation, 0 if the question asks for a number of
+    the text; `ctx`: name of the context that questions share). The split is not published but made here by contexts.
+    Questions without a context are left out, because they could be in two splits."""
 
     name = "unbiasedmwp"
     split_schemes = {"contexts": 0}  # 8 : 1 : 1 of the contexts, chosen by a hash of their names.
@@ -180,12 +145,4 @@ class UnbiasedMwpLoader(MwpLoader):
         return row if row["context"] else row | {"fault": ("no_context", REASONS["no_context"])}
 
 
-LOADERS = (
-    Ape210kLoader,
-    ApeCleanLoader,
-    Cm17kLoader,
-    CmathDistractorLoader,
-    HmwpLoader,
-    Math23kLoader,
-    UnbiasedMwpLoader,
-)
+LOADERS = (Ape210kLoader, ApeCleanLoader, Cm17kLoader, CmathLoader, HmwpLoader, Math23kLoader, UnbiasedMwpLoader)

@@ -6,29 +6,14 @@ from typing import Any
 from ...problems.step_questions import ask_steps
 from ...problems.worked_steps import StepError, compose_steps
 from ..reading.file_contents import RecordReader
-from ..reading.schema import Record, make_row, problem_from_row
-from .mwp_loader import (
-    MADE,
-    MwpLoader,
-    Rows,
-    kind_by_operations,
-    split_by_complexity,
-    split_by_fold,
-    split_by_name,
-    tenth_of,
-)
-
-
-_ANSWER_MARK = "####"
+from ..reading.schema import Record, Rows, make_row, problem_from_row
+from .mwp_loader import MADE, MwpLoader, kind_by_operations
+from .splits import split_by_complexity, split_by_fold, split_by_name, tenth_of
 
 
 class AsdivALoader(MwpLoader):
-    """
-    Loader of ASDiv-A, the 1,218 arithmetic problems of ASDiv (Miao et al., ACL 2020).
-
-    File: `asdiv_a.jsonl` (`id`, `body`, `question`, `formula`, `answer`, `fold`). In 28 problems the formula is a
-    division and the answer is rounded up or down, so the value of the equation is not the answer.
-    """
+    """Loader of ASDiv-A, the 1,218 arithmetic problems of ASDiv (Miao et al., ACL 2020), from `asdiv_a.jsonl`. In 28
+    problems the answer is a quotient rounded up or down, so it differs from the value of the equation."""
 
     name = "asdiv_a"
     language = "en"
@@ -53,16 +38,11 @@ class AsdivALoader(MwpLoader):
 
 
 class Gsm8kLoader(MwpLoader):
-    """
-    Loader of GSM8K, 8,792 problems of two to eight steps with worked answers (Cobbe et al., 2021).
-
-    Files, each optional: `train.jsonl`, `test.jsonl` as published (7,473 and 1,319 records of `question` and `answer`,
-    a worked answer whose steps are in double angle brackets and whose last line is `#### 72`).
-
-    The equation is composed of the steps ([`~problems.worked_steps.compose_steps`]). A problem whose steps cannot be
-    composed has no equation. Such problems are used for evaluation but not for training, and the report lists the
-    reasons.
-    """
+    """Loader of GSM8K, 8,792 problems of two to eight steps with worked answers (Cobbe et al., 2021), from
+    `train.jsonl` and `test.jsonl`, each optional, as published (7,473 and 1,319 records of `question` and `answer`, a
+    worked answer whose steps are in double angle brackets and whose last line is `#### 72`). The equation is composed
+    of the steps ([`~problems.worked_steps.compose_steps`]). A problem whose steps cannot be composed has no equation,
+    is used for evaluation but not for training, and is listed in the report with the reason."""
 
     name = "gsm8k"
     language = "en"
@@ -82,26 +62,21 @@ class Gsm8kLoader(MwpLoader):
 
     def row(self, record: Record) -> dict[str, Any]:
         """Create the row of a record, with a `fault` if the steps cannot be composed into an equation."""
-        worked, mark, answer = record.text("answer").rpartition(_ANSWER_MARK)
+        worked, mark, answer = record.text("answer").rpartition("####")
         if not mark:
-            record.fail(f"expected a worked answer with the result after {_ANSWER_MARK}", "answer")
+            record.fail("expected a worked answer with the result after ####", "answer")
         columns = {"text": record.text("question").strip(), "answer": answer.strip(), "language": self.language}
-        equation, fault = "", {}
+        row = make_row(record, self.name, **columns) | {"worked": worked}
         try:
-            equation = f"x={compose_steps(problem_from_row(columns), worked).to_infix()}"
+            return row | {"equation": f"x={compose_steps(problem_from_row(columns), worked).to_infix()}"}
         except StepError as error:
-            fault = {"fault": (error.reason, str(error))}
-        return make_row(record, self.name, **columns, equation=equation) | fault | {"worked": worked}
+            return row | {"fault": (error.reason, str(error))}
 
 
 class Gsm8kStepsLoader(Gsm8kLoader):
-    """
-    Loader of GSM8K with several questions for each context: the question of the problem, and questions that ask for
-    the results of its steps ([`~problems.ask_steps`]). Problems without such steps are left out.
-
-    Files: those of [`Gsm8kLoader`]. The rows of a problem have the same `context`, and the number of operations as
-    `kind`.
-    """
+    """Loader of GSM8K (files of [`Gsm8kLoader`]) with several questions for each context: the question of the problem,
+    and questions that ask for the results of its steps ([`~problems.ask_steps`]). Problems without such steps are left
+    out. The rows of a problem have the same `context`, and the number of operations as `kind`."""
 
     name = "gsm8k_steps"
     split_schemes = {"contexts": 0}  # The validation split is a tenth of the training contexts, chosen by a hash.
@@ -129,13 +104,9 @@ class Gsm8kStepsLoader(Gsm8kLoader):
 
 
 class MawpsLoader(MwpLoader):
-    """
-    Loader of MAWPS, 2,373 problems (Koncel-Kedziorski et al., NAACL 2016).
-
-    File: `mawps.jsonl` (`iIndex`, `sQuestion`, `lEquations`, `lSolutions`, `fold`, `single_fold`). In 351 problems
-    the equation is not solved for its unknown. A third of the problems differ only in their numbers from a problem of
-    a different fold; see `drop_overlap`.
-    """
+    """Loader of MAWPS, 2,373 problems (Koncel-Kedziorski et al., NAACL 2016), from `mawps.jsonl`. In 351 problems the
+    equation is not solved for its unknown. A third of the problems differ only in their numbers from a problem of a
+    different fold; see `drop_overlap`."""
 
     name = "mawps"
     language = "en"
@@ -150,12 +121,8 @@ class MawpsLoader(MwpLoader):
 
 
 class MawpsSingleLoader(MawpsLoader):
-    """
-    Loader of MAWPS-Single, the 1,987 problems of MAWPS with one unknown.
-
-    File: `mawps_single.jsonl` (`iIndex`, `sQuestion`, `lEquations`, `lSolutions`, `fold`), or the problems with a
-    `single_fold` in `mawps.jsonl`. The equations are solved for their unknown.
-    """
+    """Loader of MAWPS-Single, the 1,987 problems of MAWPS with one unknown, whose equations are solved for it, from
+    `mawps_single.jsonl`, or the problems with a `single_fold` in `mawps.jsonl`."""
 
     name = "mawps_single"
     split_schemes = {"five_fold": 5}  # The folds of Deductive-MWP, 397 / 397 / 397 / 397 / 399.
@@ -173,12 +140,8 @@ class MawpsSingleLoader(MawpsLoader):
 
 
 class SvampLoader(MwpLoader):
-    """
-    Loader of SVAMP, 1,000 variations of problems of ASDiv-A (Patel et al., NAACL 2021).
-
-    File: `SVAMP.json`, as published: an array of `ID`, `Body`, `Question`, `Equation` (`"( 8.0 - 3.0 )"`), `Answer`
-    and `Type`. SVAMP is only a test set. Papers train on MAWPS and ASDiv-A.
-    """
+    """Loader of SVAMP, 1,000 variations of problems of ASDiv-A (Patel et al., NAACL 2021), from `SVAMP.json`, a JSON
+    array, as published. SVAMP is only a test set. Papers train on MAWPS and ASDiv-A."""
 
     name = "svamp"
     language = "en"

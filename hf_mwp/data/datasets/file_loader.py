@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from ..reading.file_contents import RECORD_SUFFIXES, RecordReader
-from ..reading.schema import Record, make_row
-from .mwp_loader import MwpLoader, Rows
+from ..reading.schema import Record, Rows, make_row
+from .mwp_loader import MwpLoader
 
 
 ALIASES = {
@@ -26,20 +26,13 @@ _WORD = re.compile("[A-Za-z]{3}")  # Longer than units and unknowns.
 
 
 class FileLoader(MwpLoader):
-    """
-    Loader of a file, or of a folder with `train`, `validation` (or `valid`, `val`, `dev`) or `test` files.
+    """Loader of a file, or of a folder with `train`, `validation` (or `valid`, `val`, `dev`) or `test` files, that end
+    in `.jsonl`, `.json` or `.csv`, optionally gzipped. The beginning of the name of a single file determines its split
+    (`test_hard.jsonl`), by default the training split.
 
-    Files end in `.jsonl`, `.json` or `.csv`, and may be gzipped. Each record has a text and optionally an equation, an
-    answer, an id and a `language` (`"zh"` or `"en"`). `ALIASES` lists the names of the fields. If a record has no
-    `language`, a text with Chinese characters is Chinese. A text without words (`36÷4=?`) is Chinese if any text of
-    the files is Chinese.
-
-    The beginning of its name determines the split of a single file (`test_hard.jsonl`). By default it is the training
-    split.
-
-    Args:
-        path (`Path`): The file or folder.
-        language (`str`, *optional*, defaults to `"en"`): Language of all other texts.
+    Each record has a text and optionally an equation, an answer, an id (see `ALIASES` for the names of the fields) and
+    a `language` (`"zh"` or `"en"`). By default a text with Chinese characters is Chinese, a text without words
+    (`36÷4=?`) is Chinese if any text of the files is, and all other texts have the language passed to the loader.
     """
 
     split_schemes = {"files": 0}
@@ -67,17 +60,12 @@ class FileLoader(MwpLoader):
         names = {column: record.first_of(aliases) for column, aliases in ALIASES.items()}
         text = " ".join(map(record.text, text_fields(record)))
         written = {column: record.joined(names[column]) if names[column] else "" for column in ("equation", "answer")}
+        written["id"] = record.text(names["id"]) if names["id"] else None
         language = record.fields.get("language") or language_of(text, "")
         if language not in ("zh", "en", ""):
             record.fail(f"expected 'zh' or 'en', not {language!r}", "language")
-        return make_row(
-            record,
-            dataset=Path(record.file).name.partition(".")[0],
-            language=language,
-            text=text.strip(),
-            id=record.text(names["id"]) if names["id"] else None,
-            **written,
-        )
+        dataset = Path(record.file).name.partition(".")[0]
+        return make_row(record, dataset, language, text.strip(), **written)
 
 
 def split_of_file(path: Path) -> str:

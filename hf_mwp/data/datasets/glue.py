@@ -6,14 +6,14 @@ import random
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...options.checks import check_share
 from ..data_error import DataError
 from ..reading.file_contents import RecordReader
-from ..reading.schema import Record
+from ..reading.schema import Record, Rows
 
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class GlueSource:
     hub_columns: tuple[str, ...]  # Columns of the one or two texts in the dataset on the Hub.
     classes: tuple[str, ...]  # Names of the classes in the order of their numbers; empty for a regression.
     folder: str  # Name of the task's folder in a GLUE folder.
-    columns: tuple[str, ...]  # Columns of the texts in the files.
+    columns: tuple[str, ...] = ()  # Columns of the texts in the files, if they differ from `hub_columns`.
     label: str = "label"  # Column of the label in the files.
     written: tuple[str, ...] = ("0", "1")  # Names of the classes in the files.
     header: tuple[str, ...] = ()  # All columns, for files without a header.
@@ -40,30 +40,24 @@ class GlueSource:
 
 
 SENTENCE, PAIR = ("sentence",), ("sentence1", "sentence2")
-QUESTIONS = ("question1", "question2")
+QUESTIONS, PREMISE = ("question1", "question2"), ("premise", "hypothesis")
 ENTAILMENT = ("entailment", "not_entailment")
 INFERENCE = ("entailment", "neutral", "contradiction")
 
 GLUE_SOURCES: dict[str, GlueSource] = {
-    "rte": GlueSource(PAIR, ENTAILMENT, "RTE", PAIR, written=ENTAILMENT),
+    "rte": GlueSource(PAIR, ENTAILMENT, "RTE", written=ENTAILMENT),
     "mrpc": GlueSource(PAIR, ("not_equivalent", "equivalent"), "MRPC", ("#1 String", "#2 String"), "Quality"),
-    "stsb": GlueSource(PAIR, (), "STS-B", PAIR, "score"),
-    "sst2": GlueSource(SENTENCE, ("negative", "positive"), "SST-2", SENTENCE),
+    "stsb": GlueSource(PAIR, (), "STS-B", label="score"),
+    "sst2": GlueSource(SENTENCE, ("negative", "positive"), "SST-2"),
     "cola": GlueSource(
-        SENTENCE, ("unacceptable", "acceptable"), "CoLA", SENTENCE, header=("source", "label", "mark", "sentence")
+        SENTENCE, ("unacceptable", "acceptable"), "CoLA", header=("source", "label", "mark", "sentence")
     ),
-    "wnli": GlueSource(PAIR, ENTAILMENT[::-1], "WNLI", PAIR),
+    "wnli": GlueSource(PAIR, ENTAILMENT[::-1], "WNLI"),
     # About twenty of the 404,301 lines are damaged by tabs or line ends in the texts.
-    "qqp": GlueSource(QUESTIONS, ("not_duplicate", "duplicate"), "QQP", QUESTIONS, "is_duplicate", broken=1e-3),
-    "qnli": GlueSource(("question", "sentence"), ENTAILMENT, "QNLI", ("question", "sentence"), written=ENTAILMENT),
+    "qqp": GlueSource(QUESTIONS, ("not_duplicate", "duplicate"), "QQP", label="is_duplicate", broken=1e-3),
+    "qnli": GlueSource(("question", "sentence"), ENTAILMENT, "QNLI", written=ENTAILMENT),
     "mnli": GlueSource(
-        ("premise", "hypothesis"),
-        INFERENCE,
-        "MNLI",
-        PAIR,
-        "gold_label",
-        INFERENCE,
-        dev=("dev_matched", "dev_mismatched"),
+        PREMISE, INFERENCE, "MNLI", PAIR, "gold_label", INFERENCE, dev=("dev_matched", "dev_mismatched")
     ),
 }
 
@@ -71,14 +65,12 @@ GLUE_SOURCES: dict[str, GlueSource] = {
 def load_glue(
     task: str, data_dir: str | Path | None = None, validation_fraction: float = 0.1, seed: int = 0
 ) -> DatasetDict:
-    """
-    Load a GLUE task. The public development split becomes `"test"`, because the test split has no labels.
+    """Load a GLUE task. The public development split becomes `"test"`, because the test split has no labels.
     `"validation"` is a share of each class of the training split. For MNLI, rows of the two development splits
     (matched and mismatched) alternate in `"test"`.
 
     Args:
-        task (`str`):
-            `"rte"`, `"mrpc"`, `"stsb"`, `"sst2"`, `"cola"`, `"wnli"`, `"qqp"`, `"qnli"` or `"mnli"`.
+        task (`str`): `"rte"`, `"mrpc"`, `"stsb"`, `"sst2"`, `"cola"`, `"wnli"`, `"qqp"`, `"qnli"` or `"mnli"`.
         data_dir (`str` or `Path`, *optional*): A GLUE folder (`RTE/train.tsv`, ...), or the folder of the task in it.
             By default the task is loaded from the Hub (`nyu-mll/glue`).
         validation_fraction (`float`, *optional*, defaults to 0.1): Share of the training split that becomes
@@ -139,10 +131,11 @@ def _find_folder(source: GlueSource, data_dir: Path) -> Path:
     raise DataError(f"{fault}. `data_dir` must be a GLUE folder, or the folder of the task in it", data_dir)
 
 
-def _read_file(folder: Path, part: str, source: GlueSource) -> list[dict[str, Any]]:
+def _read_file(folder: Path, part: str, source: GlueSource) -> Rows:
     reader = RecordReader(folder, "skip", "Download it, or change `data_dir`.")
+    columns = source.columns or source.hub_columns
     rows = reader.rows(
-        lambda record: _make_row(record, f"{part}-{record.line}", source, source.columns, source.label),
+        lambda record: _make_row(record, f"{part}-{record.line}", source, columns, source.label),
         f"{part}.tsv",
         header=source.header,
     )
@@ -174,8 +167,7 @@ def _make_row(
 
 
 def _label_of(label: str | float, source: GlueSource) -> float | None:
-    """Return the number of a class (given as a word in files, as a number on the Hub), a score, or `None` if the label
-    is wrong."""
+    """Return the number of a class (a word in files, a number on the Hub) or a score, or `None` for a wrong label."""
     if source.classes:
         known = source.written if isinstance(label, str) else range(len(source.classes))
         return known.index(label) if label in known else None
@@ -186,7 +178,7 @@ def _label_of(label: str | float, source: GlueSource) -> float | None:
     return score if SCORES[0] <= score <= SCORES[1] else None
 
 
-def _read_hub(task: str, source: GlueSource) -> dict[str, list[dict[str, Any]]]:
+def _read_hub(task: str, source: GlueSource) -> dict[str, Rows]:
     from datasets import load_dataset
 
     place = f"{HUB_ID}, {task}"
@@ -195,7 +187,7 @@ def _read_hub(task: str, source: GlueSource) -> dict[str, list[dict[str, Any]]]:
     except (OSError, ValueError) as error:  # `ConnectionError` if there is no connection.
         fault = f"the Hub cannot be reached, or does not have this dataset ({error})"
         raise DataError(f"{fault}. Download {source.folder}, and pass the folder as `data_dir`", place) from error
-    rows: dict[str, list[dict[str, Any]]] = {}
+    rows: dict[str, Rows] = {}
     for part in (TRAIN, *source.dev):
         name = part.replace("dev", "validation")
         if name not in loaded:
@@ -213,6 +205,5 @@ def _held_out(labels: list[float], fraction: float, seed: int) -> set[int]:
     for index, label in enumerate(labels):
         groups[round(label)].append(index)
     chooser = random.Random(seed)
-    return {
-        index for key in sorted(groups) for index in chooser.sample(groups[key], round(fraction * len(groups[key])))
-    }
+    shares = (chooser.sample(group, round(fraction * len(group))) for _, group in sorted(groups.items()))
+    return set(chain.from_iterable(shares))

@@ -14,10 +14,11 @@ from ..data_error import DataError
 from ..reading.file_contents import RecordReader
 from ..reading.load_report import LoadReport
 from ..reading.row_selection import Example, select_extra_rows, select_rows
-from ..reading.schema import COLUMNS
+from ..reading.schema import COLUMNS, Rows
 from .file_loader import FileLoader
-from .mwp_loader import MADE, Rows, hold_out
+from .mwp_loader import MADE
 from .sources import SPLITS, find_folder, find_loader, find_scheme, read_part
+from .splits import hold_out
 
 
 if TYPE_CHECKING:
@@ -42,8 +43,7 @@ def load_mwp_dataset(
     keep_unusable: bool = False,
     return_report: bool = False,
 ) -> DatasetDict | tuple[DatasetDict, LoadReport]:
-    """
-    Load math word problems into one schema, with a report of excluded rows.
+    """Load math word problems into one schema, with a report of excluded rows.
 
     Kept problems: the training split keeps problems whose equation can be parsed and has the answer as its value. A
     training problem without an answer needs an equation with a value. Validation and test splits keep all problems
@@ -75,30 +75,27 @@ def load_mwp_dataset(
         extra_train (`Sequence[str or Path]`, *optional*): Additional training problems in the language of the dataset:
             files or folders, names of datasets (their training split), or names with a split (`"ape210k:validation"`;
             `"mawps:all"` for all folds). Datasets are searched for next to this dataset and in `examples/data`. A
-            problem is added only if no split has the same text with masked numbers, no held-out problem overlaps with
-            it, and no held-out problem begins with its context.
+            problem, also an augmented one, is added only if no split has the same text with masked numbers, no
+            held-out problem overlaps with it, and no held-out problem begins with its context.
         extra_exclude (`Sequence[str or Path]`, *optional*): Files, datasets (their held-out splits), or datasets with
             a split (`"ape210k:test"`) whose texts must not be added. Numbers in the texts are ignored.
         augment_reverse (`bool`, *optional*, defaults to `False`): Whether to add the reverse-operation problems of all
             training problems (with `extra_train`), in which the answer is given and one number is unknown
-            ([`~problems.reverse_operations`]). The conditions of `extra_train` apply.
+            ([`~problems.reverse_operations`]).
         augment_distractors (`bool`, *optional*, defaults to `False`): Whether to add copies of all training problems
-            (with `extra_train`) that contain numbers which the question does not need
-            ([`~problems.add_distractors`]). The conditions of `extra_train` apply.
+            (with `extra_train`) with numbers that the question does not need ([`~problems.add_distractors`]).
         augment_comparisons (`bool`, *optional*, defaults to `False`): Whether to add English problems that ask for the
-            difference or sum of some of several counts ([`~problems.compare_counts`]). The conditions of `extra_train`
-            apply.
+            difference or sum of some of several counts ([`~problems.compare_counts`]).
         reverse_held_out (`bool`, *optional*, defaults to `False`): Whether to replace the problems of the validation
             and test splits by their reverse-operation problems, which test whether a solver understands them.
         keep_unusable (`bool`, *optional*, defaults to `False`): Whether to keep faulty problems in all splits, for
             example for pretraining on their texts.
-        return_report (`bool`, *optional*, defaults to `False`): Whether to return the report as well.
-            [`dataset_report`] also returns it.
+        return_report (`bool`, *optional*, defaults to `False`): Whether to return a tuple of the
+            `DatasetDict` and a [`LoadReport`], which [`dataset_report`] also returns.
 
     Returns:
         `DatasetDict`: the splits `"train"`, `"validation"` and `"test"` that the dataset has, with the columns
-        `hf_mwp.data.FEATURES`. [`problem_from_row`] converts a row to a problem. With `return_report`, a tuple of the
-        `DatasetDict` and a [`LoadReport`].
+        `hf_mwp.data.FEATURES`. [`problem_from_row`] converts a row to a problem.
 
     Raises:
         DataError: Files are missing, a record is damaged, or the name is unknown.

@@ -9,42 +9,31 @@ from typing import TYPE_CHECKING
 from ...downloads import missing_folder
 from ..data_error import DataError
 from ..reading.file_contents import read_lines, read_records
-from ..reading.schema import Record
+from ..reading.schema import Record, Rows
 from .file_loader import SPLIT_FILES, split_of_file
-from .mwp_loader import hold_out
+from .splits import hold_out
 
 
 if TYPE_CHECKING:
     from datasets import DatasetDict
 
 SUFFIXES = (".jsonl", ".json", ".csv", ".tsv")
-Rows = list[dict[str, str]]
 
 
 def load_seq2seq(
-    dataset: str | Path, source: str, target: str | None, validation_fraction: float = 0.1, seed: int = 0
+    dataset: str | Path, source: str, target: str | None, validation_fraction: float = 0.1
 ) -> DatasetDict:
-    """
-    Load pairs of source and target texts.
+    """Load pairs of texts as rows with the columns `id` (file and line), `text` (source), `target` and `dataset`.
 
-    Args:
-        dataset (`str` or `Path`):
-            A file (`.jsonl`, `.json`, `.csv` with a header, or `.tsv`, optionally gzipped); a folder with `train`,
-            `validation` (or `valid`, `val`, `dev`) and `test` files, which may be parallel files (`train.en` and
-            `train.fr`); or a dataset from the Hub, `id` or `id:configuration`. The beginning of a file name determines
-            the split. By default it is the training split.
-        source (`str`), target (`str`, *optional*):
-            Fields of the texts (also inside a field `translation`), or endings of parallel files. The columns of a TSV
-            file without a header are `"1"`, `"2"`, ... Without `target`, only source texts are read.
-        validation_fraction (`float`, *optional*, defaults to 0.1): Share of the training split that is held out if
-            there is no validation split.
-        seed (`int`, *optional*, defaults to 0): Seed for the choice of the held-out rows.
+    `dataset` is a file (`.jsonl`, `.json`, `.csv` with a header, or `.tsv`, optionally gzipped); a folder with
+    `train`, `validation` (or `valid`, `val`, `dev`) and `test` files, which may be parallel files (`train.en` and
+    `train.fr`); or a dataset from the Hub, `id` or `id:configuration`. The beginning of a file name determines the
+    split, by default the training split. Without a validation split, the share `validation_fraction` of the training
+    split is held out.
 
-    Returns:
-        `DatasetDict`: rows with the columns `id` (file and line), `text` (source text), `target` and `dataset`.
-
-    Raises:
-        DataError: The dataset does not exist, or a text of a row is missing (with file, line and field).
+    `source` and `target` are fields of the texts (also inside a field `translation`), columns `"1"`, `"2"`, ... of a
+    TSV file without a header, or endings of parallel files. Without `target`, only source texts are read. Raises
+    `DataError` if the dataset does not exist, or a text of a row is missing (with file, line and field).
     """
     from datasets import Dataset, DatasetDict
 
@@ -56,15 +45,14 @@ def load_seq2seq(
     else:
         splits = _read_hub(str(dataset), names)
     if "validation" not in splits and "train" in splits and validation_fraction:
-        splits["train"], splits["validation"] = hold_out(splits["train"], validation_fraction, seed)
+        splits["train"], splits["validation"] = hold_out(splits["train"], validation_fraction)
     named = {"dataset": path.stem if path.exists() else str(dataset)}
     order = [split for split in SPLIT_FILES if split in splits]
     return DatasetDict({split: Dataset.from_list([row | named for row in splits[split]]) for split in order})
 
 
 def locate_pairs(dataset: str) -> Path | None:
-    """Return the file or folder of a dataset, or `None` for a dataset from the Hub. Raises `DataError` if a path does
-    not exist."""
+    """Return the file or folder of a dataset, or `None` for the Hub. Raises `DataError` if a path does not exist."""
     path = Path(dataset)
     if not path.exists() and (_kind(path) or missing_folder(dataset)):
         raise DataError("no such file or folder", path)
@@ -119,12 +107,9 @@ def _tsv_header(path: Path, names: Sequence[str]) -> list[str]:
     if {*names} <= {*cells}:
         return []
     header = [str(place) for place in range(1, len(cells) + 1)]
-    for name in names:
-        if name not in header:
-            fault = f"unknown column. The first line has {', '.join(cells)[:80]!r}"
-            raise DataError(
-                f"{fault}. If it is not a header, choose from the columns {', '.join(header)}", path, 1, name
-            )
+    if unknown := [name for name in names if name not in header]:
+        fault = f"unknown column. The first line has {', '.join(cells)[:80]!r}. If it is not a header, choose from the"
+        raise DataError(f"{fault} columns {', '.join(header)}", path, 1, unknown[0])
     return header
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 from ...downloads import missing_folder
 from ..data_error import DataError
 from ..reading.file_contents import RECORD_FILES, RecordReader
+from ..reading.schema import Rows
 from . import chinese, english
 from .file_loader import FileLoader
-from .mwp_loader import MwpLoader, Rows
+from .mwp_loader import MwpLoader
 
 
 _LOADERS = {loader.name: loader for loader in (*chinese.LOADERS, *english.LOADERS)}
@@ -29,14 +30,10 @@ def read_part(
     language: str = "en",
     parts: Iterable[str] = ("train",),
 ) -> tuple[Rows, list[DataError]]:
-    """
-    Read all rows of a file, of a split of a dataset (`"ape210k:validation"`), or of the splits `parts` of a dataset
+    """Read all rows of a file, of a split of a dataset (`"ape210k:validation"`), or of the splits `parts` of a dataset
     (default split scheme and first fold), without selecting usable rows. Return the rows, and the errors of skipped
-    records. See [`load_mwp_dataset`] for errors and `on_error`, and [`FileLoader`] for `language`.
-
-    The folder of a dataset is searched for in the folder `near`, in the parent of `near`, and in the default folder of
-    all datasets.
-    """
+    records. The folder of a dataset is searched for in `near`, in the parent of `near`, and in the default folder of
+    all datasets. See [`load_mwp_dataset`] for errors and `on_error`, and [`FileLoader`] for `language`."""
     name, part = split_name(source)
     loader = find_loader(name, None, language)
     reader = RecordReader(find_folder(loader, near, beside=True), on_error, loader.origin)
@@ -55,8 +52,7 @@ def locate_dataset(name: str | Path, data_dir: str | Path | None = None, beside:
 
 
 def split_name(source: str | Path) -> tuple[str, str | None]:
-    """Return the dataset and the split (or `None`) of a name such as `"ape210k:validation"`, or the path of a file or
-    folder and `None`."""
+    """Return the dataset and split (or `None`) of a name such as `"ape210k:validation"`, or a path and `None`."""
     name, _, part = str(source).partition(":")
     if name not in LOADERS or os.path.isfile(source):
         return str(source), None
@@ -92,10 +88,8 @@ def find_scheme(loader: MwpLoader, name: str | Path, scheme: str | None, fold: i
 
 
 def find_folder(loader: MwpLoader, data_dir: str | Path | None, beside: bool = False) -> Path:
-    """
-    Return the folder with the files of a loader: a folder of its name in `data_dir`, with `beside` also next to
-    `data_dir` and in the default folder, or else `data_dir` itself. Raises `DataError` if it is not found.
-    """
+    """Return the folder with the files of a loader: a folder of its name in `data_dir`, with `beside` also next to
+    `data_dir` and in the default folder, or else `data_dir` itself. Raises `DataError` if it is not found."""
     if isinstance(loader, FileLoader):
         return loader.path.parent if loader.path.is_file() else loader.path
     default = Path(os.environ.get(DATA_DIR) or _EXAMPLES_DIR)
@@ -104,23 +98,22 @@ def find_folder(loader: MwpLoader, data_dir: str | Path | None, beside: bool = F
         parents += [Path(data_dir).parent, default]
     names = (loader.name, *loader.folders)
     found = next((parent / name for parent in parents for name in names if (parent / name).is_dir()), None)
-    if found is None and data_dir is None:
+    if found is not None:
+        return found
+    if data_dir is None:
         raise DataError(
             f"{loader.name} was not found. Set `data_dir` to the folder of its files or the Hub id of a dataset "
             f"repository, or {DATA_DIR} to the folder of all datasets. {loader.origin}"
         )
-    if found is None:
-        found = Path(data_dir) if os.path.isdir(data_dir) else _hub_folder(data_dir, names)
+    found = Path(data_dir) if os.path.isdir(data_dir) else _hub_folder(data_dir, names)
     if found is None:
         raise DataError(f"`data_dir` is not a folder. {loader.origin}", data_dir)
     return found
 
 
 def _hub_folder(name: str | Path, folders: tuple[str, ...] = ()) -> Path | None:
-    """
-    Download the data files of a dataset repository, and return their folder: one of `folders`, the root, or `data`.
-    Returns `None` if the name is a path or not a valid id. Raises `DataError` if the Hub cannot be reached.
-    """
+    """Download the data files of a dataset repository, and return their folder: one of `folders`, the root, or `data`.
+    Returns `None` if the name is a path or not a valid id. Raises `DataError` if the Hub cannot be reached."""
     is_local = os.path.exists(name) or missing_folder(name) is not None
     if is_local or not _HUB_ID.fullmatch(str(name)) or str(name).endswith(RECORD_FILES):
         return None

@@ -5,24 +5,23 @@ import gzip
 import json
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ..data_error import DataError
-from .schema import Record
+from .schema import Record, Rows
 
 
 RECORD_SUFFIXES = (".jsonl", ".json", ".csv")
 RECORD_FILES = tuple(f"{suffix}{end}" for suffix in RECORD_SUFFIXES for end in ("", ".gz"))
+_parse = partial(json.loads, parse_constant=lambda name: None)  # NaN and infinite numbers become `None`.
 
 
 class RecordReader:
-    """
-    Reader of the files in a folder, plain or gzipped (with `.gz` after the name).
-
-    With `on_error="skip"` damaged records are left out, and their errors are collected in `damaged`. The sentence
-    `origin`, which says where the files come from, is added to the error for a missing file.
-    """
+    """Reader of the files in a folder, plain or gzipped (with `.gz` after the name). With `on_error="skip"` damaged
+    records are left out, and their errors are collected in `damaged`. The sentence `origin`, which says where the
+    files come from, is added to the error for a missing file."""
 
     def __init__(self, folder: Path, on_error: str = "raise", origin: str = ""):
         self.folder, self.on_error, self.origin = folder, on_error, origin
@@ -33,11 +32,8 @@ class RecordReader:
         paths = (self.folder / f"{name}{end}" for name in names for end in ("", ".gz"))
         return next((path for path in paths if path.is_file()), None)
 
-    def rows(
-        self, make: Callable[[Record], dict[str, Any]], *names: str, header: Sequence[str] = ()
-    ) -> list[dict[str, Any]]:
-        """Return the result of `make` for each record. Raises [`DataError`] for a missing file and, with
-        `on_error="raise"`, for a damaged record."""
+    def rows(self, make: Callable[[Record], dict[str, Any]], *names: str, header: Sequence[str] = ()) -> Rows:
+        """Return the result of `make` for each record. Raises [`DataError`] for a missing file or a damaged record."""
         path = self._path(names)
         rows = []
         for line, entry in read_entries(path, header):
@@ -64,10 +60,8 @@ class RecordReader:
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """
-    Yield the lines of a text file, plain or gzipped, with their line ends. Bytes that are not UTF-8 become lone
-    surrogates, so that only the record with these bytes is rejected. Raises `DataError` if the file cannot be read.
-    """
+    """Yield the lines of a text file, plain or gzipped, with their line ends. Bytes that are not UTF-8 become lone
+    surrogates, so that only the record with these bytes is rejected. Raises `DataError` if the file cannot be read."""
     number = 0
     options = {"mode": "rt", "encoding": "utf-8-sig", "errors": "surrogateescape", "newline": ""}
     try:
@@ -90,12 +84,10 @@ def read_records(path: Path, header: Sequence[str] = ()) -> Iterator[Record]:
 
 
 def read_entries(path: Path, header: Sequence[str] = ()) -> Iterator[tuple[int, dict[str, Any] | DataError]]:
-    """
-    Yield for each record of a file the 1-based line (in a JSON array: the 1-based number of the record) and the fields
-    of the record, or an error if it is damaged. `header` contains the columns of a `.csv` or `.tsv` file without a
-    header; in a `.tsv` file, quotes have no special meaning. A file that begins with `[` is a JSON array; any other
-    file has one JSON object per line. Blank lines are ignored.
-    """
+    """Yield for each record of a file the 1-based line (in a JSON array: the 1-based number of the record) and the
+    fields of the record, or an error if it is damaged. `header` contains the columns of a `.csv` or `.tsv` file
+    without a header; in a `.tsv` file, quotes have no special meaning. A file that begins with `[` is a JSON array;
+    any other file has one JSON object per line. Blank lines are ignored."""
     lines, name = read_lines(path), path.name.removesuffix(".gz")
     try:
         if name.endswith((".csv", ".tsv")):
@@ -121,11 +113,6 @@ def _object(path: Path, line: int, text: str) -> dict[str, Any] | DataError:
     except ValueError as error:
         hint = "" if text.endswith(("\n", "\r")) else " (the last line may be truncated)"
         return DataError(f"not a complete JSON object: {_fault(error)}{hint}", path, line)
-
-
-def _parse(text: str) -> Any:
-    """Parse JSON. NaN and infinite numbers become `None`."""
-    return json.loads(text, parse_constant=lambda name: None)
 
 
 def _fault(error: ValueError) -> str:

@@ -100,8 +100,7 @@ class LoadReport:
 
 
 def dataset_report(dataset: Dataset | DatasetDict) -> LoadReport:
-    """Return the report of a dataset (or one split) that [`load_mwp_dataset`] returned. Raises `DataError` for any
-    other dataset."""
+    """Return the report of a dataset or split from [`load_mwp_dataset`]. Raises `DataError` for any other dataset."""
     split = next(iter(dataset.values())) if isinstance(dataset, Mapping) else dataset
     try:
         fields = json.loads(split.info.description)

@@ -19,24 +19,15 @@ from .schema import Record
 
 
 _NO_UTF8 = re.compile("[\udc80-\udcff]")  # Characters to which `read_lines` decodes bytes that are not UTF-8.
-_BYTE_ORDER_MARK = "\ufeff"  # Some editors write this mark at the beginning of UTF-8 files.
-# A longer line has too many characters, because UTF-8 uses at most four bytes per character.
-_LONGEST_LINE = 4 * MAX_TEXT_LENGTH
 
 
 def problem_batches(texts: list[str], file: str | None, size: int) -> Iterator[list[dict[str, Any]]]:
-    """
-    Yield batches of problems. A problem is a dictionary with `text`; with `id` if it is a record of a file with this
-    field; and with `error` if the text is not UTF-8 or far too long.
-
-    Standard input is read if `texts` is `["-"]`, `file` is `"-"`, or both are missing. A batch then contains only the
-    available lines, so that a line can be answered before the next line is written. A text file has one problem per
-    line. A `.jsonl`, `.json` or `.csv` file has records with a text field (see `ALIASES`). Files may be gzipped.
-
-    Raises:
-        UsageError: Both texts and a file are given, or there is no input at all, or the file is not a text file.
-        DataError: The file is missing or damaged.
-    """
+    """Yield batches of problems. A problem is a dictionary with `text`; with `id` if it is a record of a file with
+    this field; and with `error` if the text is not UTF-8 or far too long. A text file has one problem per line. A
+    `.jsonl`, `.json` or `.csv` file has records with a text field (see `ALIASES`). Files may be gzipped. Standard
+    input is read if `texts` is `["-"]`, `file` is `"-"`, or both are missing. A batch then contains only the available
+    lines, so that a line can be answered before the next line is written. Raises `UsageError` for texts with a file,
+    no input at all or a file that is not a text file, and `DataError` for a missing or damaged file."""
     if texts and file is not None:
         raise UsageError("Pass problems either as arguments or with --file, not both.")
     if texts and texts != ["-"]:
@@ -59,7 +50,8 @@ def _waiting_batches(stream: BufferedIOBase, size: int) -> Iterator[list[dict[st
         # `read1` returns the available bytes and waits only if the pipe is empty.
         read = stream.read1(1 << 16)
         *lines, rest = (rest + read).split(b"\n")
-        rest = rest[: _LONGEST_LINE + 1]
+        # A longer line has too many characters, because UTF-8 uses at most four bytes per character.
+        rest = rest[: 4 * MAX_TEXT_LENGTH + 1]
         lines += [] if read else [rest]
         texts = [line.decode("utf-8", "surrogateescape") for line in lines]
         problems = [_checked(text, f"Line {at}") for at, text in enumerate(texts, start=number + 1) if text.strip()]
@@ -96,7 +88,7 @@ def _problem(record: Record) -> dict[str, Any]:
 
 def _checked(text: str, place: str) -> dict[str, Any]:
     """Return the problem of a text, with an `error` if the text is too long or has bytes that are not UTF-8."""
-    text = text.removeprefix(_BYTE_ORDER_MARK).strip()
+    text = text.removeprefix("\ufeff").strip()  # Some editors begin UTF-8 files with this byte order mark.
     if len(text) > MAX_TEXT_LENGTH:
         return {"text": text[:MAX_TEXT_LENGTH], "error": f"{place} cannot be read: {TOO_LONG}."}
     if byte := _NO_UTF8.search(text):

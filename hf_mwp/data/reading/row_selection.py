@@ -44,19 +44,13 @@ class Example:
 
 
 def select_rows(
-    splits: Mapping[str, list[Example]],
-    keep_unusable: bool = False,
-    drop_overlap: str | None = None,
-    keep_problems: bool = False,
+    splits: Mapping[str, list[Example]], keep_unusable: bool, drop_overlap: str | None, keep_problems: bool
 ) -> tuple[dict[str, list[Example]], dict[str, SplitReport]]:
-    """
-    Leave out unusable rows, and return the kept examples and the report of each split. A training example needs an
-    equation whose value is the answer (if it has an answer), a held-out example exactly one answer.
-
-    With `drop_overlap="test"`, test problems with the [`loose_digest`] of a training problem are left out; with
-    `"train"`, training problems with the digest of a held-out problem. `keep_problems=False` frees the problems of the
-    examples. See [`load_mwp_dataset`] for `keep_unusable`.
-    """
+    """Leave out unusable rows, and return the kept examples and the report of each split. A training example needs an
+    equation whose value is the answer (if it has an answer), a held-out example exactly one answer. With
+    `drop_overlap="test"`, test problems with the [`loose_digest`] of a training problem are left out; with `"train"`,
+    training problems with the digest of a held-out problem. `keep_problems=False` frees the problems of the examples.
+    See [`load_mwp_dataset`] for `keep_unusable`."""
     trained = {each.key for each in splits.get("train", ())}
     held_out = {each.key for split, part in splits.items() if split != "train" for each in part}
     kept: dict[str, list[Example]] = {split: [] for split in splits}
@@ -87,14 +81,10 @@ def select_extra_rows(
     keep_unusable: bool = False,
     excluded: Collection[str] = (),
 ) -> tuple[list[Example], dict[str, SplitReport]]:
-    """
-    Leave out duplicates, excluded rows and unusable rows, and return the examples to add to a training split and the
-    report of each source.
-
-    A duplicate has the same masked text as a problem in `splits` or as an example added before. A row is excluded if
-    its [`loose_digest`] is the digest of a held-out row or of a text in `excluded`, or if such a text begins with the
-    context of the row.
-    """
+    """Leave out duplicates, excluded rows and unusable rows, and return the examples to add to a training split and
+    the report of each source. A duplicate has the same masked text as a problem in `splits` or as an example added
+    before. A row is excluded if its [`loose_digest`] is the digest of a held-out row or of a text in `excluded`, or if
+    such a text begins with the context of the row."""
     seen = {each.problem.masked_key for part in splits.values() for each in part}
     held_out = [each.row["text"] for split, part in splits.items() if split != "train" for each in part]
     held_out += excluded

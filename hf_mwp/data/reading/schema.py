@@ -13,29 +13,22 @@ from ...problems.math_word_problem import MAX_TEXT_LENGTH, TOO_LONG
 from ..data_error import DataError
 
 
+# Names and types of the columns. A missing text is `""`.
 COLUMNS = {
-    "id": "string",
+    "id": "string",  # Id in the source, not always unique.
     "text": "string",
-    "equation": "string",
+    "equation": "string",  # As written in the source. Several equations or answers are joined by `SEPARATOR`.
     "answer": "string",
-    "language": "string",
-    "context": "string",
-    "kind": "string",
+    "language": "string",  # "zh" or "en".
+    "context": "string",  # Name of the context that several questions share.
+    "kind": "string",  # Kind of problem, for separate accuracies.
     "dataset": "string",
-    "fold": "int64",
-    "file": "string",
-    "line": "int64",
+    "fold": "int64",  # -1 for a problem without a fold.
+    "file": "string",  # Name of the source file.
+    "line": "int64",  # 1-based line in the file; in a JSON array, 1-based number of the record.
 }
-"""
-Names and types of the columns.
-
-- `id`: id in the source, not always unique. `text`: text of the problem. `language`: `"zh"` or `"en"`.
-- `equation`, `answer`: as written in the source, or `""`. Several equations or answers are joined by ` ; `.
-- `context`: name of the context that several questions share, or `""`. `kind`: kind of problem, for separate
-  accuracies, or `""`.
-- `dataset`: name of the dataset. `fold`: fold of the problem, or -1.
-- `file`, `line`: name of the source file and 1-based line in it (in a JSON array: 1-based number of the record).
-"""
+SEPARATOR = " ; "
+Rows = list[dict[str, Any]]
 
 
 def __getattr__(name: str):
@@ -44,9 +37,6 @@ def __getattr__(name: str):
     from datasets import Features, Value
 
     return Features({column: Value(dtype) for column, dtype in COLUMNS.items()})
-
-
-SEPARATOR = " ; "  # Separates the equations of a system, and several answers.
 
 
 @dataclass(frozen=True)
@@ -146,11 +136,9 @@ def make_row(
 def problem_from_row(
     row: Mapping[str, Any], parse_number_words: bool | None = None, language: str = "zh"
 ) -> MathWordProblem:
-    """
-    Create the problem of a row of [`load_mwp_dataset`]. Only `text` is required. `language` is used for a row without
-    one, and answer and equation may be numbers. NaN is a missing value, as in pandas. See
-    [`~problems.MathWordProblem`] for `parse_number_words`.
-    """
+    """Create the problem of a row of [`load_mwp_dataset`]. Only `text` is required. `language` is used for a row
+    without one, and answer and equation may be numbers. NaN is a missing value, as in pandas. See
+    [`~problems.MathWordProblem`] for `parse_number_words`."""
     text, row = row.get("text"), without_nan(row)
     return MathWordProblem(
         text=text,

@@ -28,10 +28,8 @@ _REMAINDER = re.compile(r"=\s*\d+\s*r\s*\d+\s*$")
 
 
 def find_fault(problem: MathWordProblem) -> tuple[str, str] | None:
-    """
-    Return the fault that excludes a problem from training (key of `REASONS` and message with details), or `None`. A
-    problem without an answer is accepted if its equation has a value.
-    """
+    """Return the fault that excludes a problem from training (key of `REASONS` and message with details), or `None`. A
+    problem without an answer is accepted if its equation has a value."""
     if not (problem.equation or "").strip():
         return "no_equation", REASONS["no_equation"]
     try:
@@ -53,10 +51,8 @@ def find_fault(problem: MathWordProblem) -> tuple[str, str] | None:
 
 
 def find_answer_fault(problem: MathWordProblem) -> tuple[str, str] | None:
-    """
-    Return the fault that excludes a problem from evaluation, in the form of [`find_fault`]. Predictions are compared
-    with a single value: the answer or, if there is no answer, the value of the equation.
-    """
+    """Return the fault that excludes a problem from evaluation, in the form of [`find_fault`]. Predictions are
+    compared with a single value: the answer or, if there is no answer, the value of the equation."""
     if problem.answer is None:
         try:
             problem.equation_value  # noqa: B018

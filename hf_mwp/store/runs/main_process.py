@@ -19,9 +19,7 @@ def process_place() -> tuple[int, int]:
 
 
 def wait_for_all() -> None:
-    """
-    Wait until all processes have called this function. Raises `UsageError` if Accelerate cannot connect the processes.
-    """
+    """Wait until all processes have called this function. Raises `UsageError` if Accelerate cannot connect them."""
     processes = process_place()[1]
     if processes > 1:
         import torch
@@ -36,10 +34,8 @@ def wait_for_all() -> None:
 
 
 def share_rows(make: Callable[[list], list], rows: list) -> list:
-    """
-    Return `make(rows)`, a list with a result for each row, of which each process computes a part. All processes must
-    call this function, and receive all results in the order of the rows.
-    """
+    """Return `make(rows)`, a list with a result for each row, of which each process computes a part. All processes
+    must call this function, and receive all results in the order of the rows."""
     if process_place()[1] == 1:
         return make(rows)
     from accelerate import PartialState
@@ -69,11 +65,9 @@ def splits_weights(args: Any) -> bool:
 
 
 def end_process_group() -> None:
-    """
-    Destroy the process group of distributed training, if it exists. Programs started by `torchrun` call this function
-    at their end: Gloo's threads abort a process that ends while an object, such as a trainer, still refers to the
-    group ([pytorch#190489](https://github.com/pytorch/pytorch/issues/190489)).
-    """
+    """Destroy the process group of distributed training, if it exists. Programs started by `torchrun` call this
+    function at their end: Gloo's threads abort a process that ends while an object, such as a trainer, still refers to
+    the group ([pytorch#190489](https://github.com/pytorch/pytorch/issues/190489))."""
     import torch
 
     if torch.distributed.is_available() and torch.distributed.is_initialized():

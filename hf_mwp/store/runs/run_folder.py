@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -39,16 +39,14 @@ OF_ONE_MODEL = (
 LIBRARIES = ("torch", "transformers", "accelerate", "datasets", "evaluate", "tokenizers", "safetensors", "numpy")
 
 
-class RunFolder:
-    """
-    Output folder of a command, locked for one run at a time until the context ends. Only the main process of a
+class RunFolder(AbstractContextManager):
+    """Output folder of a command, locked for one run at a time until the context ends. Only the main process of a
     distributed run holds the lock. A new folder is removed if it stays empty.
 
-    With a `command`, the folder contains the record of the run: `run_config.yaml` (options, can be passed as
-    `--config`), `run.json` (command, seed, library versions, Git revision, machine, durations, and the same of earlier
-    starts), `metrics.json` and `run.log`. `values` are the resolved options of the command. With `begin=False`, the
-    record is written when [`~RunFolder.begin`] is called. Raises `UsageError` if another run writes to the folder, or
-    [`check_output_folder`] rejects the folder.
+    [`~RunFolder.begin`] and [`~RunFolder.finish`] write the record of a run of `command` with the resolved options
+    `values`: `run_config.yaml` (options, can be passed as `--config`), `run.json` (command, seed, library versions,
+    Git revision, machine, durations, and the same of earlier starts), `metrics.json` and `run.log`. Raises
+    `UsageError` if another run writes to the folder, or [`check_output_folder`] rejects the folder.
     """
 
     def __init__(
@@ -56,7 +54,6 @@ class RunFolder:
         path: str | Path,
         command: str | None = None,
         values: Mapping[str, Any] | None = None,
-        begin: bool = True,
         for_model: bool = False,
     ):
         self.path = Path(path)
@@ -78,11 +75,6 @@ class RunFolder:
         self._log: logging.Handler | None = None
         self._started = time.time()
         self._cpu_started = time.process_time()
-        if begin and command is not None:
-            self.begin()
-
-    def __enter__(self):
-        return self
 
     def __exit__(self, *error) -> None:
         self.close()
@@ -164,17 +156,13 @@ class RunFolder:
 
 
 def check_output_folder(path: str | Path, for_model: bool = False) -> None:
-    """
-    Raise `UsageError` if the folder or a parent is a file, or if the folder contains a model. Commands that write
-    models pass `for_model`, which skips the check for models, and call [`RunFolder.check_unused`].
-    """
+    """Raise `UsageError` if the folder or a parent is a file, or if the folder contains a model. Commands that write
+    models pass `for_model`, which skips the check for models, and call [`RunFolder.check_unused`]."""
     there = next((place for place in (Path(path), *Path(path).parents) if place.exists()), None)
     if there is not None and not there.is_dir():
         raise UsageError(f"{there} is a file. Choose another output folder.")
-    if for_model:
-        return
     weights = {file.name for pattern in WEIGHTS for file in Path(path).glob(pattern)} - {TEXTS}
-    if weights:
+    if weights and not for_model:
         raise UsageError(f"{path} contains a model ({min(weights)}). Choose another output folder.")
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hf_mwp.data import FEATURES, LOADERS, DataError, dataset_report, load_mwp_dataset, problem_from_row
-from hf_mwp.data.datasets.mwp_loader import tenth_of
+from hf_mwp.data.datasets.splits import tenth_of
 from hf_mwp.problems import MathWordProblem
 
 

@@ -18,7 +18,8 @@ def test_two_runs_do_not_write_to_one_folder(tmp_path):
     ):
         RunFolder(tmp_path, "train", {})
     assert not list(tmp_path.iterdir())
-    RunFolder(tmp_path, "train", {}).close()
+    with RunFolder(tmp_path, "train", {}) as folder:
+        folder.begin()
 
 
 def test_of_several_processes_the_first_one_holds_it(tmp_path, monkeypatch):
@@ -54,7 +55,7 @@ def test_a_model_is_not_written_over(tmp_path, name):
 
 
 def test_a_run_is_unfinished_until_its_metrics_are_written(tmp_path):
-    with RunFolder(tmp_path, "train", {"seed": 1}, begin=False) as folder:
+    with RunFolder(tmp_path, "train", {"seed": 1}) as folder:
         assert not folder.is_unfinished
         folder.begin()
         assert folder.is_unfinished
@@ -63,13 +64,15 @@ def test_a_run_is_unfinished_until_its_metrics_are_written(tmp_path):
 
 
 def test_the_record_of_another_command_stays(tmp_path):
-    RunFolder(tmp_path, "train", {"seed": 1}).finish({})
+    folder = RunFolder(tmp_path, "train", {"seed": 1})
+    folder.begin()
+    folder.finish({})
     before = (tmp_path / "run.json").read_text()
     with pytest.raises(UsageError, match="`hf-mwp train`.*`hf-mwp evaluate`.*--output_dir"):
-        with RunFolder(tmp_path, "evaluate", {}, begin=False) as folder:
+        with RunFolder(tmp_path, "evaluate", {}) as folder:
             folder.check_record()
     assert (tmp_path / "run.json").read_text() == before
-    with RunFolder(tmp_path, "train", {}, begin=False) as folder:
+    with RunFolder(tmp_path, "train", {}) as folder:
         folder.check_record()
 
 
@@ -138,7 +141,8 @@ def test_the_folder_of_another_model_stays_as_it_is(argv, solver_folder, encoder
 
 def test_records_and_texts_alone_are_no_model(tmp_path):
     (tmp_path / "training_texts.safetensors").touch()
-    RunFolder(tmp_path, "label", {}).close()
+    with RunFolder(tmp_path, "label", {}) as folder:
+        folder.begin()
 
 
 def test_only_what_is_there_is_told(tmp_path):

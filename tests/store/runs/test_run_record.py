@@ -25,6 +25,7 @@ class Kind(Enum):
 def test_values_are_written_as_yaml(tmp_path):
     values = {"seed": 3, "kind": Kind.ONE, "list": (1, 2.5), "mapping": {"a": None}, "path": tmp_path, "数": "一"}
     folder = RunFolder(tmp_path / "run", "train", values)
+    folder.begin()
     logging.getLogger("hf_mwp.cli").info("a line")
     folder.finish({"accuracy": 0.5})
     written = yaml.safe_load((tmp_path / "run" / "run_config.yaml").read_text(encoding="utf-8"))
@@ -38,7 +39,9 @@ def test_values_are_written_as_yaml(tmp_path):
 @pytest.mark.parametrize("given", [["--hub_token=hf_me"], ["--hub-token", "hf_me"], ["--hub_token", "hf_me"]])
 def test_a_token_is_not_kept(tmp_path, monkeypatch, given):
     monkeypatch.setattr("sys.argv", ["hf-mwp", "train", *given, "--seed", "3"])
-    RunFolder(tmp_path / "run", "train", {"seed": 3, "hub_token": "hf_me"}).finish({})
+    folder = RunFolder(tmp_path / "run", "train", {"seed": 3, "hub_token": "hf_me"})
+    folder.begin()
+    folder.finish({})
     assert json.loads((tmp_path / "run" / "run.json").read_text())["arguments"] == ["train", "--seed", "3"]
     assert yaml.safe_load((tmp_path / "run" / "run_config.yaml").read_text()) == {"seed": 3}
 
@@ -51,7 +54,9 @@ def test_a_file_is_no_folder(tmp_path):
 
 def test_only_the_first_process_writes(tmp_path, monkeypatch):
     monkeypatch.setenv("RANK", "1")
-    RunFolder(tmp_path / "run", "train", {}).finish({})
+    folder = RunFolder(tmp_path / "run", "train", {})
+    folder.begin()
+    folder.finish({})
     assert not (tmp_path / "run").exists()
     assert make_console().quiet
 
