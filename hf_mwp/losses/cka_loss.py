@@ -1,7 +1,5 @@
 """Loss on hidden states of any width: centred kernel alignment."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import torch

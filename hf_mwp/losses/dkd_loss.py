@@ -1,7 +1,5 @@
 """Loss on a classifier's logits, with separate weights for the correct class and the other classes."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

@@ -1,7 +1,5 @@
 """Losses between the class probabilities of student and teacher."""
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """Loss on hidden states of any width: Procrustes distance."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """Products of centred hidden states, and the losses computed from them in groups of texts."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

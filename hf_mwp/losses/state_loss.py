@@ -1,7 +1,5 @@
 """Base class of losses between hidden states of student and teacher, and functions that all losses share."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache

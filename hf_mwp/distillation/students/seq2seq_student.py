@@ -1,7 +1,5 @@
 """Smaller students of encoder-decoder models."""
 
-from __future__ import annotations
-
 import copy
 import re
 
