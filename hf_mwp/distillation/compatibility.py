@@ -48,10 +48,7 @@ def check_decoding(student: nn.Module, teacher: nn.Module) -> None:
 
 
 def check_solvers(student: nn.Module, teacher: nn.Module, teacher_processing: MwpProcessor | None = None) -> None:
-    """
-    Raise `ValueError` unless two solvers have the same symbols, the same kind of decoder and the same number of
-    embedded tokens. A teacher with its own processor must embed the tokens of that processor.
-    """
+    """Raise `ValueError` unless two solvers have the same symbols, the same kind of decoder and fitting embeddings."""
     _check_kind("a solver", kind_of(teacher).is_solver, teacher)
     remedy = "Probabilities are compared symbol by symbol: create the student with the teacher's processor."
     for name in ("operators", "constants"):
@@ -87,8 +84,8 @@ def reads_other_tokens(processing: Any, teacher_processing: Any) -> bool:
 
 def check_reading(processing: Any, teacher_processing: Any) -> None:
     """
-    Raise `ValueError` unless two processors or tokenizers turn a text into the same ids. Processors of math word
-    problems may have different tokens if their numbers and symbols are the same.
+    Raise `ValueError` unless two processors or tokenizers turn a text into the same ids. Two [`MwpProcessor`] may have
+    different tokens if they read numbers and symbols alike.
     """
     ours, theirs = (getattr(each, "tokenizer", each) for each in (processing, teacher_processing))
     if not reads_other_tokens(processing, teacher_processing) and ours.get_vocab() != theirs.get_vocab():

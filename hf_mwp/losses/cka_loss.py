@@ -13,10 +13,7 @@ EPSILON = 1e-8  # as in the authors' implementation
 
 
 class CKAStatistics(NamedTuple):
-    """
-    Sums over tokens that determine the linear CKA between two models' states, in fp64. The sums of several batches,
-    from accumulation steps or processes, can be added.
-    """
+    """Sums over tokens, in fp64, that determine the linear CKA of two models. Sums of several batches can be added."""
 
     rows: Tensor
     student_sum: Tensor

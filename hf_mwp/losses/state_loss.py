@@ -17,22 +17,16 @@ class StateLoss(nn.Module):
     Base class of losses between hidden states of student and teacher. A derived class implements `compare`, which
     receives the states of one layer, or lists of states. They are in fp32 (fp64 stays fp64), also under autocast, with
     zeros at padding and without a gradient to the teacher.
-
-    Attributes:
-        needs_equal_width (`bool`): Whether student and teacher must have the same width. If the widths differ,
-            trainers add a projection.
-        num_layers (`int`, *optional*): Number of layers whose states are compared together. `None` allows any number.
     """
 
-    needs_equal_width = False
-    num_layers: int | None = 1
+    needs_equal_width = False  # whether trainers must add a projection if the widths differ
+    num_layers: int | None = 1  # number of layers that are compared together; `None` allows any number
 
     def forward(self, student_hidden: States, teacher_hidden: States, mask: Tensor | None = None) -> Tensor:
         """
-        Return the scalar loss for states `(batch, tokens, width)` of a layer of each model, or for sequences of states
-        if several layers are compared. `mask` `(batch, tokens)` is true or non-zero for tokens that count. The loss is
-        zero, with a zero gradient, if no token is valid. Raises `ValueError` for different numbers of layers, tokens,
-        or widths that must be the same.
+        Return the scalar loss for states `(batch, tokens, width)`, or sequences of states if several layers are
+        compared. It is zero, with a zero gradient, if no token of `mask` `(batch, tokens)` is valid. Raises
+        `ValueError` for different numbers of layers, tokens, or widths that must be the same.
         """
         return self.of_states(*self.check(student_hidden, teacher_hidden, mask))
 
@@ -48,10 +42,7 @@ class StateLoss(nn.Module):
     def check(
         self, student: States, teacher: States, mask: Tensor | None
     ) -> tuple[list[Tensor], list[Tensor], Tensor]:
-        """
-        Check the arguments of `forward` and return them as lists of states (the teacher's without gradient) and a
-        mask.
-        """
+        """Check the arguments of `forward` and return lists of states, the teacher's without gradient, and a mask."""
         number = self.num_layers or 1
         ours, theirs = ([x] * number if isinstance(x, Tensor) else list(x) for x in (student, teacher))
         if not ours or not len(ours) == len(theirs) == (self.num_layers or len(ours)):

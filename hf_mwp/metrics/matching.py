@@ -110,8 +110,7 @@ def _exact(value: Fraction | float | None) -> Fraction | None:
 def failure_reason(prediction: Expression, target: Expression) -> str:
     """
     Return the key of `FAILURE_REASONS` for the most specific difference between a wrong prediction and its target,
-    both with slots (`N0`) for the numbers of the text. Returns `"label_conflict"` for equal trees. Trees of different
-    shape are compared in canonical form.
+    both with number slots (`N0`). Trees of different shape are compared in canonical form.
     """
     if prediction == target:
         return "label_conflict"

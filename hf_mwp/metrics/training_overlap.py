@@ -11,12 +11,9 @@ from .accuracy import PredictionScore, accuracy_report
 
 class TrainingOverlap:
     """
-    Overlap of problems with the training texts of a model, for separate accuracies of new and known problems. Texts
-    are compared by [`~problems.text_keys.TextKeys`], which ignores spaces, punctuation, case and the form of numerals.
-
-    Args:
-        texts ([`~data.TrainingTexts`] or `None`): Training texts of the model, or `None` if they are unknown.
-        part (`Iterable[str]`, *optional*): Texts of the training split of the dataset, used if `texts` is `None`.
+    Overlap of problems with the training texts of a model, or, if they are unknown (`None`), with those of the
+    dataset's training split, `part`. Texts are compared by [`~problems.text_keys.TextKeys`], which ignores spaces,
+    punctuation, case and the form of numerals.
     """
 
     def __init__(self, texts: TrainingTexts | None, part: Iterable[str] | None = None) -> None:
@@ -38,9 +35,8 @@ class TrainingOverlap:
 
     def groups(self, problems: Sequence[MathWordProblem | str]) -> dict[str, list[int]]:
         """
-        Return the indices of the problems in each group: all problems, masked text not in the training texts, exact
-        text not in the training texts, and exact text in the training texts. Only the group of all problems is
-        returned if the training texts are unknown.
+        Return the indices of the problems in each group: all problems and, if there are texts to compare with, masked
+        text not in them, exact text not in them, and exact text in them.
         """
         groups = {"all problems": list(range(len(problems)))}
         if self.texts is not None:

@@ -27,8 +27,8 @@ def project_student(
     **encoder_fields,
 ) -> MwpStudentModel:
     """
-    Create a narrower student from some layers of an encoder, as a starting point for training. The student's hidden
-    states approximate a projection of the encoder's hidden states.
+    Create a narrower student (without pooler) from some layers of an encoder, as a starting point for training. The
+    student's hidden states approximate a projection of the encoder's hidden states.
 
     The residual stream is projected onto the main directions of the encoder's states, in a basis in which layer
     normalisation commutes with the projection. Then, layer by layer, each linear map of the student is fitted to the
@@ -36,27 +36,12 @@ def project_student(
     weights, and of value and output weights, are approximated by the best low-rank factors of the head's width. Of the
     feed-forward network, the most active neurons are kept.
 
-    Args:
-        encoder (`PreTrainedModel`): A BERT- or RoBERTa-like encoder, an [`MwpStudentModel`], or a model with such an
-            encoder and a head. The bottleneck networks of a solver's encoder are also fitted.
-        hidden_size (`int`, *optional*, defaults to 312): Width of the student, at most the encoder's width.
-        intermediate_size (`int`, defaults to 1200), num_attention_heads (`int`, defaults to 12):
-            Numbers of feed-forward neurons and attention heads in each layer of the student, at most the encoder's.
-        layers (`int` or `Sequence[int]`, *optional*, defaults to 3):
-            Number of encoder layers to use, starting with the first, or their indices from 0.
-        sample (`Iterable[Mapping[str, Tensor]]`):
-            Encoded batches (`input_ids`, `attention_mask`) of typical texts; a few hundred texts are enough.
-        max_tokens (`int`, *optional*, defaults to 30000): Number of tokens to read. Each token needs about 20 KB.
-        ridge (`float`, *optional*, defaults to 1e-4): Regularisation, relative to the mean variance of the inputs.
-        encoder_fields: Fields of [`MwpStudentConfig`] to change, except sizes, such as `hidden_dropout_prob`.
-
-    Returns:
-        [`MwpStudentModel`] without pooler, with the encoder's vocabulary and positions, on its device and in its
-        dtype.
-
-    Raises:
-        ValueError: if a size exceeds the encoder's, a layer does not exist, the encoder is not supported, or the
-            sample has no tokens.
+    `encoder` is a BERT- or RoBERTa-like encoder or a model with such an encoder; the bottleneck networks of a solver's
+    encoder are also fitted. `layers` is the number of its first layers to use, or their indices from 0. `sample` are
+    encoded batches of a few hundred typical texts. `max_tokens` of them are read, which need about 20 KB each. `ridge`
+    is relative to the mean variance of the inputs. `encoder_fields` are other fields of [`MwpStudentConfig`]. Raises
+    `ValueError` if a size exceeds the encoder's, a layer does not exist, the encoder is not supported, or the sample
+    has no tokens.
 
     Example:
         >>> texts = tokenizer(problems, padding=True, truncation=True, return_tensors="pt")
@@ -239,13 +224,9 @@ def _read_sample(sample: Iterable[Mapping[str, Tensor]], max_tokens: int, device
 
 def residual_projection(states: Sequence[Tensor], width: int) -> Tensor:
     """
-    Return the projection `(m, width)` of the hidden states `(tokens, m)` of several layers onto their main directions.
-    It has rank `width - 1` and commutes with layer normalisation: as far as these directions contain the states,
-    normalising before and after the projection gives the same result.
-
-    Layer normalisation subtracts the mean over the features and divides by their standard deviation. The directions
-    therefore have entries that sum to zero, are rotated so that each narrow feature mixes all of them, and keep the
-    size of the features.
+    Return the projection `(m, width)` of hidden states `(tokens, m)` onto their main directions. It has rank
+    `width - 1` and commutes with layer normalisation as far as these directions contain the states: the directions
+    have entries that sum to zero, are rotated so that each narrow feature mixes all of them, and keep feature sizes.
     """
     size = states[0].shape[1]
     moment = torch.zeros(size, size, dtype=torch.float64, device=states[0].device)
@@ -265,8 +246,8 @@ def residual_projection(states: Sequence[Tensor], width: int) -> Tensor:
 
 def fit_linear(inputs: Tensor, outputs: Tensor, ridge: float) -> tuple[Tensor, Tensor]:
     """
-    Return the weight `(b, a)` and bias `(b,)` of the linear map that best predicts `outputs` `(tokens, b)` from
-    `inputs` `(tokens, a)`. `ridge` regularises the weight, relative to the mean variance of the inputs.
+    Return the weight `(b, a)` and bias `(b,)` that best predict `outputs` `(tokens, b)` from `inputs` `(tokens, a)`.
+    `ridge` regularises the weight, relative to the mean variance of the inputs.
     """
     means = inputs.mean(0), outputs.mean(0)
     centred = inputs - means[0]
@@ -279,8 +260,7 @@ def fit_linear(inputs: Tensor, outputs: Tensor, ridge: float) -> tuple[Tensor, T
 def factorise(matrix: Tensor, left: Tensor | None, right: Tensor, rank: int) -> tuple[Tensor, Tensor]:
     """
     Return factors `(A, B)` with `rank` rows for which `xᵀ Aᵀ B y` is closest to `xᵀ matrix y`, for `x` and `y` with
-    the given second moments (`left=None`: all directions of `x` count the same). Rows beyond the rank of the
-    matrix are small but not zero.
+    these second moments (`None`: all directions count the same). Rows beyond the matrix's rank are small, not zero.
     """
     roots = [None if moment is None else _root(moment) for moment in (left, right)]
     weighted = matrix.double() @ roots[1][0]

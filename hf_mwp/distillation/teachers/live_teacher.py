@@ -28,16 +28,9 @@ COLUMNS = ("input_ids", "number_positions")
 
 class LiveTeacher:
     """
-    Frozen teacher that runs on every batch. It is the simplest teacher source: every source has `model`, `request`,
-    [`~LiveTeacher.prepare`] and [`~LiveTeacher.outputs`].
-
-    Args:
-        teachers (`nn.Module` or a list), processing, teacher_processing: `teacher_model`, `processing_class` and
-            `teacher_processing_class` of [`DistillationTrainer`].
-
-    Attributes:
-        model (`nn.Module`): The teacher, or an [`EnsembleTeacher`]. May be wrapped for distributed training.
-        own_processors (`dict[int, MwpProcessor]`): Processors of members with different tokens, by number.
+    Frozen teacher that runs on every batch. It is the simplest teacher source: every source has `model` (possibly
+    wrapped for distributed training), `request`, [`~LiveTeacher.prepare`] and [`~LiveTeacher.outputs`]. The arguments
+    are `teacher_model`, `processing_class` and `teacher_processing_class` of [`DistillationTrainer`].
     """
 
     def __init__(self, teachers: Any, processing: Any, teacher_processing: Any = None) -> None:
@@ -51,7 +44,7 @@ class LiveTeacher:
         if len(self.processors) != len(members):
             counts = f"{len(self.processors)} processors for {len(members)} teachers"
             raise UsageError(f"`teacher_processing_class` has {counts}. Pass one for all teachers, or one for each.")
-        self.own_processors = {}
+        self.own_processors: dict[int, MwpProcessor] = {}  # of members with different tokens, by number
         for number, each in enumerate(self.processors):
             if each is not None:
                 check_reading(processing, each)
@@ -103,10 +96,7 @@ class LiveTeacher:
 
 
 def add_teacher_inputs(dataset: Any, processors: Mapping[int, MwpProcessor]) -> Any:
-    """
-    Add a column to encoded rows (a `datasets.Dataset`): for the number of each teacher in `processors`, the problem as
-    its processor encodes it. Raises `UsageError` if the rows have no texts.
-    """
+    """Add a column with each problem as the teachers' processors encode it. Raises `UsageError` without texts."""
     if "text" not in dataset.column_names:
         raise UsageError("A teacher with another tokenizer needs `text`. Keep the columns of `load_mwp_dataset`.")
 

@@ -31,10 +31,9 @@ class OutputLayout:
     """
     Names and widths of the cached outputs of a teacher, and their conversion to rows and back.
 
-    Hidden states are stored only for tokens that are not padding; decoder states and logits only for positions with a
-    label. So the stored outputs of a row do not depend on the other rows of its batch. The logits of a tree decoder
-    are stored for its operators, its constants and the numbers of the row. A solver that scores candidates has all its
-    scores stored, in the order of the candidates.
+    Hidden states are stored only for tokens that are not padding, decoder states and logits only for positions with a
+    label, and logits of a tree decoder only for operators, constants and numbers of the row. So the stored outputs of
+    a row do not depend on the other rows of its batch. Scores of candidates are all stored, in their order.
     """
 
     states: Mapping[str, int] = field(default_factory=dict)  # width by name, see [`~distillation.features.Features`]
@@ -46,10 +45,7 @@ class OutputLayout:
 
     @classmethod
     def of(cls, output: Features, request: TeacherRequest, num_symbols: int | None = None) -> Self:
-        """
-        Return the layout of the requested outputs. `num_symbols` is the number of operators and constants of a solver.
-        Raises `ValueError` if logits are not scores of a row or of its positions.
-        """
+        """Return the layout of the requested outputs. `num_symbols` counts a solver's operators and constants."""
         kept = {"states": {name: output[name].shape[-1] for name in request.states}, "listed": [*request.listed]}
         if not request.logits:
             return cls(**kept)
@@ -63,8 +59,8 @@ class OutputLayout:
 
     def pack(self, output: Features, inputs: Mapping[str, Any]) -> list[dict[str, np.ndarray]]:
         """
-        Return the arrays `(tokens or positions, width)` of each row of a batch by name. They are in fp16, or in fp32
-        for rows with a value too large for fp16. Raises `ValueError` for NaN or infinite values.
+        Return the arrays `(tokens or positions, width)` of each row of a batch by name, in fp16, or in fp32 for rows
+        with a value too large for fp16. Raises `ValueError` for NaN or infinite values.
         """
         parts: dict[str, list[np.ndarray]] = {}
         for name in self.states:
@@ -92,9 +88,8 @@ class OutputLayout:
 
     def assemble(self, rows: Sequence[Mapping[str, np.ndarray]], inputs: Mapping[str, Any]) -> dict[str, Tensor]:
         """
-        Return padded tensors for a batch on the CPU from rows of [`~OutputLayout.pack`], in fp16 unless a value needs
-        fp32. Masks of the batch determine the positions. Raises `ValueError` if a row has a different number of tokens
-        or labels.
+        Return padded tensors on the CPU from rows of [`~OutputLayout.pack`]. Masks of the batch determine the
+        positions. Raises `ValueError` if a row has a different number of tokens or labels.
         """
         dtype = np.result_type(np.float16, *(array.dtype for row in rows for array in row.values()))
         batch = {}
@@ -117,8 +112,8 @@ class OutputLayout:
 
     def restore(self, batch: Mapping[str, Tensor], dtype: torch.dtype) -> Features:
         """
-        Return the outputs from the tensors of [`~OutputLayout.assemble`], on any device, with zeros at positions
-        without a token or label. They are in the student's `dtype`, or in fp32 if `dtype` is less exact than fp16.
+        Return the outputs from tensors of [`~OutputLayout.assemble`], on any device, in the student's `dtype`, or in
+        fp32 if `dtype` is less exact than fp16. They are zero at positions without a token or label.
         """
         values = {name: each.to(torch.promote_types(each.dtype, dtype)) for name, each in batch.items()}
         for name in (*(["logits"] if self.logits else []), *self.listed):
@@ -129,11 +124,9 @@ class OutputLayout:
 
 class TeacherCache(RowStore):
     """
-    Cache of a frozen teacher's outputs for the rows of a dataset, which are computed once instead of in every epoch.
-
-    Rows are found by their keys (see `row_key` in `fingerprints.py`), and stored without padding in the safetensors
-    format (see [`OutputLayout`]). Arguments are as in [`~store.RowStore`]. Raises `CacheError` if the folder belongs
-    to a different cache, or its manifest cannot be read.
+    Cache of a frozen teacher's outputs for the rows of a dataset. Rows are found by their keys (`row_key` in
+    `fingerprints.py`), and stored in the safetensors format (see [`OutputLayout`]). Arguments are as in
+    [`~store.RowStore`]. Raises `CacheError` if the folder belongs to another cache, or its manifest cannot be read.
     """
 
     made_by = "a different teacher, dataset or collator"
@@ -157,8 +150,8 @@ class TeacherCache(RowStore):
 
     def fill(self, layout: OutputLayout, made_from: Mapping[str, Any], batches: Iterable[tuple[list, list]]) -> None:
         """
-        Add batches of keys and rows of [`OutputLayout.pack`]. The caller holds the cache's lock. The content of the
-        fingerprint, `made_from`, is written to the manifest for human readers.
+        Add batches of keys and rows of [`OutputLayout.pack`]. The caller holds the cache's lock. `made_from`, the
+        content of the fingerprint, is written to the manifest for human readers.
         """
         import pyarrow
 

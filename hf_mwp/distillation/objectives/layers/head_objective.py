@@ -28,9 +28,9 @@ class SurvivingHeads:
 
 class HeadObjective(LayerObjective):
     """
-    Base class of objectives on attention heads. Heads that were pruned before or during training are left out, and the
-    others are compared with the same heads of the teacher. A derived class defines the features of a layer (`kinds`)
-    and how to select heads from them (`_select`). Attention within windows (LED, Longformer) is not supported.
+    Base class of objectives on attention heads. Pruned heads are left out, and the others are compared with the same
+    heads of the teacher. A derived class defines the features of a layer (`kinds`) and how to select heads from them
+    (`_select`). Attention within windows (LED, Longformer) is not supported.
     """
 
     kinds: Sequence[str]
@@ -102,9 +102,8 @@ def counterparts(
     student: SurvivingHeads | None, teacher: SurvivingHeads | None
 ) -> tuple[SurvivingHeads | None, SurvivingHeads | None]:
     """
-    Return the heads of two layers that are compared. If both layers had the same number of heads, these are the heads
-    that survive in both, in the same order. Otherwise they are all surviving heads of each layer, which do not
-    correspond one to one; all heads if those of the student are not known (`None`).
+    Return the heads of two layers that are compared: those that survive in both, if both had the same number of heads.
+    Otherwise all that survive in each, which do not correspond one to one; all heads if the student's are unknown.
     """
     if student is None:
         return None, None
