@@ -75,20 +75,16 @@ def _check_equal(name: str, ours: Any, theirs: Any, remedy: str) -> None:
         raise ValueError(f"The student has {name}={ours}, the teacher has {name}={theirs}. {remedy}")
 
 
-def reads_other_tokens(processing: Any, teacher_processing: Any) -> bool:
-    """Return whether two processors tokenize a text differently."""
-    processors = [each for each in (processing, teacher_processing) if isinstance(each, MwpProcessor)]
-    tokens = [(each.tokenizer.get_vocab(), each.number_tokens) for each in processors]
-    return len(tokens) == 2 and tokens[0] != tokens[1]
-
-
-def check_reading(processing: Any, teacher_processing: Any) -> None:
+def needs_own_inputs(processing: Any, teacher_processing: Any) -> bool:
     """
-    Raise `ValueError` unless two processors or tokenizers turn a text into the same ids. Two [`MwpProcessor`] may have
-    different tokens if they read numbers and symbols alike.
+    Return whether a teacher needs inputs of its own, since its [`MwpProcessor`] has different tokens. Raises
+    `ValueError` unless both processors read numbers and symbols alike, and other processors or tokenizers have the
+    same tokens.
     """
     ours, theirs = (getattr(each, "tokenizer", each) for each in (processing, teacher_processing))
-    if not reads_other_tokens(processing, teacher_processing) and ours.get_vocab() != theirs.get_vocab():
+    same_tokens = ours.get_vocab() == theirs.get_vocab()
+    are_processors = all(isinstance(each, MwpProcessor) for each in (processing, teacher_processing))
+    if not are_processors and not same_tokens:
         raise ValueError(
             f"Student and teacher have different tokenizers (with {len(ours)} and {len(theirs)} tokens), so the same "
             "ids mean different words. Create the student with the teacher's tokenizer. A sequence-to-sequence "
@@ -97,6 +93,7 @@ def check_reading(processing: Any, teacher_processing: Any) -> None:
     remedy = "Both processors must read problems in the same way: use the teacher's processor."
     for name in ("vocabulary", "parse_number_words", "language"):
         _check_equal(name, *(getattr(each, name, None) for each in (processing, teacher_processing)), remedy)
+    return are_processors and not (same_tokens and processing.number_tokens == teacher_processing.number_tokens)
 
 
 def check_only_predictions(objectives: Sequence[Objective]) -> None:

@@ -46,9 +46,8 @@ class FeatureProjections:
         if shared and len(widths) > 1:
             raise ValueError(f"A shared projection needs layers with the same widths, got {sorted(widths)}.")
         maps = {"shared": next(iter(different.values()))} if shared and different else different
-        self.module = nn.ModuleDict(
-            {name: nn.Linear(width, target, bias=shared) for name, (_, width, target) in maps.items()}
-        )
+        linears = {name: nn.Linear(width, target, bias=shared) for name, (_, width, target) in maps.items()}
+        self.module = nn.ModuleDict(linears)
         self._undo = None
 
     def __len__(self) -> int:

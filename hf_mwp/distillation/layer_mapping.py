@@ -26,7 +26,7 @@ def map_layers(
     of existing layers, with each student layer once.
     """
     if not isinstance(mapping, str) or mapping not in STRATEGIES:
-        return _explicit_pairs(mapping, num_student_layers, num_teacher_layers)
+        return _explicit_pairs(mapping, {"student": num_student_layers, "teacher": num_teacher_layers})
     if num_student_layers > num_teacher_layers:
         raise ValueError(
             f'The layer mapping "{mapping}" needs a teacher with at least as many layers as the student, but it has '
@@ -41,9 +41,7 @@ def map_layers(
     return [(0, 0), *pairs] if mapping == "alternating" else pairs
 
 
-def _explicit_pairs(
-    mapping: str | Sequence[Sequence[int]], num_student_layers: int, num_teacher_layers: int
-) -> list[tuple[int, int]]:
+def _explicit_pairs(mapping: str | Sequence[Sequence[int]], counts: dict[str, int]) -> list[tuple[int, int]]:
     try:
         pairs = [map(int, pair.split(":")) for pair in mapping.split(",")] if isinstance(mapping, str) else mapping
         pairs = [(index(student), index(teacher)) for student, teacher in pairs]
@@ -54,7 +52,6 @@ def _explicit_pairs(
         ) from None
     if not pairs:
         raise ValueError("The layer mapping is empty. Set `hidden_loss=None` to train without hidden states.")
-    counts = {"student": num_student_layers, "teacher": num_teacher_layers}
     for pair in pairs:
         for layer, (who, count) in zip(pair, counts.items(), strict=True):
             if not 0 <= layer <= count:

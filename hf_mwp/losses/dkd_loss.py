@@ -30,11 +30,9 @@ class DKDLoss(SoftenedLoss):
     term.
 
     Inputs:
-        - student_logits (`torch.Tensor`): `(..., classes)`.
-        - teacher_logits (`torch.Tensor`): the same shape; receives no gradient.
+        - student_logits, teacher_logits, mask: As in [`LogitDistillationLoss`].
         - targets (`torch.Tensor`): the correct class `(...)`, or a boolean mask of the correct classes
           `(..., classes)`.
-        - mask (`torch.Tensor`, *optional*): the shape without the classes; true or non-zero for positions that count.
 
     Relations: [`LogitDistillationLoss`] is the case `alpha = 1`, `beta = 1 - p_y` of the teacher: the more confident
     the teacher, the lower the weight of the other classes.

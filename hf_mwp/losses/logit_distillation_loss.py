@@ -47,9 +47,7 @@ class SoftenedLoss(nn.Module):
             raise ValueError(f'`reduction` must be "mean" or "batchmean", got {reduction!r}.')
         self.temperature, self.scale_by_square, self.reduction = temperature, scale_by_square, reduction
 
-    def log_probabilities(
-        self, student: Tensor, teacher: Tensor, mask: Tensor | None
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def log_probabilities(self, student: Tensor, teacher: Tensor, mask: Tensor | None) -> tuple[Tensor, ...]:
         """Return the softened log-probabilities of both models, equal at padding, and a mask of valid positions."""
         if student.shape != teacher.shape:
             raise ValueError(f"The logits have different shapes, {tuple(student.shape)} and {tuple(teacher.shape)}.")

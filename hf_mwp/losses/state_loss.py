@@ -39,9 +39,7 @@ class StateLoss(nn.Module):
     def compare(self, ours: Tensor | list[Tensor], theirs: Tensor | list[Tensor], mask: Tensor) -> Tensor:
         raise NotImplementedError
 
-    def check(
-        self, student: States, teacher: States, mask: Tensor | None
-    ) -> tuple[list[Tensor], list[Tensor], Tensor]:
+    def check(self, student: States, teacher: States, mask: Tensor | None) -> tuple[list, list, Tensor]:
         """Check the arguments of `forward` and return lists of states, the teacher's without gradient, and a mask."""
         number = self.num_layers or 1
         ours, theirs = ([x] * number if isinstance(x, Tensor) else list(x) for x in (student, teacher))

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -56,7 +57,10 @@ def project_student(
     bottlenecks = [None if each is None else copy.deepcopy(each).float() for each in after]
     sizes = {"hidden_size": hidden_size, "intermediate_size": intermediate_size}
     sizes |= {"num_attention_heads": num_attention_heads}
-    _check_sizes(source.config, sizes)
+    limits = (source.config.hidden_size, min(source.config.neurons_per_layer), min(source.config.heads_per_layer))
+    for (name, value), most in zip(sizes.items(), limits, strict=True):
+        if not 1 <= value <= most:
+            raise ValueError(f"A student with {name}={value} cannot be projected from an encoder with {most}.")
     config = MwpStudentConfig(**(source.config.to_dict() | sizes | {"head_dim": None}))
     student = MwpStudentModel(config, add_pooling_layer=False).to(source.device).eval()
     for model in (source, student):
@@ -69,25 +73,21 @@ def project_student(
     return student.to(encoder.dtype).train(encoder.training)
 
 
+@dataclass
 class _Projection:
     """Fit of the student, module by module. Stores the states of both models at the current layer, batch by batch."""
 
-    def __init__(
-        self,
-        source: MwpStudentModel,
-        student: MwpStudentModel,
-        batches: list[dict[str, Tensor]],
-        bottlenecks: list[nn.Module | None],
-        ridge: float,
-    ) -> None:
-        self.source, self.student, self.bottlenecks, self.ridge = source, student, bottlenecks, ridge
-        self.batches = batches
-        self.valid = [batch["attention_mask"].bool() for batch in batches]
-        lowest, padding = torch.finfo(torch.float32).min, [~valid[:, None, None] for valid in self.valid]
-        self.masks = [each.float().masked_fill(each, lowest) for each in padding]
+    source: MwpStudentModel
+    student: MwpStudentModel
+    batches: list[dict[str, Tensor]]
+    bottlenecks: list[nn.Module | None]
+    ridge: float
 
     def run(self) -> None:
         source, student = self.source, self.student
+        self.valid = [batch["attention_mask"].bool() for batch in self.batches]
+        lowest, padding = torch.finfo(torch.float32).min, [~valid[:, None, None] for valid in self.valid]
+        self.masks = [each.float().masked_fill(each, lowest) for each in padding]
         outputs = [self._source_states(batch, mask) for batch, mask in zip(self.batches, self.masks, strict=True)]
         states = [self._flat(layer) for layer in zip(*outputs, strict=True)]
         self.projection = residual_projection(states, student.config.hidden_size)
@@ -95,8 +95,7 @@ class _Projection:
         self.wide = [output[0] for output in outputs]
         self._fit_embeddings()
         self.narrow = [student.embed(batch["input_ids"]) for batch in self.batches]
-        layers = zip(source.encoder.layer, self.bottlenecks, student.encoder.layer, strict=True)
-        for old, bottleneck, new in layers:
+        for old, bottleneck, new in zip(source.encoder.layer, self.bottlenecks, student.encoder.layer, strict=True):
             self._fit_attention(old.attention, new.attention)
             self._fit_feed_forward(old, new, bottleneck)
 
@@ -129,10 +128,14 @@ class _Projection:
 
     def _fit_attention(self, old: nn.Module, new: nn.Module) -> None:
         wide, narrow = self._flat(self.wide), self._flat(self.narrow)
-        heads = self._choose_heads(old, new)
+        theirs = [old.self(state, mask)[0] for state, mask in zip(self.wide, self.masks, strict=True)]
         width, dim = old.self.attention_head_size, new.self.attention_head_size
-        parts = ("query", "key", "value")
-        fits = {name: fit_linear(narrow, getattr(old.self, name)(wide), self.ridge) for name in parts}
+        # The student gets the heads with the largest outputs.
+        parts = zip(self._flat(theirs).split(width, 1), old.output.dense.weight.split(width, 1), strict=True)
+        written = torch.stack([(part @ weight.T).square().sum() for part, weight in parts])
+        heads = sorted(written.argsort(descending=True)[: new.self.query.out_features // dim].tolist())
+        kinds = ("query", "key", "value")
+        fits = {name: fit_linear(narrow, getattr(old.self, name)(wide), self.ridge) for name in kinds}
         moment = narrow.T @ narrow / len(narrow)
         centred = torch.cov(narrow.T, correction=0)
         augmented = torch.cat([narrow, narrow.new_ones(len(narrow), 1)], dim=1)
@@ -146,22 +149,10 @@ class _Projection:
             new.self.query.weight[own], new.self.query.bias[own] = left[:, :-1], left[:, -1]
             new.self.key.weight[own], new.self.key.bias[own] = right, 0.0
             output = self.projection.T @ old.output.dense.weight[:, rows]
-            values = fits["value"][0][rows]
-            new.self.value.weight[own] = factorise(output @ values, None, moment, dim)[1]
+            new.self.value.weight[own] = factorise(output @ fits["value"][0][rows], None, moment, dim)[1]
             new.self.value.bias[own] = 0.0
         features = [new.self(state, mask)[0] for state, mask in zip(self.narrow, self.masks, strict=True)]
-        theirs = [old.self(state, mask)[0] for state, mask in zip(self.wide, self.masks, strict=True)]
         self._fit_output(old.output, new.output, theirs, features)
-
-    def _choose_heads(self, old: nn.Module, new: nn.Module) -> list[int]:
-        """Return the heads of the source with the largest outputs."""
-        width, count = old.self.attention_head_size, new.self.query.out_features // new.self.attention_head_size
-        context = self._flat(old.self(state, mask)[0] for state, mask in zip(self.wide, self.masks, strict=True))
-        written = [
-            (part @ weight.T).square().sum()
-            for part, weight in zip(context.split(width, 1), old.output.dense.weight.split(width, 1), strict=True)
-        ]
-        return sorted(torch.stack(written).argsort(descending=True)[:count].tolist())
 
     def _fit_feed_forward(self, old: nn.Module, new: nn.Module, bottleneck: nn.Module | None) -> None:
         theirs = [old.intermediate(state) for state in self.wide]
@@ -198,13 +189,6 @@ class _Projection:
         gain = (centred * (target - target.mean(0))).sum(0) / centred.square().sum(0).clamp(min=1e-12)
         norm.weight.copy_(gain)
         norm.bias.copy_(target.mean(0) - gain * unit.mean(0))
-
-
-def _check_sizes(config: MwpStudentConfig, sizes: dict[str, int]) -> None:
-    limits = (config.hidden_size, min(config.neurons_per_layer), min(config.heads_per_layer))
-    for (name, value), most in zip(sizes.items(), limits, strict=True):
-        if not 1 <= value <= most:
-            raise ValueError(f"A student with {name}={value} cannot be projected from an encoder with {most}.")
 
 
 def _read_sample(sample: Iterable[Mapping[str, Tensor]], max_tokens: int, device) -> list[dict[str, Tensor]]:

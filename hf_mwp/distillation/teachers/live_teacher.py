@@ -10,14 +10,7 @@ from torch import nn
 from ...data.batches.mwp_processor import MwpProcessor
 from ...models.model_kind import kind_of
 from ...usage_error import UsageError
-from ..compatibility import (
-    check_decoding,
-    check_embeddings,
-    check_frozen_teacher,
-    check_reading,
-    check_solvers,
-    reads_other_tokens,
-)
+from ..compatibility import check_decoding, check_embeddings, check_frozen_teacher, check_solvers, needs_own_inputs
 from ..features import Features, read_features
 from ..objectives.objective import TeacherRequest
 from .ensemble_teacher import TEACHER_INPUTS, EnsembleTeacher, members_of
@@ -46,10 +39,8 @@ class LiveTeacher:
             raise UsageError(f"`teacher_processing_class` has {counts}. Pass one for all teachers, or one for each.")
         self.own_processors: dict[int, MwpProcessor] = {}  # of members with different tokens, by number
         for number, each in enumerate(self.processors):
-            if each is not None:
-                check_reading(processing, each)
-                if reads_other_tokens(processing, each):
-                    self.own_processors[number] = each
+            if each is not None and needs_own_inputs(processing, each):
+                self.own_processors[number] = each
         is_plain = len(members) == 1 and not self.own_processors
         self.model = teachers[0] if is_plain else EnsembleTeacher(members)
         self.request = TeacherRequest(())
