@@ -70,9 +70,8 @@ class Features:
 
 def attention_inputs(model: nn.Module, stack: str = "encoder") -> list[dict[str, nn.Module]]:
     """
-    Return the modules that compute `"query"`, `"key"` and `"value"` in each self-attention layer of a stack, or an
-    empty dictionary for a layer without heads. One module may compute all three in thirds of its output. Models that
-    interleave queries, keys and values (GPT-2) are not supported.
+    Return the modules that compute `"query"`, `"key"` and `"value"` in each self-attention layer, or `{}` for a layer
+    without heads. One module may compute all in thirds of its output. Interleaved ones (GPT-2) are not supported.
     """
     find, found = getattr(model, f"get_{stack}", None), []
     for path, module in (find() if find else model).named_modules():

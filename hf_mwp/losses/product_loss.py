@@ -115,10 +115,7 @@ def count_rows(mask: Tensor, least: int) -> Tensor:
 
 
 def centred_rows(ours: Tensor, theirs: Tensor, mask: Tensor, least: int = MIN_ROWS) -> tuple[Tensor, Tensor, Tensor]:
-    """
-    Centre the states `(batch, tokens, width)` of student and teacher over the valid tokens, in place, and return both
-    as rows, with the number of valid tokens. Padding must be zero and stays zero.
-    """
+    """Centre states `(batch, tokens, width)`, zero at padding, in place. Return them as rows and their number."""
     number, valid = count_rows(mask, least), mask.flatten().unsqueeze(-1)
     rows = [states.flatten(0, 1) for states in (ours, theirs)]
     means = [each.sum(0, keepdim=True) / number.clamp(min=1) for each in rows]

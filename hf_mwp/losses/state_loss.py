@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import cache
 from pathlib import Path
 
 import torch
@@ -10,6 +9,7 @@ from torch import Tensor, nn
 
 
 States = Tensor | Sequence[Tensor]
+CITATIONS = Path(__file__).with_name("citations.bib").read_text(encoding="utf-8").strip().split("\n\n")
 
 
 class StateLoss(nn.Module):
@@ -87,11 +87,6 @@ def without_autocast(tensor: Tensor) -> AbstractContextManager:
     return torch.autocast(kind, enabled=False) if torch.amp.is_autocast_available(kind) else nullcontext()
 
 
-@cache
-def _citations() -> list[str]:
-    return Path(__file__).with_name("citations.bib").read_text(encoding="utf-8").strip().split("\n\n")
-
-
 def citation_of(key: str) -> str:
     """Return the BibTeX entry of `citations.bib` with a key."""
-    return next(entry for entry in _citations() if f"{{{key}," in entry)
+    return next(entry for entry in CITATIONS if f"{{{key}," in entry)

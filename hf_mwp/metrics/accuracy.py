@@ -127,11 +127,7 @@ def accuracy_report(scores: Sequence[PredictionScore]) -> dict[str, float]:
 
 
 def context_report(contexts: Sequence[str], scores: Sequence[PredictionScore]) -> dict[str, float]:
-    """
-    Compute `context_accuracy`, the share of contexts whose questions are all answered correctly, over the
-    `num_contexts` contexts with several answerable questions. Both are left out if there are no such contexts.
-    A problem without a context has the name `""`.
-    """
+    """Return the share of contexts (`""`: none) whose several questions with an answer are all answered correctly."""
     answers: dict[str, list[bool]] = {}
     for context, score in zip(contexts, scores, strict=True):
         if context and score.answer_correct is not None:
@@ -158,10 +154,7 @@ def of_equations(report: Mapping[str, float], prefix: str = "") -> str:
 
 
 def report_cells(report: Mapping[str, float]) -> dict[str, str]:
-    """
-    Format a report as the cells of a table row, by heading: for a result of [`accuracy_report`] one for each level of
-    complexity in it, for the report of any other task one for each metric.
-    """
+    """Format a report of any task as cells by heading; results of [`accuracy_report`] with a cell for each level."""
     if "num_problems" not in report:
         counts = {name: value for name, value in report.items() if name.startswith("num_")}
         found = {name.removeprefix("num_"): f"{value:,}" for name, value in counts.items()}

@@ -61,10 +61,7 @@ def tagging_report(predicted: np.ndarray, gold: np.ndarray, labels: list[str]) -
 
 
 def tagged_spans(labels: Sequence[str | None]) -> list[tuple[int, int, str]]:
-    """
-    Return the words in `B-` and `I-` labels (`None` outside words) as tuples (first token, token after the last, tag).
-    A word begins at each `B-`, and at an `I-` after a different tag.
-    """
+    """Return the words in `B-` and `I-` labels (`None` outside words) as (first token, token after the last, tag)."""
     spans: list[tuple[int, int, str]] = []
     previous = None
     for place, label in enumerate(labels):
@@ -72,6 +69,7 @@ def tagged_spans(labels: Sequence[str | None]) -> list[tuple[int, int, str]]:
             previous = None
             continue
         prefix, _, tag = label.partition("-")
+        # A word begins at each `B-`, and at an `I-` after a different tag.
         if prefix == "I" and tag == previous:
             spans[-1] = (spans[-1][0], place + 1, tag)
         else:

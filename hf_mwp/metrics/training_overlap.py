@@ -11,9 +11,8 @@ from .accuracy import PredictionScore, accuracy_report
 
 class TrainingOverlap:
     """
-    Overlap of problems with the training texts of a model, or, if they are unknown (`None`), with those of the
-    dataset's training split, `part`. Texts are compared by [`~problems.text_keys.TextKeys`], which ignores spaces,
-    punctuation, case and the form of numerals.
+    Overlap of problems with the training texts of a model, or of the dataset's training split (`part`) if they are
+    unknown. [`~problems.text_keys.TextKeys`] compares without spaces, punctuation, case and the form of numerals.
     """
 
     def __init__(self, texts: TrainingTexts | None, part: Iterable[str] | None = None) -> None:
@@ -34,10 +33,7 @@ class TrainingOverlap:
         return {f"exact_text_in_{data}": exact, f"masked_text_in_{data}": masked}
 
     def groups(self, problems: Sequence[MathWordProblem | str]) -> dict[str, list[int]]:
-        """
-        Return the indices of the problems in each group: all problems and, if there are texts to compare with, masked
-        text not in them, exact text not in them, and exact text in them.
-        """
+        """Return the indices of all problems, and by whether their masked or exact text is in the texts, if known."""
         groups = {"all problems": list(range(len(problems)))}
         if self.texts is not None:
             seen = [self.texts.seen(_text(problem)) for problem in problems]
@@ -46,9 +42,7 @@ class TrainingOverlap:
             groups[f"exact text in {self.data}"] = [row for row, (exact, _) in enumerate(seen) if exact]
         return groups
 
-    def reports(
-        self, problems: Sequence[MathWordProblem], scores: Sequence[PredictionScore]
-    ) -> dict[str, dict[str, float]]:
+    def reports(self, problems: Sequence[MathWordProblem], scores: Sequence[PredictionScore]) -> dict[str, dict]:
         """Return the [`accuracy_report`] of each group of [`~TrainingOverlap.groups`], also of empty groups."""
         groups = self.groups(problems)
         return {name: accuracy_report([scores[row] for row in rows]) for name, rows in groups.items()}

@@ -44,12 +44,10 @@ def cut_student(
     Example:
         >>> student = cut_student(teacher, layers=[0, 2, 4], hidden_dropout_prob=0.1)
     """
-    if isinstance(layers, int):
-        layers = choose_layers(layers, teacher.config.num_hidden_layers, choice)
+    count = teacher.config.num_hidden_layers
+    layers = choose_layers(layers, count, choice) if isinstance(layers, int) else list(layers)
     with bottlenecks_apart(teacher.encoder) as bottlenecks:
-        encoder = MwpStudentModel.from_encoder(
-            teacher.encoder, layers=list(layers), add_pooling_layer=False, **encoder_fields
-        )
+        encoder = MwpStudentModel.from_encoder(teacher.encoder, layers, add_pooling_layer=False, **encoder_fields)
     decoder_config = teacher.decoder.new_config(dropout=decoder_dropout)
     decoder = type(teacher.decoder)(decoder_config).to(teacher.device, teacher.dtype)
     if not new_decoder:

@@ -28,21 +28,18 @@ def project_student(
     **encoder_fields,
 ) -> MwpStudentModel:
     """
-    Create a narrower student (without pooler) from some layers of an encoder, as a starting point for training. The
-    student's hidden states approximate a projection of the encoder's hidden states.
+    Create a narrower student, without pooler, from some layers of an encoder, as a starting point for training.
 
     The residual stream is projected onto the main directions of the encoder's states, in a basis in which layer
     normalisation commutes with the projection. Then, layer by layer, each linear map of the student is fitted to the
-    encoder's outputs on the sample, given the student's own states before this map. The products of query and key
-    weights, and of value and output weights, are approximated by the best low-rank factors of the head's width. Of the
-    feed-forward network, the most active neurons are kept.
+    encoder's outputs on the sample, given the student's own states before this map. Products of query and key weights,
+    and of value and output weights, become the best low-rank factors. The most active feed-forward neurons are kept.
 
-    `encoder` is a BERT- or RoBERTa-like encoder or a model with such an encoder; the bottleneck networks of a solver's
-    encoder are also fitted. `layers` is the number of its first layers to use, or their indices from 0. `sample` are
-    encoded batches of a few hundred typical texts. `max_tokens` of them are read, which need about 20 KB each. `ridge`
-    is relative to the mean variance of the inputs. `encoder_fields` are other fields of [`MwpStudentConfig`]. Raises
-    `ValueError` if a size exceeds the encoder's, a layer does not exist, the encoder is not supported, or the sample
-    has no tokens.
+    `encoder` is BERT- or RoBERTa-like, with or without a head; the bottleneck networks of a solver's encoder are also
+    fitted. `layers` is a number of first layers, or their indices from 0. `sample` are encoded batches of a few
+    hundred typical texts, `max_tokens` the tokens to read, about 20 KB each. `ridge` is relative to the mean variance
+    of the inputs. `encoder_fields` are other fields of [`MwpStudentConfig`]. Raises `ValueError` if a size exceeds the
+    encoder's, a layer does not exist, the encoder is not supported, or the sample has no tokens.
 
     Example:
         >>> texts = tokenizer(problems, padding=True, truncation=True, return_tensors="pt")
@@ -229,10 +226,7 @@ def residual_projection(states: Sequence[Tensor], width: int) -> Tensor:
 
 
 def fit_linear(inputs: Tensor, outputs: Tensor, ridge: float) -> tuple[Tensor, Tensor]:
-    """
-    Return the weight `(b, a)` and bias `(b,)` that best predict `outputs` `(tokens, b)` from `inputs` `(tokens, a)`.
-    `ridge` regularises the weight, relative to the mean variance of the inputs.
-    """
+    """Return the weight `(b, a)` and bias of a ridge regression of outputs `(tokens, b)` on inputs `(tokens, a)`."""
     means = inputs.mean(0), outputs.mean(0)
     centred = inputs - means[0]
     square = (centred.T @ centred).double()

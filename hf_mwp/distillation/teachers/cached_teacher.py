@@ -37,9 +37,8 @@ OFF = "set `cache_teacher_outputs=False`"
 @dataclass(eq=False)
 class CachedTeacher:
     """
-    Teacher that runs once over the rows of a dataset and stores its outputs in a [`TeacherCache`]. It has the
-    interface of [`LiveTeacher`]. Of several processes that need the same cache, the first builds it, protected by the
-    cache's lock.
+    Teacher with the interface of [`LiveTeacher`] that runs once over the rows of a dataset and stores its outputs in a
+    [`TeacherCache`]. Of several processes that need the same cache, the first builds it, protected by its lock.
     """
 
     live: LiveTeacher

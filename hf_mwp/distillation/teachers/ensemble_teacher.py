@@ -50,10 +50,9 @@ class EnsembleTeacher(nn.Module):
         for number, member in enumerate(self.members):
             asked = {name: value for name, value in inputs.items() if not (number and name.startswith("output_"))}
             outputs.append(member(**{**asked, **(teacher_inputs or {}).get(str(number), {})}))
-        prediction, positions = kind_of(self.members[0], outputs[0].get("logits")).prediction, None
-        if teacher_inputs:
-            # A different tokenizer may truncate long texts later. Forbid the numbers that the student does not get.
-            positions = inputs.get("number_positions")
+        prediction = kind_of(self.members[0], outputs[0].get("logits")).prediction
+        # A different tokenizer may truncate long texts later. Forbid the numbers that the student does not get.
+        positions = inputs.get("number_positions") if teacher_inputs else None
         scores = {}
         for name in prediction.outputs:
             logits = [output.get(name) for output in outputs]

@@ -21,9 +21,8 @@ COLUMNS = ("input_ids", "number_positions")
 
 class LiveTeacher:
     """
-    Frozen teacher that runs on every batch. It is the simplest teacher source: every source has `model` (possibly
-    wrapped for distributed training), `request`, [`~LiveTeacher.prepare`] and [`~LiveTeacher.outputs`]. The arguments
-    are `teacher_model`, `processing_class` and `teacher_processing_class` of [`DistillationTrainer`].
+    Frozen teacher that runs on every batch, with `teacher_model`, `processing_class` and `teacher_processing_class` of
+    [`DistillationTrainer`]. Every teacher source has `model` (possibly wrapped), `prepare` and `outputs`.
     """
 
     def __init__(self, teachers: Any, processing: Any, teacher_processing: Any = None) -> None:

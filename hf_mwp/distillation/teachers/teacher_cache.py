@@ -58,10 +58,7 @@ class OutputLayout:
         return cls(**kept, logits=CLASSES if logits.dim() == 2 else POSITIONS, columns=logits.shape[-1])
 
     def pack(self, output: Features, inputs: Mapping[str, Any]) -> list[dict[str, np.ndarray]]:
-        """
-        Return the arrays `(tokens or positions, width)` of each row of a batch by name, in fp16, or in fp32 for rows
-        with a value too large for fp16. Raises `ValueError` for NaN or infinite values.
-        """
+        """Return the arrays `(tokens, width)` of each row by name, in fp32 if a value is too large for fp16."""
         parts: dict[str, list[np.ndarray]] = {}
         for name in self.states:
             state = output[name]
@@ -87,34 +84,26 @@ class OutputLayout:
         return rows
 
     def assemble(self, rows: Sequence[Mapping[str, np.ndarray]], inputs: Mapping[str, Any]) -> dict[str, Tensor]:
-        """
-        Return padded tensors on the CPU from rows of [`~OutputLayout.pack`]. Masks of the batch determine the
-        positions. Raises `ValueError` if a row has a different number of tokens or labels.
-        """
+        """Return padded tensors on the CPU from rows of [`~OutputLayout.pack`], at positions in the batch's masks."""
         dtype = np.result_type(np.float16, *(array.dtype for row in rows for array in row.values()))
         batch = {}
         for name in self.listed:
             lists = [torch.from_numpy(row[name][:, 0].astype(dtype)) for row in rows]
             batch[name] = pad_sequence(lists, batch_first=True, padding_value=-math.inf)
         for name, width in self.states.items():
-            counts = [len(row[name]) for row in rows]
-            mask = read_mask(name, inputs, (len(rows), max(counts)), None).numpy()
-            batch[name] = _padded(name, rows, _places(mask, counts, "tokens"), (*mask.shape, width), dtype)
+            mask = read_mask(name, inputs, (len(rows), max(len(row[name]) for row in rows)), None)
+            batch[name] = _padded(name, rows, mask.numpy(), width, dtype)
         if self.logits == CLASSES:
             batch["logits"] = torch.from_numpy(np.concatenate([row["logits"] for row in rows]).astype(dtype))
         elif self.logits is not None:
-            counts, width = [len(row["logits"]) for row in rows], self.columns
-            mask = label_mask(inputs, (len(rows), max(counts)), None).numpy()
+            mask, width = label_mask(inputs, (len(rows), max(len(row["logits"]) for row in rows)), None), self.columns
             if self.logits == NODES and inputs.get("number_positions") is not None:
                 width += inputs["number_positions"].shape[1]
-            batch["logits"] = _padded("logits", rows, _places(mask, counts, "labels"), (*mask.shape, width), dtype)
+            batch["logits"] = _padded("logits", rows, mask.numpy(), width, dtype)
         return batch
 
     def restore(self, batch: Mapping[str, Tensor], dtype: torch.dtype) -> Features:
-        """
-        Return the outputs from tensors of [`~OutputLayout.assemble`], on any device, in the student's `dtype`, or in
-        fp32 if `dtype` is less exact than fp16. They are zero at positions without a token or label.
-        """
+        """Return the outputs on any device, in the student's `dtype`, or in fp32 if that is less exact than fp16."""
         values = {name: each.to(torch.promote_types(each.dtype, dtype)) for name, each in batch.items()}
         for name in (*(["logits"] if self.logits else []), *self.listed):
             lowest = torch.finfo(values[name].dtype).min
@@ -149,10 +138,7 @@ class TeacherCache(RowStore):
         return [_arrays_of(memoryview(row["outputs"])) for row in self.rows(numbers, ["outputs"])]
 
     def fill(self, layout: OutputLayout, made_from: Mapping[str, Any], batches: Iterable[tuple[list, list]]) -> None:
-        """
-        Add batches of keys and rows of [`OutputLayout.pack`]. The caller holds the cache's lock. `made_from`, the
-        content of the fingerprint, is written to the manifest for human readers.
-        """
+        """Add keys and rows of [`OutputLayout.pack`] under the caller's lock. `made_from` is for human readers."""
         import pyarrow
 
         schema = pyarrow.schema({"key": pyarrow.binary(16), "outputs": pyarrow.binary()})
@@ -174,27 +160,21 @@ def _arrays_of(row: memoryview) -> dict[str, np.ndarray]:
     return arrays
 
 
-def _places(mask: np.ndarray, counts: Sequence[int], what: str) -> list[np.ndarray | slice]:
-    """Return the positions of each row's values in the mask, as a slice if they are at the start of the row."""
-    if mask.sum(1).tolist() != list(counts):
+def _padded(name: str, rows: Sequence[Mapping], mask: np.ndarray, width: int, dtype: Any) -> Tensor:
+    """Return values at the positions of the mask, zero elsewhere, and `-inf` in columns that a row does not have."""
+    counts, found = [len(row[name]) for row in rows], mask.sum(1).tolist()
+    if found != counts:
         raise ValueError(
-            f"The batch has {mask.sum(1).tolist()} {what} per row, but the cached outputs of the teacher have "
-            f"{list(counts)}. Use the collator with which the cache was built."
+            f"The batch has {found} {'labels' if name == 'logits' else 'tokens'} per row, but the cached outputs of "
+            f"the teacher have {counts}. Use the collator with which the cache was built."
         )
-    return [
-        slice(0, count) if valid[:count].all() else np.flatnonzero(valid)
-        for valid, count in zip(mask, counts, strict=True)
-    ]
-
-
-def _padded(name: str, rows: Sequence[Mapping], places: Sequence, shape: tuple[int, ...], dtype: Any) -> Tensor:
-    """Return values at their positions, zero elsewhere, and `-inf` in columns that a row does not have."""
-    batch = np.zeros(shape, dtype)
-    for row, (values, place) in enumerate(zip(rows, places, strict=True)):
-        width = values[name].shape[-1]
-        batch[row, place, :width] = values[name]
-        if width < shape[-1]:
-            batch[row, place, width:] = -np.inf
+    batch = np.zeros((*mask.shape, width), dtype)
+    for row, (values, valid) in enumerate(zip(rows, mask, strict=True)):
+        # A slice is faster than indices.
+        place = slice(0, counts[row]) if valid[: counts[row]].all() else np.flatnonzero(valid)
+        columns = values[name].shape[-1]
+        batch[row, place, :columns] = values[name]
+        batch[row, place, columns:] = -np.inf
     return torch.from_numpy(batch)
 
 
