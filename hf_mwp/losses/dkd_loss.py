@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from .logit_distillation_loss import SoftenedLoss
+from .logit_distillation_loss import SoftenedLoss, kl
 from .state_loss import citation_of
 
 
@@ -62,9 +62,9 @@ class DKDLoss(SoftenedLoss):
         if targets.shape == student.shape[:-1]:
             targets = nn.functional.one_hot(targets.clamp(min=0), student.shape[-1])
         others = torch.where(targets.bool(), FLOOR, 0.0)
-        splits = (_split(log_probs.clamp(min=FLOOR), others) for log_probs in (student, teacher))
+        splits = (_split(log_probs.clamp(min=FLOOR), others) for log_probs in (teacher, student))
         binary, spread = zip(*splits, strict=True)
-        return self.reduce(self.alpha * _divergence(*binary) + self.beta * _divergence(*spread), rows)
+        return self.reduce(self.alpha * kl(*binary) + self.beta * kl(*spread), rows)
 
     citation = citation_of("zhao2022decoupled")
 
@@ -75,8 +75,3 @@ def _split(log_probs: Tensor, others: Tensor) -> tuple[Tensor, Tensor]:
     left = (log_probs + others).clamp(min=FLOOR)
     rest = left.logsumexp(-1, keepdim=True)
     return torch.cat([right, rest], -1), left - rest
-
-
-def _divergence(student: Tensor, teacher: Tensor) -> Tensor:
-    probabilities = teacher.exp()
-    return torch.where(probabilities == 0, 0.0, probabilities * (teacher - student)).sum()

@@ -65,16 +65,13 @@ def tagged_spans(labels: Sequence[str | None]) -> list[tuple[int, int, str]]:
     spans: list[tuple[int, int, str]] = []
     previous = None
     for place, label in enumerate(labels):
-        if label is None:
-            previous = None
-            continue
-        prefix, _, tag = label.partition("-")
+        prefix, _, tag = (label or "").partition("-")
         # A word begins at each `B-`, and at an `I-` after a different tag.
         if prefix == "I" and tag == previous:
             spans[-1] = (spans[-1][0], place + 1, tag)
-        else:
+        elif label is not None:
             spans.append((place, place + 1, tag))
-        previous = tag
+        previous = None if label is None else tag
     return spans
 
 
@@ -82,9 +79,8 @@ def pos_report(predicted: Sequence[Sequence[str | None]], gold: Sequence[Sequenc
     """
     Compare predicted and true labels (`"B-n"`, `"I-n"`, ...) word by word. A word is correct if its boundaries and its
     tag are correct, as in table 2 of "A Compact Model for Mathematics Problem Representations Distilled from BERT"
-    (AAAI 2025). Tokens whose true label is `None` (special tokens) are not counted. `precision`, `recall` and `f1` are
-    micro averages over all words, `accuracy` is that of the labels, and `tags` has the scores of each tag and the
-    `count` of its true words, the most frequent tag first.
+    (AAAI 2025). Tokens with the true label `None` (special tokens) are not counted. `precision`, `recall` and `f1` are
+    over all words, `accuracy` is that of labels, and `tags` has the same for each tag, the most frequent first.
     """
     found, true, right = Counter(), Counter(), Counter()
     labels = equal = 0

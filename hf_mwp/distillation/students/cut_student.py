@@ -40,9 +40,6 @@ def cut_student(
     layers, and decoder. With `new_decoder` the decoder starts from random weights. `encoder_fields` are fields of
     [`MwpStudentConfig`] other than sizes. Raises `ValueError` if the teacher does not have the layers, or its encoder
     is not a BERT or RoBERTa.
-
-    Example:
-        >>> student = cut_student(teacher, layers=[0, 2, 4], hidden_dropout_prob=0.1)
     """
     count = teacher.config.num_hidden_layers
     layers = choose_layers(layers, count, choice) if isinstance(layers, int) else list(layers)

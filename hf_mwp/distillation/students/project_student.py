@@ -40,10 +40,6 @@ def project_student(
     hundred typical texts, `max_tokens` the tokens to read, about 20 KB each. `ridge` is relative to the mean variance
     of the inputs. `encoder_fields` are other fields of [`MwpStudentConfig`]. Raises `ValueError` if a size exceeds the
     encoder's, a layer does not exist, the encoder is not supported, or the sample has no tokens.
-
-    Example:
-        >>> texts = tokenizer(problems, padding=True, truncation=True, return_tensors="pt")
-        >>> student = project_student(AutoModel.from_pretrained("bert-base-chinese"), layers=3, sample=[texts])
     """
     layers = layers if isinstance(layers, int) else list(layers)
     with bottlenecks_apart(encoder.base_model) as found:

@@ -61,9 +61,8 @@ class CachedTeacher:
 
     def prepare(self, dataset: Any, collator: Callable[[list], Mapping[str, Any]]) -> Callable:
         """
-        Complete the cache for a dataset with a length and random access, and return a collator whose batches contain
-        the teacher's outputs. Raises `CacheError` for a folder with a different cache, `OSError` if the disk has too
-        little space, and `ValueError` if the outputs cannot be cached.
+        Complete the cache for a dataset, and return a collator that adds the teacher's outputs. Raises `CacheError` if
+        the folder has a different cache, `OSError` without enough space, `ValueError` if outputs cannot be cached.
         """
         if not hasattr(dataset, "__len__"):
             name = type(dataset).__name__
