@@ -127,7 +127,7 @@ def accuracy_report(scores: Sequence[PredictionScore]) -> dict[str, float]:
 
 
 def context_report(contexts: Sequence[str], scores: Sequence[PredictionScore]) -> dict[str, float]:
-    """Return the share of contexts (`""`: none) whose several questions with an answer are all answered correctly."""
+    """Return the share of contexts with several questions that are all answered correctly, and their number."""
     answers: dict[str, list[bool]] = {}
     for context, score in zip(contexts, scores, strict=True):
         if context and score.answer_correct is not None:
@@ -154,7 +154,7 @@ def of_equations(report: Mapping[str, float], prefix: str = "") -> str:
 
 
 def report_cells(report: Mapping[str, float]) -> dict[str, str]:
-    """Format a report of any task as cells by heading; results of [`accuracy_report`] with a cell for each level."""
+    """Format a report of any task as table cells by heading, with a cell for each level of complexity in it."""
     if "num_problems" not in report:
         counts = {name: value for name, value in report.items() if name.startswith("num_")}
         found = {name.removeprefix("num_"): f"{value:,}" for name, value in counts.items()}

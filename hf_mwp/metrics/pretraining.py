@@ -80,7 +80,7 @@ def pos_report(predicted: Sequence[Sequence[str | None]], gold: Sequence[Sequenc
     Compare predicted and true labels (`"B-n"`, `"I-n"`, ...) word by word. A word is correct if its boundaries and its
     tag are correct, as in table 2 of "A Compact Model for Mathematics Problem Representations Distilled from BERT"
     (AAAI 2025). Tokens with the true label `None` (special tokens) are not counted. `precision`, `recall` and `f1` are
-    over all words, `accuracy` is that of labels, and `tags` has the same for each tag, the most frequent first.
+    computed over all words, and in `tags` over those of each tag, the most frequent first; `accuracy` over labels.
     """
     found, true, right = Counter(), Counter(), Counter()
     labels = equal = 0

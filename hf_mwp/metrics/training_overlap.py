@@ -33,7 +33,7 @@ class TrainingOverlap:
         return {f"exact_text_in_{data}": exact, f"masked_text_in_{data}": masked}
 
     def groups(self, problems: Sequence[MathWordProblem | str]) -> dict[str, list[int]]:
-        """Return the indices of all problems, and by whether their masked or exact text is in the texts, if known."""
+        """Return the row numbers of all problems, and of new and known ones if there are texts to compare with."""
         groups = {"all problems": list(range(len(problems)))}
         if self.texts is not None:
             seen = [self.texts.seen(_text(problem)) for problem in problems]

@@ -86,7 +86,7 @@ class LiveTeacher:
 
 
 def add_teacher_inputs(dataset: Any, processors: Mapping[int, MwpProcessor]) -> Any:
-    """Add a column with each problem as the teachers' processors encode it. Raises `UsageError` without texts."""
+    """Add a column with the problems as each teacher's processor encodes them. Raises `UsageError` without texts."""
     if "text" not in dataset.column_names:
         raise UsageError("A teacher with another tokenizer needs `text`. Keep the columns of `load_mwp_dataset`.")
 
