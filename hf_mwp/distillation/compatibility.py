@@ -48,10 +48,7 @@ def check_decoding(student: nn.Module, teacher: nn.Module) -> None:
 
 
 def check_solvers(student: nn.Module, teacher: nn.Module, teacher_processing: MwpProcessor | None = None) -> None:
-    """
-    Raise `ValueError` unless two solvers have the same symbols, the same kind of decoder and the same number of
-    embedded tokens. A teacher with its own processor must embed the tokens of that processor.
-    """
+    """Raise `ValueError` unless two solvers have the same symbols, the same kind of decoder and fitting embeddings."""
     _check_kind("a solver", kind_of(teacher).is_solver, teacher)
     remedy = "Probabilities are compared symbol by symbol: create the student with the teacher's processor."
     for name in ("operators", "constants"):
@@ -78,20 +75,15 @@ def _check_equal(name: str, ours: Any, theirs: Any, remedy: str) -> None:
         raise ValueError(f"The student has {name}={ours}, the teacher has {name}={theirs}. {remedy}")
 
 
-def reads_other_tokens(processing: Any, teacher_processing: Any) -> bool:
-    """Return whether two processors tokenize a text differently."""
-    processors = [each for each in (processing, teacher_processing) if isinstance(each, MwpProcessor)]
-    tokens = [(each.tokenizer.get_vocab(), each.number_tokens) for each in processors]
-    return len(tokens) == 2 and tokens[0] != tokens[1]
-
-
-def check_reading(processing: Any, teacher_processing: Any) -> None:
+def needs_own_inputs(processing: Any, teacher_processing: Any) -> bool:
     """
-    Raise `ValueError` unless two processors or tokenizers turn a text into the same ids. Processors of math word
-    problems may have different tokens if their numbers and symbols are the same.
+    Return whether a teacher needs inputs of its own, since its [`MwpProcessor`] has different tokens. Raises
+    `ValueError` if tokenizers differ in tokens, or processors in how they read numbers and symbols.
     """
     ours, theirs = (getattr(each, "tokenizer", each) for each in (processing, teacher_processing))
-    if not reads_other_tokens(processing, teacher_processing) and ours.get_vocab() != theirs.get_vocab():
+    same_tokens = ours.get_vocab() == theirs.get_vocab()
+    are_processors = all(isinstance(each, MwpProcessor) for each in (processing, teacher_processing))
+    if not are_processors and not same_tokens:
         raise ValueError(
             f"Student and teacher have different tokenizers (with {len(ours)} and {len(theirs)} tokens), so the same "
             "ids mean different words. Create the student with the teacher's tokenizer. A sequence-to-sequence "
@@ -100,6 +92,7 @@ def check_reading(processing: Any, teacher_processing: Any) -> None:
     remedy = "Both processors must read problems in the same way: use the teacher's processor."
     for name in ("vocabulary", "parse_number_words", "language"):
         _check_equal(name, *(getattr(each, name, None) for each in (processing, teacher_processing)), remedy)
+    return are_processors and not (same_tokens and processing.number_tokens == teacher_processing.number_tokens)
 
 
 def check_only_predictions(objectives: Sequence[Objective]) -> None:

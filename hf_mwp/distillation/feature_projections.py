@@ -29,13 +29,10 @@ class FeatureProjections:
     Representations Distilled from BERT (AAAI 2025) projects the teacher's hidden states instead (`H_T W`); if that map
     is trained, its loss has a trivial minimum.
 
-    Args:
-        features (`dict[str, tuple[str, int, int]]`):
-            For the name of each map: the student's feature that it reads (see [`~distillation.features.Features`]),
-            the width of this feature and the teacher's width. A feature with the teacher's width gets no map.
-        shared (`bool`, *optional*, defaults to `False`): Use a single map with bias for all features, which must have
-            the same widths, also if they have the teacher's width. This is the linear baseline of Improving Language
-            Model Distillation through Hidden State Matching (ICLR 2025).
+    `features` contains, for the name of each map, the student's feature that it reads (see [`Features`]), its width
+    and the teacher's width; equal widths get no map. With `shared`, a single map with bias is used for all features,
+    which must have the same widths, also if they have the teacher's width. This is the linear baseline of Improving
+    Language Model Distillation through Hidden State Matching (ICLR 2025).
     """
 
     name = "distillation_projections"
@@ -49,9 +46,8 @@ class FeatureProjections:
         if shared and len(widths) > 1:
             raise ValueError(f"A shared projection needs layers with the same widths, got {sorted(widths)}.")
         maps = {"shared": next(iter(different.values()))} if shared and different else different
-        self.module = nn.ModuleDict(
-            {name: nn.Linear(width, target, bias=shared) for name, (_, width, target) in maps.items()}
-        )
+        linears = {name: nn.Linear(width, target, bias=shared) for name, (_, width, target) in maps.items()}
+        self.module = nn.ModuleDict(linears)
         self._undo = None
 
     def __len__(self) -> int:
@@ -128,8 +124,5 @@ class FeatureProjections:
 
 @cache
 def _with_projected(kind: type[ModelOutput]) -> type[ModelOutput]:
-    """
-    Return a subclass of an output class with one more field. Distributed training rebuilds outputs from their declared
-    fields, and would lose an undeclared field.
-    """
+    # Distributed training rebuilds outputs from their declared fields, and would lose an undeclared field.
     return make_dataclass(f"Projected{kind.__name__}", [(PROJECTED, Any, None)], bases=(kind,))

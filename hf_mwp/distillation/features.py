@@ -40,14 +40,12 @@ FIELDS = {
 class Features:
     """
     Outputs of a model that objectives read, by name. `features["hidden_4"]` is the output of the fourth layer (0: the
-    embedding output), `"bottleneck_0"` the first narrow state of a bottleneck, and `"attention_4"` the attention
-    matrices of the fourth layer. `"query_4"`, `"key_4"` and `"value_4"` are the vectors that it attends with. All
-    other names are fields of the output. For an encoder-decoder model the layer names refer to the encoder.
+    embedding output), `"bottleneck_0"` the first narrow state of a bottleneck, `"attention_4"` the attention matrices
+    of the fourth layer, and `"query_4"`, `"key_4"` and `"value_4"` the vectors that it attends with (`recorded`). All
+    other names are fields of `output`. In an encoder-decoder model these layers are the encoder's;
     `"decoder_hidden_4"`, `"decoder_attention_4"`, `"decoder_query_4"` and so on refer to the decoder, and
-    `"cross_attention_4"` to its attention to the encoder.
-
-    `output` is the model's output, and `recorded` contains queries, keys and values by name. The `model` itself is
-    passed only for [`Objective.setup`]. `projected` contains hidden states after [`FeatureProjections`], by name.
+    `"cross_attention_4"` to its attention to the encoder. `projected` contains hidden states after
+    [`FeatureProjections`]. The `model` itself is passed only for [`Objective.setup`].
     """
 
     def __init__(self, output: Any, recorded: Mapping[str, Tensor] | None = None, model: Any = None) -> None:
@@ -72,10 +70,8 @@ class Features:
 
 def attention_inputs(model: nn.Module, stack: str = "encoder") -> list[dict[str, nn.Module]]:
     """
-    Return the modules that compute `"query"`, `"key"` and `"value"` in each self-attention layer, first layer first,
-    or an empty dictionary for a layer without heads. The layers are those of an encoder or a decoder-only model;
-    `stack="decoder"` selects the decoder of an encoder-decoder model. One module may compute all three in thirds of
-    its output. Models that interleave queries, keys and values (GPT-2) are not supported.
+    Return the modules that compute `"query"`, `"key"` and `"value"` in each self-attention layer, or `{}` for a layer
+    without heads. One module may compute all in thirds of its output. Interleaved ones (GPT-2) are not supported.
     """
     find, found = getattr(model, f"get_{stack}", None), []
     for path, module in (find() if find else model).named_modules():
@@ -93,10 +89,7 @@ def attention_inputs(model: nn.Module, stack: str = "encoder") -> list[dict[str,
 
 @contextmanager
 def recorded_inputs(model: nn.Module, names: Iterable[str]) -> Iterator[dict[str, Tensor]]:
-    """
-    Record queries, keys and values inside the context: each forward pass of the model writes the requested `names`
-    (such as `"query_1"`) to the yielded dictionary. At the end, also after an error, the model is restored.
-    """
+    """Yield a dictionary that receives the queries, keys and values in `names` (`"query_1"`) in each forward pass."""
     modules_of, found, handles = cache(partial(attention_inputs, model)), {}, []
     try:
         for name in names:
@@ -122,10 +115,7 @@ def recorded_inputs(model: nn.Module, names: Iterable[str]) -> Iterator[dict[str
 def read_features(
     model: nn.Module, inputs: Mapping[str, Any], options: Mapping[str, bool], names: Iterable[str] = ()
 ) -> Features:
-    """
-    Run a model, possibly wrapped for distributed training, on a batch and return its outputs. `options` are further
-    arguments such as `output_hidden_states`, and `names` the features that will be read.
-    """
+    """Run a model, possibly wrapped for distributed training, and return its outputs with the features in `names`."""
     with recorded_inputs(extract_model_from_parallel(model), names) as recorded:
         return Features(model(**inputs, **options), recorded)
 
@@ -142,9 +132,8 @@ def decoder_mask(inputs: Mapping[str, Any], kind: str = "labels") -> Tensor:
     """
     Return a mask `(batch, positions)` of the decoder states that are compared: the states that predict a label, or
     with `"shifted"` the states whose input token is a label (`shift_tokens_right(labels) != pad` in the authors'
-    implementation of Improving Language Model Distillation through Hidden State Matching, ICLR 2025). `"shifted"`
-    leaves out the start token, and includes the end token except in the longest rows of the batch. A decoder whose
-    states do not correspond one to one to labels returns its own `decoder_state_mask` ([`~models.decoder.Decoder`]).
+    implementation of Hidden State Matching, ICLR 2025), that is, without the start token and, in the longest rows, the
+    end token. A decoder whose states do not correspond to labels has its own mask ([`~models.decoder.Decoder`]).
     """
     if (own := inputs.get("decoder_state_mask")) is not None:
         if kind != "labels":

@@ -14,27 +14,19 @@ def map_layers(
     Return pairs (student layer, teacher layer) for distilling hidden states, in the order of the student's layers or
     as given. Layers are counted as in `output_hidden_states`: 0 is the embedding output, 1 that of the first layer.
 
-    Args:
-        mapping (`str` or sequence of pairs):
-            - `"uniform"`: student layer `n` learns from teacher layer `n * (teacher layers / student layers)`, rounded
-              up. 3 layers from 12 are mapped as (1, 4), (2, 8), (3, 12), and 2 from 3 as (1, 2), (2, 3).
-            - `"alternating"`: the same, preceded by the embedding outputs (0, 0).
-            - `"first"`, `"last"`: the student's layers learn from the teacher's first or last layers, in order.
-            - explicit: `[[1, 4], [2, 8], [3, 12]]` or, on the command line, `"1:4,2:8,3:12"`. Layers may be left out.
-        num_student_layers (`int`), num_teacher_layers (`int`): Numbers of layers of the models, without embeddings.
+    - `"uniform"`: student layer `n` learns from teacher layer `n * (teacher layers / student layers)`, rounded up: 3
+      layers from 12 as (1, 4), (2, 8), (3, 12), and 2 from 3 as (1, 2), (2, 3). This is the layer mapping function of
+      A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), for numbers that divide.
+    - `"alternating"`: the same, preceded by the embedding outputs (0, 0), as, with the rounding, in the authors'
+      implementation of Improving Language Model Distillation through Hidden State Matching (ICLR 2025).
+    - `"first"`, `"last"`: the student's layers learn from the teacher's first or last layers, in order.
+    - explicit: `[[1, 4], [2, 8], [3, 12]]` or, on the command line, `"1:4,2:8,3:12"`. Layers may be left out.
 
-    Raises:
-        ValueError: if the strategy does not suit the numbers of layers, or the mapping is neither a strategy nor pairs
-            of existing layers, with each student layer once.
-
-    References:
-        A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), layer mapping function
-        of the intermediate feature distillation (`"uniform"`, for numbers that divide each other); the authors'
-        implementation of Improving Language Model Distillation through Hidden State Matching (ICLR 2025)
-        (`"alternating"`, and the rounding).
+    Raises `ValueError` if the teacher has too few layers for a strategy, or a mapping is neither a strategy nor pairs
+    of existing layers, with each student layer once.
     """
     if not isinstance(mapping, str) or mapping not in STRATEGIES:
-        return _explicit_pairs(mapping, num_student_layers, num_teacher_layers)
+        return _explicit_pairs(mapping, {"student": num_student_layers, "teacher": num_teacher_layers})
     if num_student_layers > num_teacher_layers:
         raise ValueError(
             f'The layer mapping "{mapping}" needs a teacher with at least as many layers as the student, but it has '
@@ -49,9 +41,7 @@ def map_layers(
     return [(0, 0), *pairs] if mapping == "alternating" else pairs
 
 
-def _explicit_pairs(
-    mapping: str | Sequence[Sequence[int]], num_student_layers: int, num_teacher_layers: int
-) -> list[tuple[int, int]]:
+def _explicit_pairs(mapping: str | Sequence[Sequence[int]], counts: dict[str, int]) -> list[tuple[int, int]]:
     try:
         pairs = [map(int, pair.split(":")) for pair in mapping.split(",")] if isinstance(mapping, str) else mapping
         pairs = [(index(student), index(teacher)) for student, teacher in pairs]
@@ -62,7 +52,6 @@ def _explicit_pairs(
         ) from None
     if not pairs:
         raise ValueError("The layer mapping is empty. Set `hidden_loss=None` to train without hidden states.")
-    counts = {"student": num_student_layers, "teacher": num_teacher_layers}
     for pair in pairs:
         for layer, (who, count) in zip(pair, counts.items(), strict=True):
             if not 0 <= layer <= count:

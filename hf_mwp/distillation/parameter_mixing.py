@@ -35,9 +35,8 @@ def mix_parameters(
     Raises:
         ValueError: if the names or shapes of weights differ, or `pretrained_weight` is not between 0 and 1.
 
-    References:
-        A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), parameter mixing with
-        `pretrained_weight = 0.2`.
+    References: A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), parameter
+    mixing with `pretrained_weight = 0.2`.
 
     Example:
         >>> student = mix_parameters(MwpStudentForPreTraining.from_pretrained("pretrained"), distilled_solver)
@@ -69,9 +68,8 @@ def average_parameters(models: Sequence[nn.Module]) -> nn.Module:
     Raises:
         ValueError: if `models` is empty, or the names or shapes of weights differ.
 
-    References:
-        Model soups: averaging weights of multiple fine-tuned models improves accuracy without increasing inference
-        time (Wortsman et al., ICML 2022), the uniform soup.
+    References: Model soups: averaging weights of multiple fine-tuned models improves accuracy without increasing
+    inference time (Wortsman et al., ICML 2022), the uniform soup.
 
     Example:
         >>> student = average_parameters([load_solver(f"runs/student_{seed}")[0] for seed in (42, 43, 44)])

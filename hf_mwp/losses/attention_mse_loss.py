@@ -1,7 +1,5 @@
 """Loss on attention matrices."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

@@ -1,7 +1,5 @@
 """Loss on hidden states of any width: centred kernel alignment."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import torch
@@ -15,10 +13,7 @@ EPSILON = 1e-8  # as in the authors' implementation
 
 
 class CKAStatistics(NamedTuple):
-    """
-    Sums over tokens that determine the linear CKA between two models' states, in fp64. The sums of several batches,
-    from accumulation steps or processes, can be added.
-    """
+    """Sums over tokens, in fp64, that determine the linear CKA of two models. Sums of several batches can be added."""
 
     rows: Tensor
     student_sum: Tensor
@@ -89,11 +84,8 @@ class CKALoss(ProductLoss):
 
     def statistics(self, student_hidden: Tensor, teacher_hidden: Tensor, mask: Tensor | None = None) -> CKAStatistics:
         """
-        Return the sums from which [`CKALoss.from_statistics`] computes the loss. The sums of several batches can be
-        added.
-
-        Raises:
-            ValueError: if `unbiased=True`, since HSIC₁ is not determined by sums over tokens.
+        Return the sums from which [`CKALoss.from_statistics`] computes the loss, also added over batches. Raises
+        `ValueError` if `unbiased=True`, since HSIC₁ is not determined by sums over tokens.
         """
         if self.unbiased:
             raise ValueError("Unbiased CKA cannot be computed over several batches. Set `unbiased=False`.")

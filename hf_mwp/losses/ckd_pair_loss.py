@@ -1,7 +1,5 @@
 """Loss on the cosines between pairs of representations."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

@@ -1,7 +1,5 @@
 """Loss on the angles within triples of representations."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 
@@ -52,10 +50,7 @@ class CKDTripleLoss(StateLoss):
         return (near * (near - 1) // 2).sum()
 
     def _neighbours(self, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """
-        Return the positions `(items, neighbours)` near each item, and a mask `(batch, items, neighbours)` of the
-        positions where item and neighbour are valid.
-        """
+        """Return the positions `(items, neighbours)` near each item, and the mask `(batch, items, neighbours)`."""
         count = mask.shape[1]
         reach = max(count - 1, 1) if self.window is None else self.window
         steps = torch.arange(-reach, reach, device=mask.device)
@@ -69,9 +64,6 @@ class CKDTripleLoss(StateLoss):
 
 
 def _angles(vectors: Tensor, places: Tensor) -> Tensor:
-    """
-    Return the cosines `(batch, items, neighbours, neighbours)` of the angle at each item between two of its
-    neighbours.
-    """
+    """Return the cosines `(batch, items, neighbours, neighbours)` of angles at each item between two neighbours."""
     edges = nn.functional.normalize(vectors[:, places] - vectors.unsqueeze(2), dim=-1)
     return edges @ edges.transpose(-1, -2)

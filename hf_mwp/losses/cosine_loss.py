@@ -1,7 +1,5 @@
 """Loss on the directions of hidden states."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

@@ -1,11 +1,9 @@
 """Loss on a classifier's logits, with separate weights for the correct class and the other classes."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 
-from .logit_distillation_loss import SoftenedLoss
+from .logit_distillation_loss import SoftenedLoss, kl
 from .state_loss import citation_of
 
 
@@ -32,11 +30,9 @@ class DKDLoss(SoftenedLoss):
     term.
 
     Inputs:
-        - student_logits (`torch.Tensor`): `(..., classes)`.
-        - teacher_logits (`torch.Tensor`): the same shape; receives no gradient.
+        - student_logits, teacher_logits, mask: As in [`LogitDistillationLoss`].
         - targets (`torch.Tensor`): the correct class `(...)`, or a boolean mask of the correct classes
           `(..., classes)`.
-        - mask (`torch.Tensor`, *optional*): the shape without the classes; true or non-zero for positions that count.
 
     Relations: [`LogitDistillationLoss`] is the case `alpha = 1`, `beta = 1 - p_y` of the teacher: the more confident
     the teacher, the lower the weight of the other classes.
@@ -66,9 +62,9 @@ class DKDLoss(SoftenedLoss):
         if targets.shape == student.shape[:-1]:
             targets = nn.functional.one_hot(targets.clamp(min=0), student.shape[-1])
         others = torch.where(targets.bool(), FLOOR, 0.0)
-        splits = (_split(log_probs.clamp(min=FLOOR), others) for log_probs in (student, teacher))
+        splits = (_split(log_probs.clamp(min=FLOOR), others) for log_probs in (teacher, student))
         binary, spread = zip(*splits, strict=True)
-        return self.reduce(self.alpha * _divergence(*binary) + self.beta * _divergence(*spread), rows)
+        return self.reduce(self.alpha * kl(*binary) + self.beta * kl(*spread), rows)
 
     citation = citation_of("zhao2022decoupled")
 
@@ -79,8 +75,3 @@ def _split(log_probs: Tensor, others: Tensor) -> tuple[Tensor, Tensor]:
     left = (log_probs + others).clamp(min=FLOOR)
     rest = left.logsumexp(-1, keepdim=True)
     return torch.cat([right, rest], -1), left - rest
-
-
-def _divergence(student: Tensor, teacher: Tensor) -> Tensor:
-    probabilities = teacher.exp()
-    return torch.where(probabilities == 0, 0.0, probabilities * (teacher - student)).sum()

@@ -1,7 +1,5 @@
 """Loss on the flow between two layers."""
 
-from __future__ import annotations
-
 from torch import Tensor
 
 from .state_loss import StateLoss, citation_of, count_texts

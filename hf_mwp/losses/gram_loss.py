@@ -1,7 +1,5 @@
 """Loss on hidden states of any width: distance between Gram matrices."""
 
-from __future__ import annotations
-
 from torch import Tensor
 
 from .product_loss import ProductLoss

@@ -1,7 +1,5 @@
 """Loss on hidden states and embedding outputs: squared difference."""
 
-from __future__ import annotations
-
 from torch import Tensor
 
 from .state_loss import StateLoss, citation_of

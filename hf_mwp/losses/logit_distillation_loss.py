@@ -1,7 +1,5 @@
 """Losses between the class probabilities of student and teacher."""
 
-from __future__ import annotations
-
 import math
 
 import torch
@@ -10,7 +8,7 @@ from torch import Tensor, nn
 from .state_loss import citation_of, masked, valid_tokens
 
 
-def _kl(first: Tensor, second: Tensor) -> Tensor:
+def kl(first: Tensor, second: Tensor) -> Tensor:
     """Return the sum of `KL(first || second)` over log-probabilities `(..., classes)`."""
     probabilities = first.exp()
     # A forbidden class has probability 0, and 0 times its log-probability may be NaN. Any other NaN is kept.
@@ -27,14 +25,14 @@ def _mixture(student: Tensor, teacher: Tensor, alpha: float) -> Tensor:
 
 def _jsd(student: Tensor, teacher: Tensor, alpha: float) -> Tensor:
     mean = _mixture(student, teacher, 0.5)
-    return (_kl(teacher, mean) + _kl(student, mean)) / 2
+    return (kl(teacher, mean) + kl(student, mean)) / 2
 
 
 DIRECTIONS = {
-    "forward": lambda student, teacher, alpha: _kl(teacher, student),
-    "reverse": lambda student, teacher, alpha: _kl(student, teacher),
+    "forward": lambda student, teacher, alpha: kl(teacher, student),
+    "reverse": lambda student, teacher, alpha: kl(student, teacher),
     "jsd": _jsd,
-    "skew": lambda student, teacher, alpha: _kl(teacher, _mixture(student, teacher, alpha) if alpha else student),
+    "skew": lambda student, teacher, alpha: kl(teacher, _mixture(student, teacher, alpha) if alpha else student),
 }
 
 
@@ -49,9 +47,7 @@ class SoftenedLoss(nn.Module):
             raise ValueError(f'`reduction` must be "mean" or "batchmean", got {reduction!r}.')
         self.temperature, self.scale_by_square, self.reduction = temperature, scale_by_square, reduction
 
-    def log_probabilities(
-        self, student: Tensor, teacher: Tensor, mask: Tensor | None
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def log_probabilities(self, student: Tensor, teacher: Tensor, mask: Tensor | None) -> tuple[Tensor, ...]:
         """Return the softened log-probabilities of both models, equal at padding, and a mask of valid positions."""
         if student.shape != teacher.shape:
             raise ValueError(f"The logits have different shapes, {tuple(student.shape)} and {tuple(teacher.shape)}.")

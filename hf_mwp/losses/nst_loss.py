@@ -1,7 +1,5 @@
 """Loss on the similarities between the tokens of a text."""
 
-from __future__ import annotations
-
 from torch import Tensor
 
 from .state_loss import StateLoss, citation_of, count_token_pairs

@@ -1,7 +1,5 @@
 """Loss on the first token's states of several layers."""
 
-from __future__ import annotations
-
 from torch import Tensor, nn
 
 from .state_loss import StateLoss, citation_of, count_texts

@@ -1,7 +1,5 @@
 """Loss on hidden states of any width: Procrustes distance."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 
@@ -43,7 +41,7 @@ class ProcrustesLoss(StateLoss):
 def _nuclear_norm(ours: Tensor, theirs: Tensor) -> Tensor:
     """
     Return `||XᵀY||_*` for `(rows, width)` and `(rows, other width)`. Its gradient with respect to `XᵀY` is the polar
-    factor `U Vᵀ`. With this factor as a constant, the trace of `V Uᵀ XᵀY` has the same value and gradient.
+    factor `U Vᵀ`, so with this factor as a constant, the trace of `V Uᵀ XᵀY` has the same value and gradient.
     """
     with torch.no_grad():
         if ours.shape[0] < min(ours.shape[1], theirs.shape[1]):

@@ -1,7 +1,5 @@
 """Products of centred hidden states, and the losses computed from them in groups of texts."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 
@@ -16,15 +14,10 @@ class ProductLoss(StateLoss):
     """
     Base class of losses computed from products of the centred states `X` and `Y` of student and teacher. A derived
     class implements `of_products`, which receives the squared Frobenius norms of `XᵀY`, `XᵀX`, `YᵀY`, `X` and `Y`.
-
-    Attributes:
-        in_groups (`bool`): Whether to compute these norms in groups of texts if there are at least as many tokens as
-            features.
-        min_rows (`int`): Minimum number of valid tokens.
     """
 
-    in_groups = True
-    min_rows = MIN_ROWS
+    in_groups = True  # whether to compute these norms in groups of texts if there are as many tokens as features
+    min_rows = MIN_ROWS  # minimum number of valid tokens
 
     def of_states(self, ours: list[Tensor], theirs: list[Tensor], mask: Tensor) -> Tensor:
         """Return the loss from groups of texts, or from all rows at once if there are too few of them."""
@@ -43,10 +36,7 @@ class ProductLoss(StateLoss):
         return torch.where(number > 0, self.of_products(*products, *sizes), 0.0)
 
     def product(self, first: Tensor, second: Tensor, number: Tensor) -> Tensor:
-        """
-        Return `||XᵀY||_F²` of centred rows, from the products of features, or of rows if there are fewer rows than
-        features. `number` is the number of valid rows.
-        """
+        """Return `||XᵀY||_F²` of centred rows, `number` of which are valid, from the smaller of two products."""
         if first.shape[0] < min(first.shape[1], second.shape[1]):
             return ((first @ first.T) * (second @ second.T)).sum()
         return (first.T @ second).square().sum()
@@ -57,9 +47,8 @@ class ProductLoss(StateLoss):
 
 class StreamedProducts(torch.autograd.Function):
     """
-    Autograd function that returns the squared norms of `XᵀY`, `XᵀX`, `YᵀY`, `X` and `Y` for centred states `X` and
-    `Y`. Forward and backward read the states in groups of texts, so that the states are not copied and only the
-    student's gradient has their size.
+    Squared norms of `XᵀY`, `XᵀX`, `YᵀY`, `X` and `Y` for centred states `X` and `Y`. Forward and backward read the
+    states in groups of texts, so that they are not copied and only the student's gradient has their size.
     """
 
     @staticmethod
@@ -126,10 +115,7 @@ def count_rows(mask: Tensor, least: int) -> Tensor:
 
 
 def centred_rows(ours: Tensor, theirs: Tensor, mask: Tensor, least: int = MIN_ROWS) -> tuple[Tensor, Tensor, Tensor]:
-    """
-    Centre the states `(batch, tokens, width)` of student and teacher over the valid tokens, in place. Return both as
-    rows, and the number of valid tokens. Padding must be zero and stays zero.
-    """
+    """Centre states `(batch, tokens, width)`, zero at padding, in place. Return them as rows and their number."""
     number, valid = count_rows(mask, least), mask.flatten().unsqueeze(-1)
     rows = [states.flatten(0, 1) for states in (ours, theirs)]
     means = [each.sum(0, keepdim=True) / number.clamp(min=1) for each in rows]

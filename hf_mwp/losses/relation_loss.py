@@ -1,7 +1,5 @@
 """Loss on the relations between tokens in a layer's queries, keys or values."""
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,10 +1,7 @@
 """Base class of losses between hidden states of student and teacher, and functions that all losses share."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import cache
 from pathlib import Path
 
 import torch
@@ -12,6 +9,7 @@ from torch import Tensor, nn
 
 
 States = Tensor | Sequence[Tensor]
+CITATIONS = Path(__file__).with_name("citations.bib").read_text(encoding="utf-8").strip().split("\n\n")
 
 
 class StateLoss(nn.Module):
@@ -19,22 +17,16 @@ class StateLoss(nn.Module):
     Base class of losses between hidden states of student and teacher. A derived class implements `compare`, which
     receives the states of one layer, or lists of states. They are in fp32 (fp64 stays fp64), also under autocast, with
     zeros at padding and without a gradient to the teacher.
-
-    Attributes:
-        needs_equal_width (`bool`): Whether student and teacher must have the same width. If the widths differ,
-            trainers add a projection.
-        num_layers (`int`, *optional*): Number of layers whose states are compared together. `None` allows any number.
     """
 
-    needs_equal_width = False
-    num_layers: int | None = 1
+    needs_equal_width = False  # whether trainers must add a projection if the widths differ
+    num_layers: int | None = 1  # number of layers that are compared together; `None` allows any number
 
     def forward(self, student_hidden: States, teacher_hidden: States, mask: Tensor | None = None) -> Tensor:
         """
-        Return the scalar loss for states `(batch, tokens, width)` of a layer of each model, or for sequences of states
-        if several layers are compared. `mask` `(batch, tokens)` is true or non-zero for tokens that count. The loss is
-        zero, with a zero gradient, if no token is valid. Raises `ValueError` for different numbers of layers, tokens,
-        or widths that must be the same.
+        Return the scalar loss for states `(batch, tokens, width)`, or sequences of states if several layers are
+        compared. It is zero, with a zero gradient, if no token of `mask` `(batch, tokens)` is valid. Raises
+        `ValueError` for different numbers of layers, tokens, or widths that must be the same.
         """
         return self.of_states(*self.check(student_hidden, teacher_hidden, mask))
 
@@ -47,13 +39,8 @@ class StateLoss(nn.Module):
     def compare(self, ours: Tensor | list[Tensor], theirs: Tensor | list[Tensor], mask: Tensor) -> Tensor:
         raise NotImplementedError
 
-    def check(
-        self, student: States, teacher: States, mask: Tensor | None
-    ) -> tuple[list[Tensor], list[Tensor], Tensor]:
-        """
-        Check the arguments of `forward` and return them as lists of states (the teacher's without gradient) and a
-        mask.
-        """
+    def check(self, student: States, teacher: States, mask: Tensor | None) -> tuple[list, list, Tensor]:
+        """Check the arguments of `forward` and return lists of states, the teacher's without gradient, and a mask."""
         number = self.num_layers or 1
         ours, theirs = ([x] * number if isinstance(x, Tensor) else list(x) for x in (student, teacher))
         if not ours or not len(ours) == len(theirs) == (self.num_layers or len(ours)):
@@ -100,11 +87,6 @@ def without_autocast(tensor: Tensor) -> AbstractContextManager:
     return torch.autocast(kind, enabled=False) if torch.amp.is_autocast_available(kind) else nullcontext()
 
 
-@cache
-def _citations() -> list[str]:
-    return Path(__file__).with_name("citations.bib").read_text(encoding="utf-8").strip().split("\n\n")
-
-
 def citation_of(key: str) -> str:
     """Return the BibTeX entry of `citations.bib` with a key."""
-    return next(entry for entry in _citations() if f"{{{key}," in entry)
+    return next(entry for entry in CITATIONS if f"{{{key}," in entry)

@@ -127,15 +127,7 @@ def accuracy_report(scores: Sequence[PredictionScore]) -> dict[str, float]:
 
 
 def context_report(contexts: Sequence[str], scores: Sequence[PredictionScore]) -> dict[str, float]:
-    """
-    Compute `context_accuracy`, the share of contexts whose questions are all answered correctly, over the
-    `num_contexts` contexts with several questions that have an answer. Returns an empty dictionary if there are no
-    such contexts.
-
-    Args:
-        contexts (`Sequence[str]`): Name of the context of each problem, or `""`.
-        scores (`Sequence[PredictionScore]`): Scores of the problems.
-    """
+    """Return the share of contexts with several questions that are all answered correctly, and their number."""
     answers: dict[str, list[bool]] = {}
     for context, score in zip(contexts, scores, strict=True):
         if context and score.answer_correct is not None:
@@ -162,10 +154,7 @@ def of_equations(report: Mapping[str, float], prefix: str = "") -> str:
 
 
 def report_cells(report: Mapping[str, float]) -> dict[str, str]:
-    """
-    Format a report as the cells of a table row, by heading. A result of [`metrics.accuracy_report`] gets a column for
-    each level of complexity in the report. The report of any other task gets a column for each metric.
-    """
+    """Format a report of any task as table cells by heading, with a cell for each level of complexity in it."""
     if "num_problems" not in report:
         counts = {name: value for name, value in report.items() if name.startswith("num_")}
         found = {name.removeprefix("num_"): f"{value:,}" for name, value in counts.items()}

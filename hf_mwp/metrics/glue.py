@@ -19,10 +19,7 @@ def f1_of_positive(predictions: Sequence[int], labels: Sequence[int]) -> float:
 
 
 def matthews_correlation(predictions: Sequence[int], labels: Sequence[int]) -> float:
-    """
-    Compute the Matthews correlation coefficient for any number of classes (Gorodkin, Comparing two K-category
-    assignments by a K-category correlation coefficient, 2004). Returns 0 if all predictions or all labels are equal.
-    """
+    """Compute the Matthews correlation of any number of classes (Gorodkin, 2004), or 0 if one side is constant."""
     predictions, labels = _checked(predictions, labels)
     classes = np.union1d(predictions, labels)
     found, true = ((given[:, None] == classes).sum(0).astype(float) for given in (predictions, labels))

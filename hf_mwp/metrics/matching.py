@@ -108,14 +108,11 @@ def _exact(value: Fraction | float | None) -> Fraction | None:
 
 
 def failure_reason(prediction: Expression, target: Expression) -> str:
-    """
-    Return the key of `FAILURE_REASONS` for the most specific difference between a wrong prediction and its target,
-    both with slots (`N0`) for the numbers of the text. Returns `"label_conflict"` for equal trees. Trees of different
-    shape are compared in canonical form.
-    """
+    """Return the key of `FAILURE_REASONS` for the most specific difference of two trees with number slots (`N0`)."""
     if prediction == target:
         return "label_conflict"
     reason = _difference(prediction, target)
+    # Trees of different shape are compared in canonical form.
     return _difference(prediction.canonical(), target.canonical()) if reason == "other_equation" else reason
 
 

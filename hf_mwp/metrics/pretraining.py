@@ -25,11 +25,9 @@ STATISTICS = tuple(dict.fromkeys(name for pair in MEANS.values() for name in pai
 
 def masking_statistics(logits: torch.Tensor, labels: torch.Tensor, classes: torch.Tensor) -> dict[str, torch.Tensor]:
     """
-    Compute the summed loss and the numbers of masked tokens (all, keywords, numbers) of each text, and the number of
-    correctly predicted tokens, as tensors of shape `(batch,)` with names from `STATISTICS`.
-
-    `logits` have the shape `(batch, length, vocabulary)` or `(labelled tokens, vocabulary)`, `labels` (original ids of
-    the masked tokens, -100 elsewhere) and `classes` (`mask_class`) the shape `(batch, length)`.
+    Compute the sums in `STATISTICS` over the masked tokens of each text (all, keywords, numbers), of shape `(batch,)`.
+    `logits` are `(batch, length, vocabulary)` or `(labelled tokens, vocabulary)`, `labels` (-100 for other tokens) and
+    `classes` (`mask_class`) `(batch, length)`.
     """
     labelled = labels.ne(-100)
     if logits.dim() == 3:
@@ -50,10 +48,7 @@ def tagging_statistics(logits: torch.Tensor, labels: torch.Tensor) -> dict[str, 
 
 
 def summarise_statistics(sums: np.ndarray) -> dict[str, float]:
-    """
-    Compute means over tokens from sums of shape `(texts, len(STATISTICS))`: `mlm_loss`, `mlm_accuracy`,
-    `mlm_loss_keywords`, `mlm_loss_numbers` and `pos_loss`. Means over no tokens are left out.
-    """
+    """Compute the `MEANS` from sums of shape `(texts, len(STATISTICS))`. Means over no tokens are left out."""
     total = dict(zip(STATISTICS, sums.astype(np.float64).sum(axis=0).tolist(), strict=True))
     return {name: total[value] / total[count] for name, (value, count) in MEANS.items() if total[count]}
 
@@ -66,38 +61,26 @@ def tagging_report(predicted: np.ndarray, gold: np.ndarray, labels: list[str]) -
 
 
 def tagged_spans(labels: Sequence[str | None]) -> list[tuple[int, int, str]]:
-    """
-    Return the words of a sequence of `B-` and `I-` labels as tuples (first token, token after the last, tag). The
-    label is `None` for tokens outside words. A word begins at each `B-`, and at an `I-` after a different tag.
-    """
+    """Return the words in `B-` and `I-` labels (`None` outside words) as (first token, token after the last, tag)."""
     spans: list[tuple[int, int, str]] = []
     previous = None
     for place, label in enumerate(labels):
-        if label is None:
-            previous = None
-            continue
-        prefix, _, tag = label.partition("-")
+        prefix, _, tag = (label or "").partition("-")
+        # A word begins at each `B-`, and at an `I-` after a different tag.
         if prefix == "I" and tag == previous:
             spans[-1] = (spans[-1][0], place + 1, tag)
-        else:
+        elif label is not None:
             spans.append((place, place + 1, tag))
-        previous = tag
+        previous = None if label is None else tag
     return spans
 
 
 def pos_report(predicted: Sequence[Sequence[str | None]], gold: Sequence[Sequence[str | None]]) -> dict[str, Any]:
     """
-    Compare predicted and true tags word by word. A word is correct if its boundaries and its tag are correct, as in
-    table 2 of "A Compact Model for Mathematics Problem Representations Distilled from BERT" (AAAI 2025).
-
-    Args:
-        predicted, gold (`Sequence[Sequence[str | None]]`): Predicted and true labels (`"B-n"`, `"I-n"`, ...) of the
-            tokens of each text. Tokens whose true label is `None` (special tokens) are not counted.
-
-    Returns:
-        `dict`: `precision`, `recall` and `f1` over all words (micro average), `accuracy` of the labels, `num_words`,
-        and `tags`. `tags` contains for each tag, the most frequent first, a dictionary with `precision`, `recall`,
-        `f1` and `count` (number of true words).
+    Compare predicted and true labels (`"B-n"`, `"I-n"`, ...) word by word. A word is correct if its boundaries and its
+    tag are correct, as in table 2 of "A Compact Model for Mathematics Problem Representations Distilled from BERT"
+    (AAAI 2025). Tokens with the true label `None` (special tokens) are not counted. `precision`, `recall` and `f1` are
+    computed over all words, and in `tags` over those of each tag, the most frequent first; `accuracy` over labels.
     """
     found, true, right = Counter(), Counter(), Counter()
     labels = equal = 0

@@ -1,7 +1,5 @@
 """Metrics of text generation: BLEU, chrF and ROUGE."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from importlib.util import find_spec

@@ -11,12 +11,8 @@ from .accuracy import PredictionScore, accuracy_report
 
 class TrainingOverlap:
     """
-    Overlap of problems with the training texts of a model, for separate accuracies of new and known problems. Texts
-    are compared by [`~problems.text_keys.TextKeys`], which ignores spaces, punctuation, case and the form of numerals.
-
-    Args:
-        texts ([`~data.TrainingTexts`] or `None`): Training texts of the model, or `None` if they are unknown.
-        part (`Iterable[str]`, *optional*): Texts of the training split of the dataset, used if `texts` is `None`.
+    Overlap of problems with the training texts of a model, or of the dataset's training split (`part`) if they are
+    unknown. [`~problems.text_keys.TextKeys`] compares without spaces, punctuation, case and the form of numerals.
     """
 
     def __init__(self, texts: TrainingTexts | None, part: Iterable[str] | None = None) -> None:
@@ -37,11 +33,7 @@ class TrainingOverlap:
         return {f"exact_text_in_{data}": exact, f"masked_text_in_{data}": masked}
 
     def groups(self, problems: Sequence[MathWordProblem | str]) -> dict[str, list[int]]:
-        """
-        Return the indices of the problems in each group: all problems, masked text not in the training texts, exact
-        text not in the training texts, and exact text in the training texts. Only the group of all problems is
-        returned if the training texts are unknown.
-        """
+        """Return the row numbers of all problems, and of new and known ones if there are texts to compare with."""
         groups = {"all problems": list(range(len(problems)))}
         if self.texts is not None:
             seen = [self.texts.seen(_text(problem)) for problem in problems]
@@ -50,9 +42,7 @@ class TrainingOverlap:
             groups[f"exact text in {self.data}"] = [row for row, (exact, _) in enumerate(seen) if exact]
         return groups
 
-    def reports(
-        self, problems: Sequence[MathWordProblem], scores: Sequence[PredictionScore]
-    ) -> dict[str, dict[str, float]]:
+    def reports(self, problems: Sequence[MathWordProblem], scores: Sequence[PredictionScore]) -> dict[str, dict]:
         """Return the [`accuracy_report`] of each group of [`~TrainingOverlap.groups`], also of empty groups."""
         groups = self.groups(problems)
         return {name: accuracy_report([scores[row] for row in rows]) for name, rows in groups.items()}

@@ -17,7 +17,7 @@ from hf_mwp.distillation.objectives import (
     EmbeddingOutputs,
     HiddenStates,
 )
-from hf_mwp.distillation.teachers import TeacherRequest
+from hf_mwp.distillation.objectives.objective import TeacherRequest
 from hf_mwp.distillation.teachers.teacher_cache import OutputLayout
 from hf_mwp.losses import CKALoss, HiddenMSELoss
 from hf_mwp.models.cut_model import NoHeads

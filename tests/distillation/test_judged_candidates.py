@@ -9,7 +9,7 @@ from hf_mwp.building import make_student
 from hf_mwp.distillation.compatibility import check_solvers
 from hf_mwp.distillation.features import read_features
 from hf_mwp.distillation.objectives import DKD, HiddenStates, SoftLabels
-from hf_mwp.distillation.teachers import EnsembleTeacher
+from hf_mwp.distillation.teachers.ensemble_teacher import EnsembleTeacher
 from hf_mwp.expressions import Expression
 from hf_mwp.models import MwpSolver
 from hf_mwp.pruning import HeadPruningCallback

@@ -67,8 +67,7 @@ class TeacherRequest:
     """Teacher outputs that objectives need for each batch."""
 
     features: tuple[str, ...]  # names of the outputs, see [`~distillation.features.Features`]
-    # Arguments of `forward` that make the teacher return them.
-    options: Mapping[str, bool] = field(default_factory=dict)
+    options: Mapping[str, bool] = field(default_factory=dict)  # arguments of `forward` that make it return them
     listed: tuple[str, ...] = ()  # outputs with one score per item of a list, such as candidates
 
     @classmethod

@@ -13,14 +13,9 @@ LAYER_CHOICES = ("first", "last", "uniform", "alternate")
 
 def choose_layers(num_layers: int, num_teacher_layers: int, choice: str = "first") -> list[int]:
     """
-    Return the indices, from 0, of the teacher's layers that a student starts from. Raises `ValueError` if the choice
-    is unknown, or the teacher has fewer layers.
-
-    Args:
-        num_layers (`int`), num_teacher_layers (`int`): Numbers of layers of student and teacher.
-        choice (`str`, *optional*, defaults to `"first"`): For 3 layers from 12: `"first"`: 0, 1, 2 (the best in table
-            4 of A Compact Model for Mathematics Problem Representations Distilled from BERT, AAAI 2025); `"last"`: 9,
-            10, 11; `"uniform"`: 3, 7, 11, the layers of the uniform mapping; `"alternate"`: 0, 4, 8, as in DistilBERT.
+    Return the indices, from 0, of the teacher's layers that a student starts from. For 3 layers from 12, `"first"`
+    returns 0, 1, 2 (the best in table 4 of the compact model, AAAI 2025), `"last"` 9, 10, 11, `"uniform"` 3, 7, 11 as
+    in the uniform mapping, and `"alternate"` 0, 4, 8 as in DistilBERT. Raises `ValueError` for anything else.
     """
     if choice not in LAYER_CHOICES:
         raise ValueError(f"Unknown choice of layers {choice!r}. Use one of {list(LAYER_CHOICES)}, or layer indices.")
@@ -40,35 +35,16 @@ def cut_student(
     **encoder_fields,
 ) -> MwpSolver:
     """
-    Create a student from some encoder layers of the teacher, with the embeddings, the bottleneck networks of these
-    layers and the decoder. All weights are copies.
-
-    Args:
-        teacher ([`MwpSolver`]): A trained solver with a BERT- or RoBERTa-like encoder.
-        layers (`int` or `Sequence[int]`): Number of layers to use, or their indices from 0.
-        choice (`str`, *optional*, defaults to `"first"`): See [`choose_layers`], if `layers` is a number.
-        new_decoder (`bool`, *optional*, defaults to `False`): Start the decoder from random weights instead.
-        decoder_dropout (`float`, *optional*): Dropout of the student's decoder. Defaults to the teacher's.
-        encoder_fields: Fields of [`MwpStudentConfig`] to change, except sizes, such as `hidden_dropout_prob`.
-
-    Returns:
-        [`MwpSolver`] with an [`MwpStudentModel`] as encoder, on the teacher's device and in its dtype.
-
-    Raises:
-        ValueError: if the teacher does not have the layers, or its encoder is not a BERT or RoBERTa.
-
-    References:
-        DistilBERT (https://huggingface.co/papers/1910.01108), initialisation from every other layer of the teacher.
-
-    Example:
-        >>> student = cut_student(teacher, layers=[0, 2, 4], hidden_dropout_prob=0.1)
+    Create a student from some encoder layers of the teacher (their number, or indices from 0), as in DistilBERT
+    (https://huggingface.co/papers/1910.01108). Copies the weights of embeddings, layers, bottleneck networks of these
+    layers, and decoder. With `new_decoder` the decoder starts from random weights. `encoder_fields` are fields of
+    [`MwpStudentConfig`] other than sizes. Raises `ValueError` if the teacher does not have the layers, or its encoder
+    is not a BERT or RoBERTa.
     """
-    if isinstance(layers, int):
-        layers = choose_layers(layers, teacher.config.num_hidden_layers, choice)
+    count = teacher.config.num_hidden_layers
+    layers = choose_layers(layers, count, choice) if isinstance(layers, int) else list(layers)
     with bottlenecks_apart(teacher.encoder) as bottlenecks:
-        encoder = MwpStudentModel.from_encoder(
-            teacher.encoder, layers=list(layers), add_pooling_layer=False, **encoder_fields
-        )
+        encoder = MwpStudentModel.from_encoder(teacher.encoder, layers, add_pooling_layer=False, **encoder_fields)
     decoder_config = teacher.decoder.new_config(dropout=decoder_dropout)
     decoder = type(teacher.decoder)(decoder_config).to(teacher.device, teacher.dtype)
     if not new_decoder:

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -27,40 +28,18 @@ def project_student(
     **encoder_fields,
 ) -> MwpStudentModel:
     """
-    Create a narrower student from some layers of an encoder, as a starting point for training. The student's hidden
-    states approximate a projection of the encoder's hidden states.
+    Create a narrower student, without pooler, from some layers of an encoder, as a starting point for training.
 
     The residual stream is projected onto the main directions of the encoder's states, in a basis in which layer
     normalisation commutes with the projection. Then, layer by layer, each linear map of the student is fitted to the
-    encoder's outputs on the sample, given the student's own states before this map. The products of query and key
-    weights, and of value and output weights, are approximated by the best low-rank factors of the head's width. Of the
-    feed-forward network, the most active neurons are kept.
+    encoder's outputs on the sample, given the student's own states before this map. Products of query and key weights,
+    and of value and output weights, become the best low-rank factors. The most active feed-forward neurons are kept.
 
-    Args:
-        encoder (`PreTrainedModel`): A BERT- or RoBERTa-like encoder, an [`MwpStudentModel`], or a model with such an
-            encoder and a head. The bottleneck networks of a solver's encoder are also fitted.
-        hidden_size (`int`, *optional*, defaults to 312): Width of the student, at most the encoder's width.
-        intermediate_size (`int`, defaults to 1200), num_attention_heads (`int`, defaults to 12):
-            Numbers of feed-forward neurons and attention heads in each layer of the student, at most the encoder's.
-        layers (`int` or `Sequence[int]`, *optional*, defaults to 3):
-            Number of encoder layers to use, starting with the first, or their indices from 0.
-        sample (`Iterable[Mapping[str, Tensor]]`):
-            Encoded batches (`input_ids`, `attention_mask`) of typical texts; a few hundred texts are enough.
-        max_tokens (`int`, *optional*, defaults to 30000): Number of tokens to read. Each token needs about 20 KB.
-        ridge (`float`, *optional*, defaults to 1e-4): Regularisation, relative to the mean variance of the inputs.
-        encoder_fields: Fields of [`MwpStudentConfig`] to change, except sizes, such as `hidden_dropout_prob`.
-
-    Returns:
-        [`MwpStudentModel`] without pooler, with the encoder's vocabulary and positions, on its device and in its
-        dtype.
-
-    Raises:
-        ValueError: if a size exceeds the encoder's, a layer does not exist, the encoder is not supported, or the
-            sample has no tokens.
-
-    Example:
-        >>> texts = tokenizer(problems, padding=True, truncation=True, return_tensors="pt")
-        >>> student = project_student(AutoModel.from_pretrained("bert-base-chinese"), layers=3, sample=[texts])
+    `encoder` is BERT- or RoBERTa-like, with or without a head; the bottleneck networks of a solver's encoder are also
+    fitted. `layers` is a number of first layers, or their indices from 0. `sample` are encoded batches of a few
+    hundred typical texts, `max_tokens` the tokens to read, about 20 KB each. `ridge` is relative to the mean variance
+    of the inputs. `encoder_fields` are other fields of [`MwpStudentConfig`]. Raises `ValueError` if a size exceeds the
+    encoder's, a layer does not exist, the encoder is not supported, or the sample has no tokens.
     """
     layers = layers if isinstance(layers, int) else list(layers)
     with bottlenecks_apart(encoder.base_model) as found:
@@ -71,7 +50,10 @@ def project_student(
     bottlenecks = [None if each is None else copy.deepcopy(each).float() for each in after]
     sizes = {"hidden_size": hidden_size, "intermediate_size": intermediate_size}
     sizes |= {"num_attention_heads": num_attention_heads}
-    _check_sizes(source.config, sizes)
+    limits = (source.config.hidden_size, min(source.config.neurons_per_layer), min(source.config.heads_per_layer))
+    for (name, value), most in zip(sizes.items(), limits, strict=True):
+        if not 1 <= value <= most:
+            raise ValueError(f"A student with {name}={value} cannot be projected from an encoder with {most}.")
     config = MwpStudentConfig(**(source.config.to_dict() | sizes | {"head_dim": None}))
     student = MwpStudentModel(config, add_pooling_layer=False).to(source.device).eval()
     for model in (source, student):
@@ -84,25 +66,21 @@ def project_student(
     return student.to(encoder.dtype).train(encoder.training)
 
 
+@dataclass
 class _Projection:
     """Fit of the student, module by module. Stores the states of both models at the current layer, batch by batch."""
 
-    def __init__(
-        self,
-        source: MwpStudentModel,
-        student: MwpStudentModel,
-        batches: list[dict[str, Tensor]],
-        bottlenecks: list[nn.Module | None],
-        ridge: float,
-    ) -> None:
-        self.source, self.student, self.bottlenecks, self.ridge = source, student, bottlenecks, ridge
-        self.batches = batches
-        self.valid = [batch["attention_mask"].bool() for batch in batches]
-        lowest, padding = torch.finfo(torch.float32).min, [~valid[:, None, None] for valid in self.valid]
-        self.masks = [each.float().masked_fill(each, lowest) for each in padding]
+    source: MwpStudentModel
+    student: MwpStudentModel
+    batches: list[dict[str, Tensor]]
+    bottlenecks: list[nn.Module | None]
+    ridge: float
 
     def run(self) -> None:
         source, student = self.source, self.student
+        self.valid = [batch["attention_mask"].bool() for batch in self.batches]
+        lowest, padding = torch.finfo(torch.float32).min, [~valid[:, None, None] for valid in self.valid]
+        self.masks = [each.float().masked_fill(each, lowest) for each in padding]
         outputs = [self._source_states(batch, mask) for batch, mask in zip(self.batches, self.masks, strict=True)]
         states = [self._flat(layer) for layer in zip(*outputs, strict=True)]
         self.projection = residual_projection(states, student.config.hidden_size)
@@ -110,8 +88,7 @@ class _Projection:
         self.wide = [output[0] for output in outputs]
         self._fit_embeddings()
         self.narrow = [student.embed(batch["input_ids"]) for batch in self.batches]
-        layers = zip(source.encoder.layer, self.bottlenecks, student.encoder.layer, strict=True)
-        for old, bottleneck, new in layers:
+        for old, bottleneck, new in zip(source.encoder.layer, self.bottlenecks, student.encoder.layer, strict=True):
             self._fit_attention(old.attention, new.attention)
             self._fit_feed_forward(old, new, bottleneck)
 
@@ -144,10 +121,14 @@ class _Projection:
 
     def _fit_attention(self, old: nn.Module, new: nn.Module) -> None:
         wide, narrow = self._flat(self.wide), self._flat(self.narrow)
-        heads = self._choose_heads(old, new)
+        theirs = [old.self(state, mask)[0] for state, mask in zip(self.wide, self.masks, strict=True)]
         width, dim = old.self.attention_head_size, new.self.attention_head_size
-        parts = ("query", "key", "value")
-        fits = {name: fit_linear(narrow, getattr(old.self, name)(wide), self.ridge) for name in parts}
+        # The student gets the heads with the largest outputs.
+        parts = zip(self._flat(theirs).split(width, 1), old.output.dense.weight.split(width, 1), strict=True)
+        written = torch.stack([(part @ weight.T).square().sum() for part, weight in parts])
+        heads = sorted(written.argsort(descending=True)[: new.self.query.out_features // dim].tolist())
+        kinds = ("query", "key", "value")
+        fits = {name: fit_linear(narrow, getattr(old.self, name)(wide), self.ridge) for name in kinds}
         moment = narrow.T @ narrow / len(narrow)
         centred = torch.cov(narrow.T, correction=0)
         augmented = torch.cat([narrow, narrow.new_ones(len(narrow), 1)], dim=1)
@@ -161,22 +142,10 @@ class _Projection:
             new.self.query.weight[own], new.self.query.bias[own] = left[:, :-1], left[:, -1]
             new.self.key.weight[own], new.self.key.bias[own] = right, 0.0
             output = self.projection.T @ old.output.dense.weight[:, rows]
-            values = fits["value"][0][rows]
-            new.self.value.weight[own] = factorise(output @ values, None, moment, dim)[1]
+            new.self.value.weight[own] = factorise(output @ fits["value"][0][rows], None, moment, dim)[1]
             new.self.value.bias[own] = 0.0
         features = [new.self(state, mask)[0] for state, mask in zip(self.narrow, self.masks, strict=True)]
-        theirs = [old.self(state, mask)[0] for state, mask in zip(self.wide, self.masks, strict=True)]
         self._fit_output(old.output, new.output, theirs, features)
-
-    def _choose_heads(self, old: nn.Module, new: nn.Module) -> list[int]:
-        """Return the heads of the source with the largest outputs."""
-        width, count = old.self.attention_head_size, new.self.query.out_features // new.self.attention_head_size
-        context = self._flat(old.self(state, mask)[0] for state, mask in zip(self.wide, self.masks, strict=True))
-        written = [
-            (part @ weight.T).square().sum()
-            for part, weight in zip(context.split(width, 1), old.output.dense.weight.split(width, 1), strict=True)
-        ]
-        return sorted(torch.stack(written).argsort(descending=True)[:count].tolist())
 
     def _fit_feed_forward(self, old: nn.Module, new: nn.Module, bottleneck: nn.Module | None) -> None:
         theirs = [old.intermediate(state) for state in self.wide]
@@ -215,13 +184,6 @@ class _Projection:
         norm.bias.copy_(target.mean(0) - gain * unit.mean(0))
 
 
-def _check_sizes(config: MwpStudentConfig, sizes: dict[str, int]) -> None:
-    limits = (config.hidden_size, min(config.neurons_per_layer), min(config.heads_per_layer))
-    for (name, value), most in zip(sizes.items(), limits, strict=True):
-        if not 1 <= value <= most:
-            raise ValueError(f"A student with {name}={value} cannot be projected from an encoder with {most}.")
-
-
 def _read_sample(sample: Iterable[Mapping[str, Tensor]], max_tokens: int, device) -> list[dict[str, Tensor]]:
     batches, count = [], 0
     for batch in sample:
@@ -239,13 +201,9 @@ def _read_sample(sample: Iterable[Mapping[str, Tensor]], max_tokens: int, device
 
 def residual_projection(states: Sequence[Tensor], width: int) -> Tensor:
     """
-    Return the projection `(m, width)` of the hidden states `(tokens, m)` of several layers onto their main directions.
-    It has rank `width - 1` and commutes with layer normalisation: as far as these directions contain the states,
-    normalising before and after the projection gives the same result.
-
-    Layer normalisation subtracts the mean over the features and divides by their standard deviation. The directions
-    therefore have entries that sum to zero, are rotated so that each narrow feature mixes all of them, and keep the
-    size of the features.
+    Return the projection `(m, width)` of hidden states `(tokens, m)` onto their main directions. It has rank
+    `width - 1` and commutes with layer normalisation as far as these directions contain the states: the directions
+    have entries that sum to zero, are rotated so that each narrow feature mixes all of them, and keep its size.
     """
     size = states[0].shape[1]
     moment = torch.zeros(size, size, dtype=torch.float64, device=states[0].device)
@@ -264,10 +222,7 @@ def residual_projection(states: Sequence[Tensor], width: int) -> Tensor:
 
 
 def fit_linear(inputs: Tensor, outputs: Tensor, ridge: float) -> tuple[Tensor, Tensor]:
-    """
-    Return the weight `(b, a)` and bias `(b,)` of the linear map that best predicts `outputs` `(tokens, b)` from
-    `inputs` `(tokens, a)`. `ridge` regularises the weight, relative to the mean variance of the inputs.
-    """
+    """Return the weight `(b, a)` and bias of a ridge regression of outputs `(tokens, b)` on inputs `(tokens, a)`."""
     means = inputs.mean(0), outputs.mean(0)
     centred = inputs - means[0]
     square = (centred.T @ centred).double()
@@ -279,8 +234,7 @@ def fit_linear(inputs: Tensor, outputs: Tensor, ridge: float) -> tuple[Tensor, T
 def factorise(matrix: Tensor, left: Tensor | None, right: Tensor, rank: int) -> tuple[Tensor, Tensor]:
     """
     Return factors `(A, B)` with `rank` rows for which `xᵀ Aᵀ B y` is closest to `xᵀ matrix y`, for `x` and `y` with
-    the given second moments (`left=None`: all directions of `x` count the same). Rows beyond the rank of the
-    matrix are small but not zero.
+    these second moments (`None`: all directions count the same). Rows beyond the matrix's rank are small, not zero.
     """
     roots = [None if moment is None else _root(moment) for moment in (left, right)]
     weighted = matrix.double() @ roots[1][0]

@@ -1,7 +1,5 @@
 """Smaller students of encoder-decoder models."""
 
-from __future__ import annotations
-
 import copy
 import re
 
@@ -54,9 +52,8 @@ def make_seq2seq_student(
         ValueError: if the teacher's architecture is not supported, the student has more layers or a larger width than
             the teacher, the heads do not divide the width, or `init` is unknown.
 
-    References:
-        Improving Language Model Distillation through Hidden State Matching (ICLR 2025): leading slices of every k-th
-        layer, in the authors' implementation.
+    References: Improving Language Model Distillation through Hidden State Matching (ICLR 2025): leading slices of
+    every k-th layer, in the authors' implementation.
 
     Example:
         >>> teacher = AutoModelForSeq2SeqLM.from_pretrained("facebook/bart-large-xsum")

@@ -37,33 +37,21 @@ OFF = "set `cache_teacher_outputs=False`"
 @dataclass(eq=False)
 class CachedTeacher:
     """
-    Teacher that runs once over the rows of a dataset and stores its outputs in a [`TeacherCache`]. It has the
-    interface of [`LiveTeacher`]. Of several processes that need the same cache, the first builds it, protected by the
-    cache's lock.
-
-    Args:
-        live ([`LiveTeacher`]): The teacher and the outputs requested from it.
-        folder (`Path`): Parent folder of all caches.
-        trim (`Callable`): Turns rows of the dataset into rows for the collator.
-        to_device (`Callable`): Moves a batch to the teacher's device, in the teacher's precision.
-        context (`Callable`): Returns the context in which the teacher runs (mixed precision).
-        length (`Callable`): Returns the length of a row. The longest rows are computed first, `batch_size` at once.
-        processing (processor or tokenizer), mixed_precision (`str`): Part of the cache's fingerprint.
-        dtype (`torch.dtype`): Dtype of the returned outputs, which is the student's.
-        progress (`Callable`): Called with the number of finished rows and of all rows.
+    Teacher with the interface of [`LiveTeacher`] that runs once over the rows of a dataset and stores its outputs in a
+    [`TeacherCache`]. Of several processes that need the same cache, the first builds it, protected by its lock.
     """
 
     live: LiveTeacher
-    folder: Path
-    trim: Callable[[list], list]
-    to_device: Callable[[Mapping[str, Any]], dict[str, Any]]
-    context: Callable[[], Any]
-    length: Callable[[Any], int]
+    folder: Path  # parent folder of all caches
+    trim: Callable[[list], list]  # turns rows of the dataset into rows for the collator
+    to_device: Callable[[Mapping[str, Any]], dict[str, Any]]  # moves a batch, in the teacher's precision
+    context: Callable[[], Any]  # returns the context in which the teacher runs (mixed precision)
+    length: Callable[[Any], int]  # the longest rows are computed first
     batch_size: int
-    processing: Any
+    processing: Any  # processor or tokenizer; like `mixed_precision` part of the cache's fingerprint
     mixed_precision: str
-    dtype: torch.dtype
-    progress: Callable[[int, int], None]
+    dtype: torch.dtype  # of the returned outputs, which is the student's
+    progress: Callable[[int, int], None]  # called with the number of finished rows and of all rows
     cache: TeacherCache | None = None
 
     @property
@@ -73,13 +61,8 @@ class CachedTeacher:
 
     def prepare(self, dataset: Any, collator: Callable[[list], Mapping[str, Any]]) -> Callable:
         """
-        Complete the cache for a dataset with a length and random access, and return a collator whose batches contain
-        the teacher's outputs.
-
-        Raises:
-            CacheError: if the folder contains a different cache.
-            OSError: if the disk has too little space.
-            ValueError: if the teacher's outputs for this dataset cannot be cached.
+        Complete the cache for a dataset, and return a collator that adds the teacher's outputs. Raises `CacheError` if
+        the folder has a different cache, `OSError` without enough space, `ValueError` if outputs cannot be cached.
         """
         if not hasattr(dataset, "__len__"):
             name = type(dataset).__name__

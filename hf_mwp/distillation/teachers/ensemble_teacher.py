@@ -17,18 +17,13 @@ TEACHER_INPUTS = "teacher_inputs"
 
 class EnsembleTeacher(nn.Module):
     """
-    Ensemble of models whose predictions are averaged. Can be the `teacher_model` of [`DistillationTrainer`], which
-    also creates one from a list of teachers. Hidden states and attention are those of the first model.
+    Ensemble of models with the same classes in the same order, whose predictions are averaged. Can be the
+    `teacher_model` of [`DistillationTrainer`], which also creates one from a list of teachers. Hidden states and
+    attention are those of the first model.
 
     The logits are the logarithm of the members' mean probabilities, so a temperature softens the mean and not the
     members. A class is forbidden (has the smallest finite logit) if all members forbid it. Outputs of a regression are
-    averaged directly.
-
-    Args:
-        members (`Sequence[nn.Module]`): One or more models with the same classes in the same order.
-
-    Raises:
-        UsageError: if there are no members, or a member returns no logits or logits of a different shape.
+    averaged directly. Raises `UsageError` without members, and for missing logits or logits of different shapes.
     """
 
     def __init__(self, members: Sequence[nn.Module]) -> None:
@@ -48,18 +43,16 @@ class EnsembleTeacher(nn.Module):
 
     def forward(self, teacher_inputs: Mapping[str, Mapping[str, Tensor]] | None = None, **inputs: Any) -> Any:
         """
-        Return the first member's output with averaged logits and without its loss. `teacher_inputs` contains, for the
-        number of a member (from `"0"` on), inputs that replace `inputs`. Only the first member receives `output_...`
-        arguments.
+        Return the first member's output with averaged logits and without its loss. `teacher_inputs` are inputs that
+        replace `inputs`, by a member's number from `"0"` on. Only the first member receives `output_...` arguments.
         """
         outputs = []
         for number, member in enumerate(self.members):
             asked = {name: value for name, value in inputs.items() if not (number and name.startswith("output_"))}
             outputs.append(member(**{**asked, **(teacher_inputs or {}).get(str(number), {})}))
-        prediction, positions = kind_of(self.members[0], outputs[0].get("logits")).prediction, None
-        if teacher_inputs:
-            # A different tokenizer may truncate long texts later. Forbid the numbers that the student does not get.
-            positions = inputs.get("number_positions")
+        prediction = kind_of(self.members[0], outputs[0].get("logits")).prediction
+        # A different tokenizer may truncate long texts later. Forbid the numbers that the student does not get.
+        positions = inputs.get("number_positions") if teacher_inputs else None
         scores = {}
         for name in prediction.outputs:
             logits = [output.get(name) for output in outputs]

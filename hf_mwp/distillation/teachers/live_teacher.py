@@ -10,14 +10,7 @@ from torch import nn
 from ...data.batches.mwp_processor import MwpProcessor
 from ...models.model_kind import kind_of
 from ...usage_error import UsageError
-from ..compatibility import (
-    check_decoding,
-    check_embeddings,
-    check_frozen_teacher,
-    check_reading,
-    check_solvers,
-    reads_other_tokens,
-)
+from ..compatibility import check_decoding, check_embeddings, check_frozen_teacher, check_solvers, needs_own_inputs
 from ..features import Features, read_features
 from ..objectives.objective import TeacherRequest
 from .ensemble_teacher import TEACHER_INPUTS, EnsembleTeacher, members_of
@@ -28,16 +21,8 @@ COLUMNS = ("input_ids", "number_positions")
 
 class LiveTeacher:
     """
-    Frozen teacher that runs on every batch. It is the simplest teacher source: every source has `model`, `request`,
-    [`~LiveTeacher.prepare`] and [`~LiveTeacher.outputs`].
-
-    Args:
-        teachers (`nn.Module` or a list), processing, teacher_processing: `teacher_model`, `processing_class` and
-            `teacher_processing_class` of [`DistillationTrainer`].
-
-    Attributes:
-        model (`nn.Module`): The teacher, or an [`EnsembleTeacher`]. May be wrapped for distributed training.
-        own_processors (`dict[int, MwpProcessor]`): Processors of members with different tokens, by number.
+    Frozen teacher that runs on every batch, with `teacher_model`, `processing_class` and `teacher_processing_class` of
+    [`DistillationTrainer`]. Every teacher source has `model` (possibly wrapped), `prepare` and `outputs`.
     """
 
     def __init__(self, teachers: Any, processing: Any, teacher_processing: Any = None) -> None:
@@ -51,12 +36,10 @@ class LiveTeacher:
         if len(self.processors) != len(members):
             counts = f"{len(self.processors)} processors for {len(members)} teachers"
             raise UsageError(f"`teacher_processing_class` has {counts}. Pass one for all teachers, or one for each.")
-        self.own_processors = {}
+        self.own_processors: dict[int, MwpProcessor] = {}  # of members with different tokens, by number
         for number, each in enumerate(self.processors):
-            if each is not None:
-                check_reading(processing, each)
-                if reads_other_tokens(processing, each):
-                    self.own_processors[number] = each
+            if each is not None and needs_own_inputs(processing, each):
+                self.own_processors[number] = each
         is_plain = len(members) == 1 and not self.own_processors
         self.model = teachers[0] if is_plain else EnsembleTeacher(members)
         self.request = TeacherRequest(())
@@ -103,10 +86,7 @@ class LiveTeacher:
 
 
 def add_teacher_inputs(dataset: Any, processors: Mapping[int, MwpProcessor]) -> Any:
-    """
-    Add a column to encoded rows (a `datasets.Dataset`): for the number of each teacher in `processors`, the problem as
-    its processor encodes it. Raises `UsageError` if the rows have no texts.
-    """
+    """Add a column with the problems as each teacher's processor encodes them. Raises `UsageError` without texts."""
     if "text" not in dataset.column_names:
         raise UsageError("A teacher with another tokenizer needs `text`. Keep the columns of `load_mwp_dataset`.")
 

@@ -31,10 +31,9 @@ class OutputLayout:
     """
     Names and widths of the cached outputs of a teacher, and their conversion to rows and back.
 
-    Hidden states are stored only for tokens that are not padding; decoder states and logits only for positions with a
-    label. So the stored outputs of a row do not depend on the other rows of its batch. The logits of a tree decoder
-    are stored for its operators, its constants and the numbers of the row. A solver that scores candidates has all its
-    scores stored, in the order of the candidates.
+    Hidden states are stored only for tokens that are not padding, decoder states and logits only for positions with a
+    label, and logits of a tree decoder only for operators, constants and numbers of the row. So the stored outputs of
+    a row do not depend on the other rows of its batch. Scores of candidates are all stored, in their order.
     """
 
     states: Mapping[str, int] = field(default_factory=dict)  # width by name, see [`~distillation.features.Features`]
@@ -46,10 +45,7 @@ class OutputLayout:
 
     @classmethod
     def of(cls, output: Features, request: TeacherRequest, num_symbols: int | None = None) -> Self:
-        """
-        Return the layout of the requested outputs. `num_symbols` is the number of operators and constants of a solver.
-        Raises `ValueError` if logits are not scores of a row or of its positions.
-        """
+        """Return the layout of the requested outputs. `num_symbols` counts a solver's operators and constants."""
         kept = {"states": {name: output[name].shape[-1] for name in request.states}, "listed": [*request.listed]}
         if not request.logits:
             return cls(**kept)
@@ -62,10 +58,7 @@ class OutputLayout:
         return cls(**kept, logits=CLASSES if logits.dim() == 2 else POSITIONS, columns=logits.shape[-1])
 
     def pack(self, output: Features, inputs: Mapping[str, Any]) -> list[dict[str, np.ndarray]]:
-        """
-        Return the arrays `(tokens or positions, width)` of each row of a batch by name. They are in fp16, or in fp32
-        for rows with a value too large for fp16. Raises `ValueError` for NaN or infinite values.
-        """
+        """Return the arrays `(tokens, width)` of each row by name, in fp32 if a value is too large for fp16."""
         parts: dict[str, list[np.ndarray]] = {}
         for name in self.states:
             state = output[name]
@@ -91,35 +84,26 @@ class OutputLayout:
         return rows
 
     def assemble(self, rows: Sequence[Mapping[str, np.ndarray]], inputs: Mapping[str, Any]) -> dict[str, Tensor]:
-        """
-        Return padded tensors for a batch on the CPU from rows of [`~OutputLayout.pack`], in fp16 unless a value needs
-        fp32. Masks of the batch determine the positions. Raises `ValueError` if a row has a different number of tokens
-        or labels.
-        """
+        """Return padded tensors on the CPU from rows of [`~OutputLayout.pack`], at positions in the batch's masks."""
         dtype = np.result_type(np.float16, *(array.dtype for row in rows for array in row.values()))
         batch = {}
         for name in self.listed:
             lists = [torch.from_numpy(row[name][:, 0].astype(dtype)) for row in rows]
             batch[name] = pad_sequence(lists, batch_first=True, padding_value=-math.inf)
         for name, width in self.states.items():
-            counts = [len(row[name]) for row in rows]
-            mask = read_mask(name, inputs, (len(rows), max(counts)), None).numpy()
-            batch[name] = _padded(name, rows, _places(mask, counts, "tokens"), (*mask.shape, width), dtype)
+            mask = read_mask(name, inputs, (len(rows), max(len(row[name]) for row in rows)), None)
+            batch[name] = _padded(name, rows, mask.numpy(), width, dtype)
         if self.logits == CLASSES:
             batch["logits"] = torch.from_numpy(np.concatenate([row["logits"] for row in rows]).astype(dtype))
         elif self.logits is not None:
-            counts, width = [len(row["logits"]) for row in rows], self.columns
-            mask = label_mask(inputs, (len(rows), max(counts)), None).numpy()
+            mask, width = label_mask(inputs, (len(rows), max(len(row["logits"]) for row in rows)), None), self.columns
             if self.logits == NODES and inputs.get("number_positions") is not None:
                 width += inputs["number_positions"].shape[1]
-            batch["logits"] = _padded("logits", rows, _places(mask, counts, "labels"), (*mask.shape, width), dtype)
+            batch["logits"] = _padded("logits", rows, mask.numpy(), width, dtype)
         return batch
 
     def restore(self, batch: Mapping[str, Tensor], dtype: torch.dtype) -> Features:
-        """
-        Return the outputs from the tensors of [`~OutputLayout.assemble`], on any device, with zeros at positions
-        without a token or label. They are in the student's `dtype`, or in fp32 if `dtype` is less exact than fp16.
-        """
+        """Return the outputs on any device, in the student's `dtype`, or in fp32 if that is less exact than fp16."""
         values = {name: each.to(torch.promote_types(each.dtype, dtype)) for name, each in batch.items()}
         for name in (*(["logits"] if self.logits else []), *self.listed):
             lowest = torch.finfo(values[name].dtype).min
@@ -129,11 +113,9 @@ class OutputLayout:
 
 class TeacherCache(RowStore):
     """
-    Cache of a frozen teacher's outputs for the rows of a dataset, which are computed once instead of in every epoch.
-
-    Rows are found by their keys (see `row_key` in `fingerprints.py`), and stored without padding in the safetensors
-    format (see [`OutputLayout`]). Arguments are as in [`~store.RowStore`]. Raises `CacheError` if the folder belongs
-    to a different cache, or its manifest cannot be read.
+    Cache of a frozen teacher's outputs for the rows of a dataset. Rows are found by their keys (`row_key` in
+    `fingerprints.py`), and stored in the safetensors format (see [`OutputLayout`]). Arguments are as in
+    [`~store.RowStore`]. Raises `CacheError` if the folder belongs to another cache, or its manifest cannot be read.
     """
 
     made_by = "a different teacher, dataset or collator"
@@ -156,10 +138,7 @@ class TeacherCache(RowStore):
         return [_arrays_of(memoryview(row["outputs"])) for row in self.rows(numbers, ["outputs"])]
 
     def fill(self, layout: OutputLayout, made_from: Mapping[str, Any], batches: Iterable[tuple[list, list]]) -> None:
-        """
-        Add batches of keys and rows of [`OutputLayout.pack`]. The caller holds the cache's lock. The content of the
-        fingerprint, `made_from`, is written to the manifest for human readers.
-        """
+        """Add keys and rows of [`OutputLayout.pack`] under the caller's lock. `made_from` is for human readers."""
         import pyarrow
 
         schema = pyarrow.schema({"key": pyarrow.binary(16), "outputs": pyarrow.binary()})
@@ -181,27 +160,21 @@ def _arrays_of(row: memoryview) -> dict[str, np.ndarray]:
     return arrays
 
 
-def _places(mask: np.ndarray, counts: Sequence[int], what: str) -> list[np.ndarray | slice]:
-    """Return the positions of each row's values in the mask, as a slice if they are at the start of the row."""
-    if mask.sum(1).tolist() != list(counts):
+def _padded(name: str, rows: Sequence[Mapping], mask: np.ndarray, width: int, dtype: Any) -> Tensor:
+    """Return values at the positions of the mask, zero elsewhere, and `-inf` in columns that a row does not have."""
+    counts, found = [len(row[name]) for row in rows], mask.sum(1).tolist()
+    if found != counts:
         raise ValueError(
-            f"The batch has {mask.sum(1).tolist()} {what} per row, but the cached outputs of the teacher have "
-            f"{list(counts)}. Use the collator with which the cache was built."
+            f"The batch has {found} {'labels' if name == 'logits' else 'tokens'} per row, but the cached outputs of "
+            f"the teacher have {counts}. Use the collator with which the cache was built."
         )
-    return [
-        slice(0, count) if valid[:count].all() else np.flatnonzero(valid)
-        for valid, count in zip(mask, counts, strict=True)
-    ]
-
-
-def _padded(name: str, rows: Sequence[Mapping], places: Sequence, shape: tuple[int, ...], dtype: Any) -> Tensor:
-    """Return values at their positions, zero elsewhere, and `-inf` in columns that a row does not have."""
-    batch = np.zeros(shape, dtype)
-    for row, (values, place) in enumerate(zip(rows, places, strict=True)):
-        width = values[name].shape[-1]
-        batch[row, place, :width] = values[name]
-        if width < shape[-1]:
-            batch[row, place, width:] = -np.inf
+    batch = np.zeros((*mask.shape, width), dtype)
+    for row, (values, valid) in enumerate(zip(rows, mask, strict=True)):
+        # A slice is faster than indices.
+        place = slice(0, counts[row]) if valid[: counts[row]].all() else np.flatnonzero(valid)
+        columns = values[name].shape[-1]
+        batch[row, place, :columns] = values[name]
+        batch[row, place, columns:] = -np.inf
     return torch.from_numpy(batch)
 
 

@@ -12,10 +12,10 @@ from ...data.training_lineage import ancestry_of
 from ...distillation.compatibility import check_losses, check_only_predictions
 from ...distillation.feature_projections import FeatureProjections
 from ...distillation.features import Features, read_features
-from ...distillation.objectives import Objective
-from ...distillation.teachers import CachedTeacher, LiveTeacher, TeacherRequest
-from ...distillation.teachers.cached_teacher import random_state_kept
+from ...distillation.objectives.objective import Objective, TeacherRequest
+from ...distillation.teachers.cached_teacher import CachedTeacher, random_state_kept
 from ...distillation.teachers.ensemble_teacher import TEACHER_INPUTS, members_of
+from ...distillation.teachers.live_teacher import LiveTeacher
 from ...store.runs.main_process import splits_weights
 from ..solver.solver_trainer import SolverTrainer
 from .distillation_config import DistillationConfig, default_objectives

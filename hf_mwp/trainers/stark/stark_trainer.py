@@ -15,7 +15,7 @@ from transformers.trainer_utils import has_length
 
 from ...data.training_lineage import inherit_training_texts, write_training_texts
 from ...distillation.objectives import Objective
-from ...distillation.teachers import CachedTeacher
+from ...distillation.teachers.cached_teacher import CachedTeacher
 from ...metrics import count_parameters
 from ...models.fingerprints import describe, hash_model, hash_processing
 from ...pruning.sparse_teacher.knowledgeable_scores import KnowledgeableScores, UnitScores, count_units

@@ -5,7 +5,7 @@ import torch
 from transformers.modeling_outputs import MaskedLMOutput, SequenceClassifierOutput
 
 from hf_mwp.distillation.features import Features
-from hf_mwp.distillation.teachers import TeacherRequest
+from hf_mwp.distillation.objectives.objective import TeacherRequest
 from hf_mwp.distillation.teachers.teacher_cache import OutputLayout
 from hf_mwp.models.mwp_solver import MwpSolverOutput
 

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from ....losses import AttentionMSELoss
 from ...features import Features, token_mask
-from .head_objective import HeadObjective, SurvivingHeads, select_heads
+from .head_objective import HeadObjective
 
 
 class AttentionMaps(HeadObjective):
@@ -37,9 +37,6 @@ class AttentionMaps(HeadObjective):
                     f"The {who} returns no attention matrices, which need eager attention. Call "
                     '`set_attn_implementation("eager")`.'
                 )
-
-    def _select(self, values: Tensor, heads: SurvivingHeads) -> Tensor:
-        return select_heads(values, heads, 1, 1)
 
     def mask(self, inputs: Mapping[str, Any]) -> Tensor | None:
         """Return the mask of [`LayerObjective.mask`], or `(batch, queries, keys)` for cross-attention."""

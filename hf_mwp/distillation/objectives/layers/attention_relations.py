@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ....losses import RelationLoss
 from ...features import KINDS, Features, attention_inputs, read_features
-from .head_objective import HeadObjective, SurvivingHeads, select_heads
+from .head_objective import HeadObjective
 
 
 MOST_HEADS = 12
@@ -55,9 +55,6 @@ class AttentionRelations(HeadObjective):
         with torch.no_grad():
             # Raises an error if a width cannot be split.
             self.losses(*found, inputs)
-
-    def _select(self, values: Tensor, heads: SurvivingHeads) -> Tensor:
-        return select_heads(values, heads, heads.head_dim, -1)
 
     def _compare(self, ours: list[Tensor], theirs: list[Tensor], mask: Tensor | None) -> Tensor:
         return sum(self.loss(o, t, mask) for o, t in zip(ours, theirs, strict=True))

@@ -28,9 +28,9 @@ class SurvivingHeads:
 
 class HeadObjective(LayerObjective):
     """
-    Base class of objectives on attention heads. Heads that were pruned before or during training are left out, and the
-    others are compared with the same heads of the teacher. A derived class defines the features of a layer (`kinds`)
-    and how to select heads from them (`_select`). Attention within windows (LED, Longformer) is not supported.
+    Base class of objectives on attention heads. Pruned heads are left out, and the others are compared with the same
+    heads of the teacher. A derived class defines the features of a layer (`kinds`). Attention within windows (LED,
+    Longformer) is not supported.
     """
 
     kinds: Sequence[str]
@@ -64,7 +64,7 @@ class HeadObjective(LayerObjective):
                 parts[part] = sum(each.float().sum() for each in ours or [student.layers(self.hidden)[pair[0]]]) * 0.0
             elif any(len(each.places) < each.total for each in known):
                 both = zip((ours, theirs), heads, strict=True)
-                kept = ([each if h is None else self._select(each, h) for each in side] for side, h in both)
+                kept = ([each if h is None else select_heads(each, h) for each in side] for side, h in both)
                 parts[part] = self._compare_kept(*kept, mask)
             else:
                 parts[part] = self._compare(ours, theirs, mask)
@@ -76,9 +76,6 @@ class HeadObjective(LayerObjective):
                 f"The layer mapping {list(pair)} has an embedding output, which has no attention or queries."
             )
         return tuple([f"{self.prefix}{kind}_{layer}" for kind in self.kinds] for layer in pair)
-
-    def _select(self, values: Tensor, heads: SurvivingHeads) -> Tensor:
-        raise NotImplementedError
 
     def _compare_kept(self, ours: list[Tensor], theirs: list[Tensor], mask: Tensor | None) -> Tensor:
         """Return the loss between features that both have only the heads left in the student."""
@@ -102,9 +99,8 @@ def counterparts(
     student: SurvivingHeads | None, teacher: SurvivingHeads | None
 ) -> tuple[SurvivingHeads | None, SurvivingHeads | None]:
     """
-    Return the heads of two layers that are compared. If both layers had the same number of heads, these are the heads
-    that survive in both, in the same order. Otherwise they are all surviving heads of each layer, which do not
-    correspond one to one; all heads if those of the student are not known (`None`).
+    Return the heads of two layers that are compared: those that survive in both, if both had the same number of heads.
+    Otherwise all that survive in each, which do not correspond one to one; all heads if the student's are unknown.
     """
     if student is None:
         return None, None
@@ -114,8 +110,9 @@ def counterparts(
     return tuple(replace(each, places={head: each.places[head] for head in common}) for each in (student, teacher))
 
 
-def select_heads(values: Tensor, heads: SurvivingHeads, width: int, dim: int) -> Tensor:
-    """Select heads of a tensor in which each head takes up `width` entries of the dimension `dim`."""
+def select_heads(values: Tensor, heads: SurvivingHeads) -> Tensor:
+    """Select heads of attention matrices `(batch, heads, queries, keys)`, or of vectors `(batch, tokens, width)`."""
+    dim, width = (1, 1) if values.dim() == 4 else (-1, heads.head_dim)
     places = [*heads.places.values()]
     if places == [*range(values.shape[dim] // width)]:
         return values

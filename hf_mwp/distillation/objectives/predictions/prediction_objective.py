@@ -36,9 +36,7 @@ class PredictionObjective(Objective):
         if self.kind is CLASSIFIER:
             is_class = self.needs_labels and labels is not None and not labels.is_floating_point()
             return labels != -100 if is_class else None
-        if labels is None:
-            return inputs.get("attention_mask")
-        return labels != -100
+        return inputs.get("attention_mask") if labels is None else labels != -100
 
     def num_items(self, inputs: Mapping[str, Any]) -> dict[str, Tensor | int | None]:
         positions = None if self.kind.is_solver else self.positions(inputs)

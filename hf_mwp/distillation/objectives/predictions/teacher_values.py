@@ -17,9 +17,8 @@ class TeacherValues(SoftLabels):
     Args:
         weight (`float`), name (`str`): See [`Objective`].
 
-    References:
-        Sparse Teachers Can Be Dense with Knowledge (EMNLP 2022), for STS-B; Ba and Caruana, Do Deep Nets Really Need
-        to be Deep? (2014), for logits
+    References: Sparse Teachers Can Be Dense with Knowledge (EMNLP 2022), for STS-B; Ba and Caruana, Do Deep Nets
+    Really Need to be Deep? (2014), for logits
     """
 
     def __init__(self, weight: float = 1.0, name: str = "soft") -> None:
