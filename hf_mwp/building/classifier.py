@@ -28,10 +28,9 @@ def build_classifier(
     classes: Sequence[str], options: SolverArguments
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """
-    Create a classifier to train, and its tokenizer, which truncates texts to `max_length` or the model's maximum. The
-    model starts from `encoder` with a new head, from `encoder_config` and `tokenizer` (a student with random weights),
-    or from `solver`, an existing classifier. For a regression, `classes` is empty. Raises `UsageError` for options
-    that do not apply to a classifier, and if the model cannot be loaded or is not a classifier.
+    Create a classifier to train, or a regressor without `classes`, and its tokenizer, which truncates texts to
+    `max_length` or the model's maximum. The model starts from `encoder` with a new head, from `encoder_config` and
+    `tokenizer` (random weights), or from `solver`, a classifier. Raises `UsageError` for options that do not apply.
     """
     from ..models import MwpStudentForSequenceClassification
 
@@ -55,9 +54,8 @@ def load_classifier(
     name: str, classes: Sequence[str] | None = None, dropout: float | None = None
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """
-    Load a text classifier or regressor (any class of `AutoModelForSequenceClassification`) and its tokenizer from a
-    folder or the Hub. Raises `UsageError` if the model does not exist, is not a classifier, or does not have these
-    `classes` in this order (empty for a regression).
+    Load any model of `AutoModelForSequenceClassification` and its tokenizer. Raises `UsageError` if it does not exist,
+    is of another kind, or does not have these `classes` in this order (empty for a regression).
     """
     from transformers import AutoModelForSequenceClassification
 
@@ -87,9 +85,8 @@ def make_student_classifier(
 ) -> PreTrainedModel:
     """
     Create a student for distillation, by default from the teacher's first layers, pooler and classifier. `batches`
-    returns encoded training texts with labels, to which a projected student is fitted, and with which the heads and
-    neurons of a pruned student are scored. Raises `UsageError` if the student cannot be loaded or its tokens or
-    classes differ from the teacher's, and `ValueError` for sizes or layers that the teacher does not have.
+    returns encoded training texts with labels, to which a projected student is fitted, and by which a pruned student's
+    units are scored. Raises `UsageError` if tokens or classes differ from the teacher's.
     """
     from ..distillation import project_student
     from ..models import MwpStudentForSequenceClassification

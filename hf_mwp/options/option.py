@@ -59,14 +59,12 @@ def option(
     Args:
         default (`Any`): Default value; a list or dict is copied for each instance.
         help (`str`): Text of `--help`.
-        common (`bool`, *optional*, defaults to `False`): Whether the short `--help` lists the option.
-        affects_result (`bool`, *optional*, defaults to `True`): Whether the result depends on the option. If not, it
-            may differ when a finished stage is reused or an interrupted run resumes.
-        locate (`Callable`, *optional*): Function that receives a value (each item of a list) and the dictionary of all
-            options. It returns the path of the file or folder, or `None` for a Hub id, and raises `ValueError` if the
-            resource does not exist.
-        positional (`bool`, *optional*, defaults to `False`): Whether it is a positional argument, without a flag.
-        choices (`Sequence[str]`, *optional*): Accepted values; a list may grow later.
+        common (`bool`): Whether the short `--help` lists the option.
+        affects_result (`bool`): If `False`, the option may differ when a finished stage is reused or a run resumes.
+        locate (`Callable`): Function of a value (each item of a list) and all options; returns the path of its file or
+            folder, or `None` for a Hub id, and raises `ValueError` if the resource does not exist.
+        positional (`bool`): Whether it is a positional argument, without a flag.
+        choices (`Sequence[str]`): Accepted values; a list may grow later.
     """
     own = dict(zip(OWN_KEYS, (common, affects_result, locate, positional), strict=True))
     metadata = {"help": help, **own}
@@ -93,10 +91,7 @@ def given_options(options: Any) -> list[str]:
 
 
 def option_values(*options: Any) -> dict[str, Any]:
-    """
-    Return the values of option dataclasses as a dictionary. Parsed dataclasses return the values before
-    `__post_init__` changed them, so that `--config` can read them again.
-    """
+    """Return the values of options by name, as they were before `__post_init__`, for `--config` to read again."""
     values: dict[str, Any] = {}
     for each in options:
         values |= getattr(each, GIVEN, None) or {name: getattr(each, name) for name in options_in(type(each))}

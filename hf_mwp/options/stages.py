@@ -52,10 +52,7 @@ STAGES: Mapping[str, tuple[str, ...]] = {
 
 
 def types_of(command: str, trainer: bool = True) -> list[type]:
-    """
-    Return the option dataclasses of a command, with `trainer=False` without the config of its trainer. The list is
-    empty if the command cannot be a stage.
-    """
+    """Return the option dataclasses of a command, `trainer` with its trainer's config; empty if it is no stage."""
     names = [name for name in STAGES.get(command, ()) if trainer or not name.startswith("trainers.")]
     return [getattr(import_module(f"..{name.rpartition('.')[0]}", __package__), name.split(".")[-1]) for name in names]
 

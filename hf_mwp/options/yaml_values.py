@@ -25,8 +25,8 @@ def read_yaml(path: str | Path) -> Any:
 
 def read_value(text: str) -> Any:
     """
-    Parse a value from the command line. Numbers, lists, mappings, quoted strings and null (`null`, `~`, empty) are
-    parsed as YAML. Any other text is returned unchanged, including `#` and the text after it.
+    Parse a value from the command line: numbers, lists, mappings, quoted strings and null (`null`, `~`, empty) as
+    YAML; any other text is returned unchanged, including `#` and the text after it.
     """
     import yaml
     from omegaconf import OmegaConf

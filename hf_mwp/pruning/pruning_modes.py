@@ -17,8 +17,8 @@ from .gates import HeadGates
 
 class MaskMode:
     """
-    Pruning mode `"mask"`: gates close the pruned heads, which are removed when the training ends. The gates of the
-    model store which heads are closed. Here and in [`SliceMode`], heads have the indices of the training's beginning.
+    Pruning mode `"mask"`: gates, which store the closed heads, close heads until these are removed at the end of the
+    training. Here and in [`SliceMode`], heads have the indices of the training's beginning.
     """
 
     def __init__(self) -> None:
@@ -60,8 +60,8 @@ class MaskMode:
 
 class SliceMode(MaskMode):
     """
-    Pruning mode `"slice"`: pruned heads are removed from the linear layers and the optimiser state at once, so that
-    steps become faster. Closed heads are the difference between the encoder's config now and when the training began.
+    Pruning mode `"slice"`: heads are removed from the linear layers and the optimiser state at once, so that steps
+    become faster. Closed heads are the difference between the encoder's config now and when the training began.
     """
 
     def __init__(self) -> None:

@@ -46,21 +46,13 @@ class Recipe:
     A file with `base: other.yaml` contains only the changes to that file, whose path is relative to its own folder.
 
     OmegaConf replaces `${name}` by the value of a variable or by the folder of a stage, which then runs first; a
-    backslash before it prevents this. The folder of a stage is named after the fingerprint of its options and inputs:
-    recipes with the same output folder reuse a stage, and a changed option creates a new folder.
+    backslash before it prevents this. A stage's folder is named after the fingerprint of its options and inputs:
+    recipes with the same `output_dir` reuse a stage, and a changed option creates a new folder.
 
-    Args:
-        content (`dict`): Result of [`read_recipe`].
-        output_dir (`str` or `Path`): Folder for the folders of the stages.
-        budget (`str`, *optional*): One of the file's budgets; defaults to the `budget` of the file.
-        changes (`Mapping[str, Any]` or a sequence of mappings, *optional*): Values that override the file:
-            `{"seed": 1}` sets a variable, `{"teacher.max_steps": 5}` an option of a stage, and
-            `{"teacher": {"max_steps": 5}}` several options; `None` removes an option. Later mappings win.
-        source (`str`, *optional*): Name of the file in error messages.
-        launch (`str`, *optional*): Program that starts the training stages, such as `torchrun`.
-
-    Raises:
-        RecipeError: unknown names, wrong values, or circular references.
+    `changes`, a mapping or several (later ones win), override the file: `{"seed": 1}` sets a variable,
+    `{"teacher.max_steps": 5}` or `{"teacher": {"max_steps": 5}}` options of a stage; `None` removes an option.
+    `launch` is a program that starts the training stages, such as `torchrun`. Raises `RecipeError`, with the name
+    `source` of the file, for unknown names, wrong values, and circular references.
     """
 
     def __init__(
@@ -131,8 +123,8 @@ class Recipe:
         on_stage: Callable[[Stage, int, int], None] = lambda *_: None,
     ) -> list[StageResult]:
         """
-        Run the incomplete stages among [`~Recipe.wanted`]. `commands` are functions that receive the command line's
-        arguments. `on_stage` is called before each stage with the stage, its number from 1, and the number of stages.
+        Run the incomplete stages among [`~Recipe.wanted`] with functions that receive the command line's arguments.
+        `on_stage` is called before each stage with the stage, its number from 1, and the number of stages.
         """
         stages, results = self.wanted(targets), []
         for number, stage in enumerate(stages, start=1):
@@ -253,25 +245,14 @@ def run_recipe(
     max_trainings: int | None = None,
 ) -> list[StageResult]:
     """
-    Run the incomplete stages of a recipe. For arguments not listed here, see [`Recipe`] and its `run`.
+    Run the incomplete stages of a recipe file, and return the results in running order (none for a `dry_run`). For
+    arguments not named here, see [`read_recipe`], [`Recipe`] and its `run`. The stages are in `runs/` and the file's
+    name by default; without `commands`, each runs as a process (`python -m hf_mwp`). `on_plan` is called with the
+    recipe and its stages before they run. `min_accuracy` is an answer accuracy on validation problems: the recipe runs
+    for at most `max_trainings` values of its `search`, in order, until a model reaches it.
 
-    Args:
-        path (`str` or `Path`), base (`str` or `Path`, *optional*): See [`read_recipe`].
-        output_dir (`str` or `Path`, *optional*): Folder of the stages; defaults to `runs/` and the file's name.
-        commands (`Mapping[str, Callable]`, *optional*): Functions of the commands, which receive arguments; by default
-            each stage runs as a process (`python -m hf_mwp`).
-        on_plan (`Callable`, *optional*): Called with the recipe and its stages before they run.
-        dry_run (`bool`, *optional*, defaults to `False`): Validate and plan the stages without running them.
-        min_accuracy (`float`, *optional*): Validation answer accuracy to reach. The recipe runs for the values of its
-            `search` in order, until a model reaches it.
-        max_trainings (`int`, *optional*): Maximum number of values to try for `min_accuracy`.
-
-    Returns:
-        `list[StageResult]`: Results of the stages in running order; empty for a dry run.
-
-    Raises:
-        UsageError: A stage has a wrong option or a missing input (found before any stage runs), a stage failed, or no
-            value reaches `min_accuracy`.
+    Raises `UsageError` if an option is wrong or an input missing (found before any stage runs), a stage fails, or no
+    value reaches `min_accuracy`.
     """
     folder = Path("runs") / Path(path).stem if output_dir is None else Path(output_dir)
     check_output_folder(folder)

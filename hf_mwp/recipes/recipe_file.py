@@ -27,12 +27,7 @@ def unknown_name(name: object, known: Iterable[object], kind: str) -> str | None
 
 
 def read_recipe(path: str | Path, base: str | Path | None = None, _above: tuple[Path, ...] = ()) -> Any:
-    """
-    Read a recipe file and merge it into its base; the argument `base` replaces the base of the file.
-
-    Raises:
-        RecipeError: the file does not exist or is not valid YAML, or its base is not a recipe or is circular.
-    """
+    """Read a recipe, merged into its base or into `base`. Raises `RecipeError` if a file is wrong."""
     from omegaconf import OmegaConf
 
     path = Path(path)

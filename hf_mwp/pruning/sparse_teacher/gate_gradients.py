@@ -27,27 +27,17 @@ def measure_scores(
 ) -> KnowledgeableScores:
     """
     Measure absolute gradients with respect to gates (factors of 1) on the teacher's heads and neurons (Yang et al.,
-    section 3.2): expressiveness `P` by the teacher's own loss on the labels, student-friendliness `Q` by the
-    distillation loss to a trial student, with gradients through the teacher's softmax. The models run in evaluation
-    mode; their modes, gradients and the random state are not changed.
+    section 3.2): expressiveness `P` by the teacher's own loss on the labels, which must be a mean over rows (or over
+    labels, for sequence-to-sequence models), and, with a trial student, student-friendliness `Q` by the distillation
+    loss, with gradients through the teacher's softmax. Modes, gradients and the random state of the models are not
+    changed.
 
-    Args:
-        teacher (`nn.Module`): A classifier, regressor, solver of math word problems or sequence-to-sequence model with
-            a supported encoder (see [`~models.architecture.find_encoder`]). Its loss must be a mean over rows, or over
-            labels for sequence-to-sequence models.
-        batches (`Iterable[Mapping]`): Inputs of both models, in a fixed order, on any device.
-        student (`nn.Module`, *optional*): The trial student. Without it, `Q` is not measured.
-        per_example (`bool`, *optional*, defaults to `False`): Sum absolute gradients of single examples, which is the
-            paper's expectation. Otherwise absolute gradients of each batch's mean loss are summed, as in the authors'
-            implementation; they depend on the size and order of batches. A short batch weighs as much as a full one.
-        temperature (`float`, *optional*, defaults to 2.0): τ of the distillation loss; not used for regressors.
+    `per_example` sums absolute gradients of single examples, which is the paper's expectation. Otherwise, absolute
+    gradients of each batch's mean loss are summed, as in the authors' implementation; they depend on the size and
+    order of batches. `temperature` is τ of the distillation loss; it is not used for regressors.
 
-    Returns:
-        [`KnowledgeableScores`], before normalisation.
-
-    Raises:
-        UsageError: batches or labels are missing, logits have different shapes, or scores are not finite.
-        ValueError: the encoder type is not supported, or the encoder has gates.
+    Raises `UsageError` if batches or labels are missing, logits have different shapes, or scores are not finite, and
+    `ValueError` if the encoder type is not supported or the encoder has gates.
     """
     with left_unchanged(teacher, student), HeadGates(teacher) as heads, NeuronGates(teacher) as neurons:
         dtype = torch.promote_types(teacher.dtype, torch.float32)
@@ -82,8 +72,7 @@ def sum_gradients(
 ) -> tuple[list[list[Tensor]], dict[str, Any]]:
     """
     Return the scores of each loss of [`batch_losses`], summed over batches, and the settings of the measurement.
-    `inputs(rows)` returns the tensors by which the losses of a batch of `rows` rows are differentiated; `score` turns
-    their gradients into scores.
+    `inputs(rows)` returns the tensors to differentiate a batch of `rows` rows by; `score` turns gradients into scores.
     """
     sums: list[list[Tensor]] = []
     num_batches = num_examples = 0
@@ -126,9 +115,9 @@ def distillation_losses(
     """
     Compute the distillation loss of each row, with gradients for the teacher's logits only:
     `τ² · CE(softmax(teacher / τ), student / τ) / 2`, summed over valid positions, or half the squared difference for a
-    single class (regression). This follows the authors' implementation; the factors τ² and 1/2, which the paper
-    (section 3.1) does not have, cancel when scores are normalised. Logits are `(rows, classes)`, or
-    `(rows, positions, classes)` with a `mask` `(rows, positions)`; masked classes are the smallest number or `-inf`.
+    single class (regression). The factors τ² and 1/2 of the authors' implementation, which the paper (section 3.1)
+    does not have, cancel when scores are normalised. Logits are `(rows, classes)`, or `(rows, positions, classes)`
+    with a `mask` `(rows, positions)`; masked classes are the smallest number or `-inf`.
     """
     dtype = torch.promote_types(teacher_logits.dtype, torch.float32)
     student, teacher = student_logits.detach().to(dtype), teacher_logits.to(dtype)

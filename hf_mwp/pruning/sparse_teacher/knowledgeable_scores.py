@@ -26,12 +26,8 @@ EPSILON = 1e-7
 @dataclass(frozen=True, eq=False)
 class UnitScores:
     """
-    Scores of an encoder's units (heads and neurons); units with the lowest scores are removed first.
-
-    Args:
-        heads (`Tensor` of shape `(layers, heads of the largest layer)`):
-            Scores of heads, float64 on the CPU, NaN if a layer has fewer heads.
-        neurons (`Tensor` of shape `(layers, neurons of the largest layer)`): Scores of feed-forward neurons.
+    Scores of an encoder's units; the lowest are removed first. `heads` and `neurons` are float64 on the CPU, of shape
+    `(layers, units of the largest layer)`, with NaN in layers with fewer units.
     """
 
     heads: Tensor

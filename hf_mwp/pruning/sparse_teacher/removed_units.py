@@ -34,16 +34,10 @@ class RemovedUnits:
         neurons, ranked separately (Yang et al., section 3.2). Among equal scores, the lower layer comes first, then
         the lower index.
 
-        Args:
-            scores ([`UnitScores`]): Scores of all units of the teacher.
-            sparsity (`float`): Share to remove, at least 0 and below 1.
-            round_to (`int`, *optional*): Round the number of neurons removed from each layer to a multiple of
-                `round_to` (half to even; 8 in the authors' implementation). The share is then not exactly `sparsity`.
-            head_dim (`int`, *optional*): Width of a head. With `round_to`, the columns of removed heads are rounded in
-                the same way, then whole heads are removed. No effect if `head_dim` is a multiple of `round_to`.
-
-        Raises:
-            UsageError: `sparsity` is outside `[0, 1)`, or no head or no neuron is left.
+        `round_to` rounds the number of neurons removed from each layer to a multiple of it (half to even; 8 in the
+        authors' implementation), so that the share is not exactly `sparsity`. If `head_dim` is given too, the columns
+        of removed heads are rounded in the same way, then whole heads are removed. Raises `UsageError` if `sparsity`
+        is outside `[0, 1)`, or no head or no neuron is left.
         """
         check_sparsity(sparsity)
         return cls(
@@ -54,8 +48,8 @@ class RemovedUnits:
 
 def cut_teacher(teacher: nn.Module, removed: RemovedUnits) -> nn.Module:
     """
-    Return a smaller and faster copy of a teacher without some heads and neurons, see [`prune`]. If a layer loses all
-    heads, or all neurons, the bias of the output projection is zeroed too, as in the authors' implementation. Raises
+    Return a smaller copy of a teacher without some heads and neurons, see [`prune`]. In layers that lose all heads, or
+    all neurons, the bias of the output projection is zeroed too, as in the authors' implementation. Raises
     [`UsageError`] if the teacher has gates.
     """
     check_no_gates(teacher)
@@ -63,10 +57,7 @@ def cut_teacher(teacher: nn.Module, removed: RemovedUnits) -> nn.Module:
 
 
 def mask_teacher(teacher: nn.Module, removed: RemovedUnits) -> nn.Module:
-    """
-    Return a copy of a teacher with gates closed on some heads and neurons. Its outputs equal the outputs of
-    [`cut_teacher`], but its shapes are the teacher's. Gates are not saved.
-    """
+    """Return the result of [`cut_teacher`] with the teacher's shapes, by closing gates, which are not saved."""
     check_no_gates(teacher)
     masked = copy.deepcopy(teacher)
     HeadGates(masked).close(removed.heads)
@@ -77,9 +68,8 @@ def mask_teacher(teacher: nn.Module, removed: RemovedUnits) -> nn.Module:
 @dataclass(frozen=True)
 class UnitSparsifier:
     """
-    Pruning granularity of [`~trainers.StarkTrainer`]: heads and neurons. `measure` returns their scores, `random`
-    returns random scores, `sparse` returns the teacher without the lowest scores, and `check` raises [`UsageError`] if
-    scores belong to a different teacher, or the sparsity would remove everything. `round_to`: [`RemovedUnits.lowest`].
+    Pruning granularity of [`~trainers.StarkTrainer`]: heads and neurons (`round_to`: see [`RemovedUnits.lowest`]).
+    `check` raises [`UsageError`] if scores belong to a different teacher, or the sparsity would remove everything.
     """
 
     round_to: int | None = None

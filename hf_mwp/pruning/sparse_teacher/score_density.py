@@ -21,20 +21,13 @@ CHUNK = 4096
 @dataclass(frozen=True, eq=False)
 class ScoreDensity:
     """
-    Density and cumulative density of scores, estimated by a Gaussian kernel at 512 points from 3 bandwidths below the
-    lowest score to 3 above the highest, at most half a bandwidth apart: scores far above all others may be left out.
-    The paper specifies neither kernel nor bandwidth; the bandwidth here is Silverman's rule of thumb,
-    `0.9 · min(deviation, interquartile range / 1.34) · n^(-1/5)`.
+    Density and cumulative density of scores (share of scores below a point) at 512 ascending points, estimated by a
+    Gaussian kernel. The points begin 3 bandwidths below the lowest score and end 3 above the highest, or earlier: they
+    are at most half a bandwidth apart, so scores far above all others may be left out. The paper specifies neither
+    kernel nor bandwidth; the bandwidth here is `0.9 · min(deviation, interquartile range / 1.34) · n^(-1/5)`
+    (Silverman, "Density Estimation for Statistics and Data Analysis" (1986), equation 3.31).
 
-    Args:
-        points (`Tensor` of shape `(512,)`): Scores, ascending.
-        density (`Tensor` of shape `(512,)`): Density at the points.
-        cumulative (`Tensor` of shape `(512,)`): Share of scores below each point, from 0 to 1.
-        bandwidth (`float`): Standard deviation of the kernel.
-
-    References:
-        Yang et al., "Sparse Teachers Can Be Dense with Knowledge" (EMNLP 2022), figures 4 to 8; Silverman, "Density
-        Estimation for Statistics and Data Analysis" (1986), equation 3.31.
+    References: Yang et al. (see [`KnowledgeableScores`]), figures 4 to 8.
     """
 
     points: Tensor
@@ -44,10 +37,7 @@ class ScoreDensity:
 
     @classmethod
     def of(cls, scores: Tensor) -> ScoreDensity:
-        """
-        Estimate the density of scores of any shape, such as [`UnitScores.heads`]. NaN is ignored. Raises `UsageError`
-        if there are fewer than two scores, or all are equal.
-        """
+        """Estimate the density of scores; NaN is ignored. Raises `UsageError` without two different scores."""
         values = scores[scores.isfinite()].double().cpu()
         if len(values) < 2 or values.min() == values.max():
             raise UsageError("A density needs different scores of at least two units.")
@@ -77,8 +67,5 @@ class ScoreDensity:
 
     @property
     def sparsity(self) -> float:
-        """
-        Sparsity of STARK-AUTO (section 4.4, assumption 2): the cumulative density at the first peak. The paper uses
-        the density of heads, and removes the same share of neurons.
-        """
+        """Sparsity of STARK-AUTO (section 4.4, assumption 2), with heads: the cumulative density at the peak."""
         return self.cumulative[self.peak].item()
