@@ -42,9 +42,7 @@ class EncoderArguments:
         locate=locate_encoder,
     )
     encoder_layers: str | None = option(
-        None,
-        "Layers of the encoder to keep: a number (3: the first three) or indices (0,2,4).",
-        common=True,
+        None, "Layers of the encoder to keep: a number (3: the first three) or indices (0,2,4).", common=True
     )
     encoder_config: dict | str | None = option(
         None,

@@ -130,7 +130,12 @@ class PretrainingBuilder:
         elif not self._becomes_student:
             model = predict_masked_words(keep_layers(self.encoder.base_model, layers))
         elif self.args.project_to is not None:
-            model = self._student(self._project(texts, layers or 3), model_class, None, tagging)
+            self.processor.resize_embeddings(self.encoder)
+            options = {name: getattr(self.processor, name) for name in ("language", "parse_number_words")}
+            problems = [MathWordProblem(text, **options) for text in texts]
+            fields = self.args.project_to
+            encoder = project_on_problems(self.encoder, self.processor, problems, layers or 3, fields)
+            model = self._student(encoder, model_class, None, tagging)
         else:
             # The corpus check verifies that a kept head has all tags.
             keeps_head = tags is not None and self._keeps_head
@@ -139,13 +144,6 @@ class PretrainingBuilder:
         if self.args.freeze_encoder:
             model.base_model.requires_grad_(False)
         return model
-
-    def _project(self, texts: Iterable[str], layers: int | list[int]) -> PreTrainedModel:
-        processor = self.processor
-        processor.resize_embeddings(self.encoder)
-        options = {"language": processor.language, "parse_number_words": processor.parse_number_words}
-        problems = [MathWordProblem(text, **options) for text in texts]
-        return project_on_problems(self.encoder, processor, problems, layers, self.args.project_to)
 
     def _student(
         self, encoder: PreTrainedModel, model_class: Any, layers: int | list[int] | None, tagging: dict[str, Any]

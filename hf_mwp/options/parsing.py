@@ -42,9 +42,10 @@ def parse(
     place = next((index for index, word in enumerate(argv) if word in ("-h", "--help")), None)
     is_short = place is not None and common is not None and "all" not in argv[place + 1 : place + 2]
     kinds = common if is_short else dataclass_types() if callable(dataclass_types) else dataclass_types
-    parser = OptionParser(command, description, kinds, is_short, REST.format(command) if is_short else None)
+    parser = OptionParser(command, description, kinds, is_short)
     parser.add_argument("--config", metavar="FILE", help="YAML file with any of these options; flags override it")
     if place is not None:
+        parser.epilog = REST.format(command) if is_short else None
         parser.print_help()
         sys.exit(0)
     argv = parser.spelled_out(argv)
@@ -73,17 +74,9 @@ class OptionParser(argparse.ArgumentParser):
     `common`, dataclasses with fields declared `common=True` contribute only these.
     """
 
-    def __init__(
-        self,
-        command: str,
-        description: str,
-        dataclass_types: Sequence[type],
-        common: bool = False,
-        epilog: str | None = None,
-    ) -> None:
+    def __init__(self, command: str, description: str, dataclass_types: Sequence[type], common: bool = False) -> None:
         usage = f"hf-mwp {command} [--config FILE] [--option VALUE ...]"
-        texts = {"prog": f"hf-mwp {command}", "usage": usage, "description": description, "epilog": epilog}
-        super().__init__(**texts, allow_abbrev=False, add_help=False)
+        super().__init__(f"hf-mwp {command}", usage, description, allow_abbrev=False, add_help=False)
         # A problem may begin with a negative number. Before 3.14, Python only accepts a number alone.
         self._negative_number_matcher = re.compile(r"-\.?\d")
         self.command, self.dataclass_types = command, list(dataclass_types)

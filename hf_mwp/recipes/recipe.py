@@ -1,5 +1,6 @@
 """Recipes: YAML files of stages that use each other's results, and functions that run them."""
 
+import difflib
 import re
 import shlex
 import subprocess
@@ -11,17 +12,59 @@ from typing import Any, Self
 
 from ..options import affects_result
 from ..options.stages import STAGES, options_of, trains
+from ..options.yaml_values import read_yaml
 from ..store.finished_folder import FinishedFolder
 from ..store.runs.run_folder import check_output_folder
 from ..usage_error import UsageError
-from .recipe_file import KEYS, RecipeError, read_recipe, unknown_name
 from .stage import Commands, Stage, StageResult, fingerprint
 
 
+KEYS = ("recipe", "budget", "variables", "stages", "budgets", "targets", "search")
 # Placeholder for a stage's folder in an option, until the folder is known.
 MARK = re.compile("\0(.+?)\0")
 # A stage's name begins the name of its folder and its flags (`--stage.option`): at most 240 bytes in UTF-8.
 STAGE_NAME = re.compile(r"\w[\w-]{0,59}")
+
+
+class RecipeError(UsageError):
+    """Error in a recipe. The message contains the file and the key."""
+
+
+def unknown_name(name: object, known: Iterable[object], kind: str) -> str | None:
+    """Return the error message for an unknown name, with a similar name, or `None` if the name is known."""
+    names = [str(each) for each in known]
+    if str(name) in names:
+        return None
+    close = difflib.get_close_matches(str(name), names, n=1)
+    hint = f"Did you mean {close[0]!r}?" if close else f"Known: {', '.join(names) or 'none'}."
+    return f"unknown {kind} {str(name)!r}. {hint}"
+
+
+def read_recipe(path: str | Path, base: str | Path | None = None, _above: tuple[Path, ...] = ()) -> Any:
+    """Read a recipe, merged into its base or into `base`. Raises `RecipeError` if a file is wrong."""
+    from omegaconf import OmegaConf
+
+    path = Path(path)
+    try:
+        content = read_yaml(path)
+    except UsageError as error:
+        raise RecipeError(str(error)) from error
+    if not isinstance(content, Mapping) or content.get("base") is None:
+        if base is not None:
+            raise RecipeError(f"{path} has no `base`, so {base} cannot replace it.")
+        return content
+    if path.resolve() in _above:
+        raise RecipeError(f"{_above[0]}: its `base` is circular, it leads back to {path}.")
+    place = path.parent / str(content["base"]) if base is None else Path(base).resolve()
+    below = read_recipe(place, None, (*_above, path.resolve()))
+    if not isinstance(below, Mapping) or not below.keys() & set(KEYS):
+        raise RecipeError(f"{path}: its `base` {content['base']} is not a valid recipe.")
+    own = {key: value for key, value in content.items() if key != "base"}
+    try:
+        return OmegaConf.to_container(OmegaConf.merge(below, own))
+    except TypeError as error:
+        fault = f"{path}: a list and a mapping cannot be merged ({error}). Compare the file with its base."
+        raise RecipeError(fault) from error
 
 
 class Recipe:

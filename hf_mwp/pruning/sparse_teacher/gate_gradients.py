@@ -141,26 +141,26 @@ def batch_losses(
     if outputs.get("loss") is None:
         raise UsageError("Expressiveness needs the teacher's loss. Add `labels` to the batches.")
     kind = kind_of(teacher, outputs.get("logits"))
-    losses = [outputs["loss"].mean()]
+    loss = outputs["loss"].mean()
     if kind.has_decoder:
         # Convert the mean over labels to a mean over rows of the sums over labels, as solvers have it.
-        losses = [losses[0] * (labels != -100).sum() / len(labels)]
-    if student is not None:
-        with torch.no_grad():
-            scores = student(**batch)
-        # A solver may have several outputs to compare; the loss of a row is the sum over them.
-        parts = []
-        for name in kind.prediction.outputs:
-            pair = (scores.get(name), outputs.get(name))
-            ours, theirs = (None if each is None else tuple(each.shape) for each in pair)
-            if ours is None or ours != theirs or (kind.per_position and not kind.has_decoder):
-                raise UsageError(
-                    f"The {name} of the trial student have the shape {ours}, the teacher's {theirs}. Use two "
-                    "classifiers, regressors, solvers or sequence-to-sequence models with equal shapes."
-                )
-            mask = kind.prediction.mask(name, pair[1], labels != -100 if kind.is_solver or kind.has_decoder else None)
-            parts.append(
-                distillation_losses(*(kind.prediction.classes(name, each) for each in pair), mask, temperature)
+        loss = loss * (labels != -100).sum() / len(labels)
+    if student is None:
+        return [loss]
+    with torch.no_grad():
+        scores = student(**batch)
+    valid = labels != -100 if kind.is_solver or kind.has_decoder else None
+    # A solver may have several outputs to compare; the loss of a row is the sum over them.
+    summed = 0.0
+    for name in kind.prediction.outputs:
+        pair = (scores.get(name), outputs.get(name))
+        shape, teacher_shape = (None if each is None else tuple(each.shape) for each in pair)
+        if shape is None or shape != teacher_shape or (kind.per_position and not kind.has_decoder):
+            raise UsageError(
+                f"The {name} of the trial student have the shape {shape}, the teacher's {teacher_shape}. Use two "
+                "classifiers, regressors, solvers or sequence-to-sequence models with equal shapes."
             )
-        losses.append(sum(parts).mean())
-    return losses
+        mask = kind.prediction.mask(name, pair[1], valid)
+        ours, theirs = (kind.prediction.classes(name, each) for each in pair)
+        summed = summed + distillation_losses(ours, theirs, mask, temperature)
+    return [loss, summed.mean()]
