@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..options.checks import check_used
@@ -53,10 +53,7 @@ def build_classifier(
 def load_classifier(
     name: str, classes: Sequence[str] | None = None, dropout: float | None = None
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """
-    Load any model of `AutoModelForSequenceClassification` and its tokenizer. Raises `UsageError` if it does not exist,
-    is of another kind, or does not have these `classes` in this order (empty for a regression).
-    """
+    """Load a classifier and its tokenizer. Raises `UsageError` for another model or, if given, other `classes`."""
     from transformers import AutoModelForSequenceClassification
 
     config = load_config(name)
@@ -74,19 +71,15 @@ def load_classifier(
             )
     set_dropout(config, dropout)
     model = load_pretrained(AutoModelForSequenceClassification, name, config=config)
-    return model, cut_to(load_tokenizer(name), model)
+    return model, cut_to(load_tokenizer(name), model, None)
 
 
 def make_student_classifier(
-    teacher: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    batches: Callable[[], Iterable[Mapping[str, Any]]],
-    options: StudentArguments,
+    teacher: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, batches: Callable, options: StudentArguments
 ) -> PreTrainedModel:
     """
-    Create a student for distillation, by default from the teacher's first layers, pooler and classifier. `batches`
-    returns encoded training texts with labels, to which a projected student is fitted, and by which a pruned student's
-    units are scored. Raises `UsageError` if tokens or classes differ from the teacher's.
+    Create a student, by default from the teacher's first layers and classifier. `batches` returns encoded training
+    texts with labels, to fit a projected or score a pruned student. Raises `UsageError` if tokens or classes differ.
     """
     from ..distillation import project_student
     from ..models import MwpStudentForSequenceClassification
@@ -98,7 +91,7 @@ def make_student_classifier(
         if options.student is not None:
             student, own = load_classifier(source, classes)
         else:
-            student, own = _on_encoder(source, classes, options.student_dropout), load_tokenizer(source)
+            student, own = _on_encoder(source, classes, options.student_dropout, None), load_tokenizer(source)
         check_same_tokens(source, own, tokenizer, "Distillation needs the same tokenizer.")
         return student
 
@@ -124,9 +117,7 @@ def head_fields(classes: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _on_encoder(
-    name: str, classes: Sequence[str], dropout: float | None, attention: str | None = None
-) -> PreTrainedModel:
+def _on_encoder(name: str, classes: Sequence[str], dropout: float | None, attention: str | None) -> PreTrainedModel:
     """Load a pretrained encoder with a head for these classes; an existing head is kept if its shape fits."""
     from transformers import AutoModelForSequenceClassification
 
@@ -136,9 +127,7 @@ def _on_encoder(
     return load_pretrained(AutoModelForSequenceClassification, name, config=config, **options)
 
 
-def cut_to(
-    tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel, length: int | None = None
-) -> PreTrainedTokenizerBase:
+def cut_to(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel, length: int | None) -> PreTrainedTokenizerBase:
     """Limit the text length of a tokenizer to `length` and to the number of positions of the model."""
     from ..models.architecture import count_positions
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from ..data.batches.mwp_processor import MwpProcessor
     from ..models import MwpStudentConfig
-    from ..problems import MathWordProblem
 
 # Dropout fields in the configurations of BERT-like models and of DistilBERT.
 DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout", "dropout_rate")
@@ -181,13 +180,9 @@ def set_dropout(config: Any, dropout: float | None) -> None:
 
 
 def project_on_problems(
-    encoder: PreTrainedModel,
-    processor: MwpProcessor,
-    problems: Iterable[MathWordProblem],
-    layers: int | Sequence[int],
-    fields: Mapping[str, Any],
+    encoder: PreTrainedModel, processor: MwpProcessor, problems: Iterable, layers: int | list[int], **fields
 ) -> PreTrainedModel:
-    """Create a student with different widths, fitted to layers of the encoder on problems ([`project_student`])."""
+    """Create a student of other widths, fitted to layers of the encoder on problems; see [`project_student`]."""
     from ..distillation import project_student
 
     # Sort problems by length, which reduces padding.
@@ -196,7 +191,7 @@ def project_on_problems(
     return project_student(encoder, layers=layers, sample=sample, **fields)
 
 
-def parse_layers(text: str | int | Sequence[int] | None, option: str = "layers") -> int | list[int] | None:
+def parse_layers(text: str | int | Sequence[int] | None, name: str = "layers") -> int | list[int] | None:
     """Parse `"3"` as a number of layers, `"0,2,4"` as indices. Raises `ValueError` for any other value."""
     if text is None:
         return None
@@ -208,7 +203,5 @@ def parse_layers(text: str | int | Sequence[int] | None, option: str = "layers")
         if (layers < 1) if isinstance(layers, int) else (min(layers, default=-1) < 0):
             raise ValueError(layers)
     except ValueError:
-        raise ValueError(
-            f"`{option}` must be a number (3: the first three) or indices (0,2,4), got {text!r}."
-        ) from None
+        raise ValueError(f"`{name}` must be a number (3: the first three) or indices (0,2,4), got {text!r}.") from None
     return layers

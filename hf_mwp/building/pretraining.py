@@ -133,8 +133,8 @@ class PretrainingBuilder:
             self.processor.resize_embeddings(self.encoder)
             options = {name: getattr(self.processor, name) for name in ("language", "parse_number_words")}
             problems = [MathWordProblem(text, **options) for text in texts]
-            fields = self.args.project_to
-            encoder = project_on_problems(self.encoder, self.processor, problems, layers or 3, fields)
+            sizes = self.args.project_to
+            encoder = project_on_problems(self.encoder, self.processor, problems, layers or 3, **sizes)
             model = self._student(encoder, model_class, None, tagging)
         else:
             # The corpus check verifies that a kept head has all tags.

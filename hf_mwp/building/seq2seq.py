@@ -156,11 +156,9 @@ def learn_tokenizer(texts: Iterable[str], size: int, placeholders: Sequence[str]
     tokenizer.decoder = decoders.Metaspace(prepend_scheme="first")
     left, names = size - len(placeholders), [*SPECIAL.values()]
     limits = {"vocab_size": left, "limit_alphabet": max(left - len(names), 1)}
+    trainer = trainers.BpeTrainer(special_tokens=names, show_progress=False, **limits)
     parts = re.compile("|".join(map(re.escape, placeholders)) or r"(?!)")
-    tokenizer.train_from_iterator(
-        (part for text in texts for part in parts.split(text)),
-        trainers.BpeTrainer(special_tokens=names, show_progress=False, **limits),
-    )
+    tokenizer.train_from_iterator((part for text in texts for part in parts.split(text)), trainer)
     tokenizer.add_tokens([AddedToken(word, lstrip=True, rstrip=True, normalized=False) for word in placeholders])
     end = SPECIAL["eos_token"]
     tokenizer.post_processor = processors.TemplateProcessing(
@@ -180,8 +178,7 @@ def _random_model(options: SolverArguments, tokenizer: PreTrainedTokenizerBase) 
             f"`encoder_config`: model_type {kind!r} is not a sequence-to-sequence model. Use {', '.join(known)}."
         )
     usual = CONFIG_MAPPING[kind]()
-    unknown = [name for name in sizes if not hasattr(usual, name)]
-    if unknown:
+    if unknown := [name for name in sizes if not hasattr(usual, name)]:
         raise UsageError(f"`encoder_config`: a {type(usual).__name__} has no {unknown[0]!r}.")
     ends = {name: getattr(tokenizer, name) for name in ("pad_token_id", "eos_token_id")}
     if None in ends.values():

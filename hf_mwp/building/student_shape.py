@@ -151,9 +151,8 @@ def measure_shape(processor: MwpProcessor, sizes: dict[str, int]) -> StudentShap
         solves = [partial(runtime.answer, problem, max_decode_length=TREE_LENGTH) for problem in problems]
         # The first round is a warm-up.
         rounds = [timeit.repeat(solve, timer=time.process_time, number=1, repeat=1 + ROUNDS)[1:] for solve in solves]
-        seconds = list(map(min, rounds))
     parameters = sum(value.size for value in tensors.values())
-    milliseconds = 1e3 * statistics.median(seconds)
+    milliseconds = 1e3 * statistics.median(map(min, rounds))
     return StudentShape(**sizes, parameters=parameters, milliseconds=milliseconds, megabytes=megabytes)
 
 
@@ -164,14 +163,10 @@ def choose_student_shape(
     encoder: PreTrainedConfig | None = None,
 ) -> tuple[StudentShape, list[StudentShape]]:
     """
-    Choose the sizes of a student for a CPU time per problem in milliseconds, a folder size in int8 in millions of
-    bytes, or both, and return them with all measured shapes. Nothing is trained: solvers of random weights are
-    exported in int8 and timed on typical problems in the NumPy runtime, with the threads that NumPy uses. Of the
-    students that meet the targets, the one with the most weights in its layers is chosen; of equal ones, the deepest.
-    With an `encoder` to project, no size exceeds its sizes. Raises `UsageError` with the costs of the smallest student
-    if none meets the targets.
-
-    >>> shape, measured = choose_student_shape(processor, target_ms=3)
+    Choose the largest student for a CPU time per problem in milliseconds, a folder size in int8 in millions of bytes,
+    or both (by weights in its layers; of equal ones, the deepest), and return it with all measured shapes. Nothing is
+    trained: solvers of random weights are timed on typical problems in the NumPy runtime, with the threads that NumPy
+    uses. No size exceeds that of the `encoder`. Raises `UsageError`, with the smallest student's costs, if none fits.
     """
     targets = ShapeTargets(target_ms, target_mb).targets
     shapes = [measure_shape(processor, sizes) for sizes in candidate_sizes(encoder)]

@@ -21,8 +21,7 @@ def as_list(value: Any) -> list:
 
 def check_used(options: Any, used: Collection[str], remedy: str) -> None:
     """Raise `UsageError` if an option that is not in `used` differs from its default."""
-    unused = [name for name in given_options(options) if name not in used]
-    if unused:
+    if unused := [name for name in given_options(options) if name not in used]:
         raise UsageError(f"`{unused[0]}` {remedy}.")
 
 

@@ -40,7 +40,6 @@ WITHOUT_EFFECT = frozenset(
 OWN_KEYS = ("common", "affects_result", "locate", "positional")
 # Attribute of parsed options with the values before the dataclass changed them.
 GIVEN = "_given_values"
-Locate = Callable[[str, Mapping[str, Any]], Path | None]
 
 
 def option(
@@ -49,16 +48,14 @@ def option(
     *,
     common: bool = False,
     affects_result: bool = True,
-    locate: Locate | None = None,
+    locate: Callable[[str, Mapping[str, Any]], Path | None] | None = None,
     positional: bool = False,
     choices: Sequence[str] | None = None,
 ) -> Any:
     """
-    Declare a dataclass field that is an option of a command.
+    Declare a dataclass field that is an option of a command, with its `help`. A default list or dict is copied.
 
     Args:
-        default (`Any`): Default value; a list or dict is copied for each instance.
-        help (`str`): Text of `--help`.
         common (`bool`): Whether the short `--help` lists the option.
         affects_result (`bool`): If `False`, the option may differ when a finished stage is reused or a run resumes.
         locate (`Callable`): Function of a value (each item of a list) and all options; returns the path of its file or

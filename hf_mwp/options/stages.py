@@ -10,6 +10,7 @@ from importlib import import_module
 from .option import options_in
 
 
+TASK, STUDENT = "tasks.data_options.TaskArguments", "building.student.StudentArguments"
 # Modules are imported when they are needed, because the trainers' configs import Transformers.
 STAGES: Mapping[str, tuple[str, ...]] = {
     "pretrain": (
@@ -19,29 +20,20 @@ STAGES: Mapping[str, tuple[str, ...]] = {
         "trainers.PreTrainingConfig",
     ),
     "train": (
-        "tasks.data_options.TaskArguments",
+        TASK,
         "building.solver.SolverArguments",
         "tasks.run_options.RunArguments",
         "trainers.SolverTrainingConfig",
     ),
     "distill": (
-        "tasks.data_options.TaskArguments",
+        TASK,
         "building.student.TeacherArguments",
-        "building.student.StudentArguments",
+        STUDENT,
         "tasks.run_options.DistillRunArguments",
         "trainers.DistillationConfig",
     ),
-    "prune": (
-        "tasks.data_options.TaskArguments",
-        "tasks.run_options.PruneArguments",
-        "trainers.RecursiveDistillationConfig",
-    ),
-    "stark": (
-        "tasks.data_options.TaskArguments",
-        "tasks.run_options.StarkArguments",
-        "building.student.StudentArguments",
-        "trainers.StarkConfig",
-    ),
+    "prune": (TASK, "tasks.run_options.PruneArguments", "trainers.RecursiveDistillationConfig"),
+    "stark": (TASK, "tasks.run_options.StarkArguments", STUDENT, "trainers.StarkConfig"),
     "mix": ("building.mixing.MixArguments",),
     "pseudo-label": ("solving.search_options.LabelArguments",),
     "rerank": ("solving.search_options.RerankArguments", "tasks.data_options.DataArguments"),

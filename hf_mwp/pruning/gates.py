@@ -12,14 +12,11 @@ from ..models.architecture import layer_parts
 
 class Gates:
     """
-    Factors between 0 (closed) and 1 for the heads, or the neurons, of a supported encoder. A forward pre-hook of each
-    output projection multiplies its input by the factors, a non-persistent buffer: `state_dict` does not contain them,
-    but a hash of the buffers does. `values` may require gradients. As a context manager, gates are removed at its end.
-    Raises `ValueError` if the encoder type is not supported, or has gates of this kind. Use the derived classes.
-
-    >>> with HeadGates(model) as gates:
-    ...     gates.close({0: [3, 7]})  # heads 3 and 7 of the first layer
-    ...     outputs = model(**batch)
+    Factors between 0 (closed) and 1 for the heads, or the neurons, of a supported encoder; use the derived classes. A
+    forward pre-hook of each output projection multiplies its input by the factors, a non-persistent buffer:
+    `state_dict` does not contain them, but a hash of the buffers does. `values` may require gradients. A `with` block
+    removes its gates at its end: `with HeadGates(model) as gates: gates.close({0: [3, 7]})` (heads 3 and 7 of the
+    first layer). Raises `ValueError` if the encoder type is not supported, or has gates of this kind.
     """
 
     buffer: str
@@ -142,6 +139,5 @@ def check_indices(chosen: Mapping[int, Iterable[int]], counts: list[int]) -> Non
     for layer, indices in chosen.items():
         if not 0 <= layer < len(counts):
             raise ValueError(f"There is no layer {layer}. The encoder has layers 0 to {len(counts) - 1}.")
-        wrong = [index for index in indices if not 0 <= index < counts[layer]]
-        if wrong:
+        if wrong := [index for index in indices if not 0 <= index < counts[layer]]:
             raise ValueError(f"Layer {layer} has no index {wrong[0]}. Use indices from 0, below {counts[layer]}.")

@@ -111,8 +111,7 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
             f"`min_heads_per_layer` ({min_heads_per_layer}) >= 0": min_heads_per_layer >= 0,
             f"`mode` ({mode!r}) in {list(MODES)}": mode in MODES,
         }
-        broken = [rule for rule, holds in rules.items() if not holds]
-        if broken:
+        if broken := [rule for rule, holds in rules.items() if not holds]:
             raise ValueError(f"{broken[0]} must hold.")
         self.max_ratio, self.min_ratio, self.power, self.end_fraction = max_ratio, min_ratio, power, end_fraction
         self.importance = CombinedImportance(alpha) if importance is None else importance
@@ -165,8 +164,7 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         saved = state.stateful_callbacks.get(type(self).__name__) if state.global_step else None
         if saved:
             before = saved["attributes"].get("options", {})
-            options = {name: value for name, value in self._options.items() if before.get(name, value) != value}
-            if options:
+            if options := {name: new for name, new in self._options.items() if before.get(name, new) != new}:
                 changes = ", ".join(f"{name}: {before[name]!r} -> {value!r}" for name, value in options.items())
                 raise ValueError(f"The checkpoint was pruned with different options ({changes}). Resume with those.")
             closed, self.log = heads_by_layer(saved["attributes"]["heads"]), list(saved["attributes"]["log"])

@@ -28,10 +28,7 @@ def scores_of(rows: list[list[float | None]]) -> Tensor:
 
 
 def draw_importance(scores: Tensor, path: str | Path, title: str = "Importance of heads") -> Any:
-    """
-    Draw scores `(layers, heads)` as a heat map with the score in each cell; cells with NaN (pruned or closed heads)
-    are empty. The suffix of `path` decides the format. Return the `matplotlib.figure.Figure`.
-    """
+    """Draw scores `(layers, heads)`, NaN left empty; the suffix of `path` decides the format. Return the figure."""
     layers, heads = scores.shape
     figure, panel = _figure(2.0 + 0.5 * heads, 1.4 + 0.34 * layers, title)
     values = scores.double().cpu().numpy()

@@ -78,24 +78,20 @@ class Recipe:
     stages:
       teacher: {command: train, dataset: "${dataset}", seed: "${seed}", num_train_epochs: 10}
       distill: {command: distill, teacher: "${teacher}", dataset: "${dataset}", seed: "${seed}"}
-    budgets:                                 # changes to variables and options
-      quick: {variables: {}, teacher: {max_steps: 20}}
-      cpu: {}
+    budgets: {quick: {variables: {}, teacher: {max_steps: 20}}, cpu: {}}  # changes to variables and options
     targets: [distill]                       # stages to complete; all by default
     # Values of a variable, smallest model first, that [`run_recipe`] tries in order if `min_accuracy` is set.
     search: {variable: student, values: [small, base], stage: distill}
     ```
 
-    A file with `base: other.yaml` contains only the changes to that file, whose path is relative to its own folder.
-
-    OmegaConf replaces `${name}` by the value of a variable or by the folder of a stage, which then runs first; a
-    backslash before it prevents this. A stage's folder is named after the fingerprint of its options and inputs:
-    recipes with the same `output_dir` reuse a stage, and a changed option creates a new folder.
+    A file with `base: other.yaml`, a path from its own folder, contains only the changes to that file. OmegaConf
+    replaces `${name}` by the value of a variable or by the folder of a stage, which then runs first; a backslash
+    before it prevents this. A stage's folder is named after the fingerprint of its options and inputs: recipes with
+    the same `output_dir` reuse a stage, and a changed option creates a new folder.
 
     `changes`, a mapping or several (later ones win), override the file: `{"seed": 1}` sets a variable,
     `{"teacher.max_steps": 5}` or `{"teacher": {"max_steps": 5}}` options of a stage; `None` removes an option.
-    `launch` is a program that starts the training stages, such as `torchrun`. Raises `RecipeError`, with the name
-    `source` of the file, for unknown names, wrong values, and circular references.
+    `launch` starts the training stages (`torchrun`). Raises `RecipeError` for unknown names, values and circles.
     """
 
     def __init__(
@@ -165,10 +161,7 @@ class Recipe:
         targets: Iterable[str] | None = None,
         on_stage: Callable[[Stage, int, int], None] = lambda *_: None,
     ) -> list[StageResult]:
-        """
-        Run the incomplete stages among [`~Recipe.wanted`] with functions that receive the command line's arguments.
-        `on_stage` is called before each stage with the stage, its number from 1, and the number of stages.
-        """
+        """Run the stages of [`~Recipe.wanted`]; `on_stage` receives each, its number from 1, and their number."""
         stages, results = self.wanted(targets), []
         for number, stage in enumerate(stages, start=1):
             on_stage(stage, number, len(stages))
@@ -246,9 +239,8 @@ class Recipe:
             needs |= {each: self._add_stage(each, every, (*parents, name)) for each in MARK.findall(value)}
             return MARK.sub(lambda mark: str(self.stages[mark[1]].folder), value)
 
-        known = options_of(command)
         for key, value in options.items():
-            option = known.get(key)
+            option = options_of(command).get(key)
             # A cache in the folder of a stage does not make that stage necessary.
             options[key] = with_folders(value, needs if option is None or affects_result(option) else {})
         inputs = {str(stage.folder): stage.fingerprint for stage in needs.values()}
@@ -289,13 +281,11 @@ def run_recipe(
 ) -> list[StageResult]:
     """
     Run the incomplete stages of a recipe file, and return the results in running order (none for a `dry_run`). For
-    arguments not named here, see [`read_recipe`], [`Recipe`] and its `run`. The stages are in `runs/` and the file's
-    name by default; without `commands`, each runs as a process (`python -m hf_mwp`). `on_plan` is called with the
-    recipe and its stages before they run. `min_accuracy` is an answer accuracy on validation problems: the recipe runs
-    for at most `max_trainings` values of its `search`, in order, until a model reaches it.
-
-    Raises `UsageError` if an option is wrong or an input missing (found before any stage runs), a stage fails, or no
-    value reaches `min_accuracy`.
+    other arguments, see [`read_recipe`], [`Recipe`] and its `run`. The stages are in `runs/` and the file's name by
+    default; without `commands`, each runs as a process. `on_plan` is called with the recipe and its stages before they
+    run. With a `min_accuracy` on validation problems, the recipe runs for at most `max_trainings` values of its
+    `search`, until a model reaches it. Raises `UsageError` if an option is wrong or an input missing (found before any
+    stage runs), a stage fails, or no value reaches `min_accuracy`.
     """
     folder = Path("runs") / Path(path).stem if output_dir is None else Path(output_dir)
     check_output_folder(folder)

@@ -83,10 +83,7 @@ class Stage:
                 raise UsageError(f"stage {self.name}: key {option!r}: {str(error).removesuffix('.')}.") from None
 
     def run(self, commands: Commands) -> StageResult:
-        """
-        Run the command unless the stage is complete, from the last checkpoint if there is one. If another run is
-        executing the stage, wait for it. `commands` are functions that receive command-line arguments.
-        """
+        """Run the command unless the stage is complete, from its checkpoint; wait if another run executes it."""
         folder = self.finished
 
         def work() -> None:
@@ -107,9 +104,8 @@ class Stage:
 
 def fingerprint(command: str, options: Mapping[str, Any], made: Mapping[str, str], launch: str | None = None) -> str:
     """
-    Return a digest of all that determines the result of a stage: its command, the program to `launch` it, its options
-    but those with `affects_result=False`, and the contents of the stages (`made`: fingerprints by folder), files,
-    folders and datasets in these options.
+    Return a digest of what determines a stage's result: command, `launch`, options except `affects_result=False`, and
+    the contents of the stages (`made`: fingerprints by folder), files, folders and datasets in these options.
     """
     known = options_of(command)
     # A default dataset is treated like a given one.

@@ -27,17 +27,15 @@ def measure_scores(
 ) -> KnowledgeableScores:
     """
     Measure absolute gradients with respect to gates (factors of 1) on the teacher's heads and neurons (Yang et al.,
-    section 3.2): expressiveness `P` by the teacher's own loss on the labels, which must be a mean over rows (or over
-    labels, for sequence-to-sequence models), and, with a trial student, student-friendliness `Q` by the distillation
-    loss, with gradients through the teacher's softmax. Modes, gradients and the random state of the models are not
-    changed.
+    section 3.2): expressiveness `P` by the teacher's own loss, which must be a mean over rows (or over labels, for
+    sequence-to-sequence models), and, with a trial student, student-friendliness `Q` by the distillation loss of this
+    `temperature`, with gradients through the teacher's softmax. Modes, gradients and random state of models do not
+    change.
 
     `per_example` sums absolute gradients of single examples, which is the paper's expectation. Otherwise, absolute
     gradients of each batch's mean loss are summed, as in the authors' implementation; they depend on the size and
-    order of batches. `temperature` is τ of the distillation loss; it is not used for regressors.
-
-    Raises `UsageError` if batches or labels are missing, logits have different shapes, or scores are not finite, and
-    `ValueError` if the encoder type is not supported or the encoder has gates.
+    order of batches. Raises `UsageError` if batches or labels are missing, logits have different shapes, or scores are
+    not finite, and `ValueError` if the encoder type is not supported or the encoder has gates.
     """
     with left_unchanged(teacher, student), HeadGates(teacher) as heads, NeuronGates(teacher) as neurons:
         dtype = torch.promote_types(teacher.dtype, torch.float32)
@@ -102,8 +100,7 @@ def scores_of_layers(sums: list[Tensor], counts: Sequence[Sequence[int]]) -> Uni
     found, arrays, nothing = iter(sums), [], torch.zeros(0, dtype=sums[0].dtype)
     for name, kind in zip(("heads", "neurons"), counts, strict=True):
         rows = [torch.cat([nothing, *(next(found).flatten().cpu() for _ in range(count))]) for count in kind]
-        wrong = [layer for layer, row in enumerate(rows) if not row.isfinite().all()]
-        if wrong:
+        if wrong := [layer for layer, row in enumerate(rows) if not row.isfinite().all()]:
             raise UsageError(f"Scores are not finite for {name} of layer {wrong[0]}. Check the models' weights.")
         arrays.append(pad_sequence(rows, batch_first=True, padding_value=torch.nan))
     return UnitScores(*arrays)
@@ -133,9 +130,7 @@ def distillation_losses(
     return losses.flatten(1).sum(1) if losses.dim() > 1 else losses
 
 
-def batch_losses(
-    teacher: nn.Module, student: nn.Module | None, batch: Mapping[str, Any], temperature: float
-) -> list[Tensor]:
+def batch_losses(teacher: nn.Module, student: nn.Module | None, batch: Mapping, temperature: float) -> list[Tensor]:
     """Compute the teacher's own loss and, with a student, the distillation loss, as means over rows."""
     outputs, labels = teacher(**batch), batch.get("labels")
     if outputs.get("loss") is None:

@@ -32,12 +32,9 @@ class RemovedUnits:
         """
         Choose the units with the lowest scores over all layers: `round(sparsity · N)` heads and the same share of
         neurons, ranked separately (Yang et al., section 3.2). Among equal scores, the lower layer comes first, then
-        the lower index.
-
-        `round_to` rounds the number of neurons removed from each layer to a multiple of it (half to even; 8 in the
-        authors' implementation), so that the share is not exactly `sparsity`. If `head_dim` is given too, the columns
-        of removed heads are rounded in the same way, then whole heads are removed. Raises `UsageError` if `sparsity`
-        is outside `[0, 1)`, or no head or no neuron is left.
+        the lower index. With `round_to` (8 in the authors' implementation), the number of neurons removed from each
+        layer, and of columns of heads if `head_dim` is given, is rounded to a multiple (half to even), so that the
+        share is not exactly `sparsity`. Raises `UsageError` if `sparsity` is outside `[0, 1)`, or no unit is left.
         """
         check_sparsity(sparsity)
         return cls(
@@ -48,9 +45,8 @@ class RemovedUnits:
 
 def cut_teacher(teacher: nn.Module, removed: RemovedUnits) -> nn.Module:
     """
-    Return a smaller copy of a teacher without some heads and neurons, see [`prune`]. In layers that lose all heads, or
-    all neurons, the bias of the output projection is zeroed too, as in the authors' implementation. Raises
-    [`UsageError`] if the teacher has gates.
+    Return a smaller copy of a teacher, see [`prune`]. Where a layer loses all heads or neurons, the output
+    projection's bias is zeroed too, as in the authors' implementation. Raises [`UsageError`] if the teacher has gates.
     """
     check_no_gates(teacher)
     return _without_biases(prune(teacher, removed.heads, removed.neurons), removed, teacher)

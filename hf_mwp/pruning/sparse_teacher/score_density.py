@@ -21,13 +21,11 @@ CHUNK = 4096
 @dataclass(frozen=True, eq=False)
 class ScoreDensity:
     """
-    Density and cumulative density of scores (share of scores below a point) at 512 ascending points, estimated by a
-    Gaussian kernel. The points begin 3 bandwidths below the lowest score and end 3 above the highest, or earlier: they
-    are at most half a bandwidth apart, so scores far above all others may be left out. The paper specifies neither
-    kernel nor bandwidth; the bandwidth here is `0.9 · min(deviation, interquartile range / 1.34) · n^(-1/5)`
-    (Silverman, "Density Estimation for Statistics and Data Analysis" (1986), equation 3.31).
-
-    References: Yang et al. (see [`KnowledgeableScores`]), figures 4 to 8.
+    Density and cumulative density of scores (share of scores below a point) at 512 ascending points from 3 bandwidths
+    below the lowest score to 3 above the highest, at most half a bandwidth apart: scores far above all others may be
+    left out. The paper (Yang et al., figures 4 to 8) specifies neither kernel nor bandwidth; these are a Gaussian and
+    `0.9 · min(deviation, interquartile range / 1.34) · n^(-1/5)` (Silverman, "Density Estimation for Statistics and
+    Data Analysis" (1986), equation 3.31).
     """
 
     points: Tensor

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -18,11 +17,7 @@ from .removed_units import check_sparsity
 
 
 def measure_weight_scores(
-    teacher: nn.Module,
-    batches: Iterable[Mapping[str, Any]],
-    student: nn.Module | None = None,
-    *,
-    temperature: float = 2.0,
+    teacher: nn.Module, batches: Iterable[Mapping], student: nn.Module | None = None, *, temperature: float = 2.0
 ) -> KnowledgeableScores:
     """
     Measure scores of single weights in the encoder's linear layers, with the arguments of [`measure_scores`]: absolute
@@ -45,9 +40,8 @@ def measure_weight_scores(
 
 def zero_weights(teacher: nn.Module, scores: UnitScores, sparsity: float) -> nn.Module:
     """
-    Return a copy of a teacher whose weights with the lowest scores ([`measure_weight_scores`]) are 0: a share of
-    `sparsity` of the attention weights over all layers, and the same share of the feed-forward weights. For the
-    errors, see [`check_weights`].
+    Return a copy of a teacher whose lowest weights by [`measure_weight_scores`] are 0: a share of `sparsity` of the
+    attention weights over all layers, and of the feed-forward weights. For the errors, see [`check_weights`].
     """
     check_weights(teacher, scores, sparsity)
     sparse = copy.deepcopy(teacher)
