@@ -43,8 +43,7 @@ def build_classifier(
     else:
         model = _on_encoder(options.encoder, classes, options.dropout, options.attn_implementation)
         tokenizer = load_tokenizer(options.tokenizer or options.encoder, model)
-        layers = parse_layers(options.encoder_layers)
-        if layers is not None:
+        if (layers := parse_layers(options.encoder_layers)) is not None:
             model = derive_student(MwpStudentForSequenceClassification, model, layers=layers)
     options.add_lora(model)
     return model, cut_to(tokenizer, model, options.max_length or MAX_LENGTH)

@@ -172,8 +172,7 @@ def set_dropout(config: Any, dropout: float | None) -> None:
     """Set the dropout fields of an encoder's configuration, whatever their names; `None` changes nothing."""
     if dropout is None:
         return
-    names = [name for name in DROPOUTS if hasattr(config, name)]
-    if not names:
+    if not (names := [name for name in DROPOUTS if hasattr(config, name)]):
         raise UsageError(f"The dropout of an encoder of type {config.model_type!r} cannot be set: leave it out.")
     for name in names:
         setattr(config, name, dropout)

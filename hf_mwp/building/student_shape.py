@@ -186,10 +186,7 @@ def settle_shape(
     config: TrainingArguments | None = None,
     tell: Callable[[str], None] = lambda text: None,
 ) -> None:
-    """
-    Replace the targets in a student's options by sizes that meet them and do not exceed those of `model` (the teacher
-    or the encoder to project). With a trainer's `config`, the choice of the first process is saved for resumed runs.
-    """
+    """Replace targets by sizes of at most those of `model`; a resumed run reads them in the folder of `config`."""
     from ..data.batches.mwp_processor import MwpProcessor
     from ..models.architecture import find_encoder
 
@@ -198,8 +195,7 @@ def settle_shape(
     if not isinstance(processor, MwpProcessor) or not getattr(model, "runs_in_numpy", True):
         raise UsageError("A target is for students that the NumPy runtime solves with. Give their sizes instead.")
     encoder = None if model is None else find_encoder(model).config
-    sizes = candidate_sizes(encoder)
-    request = targets | {"candidates": sizes, "tokens": len(processor.tokenizer)}
+    request = targets | {"candidates": candidate_sizes(encoder), "tokens": len(processor.tokenizer)}
     path = None if config is None else Path(config.output_dir) / FILE_NAME
     with nullcontext() if config is None else config.main_process_first(local=False, desc="measuring students"):
         found = None if path is None else read_json(path)

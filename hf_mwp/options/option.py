@@ -53,15 +53,11 @@ def option(
     choices: Sequence[str] | None = None,
 ) -> Any:
     """
-    Declare a dataclass field that is an option of a command, with its `help`. A default list or dict is copied.
-
-    Args:
-        common (`bool`): Whether the short `--help` lists the option.
-        affects_result (`bool`): If `False`, the option may differ when a finished stage is reused or a run resumes.
-        locate (`Callable`): Function of a value (each item of a list) and all options; returns the path of its file or
-            folder, or `None` for a Hub id, and raises `ValueError` if the resource does not exist.
-        positional (`bool`): Whether it is a positional argument, without a flag.
-        choices (`Sequence[str]`): Accepted values; a list may grow later.
+    Declare a dataclass field that is an option of a command; a default list or dict is copied. The short `--help`
+    lists `common` options. With `affects_result=False`, the value may differ when a finished stage is reused or a run
+    resumes. `locate` receives a value (each item of a list) and all options, returns the path of its file or folder,
+    or `None` for a Hub id, and raises `ValueError` if it does not exist. A `positional` option has no flag. A list of
+    `choices` may grow.
     """
     own = dict(zip(OWN_KEYS, (common, affects_result, locate, positional), strict=True))
     metadata = {"help": help, **own}

@@ -86,12 +86,12 @@ class Recipe:
 
     A file with `base: other.yaml`, a path from its own folder, contains only the changes to that file. OmegaConf
     replaces `${name}` by the value of a variable or by the folder of a stage, which then runs first; a backslash
-    before it prevents this. A stage's folder is named after the fingerprint of its options and inputs: recipes with
-    the same `output_dir` reuse a stage, and a changed option creates a new folder.
+    before it prevents this. A stage's folder is named after the fingerprint of its options and inputs, so recipes with
+    the same `output_dir` reuse it until an option changes.
 
     `changes`, a mapping or several (later ones win), override the file: `{"seed": 1}` sets a variable,
     `{"teacher.max_steps": 5}` or `{"teacher": {"max_steps": 5}}` options of a stage; `None` removes an option.
-    `launch` starts the training stages (`torchrun`). Raises `RecipeError` for unknown names, values and circles.
+    `launch` starts the training stages (`torchrun`). Raises `RecipeError` for wrong names, values and references.
     """
 
     def __init__(
@@ -192,8 +192,6 @@ class Recipe:
         from omegaconf import OmegaConf
         from omegaconf.errors import InterpolationKeyError, OmegaConfBaseException
 
-        marks = {name: f"\0{name}\0" for name in self._options}
-
         def option(place: str, value: Any) -> Any:
             if "${" not in str(value):
                 return value
@@ -208,7 +206,7 @@ class Recipe:
                 raise RecipeError(f"{self.source}, {place}: {fault}") from None
 
         try:
-            root = OmegaConf.create({**marks, **self.variables})
+            root = OmegaConf.create({name: f"\0{name}\0" for name in self._options} | self.variables)
         except OmegaConfBaseException as error:
             raise RecipeError(f"{self.source}, variables: {error}") from None
 
@@ -282,18 +280,16 @@ def run_recipe(
     """
     Run the incomplete stages of a recipe file, and return the results in running order (none for a `dry_run`). For
     other arguments, see [`read_recipe`], [`Recipe`] and its `run`. The stages are in `runs/` and the file's name by
-    default; without `commands`, each runs as a process. `on_plan` is called with the recipe and its stages before they
-    run. With a `min_accuracy` on validation problems, the recipe runs for at most `max_trainings` values of its
-    `search`, until a model reaches it. Raises `UsageError` if an option is wrong or an input missing (found before any
-    stage runs), a stage fails, or no value reaches `min_accuracy`.
+    default; without `commands`, each runs as a process. `on_plan` receives the recipe and its stages before they run.
+    With a `min_accuracy` on validation problems, the recipe runs for at most `max_trainings` values of its `search`,
+    until a model reaches it. Raises `UsageError` for a wrong option or input (before any stage runs), or a failed run.
     """
     folder = Path("runs") / Path(path).stem if output_dir is None else Path(output_dir)
     check_output_folder(folder)
     make = partial(Recipe.from_file, path, folder, base, budget=budget, launch=launch)
     recipes, search = [make(changes=changes)], None
     if min_accuracy is not None:
-        search = recipes[0].search
-        if not search:
+        if not (search := recipes[0].search):
             raise UsageError(f"{path} has no `search`, which --min_accuracy needs. Add one to the recipe.")
         values = search["values"][:max_trainings]
         recipes = [make(changes=[changes or {}, {search["variable"]: value}]) for value in values]

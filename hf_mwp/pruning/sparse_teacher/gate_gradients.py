@@ -28,14 +28,11 @@ def measure_scores(
     """
     Measure absolute gradients with respect to gates (factors of 1) on the teacher's heads and neurons (Yang et al.,
     section 3.2): expressiveness `P` by the teacher's own loss, which must be a mean over rows (or over labels, for
-    sequence-to-sequence models), and, with a trial student, student-friendliness `Q` by the distillation loss of this
-    `temperature`, with gradients through the teacher's softmax. Modes, gradients and random state of models do not
-    change.
-
-    `per_example` sums absolute gradients of single examples, which is the paper's expectation. Otherwise, absolute
-    gradients of each batch's mean loss are summed, as in the authors' implementation; they depend on the size and
-    order of batches. Raises `UsageError` if batches or labels are missing, logits have different shapes, or scores are
-    not finite, and `ValueError` if the encoder type is not supported or the encoder has gates.
+    sequence-to-sequence models), and, with a trial student, student-friendliness `Q` by the distillation loss, with
+    gradients through the teacher's softmax. `per_example` sums absolute gradients of single examples, which is the
+    paper's expectation. Otherwise, those of each batch's mean loss are summed, as in the authors' implementation; they
+    depend on the size and order of batches. Raises `UsageError` if batches or labels are missing, logits differ in
+    shape, or scores are not finite, and `ValueError` if the encoder type is not supported or the encoder has gates.
     """
     with left_unchanged(teacher, student), HeadGates(teacher) as heads, NeuronGates(teacher) as neurons:
         dtype = torch.promote_types(teacher.dtype, torch.float32)

@@ -63,10 +63,7 @@ def mask_teacher(teacher: nn.Module, removed: RemovedUnits) -> nn.Module:
 
 @dataclass(frozen=True)
 class UnitSparsifier:
-    """
-    Pruning granularity of [`~trainers.StarkTrainer`]: heads and neurons (`round_to`: see [`RemovedUnits.lowest`]).
-    `check` raises [`UsageError`] if scores belong to a different teacher, or the sparsity would remove everything.
-    """
+    """Pruning granularity of [`~trainers.StarkTrainer`]: heads and neurons. `check` raises the errors of `sparse`."""
 
     round_to: int | None = None
 

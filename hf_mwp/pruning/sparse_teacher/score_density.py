@@ -44,8 +44,7 @@ class ScoreDensity:
         # Ignore an interquartile range of 0 (half of the scores are equal).
         spread = min(deviation, (three_quarters - quarter) / 1.34) or deviation
         bandwidth = 0.9 * spread.item() * len(values) ** -0.2
-        margin = MARGIN * bandwidth
-        low, high = values.min() - margin, values.max() + margin
+        low, high = values.min() - MARGIN * bandwidth, values.max() + MARGIN * bandwidth
         points = low + min((high - low) / (POINTS - 1), bandwidth / 2) * torch.arange(POINTS, dtype=torch.float64)
         density, cumulative = torch.zeros_like(points), torch.zeros_like(points)
         for chunk in values.split(CHUNK):
