@@ -109,7 +109,7 @@ class StudentShape:
 
 
 def candidate_sizes(encoder: PreTrainedConfig | None = None) -> list[dict[str, int]]:
-    """Return the sizes to measure. They can be projected from the encoder, if only at its own width."""
+    """Return the sizes to measure: all that can be projected from the encoder, or else those of its own width."""
     largest = {}
     for name in SIZES:
         most = getattr(encoder, name, math.inf)
@@ -186,7 +186,7 @@ def settle_shape(
     config: TrainingArguments | None = None,
     tell: Callable[[str], None] = lambda text: None,
 ) -> None:
-    """Replace targets by sizes of at most those of `model`; a resumed run reads them in the folder of `config`."""
+    """Choose sizes for the targets, at most those of `model`; a resumed run reads them in `config`'s output folder."""
     from ..data.batches.mwp_processor import MwpProcessor
     from ..models.architecture import find_encoder
 

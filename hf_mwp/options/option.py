@@ -55,9 +55,8 @@ def option(
     """
     Declare a dataclass field that is an option of a command; a default list or dict is copied. The short `--help`
     lists `common` options. With `affects_result=False`, the value may differ when a finished stage is reused or a run
-    resumes. `locate` receives a value (each item of a list) and all options, returns the path of its file or folder,
-    or `None` for a Hub id, and raises `ValueError` if it does not exist. A `positional` option has no flag. A list of
-    `choices` may grow.
+    resumes. `locate` receives a value (each item of a list) and all options, returns its path, or `None` for a Hub id,
+    and raises `ValueError` if it does not exist. A `positional` option has no flag. A list of `choices` may grow.
     """
     own = dict(zip(OWN_KEYS, (common, affects_result, locate, positional), strict=True))
     metadata = {"help": help, **own}

@@ -44,7 +44,7 @@ STAGES: Mapping[str, tuple[str, ...]] = {
 
 
 def types_of(command: str, trainer: bool = True) -> list[type]:
-    """Return the option dataclasses of a command, `trainer` with its trainer's config; empty if it is no stage."""
+    """Return the option dataclasses of a command, with its trainer's config if `trainer`; empty if it is no stage."""
     names = [name for name in STAGES.get(command, ()) if trainer or not name.startswith("trainers.")]
     return [getattr(import_module(f"..{name.rpartition('.')[0]}", __package__), name.split(".")[-1]) for name in names]
 

@@ -16,7 +16,7 @@ from .gates import HeadGates
 
 
 class MaskMode:
-    """Pruning mode `"mask"`: gates close heads until the end. Indices are those of the training's beginning."""
+    """Pruning mode `"mask"`: gates close heads until the training ends. Heads are counted as when it began."""
 
     def __init__(self) -> None:
         self.model: nn.Module | None = None

@@ -69,7 +69,7 @@ class Stage:
         return {**self.options, "output_dir": str(self.folder)}
 
     def check(self) -> None:
-        """Raise `UsageError` if an option is wrong, or a model, dataset or file of no other stage is missing."""
+        """Raise `UsageError` if an option is wrong, or a model, dataset or file that no stage makes is missing."""
         if self.command not in STAGES:
             fault = f"{self.command!r} cannot be a stage. Choose one of: {', '.join(STAGES)}."
             raise UsageError(f"Stage {self.name!r}: {fault}")
@@ -83,7 +83,7 @@ class Stage:
                 raise UsageError(f"stage {self.name}: key {option!r}: {str(error).removesuffix('.')}.") from None
 
     def run(self, commands: Commands) -> StageResult:
-        """Run the command unless the stage is complete, from its checkpoint; wait if another run executes it."""
+        """Run the command, from its checkpoint, unless the stage is complete; wait if another run executes it."""
         folder = self.finished
 
         def work() -> None:

@@ -64,5 +64,5 @@ class ScoreDensity:
 
     @property
     def sparsity(self) -> float:
-        """Sparsity of STARK-AUTO (section 4.4, assumption 2), with heads: the cumulative density at the peak."""
+        """Sparsity of STARK-AUTO (section 4.4, assumption 2): the cumulative density of heads at the first peak."""
         return self.cumulative[self.peak].item()
