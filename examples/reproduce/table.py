@@ -9,7 +9,7 @@ from typing import Any, Self
 from hf_mwp.metrics import GLUE_FIGURES
 from hf_mwp.options.yaml_values import read_yaml
 from hf_mwp.recipes import Recipe, RecipeError, read_recipe
-from hf_mwp.recipes.recipe_file import unknown_name
+from hf_mwp.recipes.recipe import unknown_name
 
 
 KEYS = (

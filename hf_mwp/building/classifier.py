@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..options.checks import check_used
@@ -28,10 +28,9 @@ def build_classifier(
     classes: Sequence[str], options: SolverArguments
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """
-    Create a classifier to train, and its tokenizer, which truncates texts to `max_length` or the model's maximum. The
-    model starts from `encoder` with a new head, from `encoder_config` and `tokenizer` (a student with random weights),
-    or from `solver`, an existing classifier. For a regression, `classes` is empty. Raises `UsageError` for options
-    that do not apply to a classifier, and if the model cannot be loaded or is not a classifier.
+    Create a classifier to train, or a regressor without `classes`, and its tokenizer, which truncates texts to
+    `max_length` or the model's maximum. The model starts from `encoder` with a new head, from `encoder_config` and
+    `tokenizer` (random weights), or from `solver`, a classifier. Raises `UsageError` for options that do not apply.
     """
     from ..models import MwpStudentForSequenceClassification
 
@@ -44,8 +43,7 @@ def build_classifier(
     else:
         model = _on_encoder(options.encoder, classes, options.dropout, options.attn_implementation)
         tokenizer = load_tokenizer(options.tokenizer or options.encoder, model)
-        layers = parse_layers(options.encoder_layers)
-        if layers is not None:
+        if (layers := parse_layers(options.encoder_layers)) is not None:
             model = derive_student(MwpStudentForSequenceClassification, model, layers=layers)
     options.add_lora(model)
     return model, cut_to(tokenizer, model, options.max_length or MAX_LENGTH)
@@ -54,11 +52,7 @@ def build_classifier(
 def load_classifier(
     name: str, classes: Sequence[str] | None = None, dropout: float | None = None
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """
-    Load a text classifier or regressor (any class of `AutoModelForSequenceClassification`) and its tokenizer from a
-    folder or the Hub. Raises `UsageError` if the model does not exist, is not a classifier, or does not have these
-    `classes` in this order (empty for a regression).
-    """
+    """Load a classifier and its tokenizer. Raises `UsageError` for another model or, if given, other `classes`."""
     from transformers import AutoModelForSequenceClassification
 
     config = load_config(name)
@@ -76,20 +70,15 @@ def load_classifier(
             )
     set_dropout(config, dropout)
     model = load_pretrained(AutoModelForSequenceClassification, name, config=config)
-    return model, cut_to(load_tokenizer(name), model)
+    return model, cut_to(load_tokenizer(name), model, None)
 
 
 def make_student_classifier(
-    teacher: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    batches: Callable[[], Iterable[Mapping[str, Any]]],
-    options: StudentArguments,
+    teacher: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, batches: Callable, options: StudentArguments
 ) -> PreTrainedModel:
     """
-    Create a student for distillation, by default from the teacher's first layers, pooler and classifier. `batches`
-    returns encoded training texts with labels, to which a projected student is fitted, and with which the heads and
-    neurons of a pruned student are scored. Raises `UsageError` if the student cannot be loaded or its tokens or
-    classes differ from the teacher's, and `ValueError` for sizes or layers that the teacher does not have.
+    Create a student, by default from the teacher's first layers and classifier. `batches` returns encoded training
+    texts with labels, to fit a projected or score a pruned student. Raises `UsageError` if tokens or classes differ.
     """
     from ..distillation import project_student
     from ..models import MwpStudentForSequenceClassification
@@ -101,7 +90,7 @@ def make_student_classifier(
         if options.student is not None:
             student, own = load_classifier(source, classes)
         else:
-            student, own = _on_encoder(source, classes, options.student_dropout), load_tokenizer(source)
+            student, own = _on_encoder(source, classes, options.student_dropout, None), load_tokenizer(source)
         check_same_tokens(source, own, tokenizer, "Distillation needs the same tokenizer.")
         return student
 
@@ -127,9 +116,7 @@ def head_fields(classes: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _on_encoder(
-    name: str, classes: Sequence[str], dropout: float | None, attention: str | None = None
-) -> PreTrainedModel:
+def _on_encoder(name: str, classes: Sequence[str], dropout: float | None, attention: str | None) -> PreTrainedModel:
     """Load a pretrained encoder with a head for these classes; an existing head is kept if its shape fits."""
     from transformers import AutoModelForSequenceClassification
 
@@ -139,9 +126,7 @@ def _on_encoder(
     return load_pretrained(AutoModelForSequenceClassification, name, config=config, **options)
 
 
-def cut_to(
-    tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel, length: int | None = None
-) -> PreTrainedTokenizerBase:
+def cut_to(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel, length: int | None) -> PreTrainedTokenizerBase:
     """Limit the text length of a tokenizer to `length` and to the number of positions of the model."""
     from ..models.architecture import count_positions
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from ..data.batches.mwp_processor import MwpProcessor
     from ..models import MwpStudentConfig
-    from ..problems import MathWordProblem
 
 # Dropout fields in the configurations of BERT-like models and of DistilBERT.
 DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout", "dropout_rate")
@@ -42,9 +41,7 @@ class EncoderArguments:
         locate=locate_encoder,
     )
     encoder_layers: str | None = option(
-        None,
-        "Layers of the encoder to keep: a number (3: the first three) or indices (0,2,4).",
-        common=True,
+        None, "Layers of the encoder to keep: a number (3: the first three) or indices (0,2,4).", common=True
     )
     encoder_config: dict | str | None = option(
         None,
@@ -144,10 +141,7 @@ def derive_student(kind: Any, encoder: PreTrainedModel, **fields) -> PreTrainedM
 
 
 def keep_layers(encoder: PreTrainedModel, layers: int | list[int] | None) -> PreTrainedModel:
-    """
-    Keep some layers of an encoder: any layers of BERT-like encoders, the first layers of other types. Raises
-    `UsageError` if the other type does not have these layers.
-    """
+    """Keep any layers of BERT-like encoders, or first layers of other types. Raises `UsageError` if impossible."""
     from ..data.training_lineage import inherit_training_texts
     from ..models import MwpStudentModel
     from ..models.mwp_student.conversion_mwp_student import SOURCES
@@ -178,21 +172,16 @@ def set_dropout(config: Any, dropout: float | None) -> None:
     """Set the dropout fields of an encoder's configuration, whatever their names; `None` changes nothing."""
     if dropout is None:
         return
-    names = [name for name in DROPOUTS if hasattr(config, name)]
-    if not names:
+    if not (names := [name for name in DROPOUTS if hasattr(config, name)]):
         raise UsageError(f"The dropout of an encoder of type {config.model_type!r} cannot be set: leave it out.")
     for name in names:
         setattr(config, name, dropout)
 
 
 def project_on_problems(
-    encoder: PreTrainedModel,
-    processor: MwpProcessor,
-    problems: Iterable[MathWordProblem],
-    layers: int | Sequence[int],
-    fields: Mapping[str, Any],
+    encoder: PreTrainedModel, processor: MwpProcessor, problems: Iterable, layers: int | list[int], **fields
 ) -> PreTrainedModel:
-    """Create a student with different widths, fitted to layers of the encoder on problems ([`project_student`])."""
+    """Create a student of other widths, fitted to layers of the encoder on problems; see [`project_student`]."""
     from ..distillation import project_student
 
     # Sort problems by length, which reduces padding.
@@ -201,11 +190,8 @@ def project_on_problems(
     return project_student(encoder, layers=layers, sample=sample, **fields)
 
 
-def parse_layers(text: str | int | Sequence[int] | None, option: str = "layers") -> int | list[int] | None:
-    """
-    Parse the value of a layers option: `"3"` is a number of layers, `"0,2,4"` are indices. Raises `ValueError` for any
-    other value.
-    """
+def parse_layers(text: str | int | Sequence[int] | None, name: str = "layers") -> int | list[int] | None:
+    """Parse `"3"` as a number of layers, `"0,2,4"` as indices. Raises `ValueError` for any other value."""
     if text is None:
         return None
     try:
@@ -216,7 +202,5 @@ def parse_layers(text: str | int | Sequence[int] | None, option: str = "layers")
         if (layers < 1) if isinstance(layers, int) else (min(layers, default=-1) < 0):
             raise ValueError(layers)
     except ValueError:
-        raise ValueError(
-            f"`{option}` must be a number (3: the first three) or indices (0,2,4), got {text!r}."
-        ) from None
+        raise ValueError(f"`{name}` must be a number (3: the first three) or indices (0,2,4), got {text!r}.") from None
     return layers

@@ -53,9 +53,8 @@ class MixArguments:
 
 def mix_solvers(options: MixArguments) -> tuple[Solver, MwpProcessor]:
     """
-    Interpolate the encoder of a distilled solver with the pretrained encoder it started from (the decoder is not
-    changed), or average whole solvers. Return the solver and the processor of the distilled or first solver. Raises
-    `UsageError` if a model cannot be loaded, or the solvers have different tokens or symbols.
+    Interpolate only the encoder of a distilled solver with the pretrained encoder it started from, or average whole
+    solvers. Return the processor too. Raises `UsageError` if solvers to average have other tokens or symbols.
     """
     from transformers import AutoModel
 

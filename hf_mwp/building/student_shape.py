@@ -109,10 +109,7 @@ class StudentShape:
 
 
 def candidate_sizes(encoder: PreTrainedConfig | None = None) -> list[dict[str, int]]:
-    """
-    Return the sizes to measure. With an encoder, only sizes that can be projected from it are returned; if all of
-    [`WIDTHS`] are too large, the encoder's own width is used.
-    """
+    """Return the sizes to measure: all that can be projected from the encoder, or else those of its own width."""
     largest = {}
     for name in SIZES:
         most = getattr(encoder, name, math.inf)
@@ -154,9 +151,8 @@ def measure_shape(processor: MwpProcessor, sizes: dict[str, int]) -> StudentShap
         solves = [partial(runtime.answer, problem, max_decode_length=TREE_LENGTH) for problem in problems]
         # The first round is a warm-up.
         rounds = [timeit.repeat(solve, timer=time.process_time, number=1, repeat=1 + ROUNDS)[1:] for solve in solves]
-        seconds = list(map(min, rounds))
     parameters = sum(value.size for value in tensors.values())
-    milliseconds = 1e3 * statistics.median(seconds)
+    milliseconds = 1e3 * statistics.median(map(min, rounds))
     return StudentShape(**sizes, parameters=parameters, milliseconds=milliseconds, megabytes=megabytes)
 
 
@@ -167,29 +163,10 @@ def choose_student_shape(
     encoder: PreTrainedConfig | None = None,
 ) -> tuple[StudentShape, list[StudentShape]]:
     """
-    Choose the sizes of a student for a latency, a size on disk, or both. Nothing is trained: solvers of random weights
-    are exported in int8 and timed on typical problems in the NumPy runtime, with the threads that NumPy uses. Of the
-    students that meet the targets, the one with the most weights in its layers is chosen; of equal ones, the deepest.
-
-    Args:
-        processor ([`MwpProcessor`]): Tokenizer and language of the student.
-        target_ms (`float`, *optional*): Maximum CPU time for a problem, in milliseconds.
-        target_mb (`float`, *optional*): Maximum size of the folder in int8, in millions of bytes.
-        encoder (`PreTrainedConfig`, *optional*): Encoder to project; the student's sizes do not exceed its sizes.
-
-    Returns:
-        `tuple[StudentShape, list[StudentShape]]`: The chosen shape and all measured shapes.
-
-    Raises:
-        UsageError: No student meets the targets; the message contains the costs of the smallest one.
-
-    Example:
-
-    ```python
-    >>> solver, processor = hf_mwp.load_solver("model_cards/mwp-student-3L-gts-math23k")
-    >>> shape, measured = choose_student_shape(processor, target_ms=3)
-    >>> shape.sizes
-    ```
+    Choose the largest student for a CPU time per problem in milliseconds, a folder size in int8 in millions of bytes,
+    or both (by weights in its layers; of equal ones, the deepest), and return it with all measured shapes. Nothing is
+    trained: solvers of random weights are timed on typical problems in the NumPy runtime, with the threads that NumPy
+    uses. No size exceeds that of the `encoder`. Raises `UsageError`, with the smallest student's costs, if none fits.
     """
     targets = ShapeTargets(target_ms, target_mb).targets
     shapes = [measure_shape(processor, sizes) for sizes in candidate_sizes(encoder)]
@@ -209,11 +186,7 @@ def settle_shape(
     config: TrainingArguments | None = None,
     tell: Callable[[str], None] = lambda text: None,
 ) -> None:
-    """
-    Replace the targets in a student's options by sizes that meet the targets and do not exceed those of `model` (the
-    teacher or the encoder to project). With a trainer's `config`, the first process chooses, and the choice is saved
-    in the output folder, so that a resumed run has the same student.
-    """
+    """Choose sizes for the targets, at most those of `model`; a resumed run reads them in `config`'s output folder."""
     from ..data.batches.mwp_processor import MwpProcessor
     from ..models.architecture import find_encoder
 
@@ -222,8 +195,7 @@ def settle_shape(
     if not isinstance(processor, MwpProcessor) or not getattr(model, "runs_in_numpy", True):
         raise UsageError("A target is for students that the NumPy runtime solves with. Give their sizes instead.")
     encoder = None if model is None else find_encoder(model).config
-    sizes = candidate_sizes(encoder)
-    request = targets | {"candidates": sizes, "tokens": len(processor.tokenizer)}
+    request = targets | {"candidates": candidate_sizes(encoder), "tokens": len(processor.tokenizer)}
     path = None if config is None else Path(config.output_dir) / FILE_NAME
     with nullcontext() if config is None else config.main_process_first(local=False, desc="measuring students"):
         found = None if path is None else read_json(path)

@@ -21,8 +21,7 @@ def as_list(value: Any) -> list:
 
 def check_used(options: Any, used: Collection[str], remedy: str) -> None:
     """Raise `UsageError` if an option that is not in `used` differs from its default."""
-    unused = [name for name in given_options(options) if name not in used]
-    if unused:
+    if unused := [name for name in given_options(options) if name not in used]:
         raise UsageError(f"`{unused[0]}` {remedy}.")
 
 
@@ -47,10 +46,7 @@ check_whole_numbers = partial(check_numbers, Integral)
 def _check_range(
     options: Any, *names: str, told: str, low: float = 0, high: float = math.inf, kind: type = Real
 ) -> None:
-    """
-    Raise `ValueError` if an option is not at least `low` and below `high`, `TypeError` if it is not a number; `None`
-    is accepted.
-    """
+    """Raise `ValueError` unless options are `None` or in `[low, high)`, `TypeError` if one is not a number."""
     for name in names:
         value = options[name] if isinstance(options, dict) else getattr(options, name)
         if value is None:

@@ -40,7 +40,6 @@ WITHOUT_EFFECT = frozenset(
 OWN_KEYS = ("common", "affects_result", "locate", "positional")
 # Attribute of parsed options with the values before the dataclass changed them.
 GIVEN = "_given_values"
-Locate = Callable[[str, Mapping[str, Any]], Path | None]
 
 
 def option(
@@ -49,24 +48,15 @@ def option(
     *,
     common: bool = False,
     affects_result: bool = True,
-    locate: Locate | None = None,
+    locate: Callable[[str, Mapping[str, Any]], Path | None] | None = None,
     positional: bool = False,
     choices: Sequence[str] | None = None,
 ) -> Any:
     """
-    Declare a dataclass field that is an option of a command.
-
-    Args:
-        default (`Any`): Default value; a list or dict is copied for each instance.
-        help (`str`): Text of `--help`.
-        common (`bool`, *optional*, defaults to `False`): Whether the short `--help` lists the option.
-        affects_result (`bool`, *optional*, defaults to `True`): Whether the result depends on the option. If not, it
-            may differ when a finished stage is reused or an interrupted run resumes.
-        locate (`Callable`, *optional*): Function that receives a value (each item of a list) and the dictionary of all
-            options. It returns the path of the file or folder, or `None` for a Hub id, and raises `ValueError` if the
-            resource does not exist.
-        positional (`bool`, *optional*, defaults to `False`): Whether it is a positional argument, without a flag.
-        choices (`Sequence[str]`, *optional*): Accepted values; a list may grow later.
+    Declare a dataclass field that is an option of a command; a default list or dict is copied. The short `--help`
+    lists `common` options. With `affects_result=False`, the value may differ when a finished stage is reused or a run
+    resumes. `locate` receives a value (each item of a list) and all options, returns its path, or `None` for a Hub id,
+    and raises `ValueError` if it does not exist. A `positional` option has no flag. A list of `choices` may grow.
     """
     own = dict(zip(OWN_KEYS, (common, affects_result, locate, positional), strict=True))
     metadata = {"help": help, **own}
@@ -93,10 +83,7 @@ def given_options(options: Any) -> list[str]:
 
 
 def option_values(*options: Any) -> dict[str, Any]:
-    """
-    Return the values of option dataclasses as a dictionary. Parsed dataclasses return the values before
-    `__post_init__` changed them, so that `--config` can read them again.
-    """
+    """Return the values of options by name, as they were before `__post_init__`, for `--config` to read again."""
     values: dict[str, Any] = {}
     for each in options:
         values |= getattr(each, GIVEN, None) or {name: getattr(each, name) for name in options_in(type(each))}

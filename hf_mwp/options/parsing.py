@@ -34,27 +34,18 @@ def parse(
     common: Sequence[type] | None = None,
 ) -> list[Any]:
     """
-    Read the options of a command from a YAML file and flags, and return an instance of each dataclass.
-
-    Each field of the dataclasses is a flag (`--batch_size` or `--batch-size`) and a key of the YAML file of
-    `--config`. Flags override the file, and the file overrides defaults. `--help` prints the options and exits.
-
-    Args:
-        command (`str`), description (`str`), argv (`Sequence[str]`): Name of the command, its help text, and
-            its arguments.
-        dataclass_types (`Sequence[type]` or `Callable`): Dataclasses of the options, or a function that imports them.
-        common (`Sequence[type]`, *optional*): Dataclasses whose options `--help` lists, by default all;
-            `--help all` lists the others, too. See [`option`].
-
-    Raises:
-        UsageError: a key or flag is unknown, or a value has the wrong type.
+    Read the options of a command from flags (`--batch_size` or `--batch-size`) and the YAML file of `--config`, and
+    return an instance of each dataclass. Flags override the file, and the file overrides defaults. `--help` prints the
+    options of the `common` dataclasses (see [`option`]), `--help all` all options, and exits. `dataclass_types` may be
+    a function that imports them. Raises `UsageError` if a key or flag is unknown, or a value is wrong.
     """
     place = next((index for index, word in enumerate(argv) if word in ("-h", "--help")), None)
     is_short = place is not None and common is not None and "all" not in argv[place + 1 : place + 2]
     kinds = common if is_short else dataclass_types() if callable(dataclass_types) else dataclass_types
-    parser = OptionParser(command, description, kinds, is_short, REST.format(command) if is_short else None)
+    parser = OptionParser(command, description, kinds, is_short)
     parser.add_argument("--config", metavar="FILE", help="YAML file with any of these options; flags override it")
     if place is not None:
+        parser.epilog = REST.format(command) if is_short else None
         parser.print_help()
         sys.exit(0)
     argv = parser.spelled_out(argv)
@@ -79,21 +70,13 @@ def read_options(name: str, dataclass_types: Sequence[type], given: Mapping[str,
 
 class OptionParser(argparse.ArgumentParser):
     """
-    Argument parser with a flag for each dataclass field, like `transformers.HfArgumentParser`, whose import is slow.
-    With `common`, a dataclass with fields declared `common=True` contributes only these fields.
+    Parser with a flag for each dataclass field, like `transformers.HfArgumentParser`, whose import is slow. With
+    `common`, dataclasses with fields declared `common=True` contribute only these.
     """
 
-    def __init__(
-        self,
-        command: str,
-        description: str,
-        dataclass_types: Sequence[type],
-        common: bool = False,
-        epilog: str | None = None,
-    ) -> None:
+    def __init__(self, command: str, description: str, dataclass_types: Sequence[type], common: bool = False) -> None:
         usage = f"hf-mwp {command} [--config FILE] [--option VALUE ...]"
-        texts = {"prog": f"hf-mwp {command}", "usage": usage, "description": description, "epilog": epilog}
-        super().__init__(**texts, allow_abbrev=False, add_help=False)
+        super().__init__(f"hf-mwp {command}", usage, description, allow_abbrev=False, add_help=False)
         # A problem may begin with a negative number. Before 3.14, Python only accepts a number alone.
         self._negative_number_matcher = re.compile(r"-\.?\d")
         self.command, self.dataclass_types = command, list(dataclass_types)

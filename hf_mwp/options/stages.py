@@ -10,6 +10,7 @@ from importlib import import_module
 from .option import options_in
 
 
+TASK, STUDENT = "tasks.data_options.TaskArguments", "building.student.StudentArguments"
 # Modules are imported when they are needed, because the trainers' configs import Transformers.
 STAGES: Mapping[str, tuple[str, ...]] = {
     "pretrain": (
@@ -19,29 +20,20 @@ STAGES: Mapping[str, tuple[str, ...]] = {
         "trainers.PreTrainingConfig",
     ),
     "train": (
-        "tasks.data_options.TaskArguments",
+        TASK,
         "building.solver.SolverArguments",
         "tasks.run_options.RunArguments",
         "trainers.SolverTrainingConfig",
     ),
     "distill": (
-        "tasks.data_options.TaskArguments",
+        TASK,
         "building.student.TeacherArguments",
-        "building.student.StudentArguments",
+        STUDENT,
         "tasks.run_options.DistillRunArguments",
         "trainers.DistillationConfig",
     ),
-    "prune": (
-        "tasks.data_options.TaskArguments",
-        "tasks.run_options.PruneArguments",
-        "trainers.RecursiveDistillationConfig",
-    ),
-    "stark": (
-        "tasks.data_options.TaskArguments",
-        "tasks.run_options.StarkArguments",
-        "building.student.StudentArguments",
-        "trainers.StarkConfig",
-    ),
+    "prune": (TASK, "tasks.run_options.PruneArguments", "trainers.RecursiveDistillationConfig"),
+    "stark": (TASK, "tasks.run_options.StarkArguments", STUDENT, "trainers.StarkConfig"),
     "mix": ("building.mixing.MixArguments",),
     "pseudo-label": ("solving.search_options.LabelArguments",),
     "rerank": ("solving.search_options.RerankArguments", "tasks.data_options.DataArguments"),
@@ -52,10 +44,7 @@ STAGES: Mapping[str, tuple[str, ...]] = {
 
 
 def types_of(command: str, trainer: bool = True) -> list[type]:
-    """
-    Return the option dataclasses of a command, with `trainer=False` without the config of its trainer. The list is
-    empty if the command cannot be a stage.
-    """
+    """Return the option dataclasses of a command, with its trainer's config if `trainer`; empty if it is no stage."""
     names = [name for name in STAGES.get(command, ()) if trainer or not name.startswith("trainers.")]
     return [getattr(import_module(f"..{name.rpartition('.')[0]}", __package__), name.split(".")[-1]) for name in names]
 

@@ -24,10 +24,7 @@ def read_yaml(path: str | Path) -> Any:
 
 
 def read_value(text: str) -> Any:
-    """
-    Parse a value from the command line. Numbers, lists, mappings, quoted strings and null (`null`, `~`, empty) are
-    parsed as YAML. Any other text is returned unchanged, including `#` and the text after it.
-    """
+    """Parse a number, list, mapping, quoted string or null as YAML; return any other text unchanged, with its `#`."""
     import yaml
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException

@@ -58,8 +58,7 @@ def prune(
     gone = []
     for kind, chosen in ((HeadGates, heads or {}), (NeuronGates, neurons or {})):
         gone.append([{*closed, *chosen.get(layer, ())} for layer, closed in enumerate(kind.closed_on(smaller))])
-        gates = kind.found_on(smaller)
-        if gates is not None:
+        if gates := kind.found_on(smaller):
             gates.remove()
     for each, gone_heads, gone_neurons in zip(layer_parts(smaller), *gone, strict=True):
         if gone_heads:

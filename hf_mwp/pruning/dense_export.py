@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from transformers import CONFIG_MAPPING, PreTrainedModel
 
 from ..models.architecture import find_encoder
@@ -82,7 +82,11 @@ def _dense(model: nn.Module) -> PreTrainedModel:
     for place in ("cls.predictions.", "lm_head."):
         if f"{place}decoder.bias" in states:
             states[f"{place}bias"] = states[f"{place}decoder.bias"]
-    dense.load_state_dict({name: _padded(states.get(name), value) for name, value in dense.state_dict().items()})
+    # Pad the weights with zeros to the shapes of the target.
+    padded = {name: torch.zeros_like(value) for name, value in dense.state_dict().items()}
+    for name in padded.keys() & states:
+        padded[name][tuple(map(slice, states[name].shape))] = states[name]
+    dense.load_state_dict(padded)
     return dense.train(model.training)
 
 
@@ -108,11 +112,3 @@ def _check(kind: str, config: Any, family: str, auto_class: str | None, activati
     }
     if found := [fault for fault, is_there in faults.items() if is_there]:
         raise ValueError(f"Transformers has no model for this student: {found[0]}.")
-
-
-def _padded(value: Tensor | None, like: Tensor) -> Tensor:
-    """Return the value, padded with zeros to the shape of `like`; only zeros if the value is `None`."""
-    padded = torch.zeros_like(like)
-    if value is not None:
-        padded[tuple(slice(size) for size in value.shape)] = value
-    return padded

@@ -12,22 +12,11 @@ from ..models.architecture import layer_parts
 
 class Gates:
     """
-    Factors for each head, or each neuron, of a model's encoder. A factor of 1 leaves the unit unchanged; a factor of 0
-    closes it, so that outputs equal the outputs of a model without it. A forward pre-hook of each output projection
-    multiplies the input by the factors, which are a non-persistent buffer: `state_dict` does not contain them, but a
-    hash of the buffers does. Gates work with any attention implementation and dtype; `values` may require gradients.
-    As a context manager, gates are removed at the end of the `with` block. Use the derived classes.
-
-    Args:
-        model (`nn.Module`): A model with a supported encoder, see [`~models.architecture.find_encoder`].
-
-    Raises:
-        ValueError: the encoder type is not supported, or it already has gates of this kind.
-
-    Example:
-        >>> with HeadGates(model) as gates:
-        ...     gates.close({0: [3, 7]})  # heads 3 and 7 of the first layer
-        ...     outputs = model(**batch)
+    Factors between 0 (closed) and 1 for the heads, or the neurons, of a supported encoder; use the derived classes. A
+    forward pre-hook of each output projection multiplies its input by the factors, a non-persistent buffer:
+    `state_dict` does not contain them, but a hash of the buffers does. `values` may require gradients. A `with` block
+    removes its gates at its end: `with HeadGates(model) as gates: gates.close({0: [3, 7]})` (heads 3 and 7 of the
+    first layer). Raises `ValueError` if the encoder type is not supported, or has gates of this kind.
     """
 
     buffer: str
@@ -150,6 +139,5 @@ def check_indices(chosen: Mapping[int, Iterable[int]], counts: list[int]) -> Non
     for layer, indices in chosen.items():
         if not 0 <= layer < len(counts):
             raise ValueError(f"There is no layer {layer}. The encoder has layers 0 to {len(counts) - 1}.")
-        wrong = [index for index in indices if not 0 <= index < counts[layer]]
-        if wrong:
+        if wrong := [index for index in indices if not 0 <= index < counts[layer]]:
             raise ValueError(f"Layer {layer} has no index {wrong[0]}. Use indices from 0, below {counts[layer]}.")

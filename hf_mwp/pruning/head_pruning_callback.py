@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from accelerate.utils import broadcast_object_list, send_to_device
 from torch import Tensor, nn
-from transformers import TrainerCallback, TrainerState, TrainingArguments
+from transformers import TrainerCallback, TrainingArguments
 from transformers.trainer_callback import ExportableState
 from transformers.utils import logging
 
@@ -111,8 +111,7 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
             f"`min_heads_per_layer` ({min_heads_per_layer}) >= 0": min_heads_per_layer >= 0,
             f"`mode` ({mode!r}) in {list(MODES)}": mode in MODES,
         }
-        broken = [rule for rule, holds in rules.items() if not holds]
-        if broken:
+        if broken := [rule for rule, holds in rules.items() if not holds]:
             raise ValueError(f"{broken[0]} must hold.")
         self.max_ratio, self.min_ratio, self.power, self.end_fraction = max_ratio, min_ratio, power, end_fraction
         self.importance = CombinedImportance(alpha) if importance is None else importance
@@ -135,8 +134,7 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
 
     def event_steps(self, max_steps: int) -> list[int]:
         """Return the steps after which heads are pruned, including 0 if `min_ratio` is above 0."""
-        last = self._last_step(max_steps)
-        count = self.num_pruning_steps
+        last, count = self._last_step(max_steps), self.num_pruning_steps
         steps = sorted({math.ceil(last * event / count) for event in range(1, count + 1)})
         return [0, *steps] if self.min_ratio else steps
 
@@ -166,8 +164,7 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         saved = state.stateful_callbacks.get(type(self).__name__) if state.global_step else None
         if saved:
             before = saved["attributes"].get("options", {})
-            options = {name: value for name, value in self._options.items() if before.get(name, value) != value}
-            if options:
+            if options := {name: new for name, new in self._options.items() if before.get(name, new) != new}:
                 changes = ", ".join(f"{name}: {before[name]!r} -> {value!r}" for name, value in options.items())
                 raise ValueError(f"The checkpoint was pruned with different options ({changes}). Resume with those.")
             closed, self.log = heads_by_layer(saved["attributes"]["heads"]), list(saved["attributes"]["log"])
@@ -181,16 +178,26 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         scores = self._scores(args, model, kwargs["train_dataloader"], 1)
         choose_heads(scores, self.max_ratio, self.min_heads_per_layer, self._total, self.closed)
         if not state.global_step:
-            self._prune(args, state, model, kwargs["train_dataloader"], kwargs["optimizer"])
+            self.on_step_end(args, state, control, model, **kwargs)
 
     def on_step_begin(self, args, state, control, **kwargs):
-        self._forget_best(state)
+        # Forget a best checkpoint that has more heads than the target.
+        if not self._is_pruned():
+            state.best_metric = state.best_global_step = state.best_model_checkpoint = None
+
+    on_save = on_step_begin
 
     def on_step_end(self, args, state, control, model=None, **kwargs):
-        self._prune(args, state, model, kwargs["train_dataloader"], kwargs["optimizer"])
-
-    def on_save(self, args, state, control, **kwargs):
-        self._forget_best(state)
+        if state.global_step not in self.event_steps(state.max_steps):
+            return
+        scores = self._scores(args, model, kwargs["train_dataloader"], self.calibration_batches)
+        # Scores may differ by rounding between devices, but all must prune the same heads.
+        [scores] = broadcast_object_list([scores])
+        ratio = self.ratio_at(state.global_step, state.max_steps)
+        closed = choose_heads(scores, ratio, self.min_heads_per_layer, self._total, self.closed)
+        self._mode.close(closed, kwargs["optimizer"])
+        heads = {str(layer): heads for layer, heads in closed.items()}
+        self.log.append({"step": state.global_step, "ratio": ratio, "heads": heads, "scores": rows_of(scores)})
 
     def on_train_end(self, args, state, control, model=None, **kwargs):
         if args.load_best_model_at_end and state.best_model_checkpoint is not None:
@@ -214,23 +221,6 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
 
     def _is_pruned(self) -> bool:
         return sum(map(len, self.closed.values())) >= whole_heads(self.max_ratio, self._total)
-
-    def _forget_best(self, state: TrainerState) -> None:
-        """Forget a best checkpoint that has more heads than the target."""
-        if not self._is_pruned():
-            state.best_metric = state.best_global_step = state.best_model_checkpoint = None
-
-    def _prune(self, args: TrainingArguments, state: TrainerState, model: nn.Module, loader: Any, optimizer: Any):
-        if state.global_step not in self.event_steps(state.max_steps):
-            return
-        scores = self._scores(args, model, loader, self.calibration_batches)
-        # Scores may differ by rounding between devices, but all must prune the same heads.
-        [scores] = broadcast_object_list([scores])
-        ratio = self.ratio_at(state.global_step, state.max_steps)
-        closed = choose_heads(scores, ratio, self.min_heads_per_layer, self._total, self.closed)
-        self._mode.close(closed, optimizer)
-        heads = {str(layer): heads for layer, heads in closed.items()}
-        self.log.append({"step": state.global_step, "ratio": ratio, "heads": heads, "scores": rows_of(scores)})
 
     def _scores(self, args: TrainingArguments, model: nn.Module, loader: Any, count: int) -> Tensor:
         """Return the scores of all heads on `count` batches."""

@@ -16,10 +16,7 @@ from .gates import HeadGates
 
 
 class MaskMode:
-    """
-    Pruning mode `"mask"`: gates close the pruned heads, which are removed when the training ends. The gates of the
-    model store which heads are closed. Here and in [`SliceMode`], heads have the indices of the training's beginning.
-    """
+    """Pruning mode `"mask"`: gates close heads until the training ends. Heads are counted as when it began."""
 
     def __init__(self) -> None:
         self.model: nn.Module | None = None
@@ -59,10 +56,7 @@ class MaskMode:
 
 
 class SliceMode(MaskMode):
-    """
-    Pruning mode `"slice"`: pruned heads are removed from the linear layers and the optimiser state at once, so that
-    steps become faster. Closed heads are the difference between the encoder's config now and when the training began.
-    """
+    """Pruning mode `"slice"`: heads are removed from layers and optimiser state at once, so that steps get faster."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -121,7 +115,7 @@ class SliceMode(MaskMode):
         return array
 
     def _heads(self) -> list[tuple[list[int], list[int]]]:
-        """Return the remaining and the removed heads of each layer."""
+        """Return the remaining and the removed heads of each layer, by the config now and when the training began."""
         found = []
         for parts, before, now in zip(layer_parts(self.model), self._cut_before, cut_heads(self.model), strict=True):
             # Original indices of the heads at the beginning of the training; the positions are the indices used here.

@@ -28,15 +28,7 @@ def scores_of(rows: list[list[float | None]]) -> Tensor:
 
 
 def draw_importance(scores: Tensor, path: str | Path, title: str = "Importance of heads") -> Any:
-    """
-    Draw scores as a heat map with layers as rows, heads as columns and the score in each cell. Cells of pruned or
-    closed heads are empty.
-
-    Args:
-        scores (`Tensor` of shape `(layers, heads)`): Scores from [`HeadImportance.scores`]; NaN for missing heads.
-        path (`str` or `Path`): File to write; the suffix decides the format (PNG, SVG, ...).
-        title (`str`, *optional*): Title of the figure (`matplotlib.figure.Figure`), which is returned.
-    """
+    """Draw scores `(layers, heads)`, NaN left empty; the suffix of `path` decides the format. Return the figure."""
     layers, heads = scores.shape
     figure, panel = _figure(2.0 + 0.5 * heads, 1.4 + 0.34 * layers, title)
     values = scores.double().cpu().numpy()
@@ -54,12 +46,8 @@ def draw_importance(scores: Tensor, path: str | Path, title: str = "Importance o
 
 def draw_densities(densities: Mapping[str, ScoreDensity], path: str | Path, title: str = "Density of scores") -> Any:
     """
-    Draw densities of scores in one figure, with the cumulative densities (dashed) and the sparsities at the first
-    peaks, like figures 4 to 8 of Yang et al., "Sparse Teachers Can Be Dense with Knowledge" (EMNLP 2022).
-
-    Args:
-        densities (`Mapping[str, ScoreDensity]`): Densities by their names in the legend.
-        path, title: See [`draw_importance`].
+    Draw named densities, the cumulative densities (dashed) and the sparsities at the first peaks, like figures 4 to 8
+    of Yang et al. (see [`KnowledgeableScores`]). For `path` and the result, see [`draw_importance`].
     """
     figure, panel = _figure(5.6, 3.6, title)
     shares = panel.twinx()

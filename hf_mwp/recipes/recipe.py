@@ -1,5 +1,6 @@
 """Recipes: YAML files of stages that use each other's results, and functions that run them."""
 
+import difflib
 import re
 import shlex
 import subprocess
@@ -11,17 +12,59 @@ from typing import Any, Self
 
 from ..options import affects_result
 from ..options.stages import STAGES, options_of, trains
+from ..options.yaml_values import read_yaml
 from ..store.finished_folder import FinishedFolder
 from ..store.runs.run_folder import check_output_folder
 from ..usage_error import UsageError
-from .recipe_file import KEYS, RecipeError, read_recipe, unknown_name
 from .stage import Commands, Stage, StageResult, fingerprint
 
 
+KEYS = ("recipe", "budget", "variables", "stages", "budgets", "targets", "search")
 # Placeholder for a stage's folder in an option, until the folder is known.
 MARK = re.compile("\0(.+?)\0")
 # A stage's name begins the name of its folder and its flags (`--stage.option`): at most 240 bytes in UTF-8.
 STAGE_NAME = re.compile(r"\w[\w-]{0,59}")
+
+
+class RecipeError(UsageError):
+    """Error in a recipe. The message contains the file and the key."""
+
+
+def unknown_name(name: object, known: Iterable[object], kind: str) -> str | None:
+    """Return the error message for an unknown name, with a similar name, or `None` if the name is known."""
+    names = [str(each) for each in known]
+    if str(name) in names:
+        return None
+    close = difflib.get_close_matches(str(name), names, n=1)
+    hint = f"Did you mean {close[0]!r}?" if close else f"Known: {', '.join(names) or 'none'}."
+    return f"unknown {kind} {str(name)!r}. {hint}"
+
+
+def read_recipe(path: str | Path, base: str | Path | None = None, _above: tuple[Path, ...] = ()) -> Any:
+    """Read a recipe, merged into its base or into `base`. Raises `RecipeError` if a file is wrong."""
+    from omegaconf import OmegaConf
+
+    path = Path(path)
+    try:
+        content = read_yaml(path)
+    except UsageError as error:
+        raise RecipeError(str(error)) from error
+    if not isinstance(content, Mapping) or content.get("base") is None:
+        if base is not None:
+            raise RecipeError(f"{path} has no `base`, so {base} cannot replace it.")
+        return content
+    if path.resolve() in _above:
+        raise RecipeError(f"{_above[0]}: its `base` is circular, it leads back to {path}.")
+    place = path.parent / str(content["base"]) if base is None else Path(base).resolve()
+    below = read_recipe(place, None, (*_above, path.resolve()))
+    if not isinstance(below, Mapping) or not below.keys() & set(KEYS):
+        raise RecipeError(f"{path}: its `base` {content['base']} is not a valid recipe.")
+    own = {key: value for key, value in content.items() if key != "base"}
+    try:
+        return OmegaConf.to_container(OmegaConf.merge(below, own))
+    except TypeError as error:
+        fault = f"{path}: a list and a mapping cannot be merged ({error}). Compare the file with its base."
+        raise RecipeError(fault) from error
 
 
 class Recipe:
@@ -35,32 +78,20 @@ class Recipe:
     stages:
       teacher: {command: train, dataset: "${dataset}", seed: "${seed}", num_train_epochs: 10}
       distill: {command: distill, teacher: "${teacher}", dataset: "${dataset}", seed: "${seed}"}
-    budgets:                                 # changes to variables and options
-      quick: {variables: {}, teacher: {max_steps: 20}}
-      cpu: {}
+    budgets: {quick: {variables: {}, teacher: {max_steps: 20}}, cpu: {}}  # changes to variables and options
     targets: [distill]                       # stages to complete; all by default
     # Values of a variable, smallest model first, that [`run_recipe`] tries in order if `min_accuracy` is set.
     search: {variable: student, values: [small, base], stage: distill}
     ```
 
-    A file with `base: other.yaml` contains only the changes to that file, whose path is relative to its own folder.
+    A file with `base: other.yaml`, a path from its own folder, contains only the changes to that file. OmegaConf
+    replaces `${name}` by the value of a variable or by the folder of a stage, which then runs first; a backslash
+    before it prevents this. A stage's folder is named after the fingerprint of its options and inputs, so recipes with
+    the same `output_dir` reuse it until an option changes.
 
-    OmegaConf replaces `${name}` by the value of a variable or by the folder of a stage, which then runs first; a
-    backslash before it prevents this. The folder of a stage is named after the fingerprint of its options and inputs:
-    recipes with the same output folder reuse a stage, and a changed option creates a new folder.
-
-    Args:
-        content (`dict`): Result of [`read_recipe`].
-        output_dir (`str` or `Path`): Folder for the folders of the stages.
-        budget (`str`, *optional*): One of the file's budgets; defaults to the `budget` of the file.
-        changes (`Mapping[str, Any]` or a sequence of mappings, *optional*): Values that override the file:
-            `{"seed": 1}` sets a variable, `{"teacher.max_steps": 5}` an option of a stage, and
-            `{"teacher": {"max_steps": 5}}` several options; `None` removes an option. Later mappings win.
-        source (`str`, *optional*): Name of the file in error messages.
-        launch (`str`, *optional*): Program that starts the training stages, such as `torchrun`.
-
-    Raises:
-        RecipeError: unknown names, wrong values, or circular references.
+    `changes`, a mapping or several (later ones win), override the file: `{"seed": 1}` sets a variable,
+    `{"teacher.max_steps": 5}` or `{"teacher": {"max_steps": 5}}` options of a stage; `None` removes an option.
+    `launch` starts the training stages (`torchrun`). Raises `RecipeError` for wrong names, values and references.
     """
 
     def __init__(
@@ -130,10 +161,7 @@ class Recipe:
         targets: Iterable[str] | None = None,
         on_stage: Callable[[Stage, int, int], None] = lambda *_: None,
     ) -> list[StageResult]:
-        """
-        Run the incomplete stages among [`~Recipe.wanted`]. `commands` are functions that receive the command line's
-        arguments. `on_stage` is called before each stage with the stage, its number from 1, and the number of stages.
-        """
+        """Run the stages of [`~Recipe.wanted`]; `on_stage` receives each, its number from 1, and their number."""
         stages, results = self.wanted(targets), []
         for number, stage in enumerate(stages, start=1):
             on_stage(stage, number, len(stages))
@@ -164,8 +192,6 @@ class Recipe:
         from omegaconf import OmegaConf
         from omegaconf.errors import InterpolationKeyError, OmegaConfBaseException
 
-        marks = {name: f"\0{name}\0" for name in self._options}
-
         def option(place: str, value: Any) -> Any:
             if "${" not in str(value):
                 return value
@@ -180,7 +206,7 @@ class Recipe:
                 raise RecipeError(f"{self.source}, {place}: {fault}") from None
 
         try:
-            root = OmegaConf.create({**marks, **self.variables})
+            root = OmegaConf.create({name: f"\0{name}\0" for name in self._options} | self.variables)
         except OmegaConfBaseException as error:
             raise RecipeError(f"{self.source}, variables: {error}") from None
 
@@ -211,9 +237,8 @@ class Recipe:
             needs |= {each: self._add_stage(each, every, (*parents, name)) for each in MARK.findall(value)}
             return MARK.sub(lambda mark: str(self.stages[mark[1]].folder), value)
 
-        known = options_of(command)
         for key, value in options.items():
-            option = known.get(key)
+            option = options_of(command).get(key)
             # A cache in the folder of a stage does not make that stage necessary.
             options[key] = with_folders(value, needs if option is None or affects_result(option) else {})
         inputs = {str(stage.folder): stage.fingerprint for stage in needs.values()}
@@ -253,33 +278,18 @@ def run_recipe(
     max_trainings: int | None = None,
 ) -> list[StageResult]:
     """
-    Run the incomplete stages of a recipe. For arguments not listed here, see [`Recipe`] and its `run`.
-
-    Args:
-        path (`str` or `Path`), base (`str` or `Path`, *optional*): See [`read_recipe`].
-        output_dir (`str` or `Path`, *optional*): Folder of the stages; defaults to `runs/` and the file's name.
-        commands (`Mapping[str, Callable]`, *optional*): Functions of the commands, which receive arguments; by default
-            each stage runs as a process (`python -m hf_mwp`).
-        on_plan (`Callable`, *optional*): Called with the recipe and its stages before they run.
-        dry_run (`bool`, *optional*, defaults to `False`): Validate and plan the stages without running them.
-        min_accuracy (`float`, *optional*): Validation answer accuracy to reach. The recipe runs for the values of its
-            `search` in order, until a model reaches it.
-        max_trainings (`int`, *optional*): Maximum number of values to try for `min_accuracy`.
-
-    Returns:
-        `list[StageResult]`: Results of the stages in running order; empty for a dry run.
-
-    Raises:
-        UsageError: A stage has a wrong option or a missing input (found before any stage runs), a stage failed, or no
-            value reaches `min_accuracy`.
+    Run the incomplete stages of a recipe file, and return the results in running order (none for a `dry_run`). For
+    other arguments, see [`read_recipe`], [`Recipe`] and its `run`. The stages are in `runs/` and the file's name by
+    default; without `commands`, each runs as a process. `on_plan` receives the recipe and its stages before they run.
+    With a `min_accuracy` on validation problems, the recipe runs for at most `max_trainings` values of its `search`,
+    until a model reaches it. Raises `UsageError` for a wrong option or input (before any stage runs), or a failed run.
     """
     folder = Path("runs") / Path(path).stem if output_dir is None else Path(output_dir)
     check_output_folder(folder)
     make = partial(Recipe.from_file, path, folder, base, budget=budget, launch=launch)
     recipes, search = [make(changes=changes)], None
     if min_accuracy is not None:
-        search = recipes[0].search
-        if not search:
+        if not (search := recipes[0].search):
             raise UsageError(f"{path} has no `search`, which --min_accuracy needs. Add one to the recipe.")
         values = search["values"][:max_trainings]
         recipes = [make(changes=[changes or {}, {search["variable"]: value}]) for value in values]

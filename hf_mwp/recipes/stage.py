@@ -69,10 +69,7 @@ class Stage:
         return {**self.options, "output_dir": str(self.folder)}
 
     def check(self) -> None:
-        """
-        Validate the options, and check that the models, datasets and files in them exist, except those of other
-        stages. Raises `UsageError` with the stage and the option.
-        """
+        """Raise `UsageError` if an option is wrong, or a model, dataset or file that no stage makes is missing."""
         if self.command not in STAGES:
             fault = f"{self.command!r} cannot be a stage. Choose one of: {', '.join(STAGES)}."
             raise UsageError(f"Stage {self.name!r}: {fault}")
@@ -86,11 +83,7 @@ class Stage:
                 raise UsageError(f"stage {self.name}: key {option!r}: {str(error).removesuffix('.')}.") from None
 
     def run(self, commands: Commands) -> StageResult:
-        """
-        Run the command unless the stage is complete, and resume from the last checkpoint if there is one. If another
-        run is executing the stage, wait for it and return its result. `commands` are functions that receive the
-        arguments of the command line.
-        """
+        """Run the command, from its checkpoint, unless the stage is complete; wait if another run executes it."""
         folder = self.finished
 
         def work() -> None:
@@ -111,9 +104,8 @@ class Stage:
 
 def fingerprint(command: str, options: Mapping[str, Any], made: Mapping[str, str], launch: str | None = None) -> str:
     """
-    Return a digest of everything that determines the result of a stage: its command, the program that may `launch` it,
-    its options except those declared `affects_result=False`, and the contents of the stages (`made`: fingerprints by
-    folder), files, folders and datasets in these options.
+    Return a digest of what determines a stage's result: command, `launch`, options except `affects_result=False`, and
+    the contents of the stages (`made`: fingerprints by folder), files, folders and datasets in these options.
     """
     known = options_of(command)
     # A default dataset is treated like a given one.
@@ -155,10 +147,7 @@ def fingerprint(command: str, options: Mapping[str, Any], made: Mapping[str, str
 
 
 def _locator(command: str, values: Mapping[str, Any], made: Collection[str]) -> Callable[[str, Any], Path | None]:
-    """
-    Return a function that returns the path of the file or folder that the value of an option refers to, or `None`.
-    Values in the folders of other stages (`made`) are not looked up.
-    """
+    """Return a function that finds the path named by the value of an option, if it is not of a stage (`made`)."""
     options = options_of(command)
 
     def is_made(value: Any) -> bool:

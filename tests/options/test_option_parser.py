@@ -80,7 +80,9 @@ def test_one_value_or_several():
 
 
 def test_help_says_what_a_flag_does():
-    shown = " ".join(OptionParser("toy", "A toy.", [ToyArguments], epilog="The end.").format_help().split())
+    parser = OptionParser("toy", "A toy.", [ToyArguments])
+    parser.epilog = "The end."
+    shown = " ".join(parser.format_help().split())
     for part in (
         "usage: hf-mwp toy [--config FILE] [--option VALUE ...] A toy. options: --size {small,large} A size. ",
         "(default: small) --tree [TREE] Draw the tree. (default: True) --no_tree ",

@@ -27,27 +27,12 @@ def measure_scores(
 ) -> KnowledgeableScores:
     """
     Measure absolute gradients with respect to gates (factors of 1) on the teacher's heads and neurons (Yang et al.,
-    section 3.2): expressiveness `P` by the teacher's own loss on the labels, student-friendliness `Q` by the
-    distillation loss to a trial student, with gradients through the teacher's softmax. The models run in evaluation
-    mode; their modes, gradients and the random state are not changed.
-
-    Args:
-        teacher (`nn.Module`): A classifier, regressor, solver of math word problems or sequence-to-sequence model with
-            a supported encoder (see [`~models.architecture.find_encoder`]). Its loss must be a mean over rows, or over
-            labels for sequence-to-sequence models.
-        batches (`Iterable[Mapping]`): Inputs of both models, in a fixed order, on any device.
-        student (`nn.Module`, *optional*): The trial student. Without it, `Q` is not measured.
-        per_example (`bool`, *optional*, defaults to `False`): Sum absolute gradients of single examples, which is the
-            paper's expectation. Otherwise absolute gradients of each batch's mean loss are summed, as in the authors'
-            implementation; they depend on the size and order of batches. A short batch weighs as much as a full one.
-        temperature (`float`, *optional*, defaults to 2.0): τ of the distillation loss; not used for regressors.
-
-    Returns:
-        [`KnowledgeableScores`], before normalisation.
-
-    Raises:
-        UsageError: batches or labels are missing, logits have different shapes, or scores are not finite.
-        ValueError: the encoder type is not supported, or the encoder has gates.
+    section 3.2): expressiveness `P` by the teacher's own loss, which must be a mean over rows (or over labels, for
+    sequence-to-sequence models), and, with a trial student, student-friendliness `Q` by the distillation loss, with
+    gradients through the teacher's softmax. `per_example` sums absolute gradients of single examples, which is the
+    paper's expectation. Otherwise, those of each batch's mean loss are summed, as in the authors' implementation; they
+    depend on the size and order of batches. Raises `UsageError` if batches or labels are missing, logits differ in
+    shape, or scores are not finite, and `ValueError` if the encoder type is not supported or the encoder has gates.
     """
     with left_unchanged(teacher, student), HeadGates(teacher) as heads, NeuronGates(teacher) as neurons:
         dtype = torch.promote_types(teacher.dtype, torch.float32)
@@ -82,8 +67,7 @@ def sum_gradients(
 ) -> tuple[list[list[Tensor]], dict[str, Any]]:
     """
     Return the scores of each loss of [`batch_losses`], summed over batches, and the settings of the measurement.
-    `inputs(rows)` returns the tensors by which the losses of a batch of `rows` rows are differentiated; `score` turns
-    their gradients into scores.
+    `inputs(rows)` returns the tensors to differentiate a batch of `rows` rows by; `score` turns gradients into scores.
     """
     sums: list[list[Tensor]] = []
     num_batches = num_examples = 0
@@ -113,8 +97,7 @@ def scores_of_layers(sums: list[Tensor], counts: Sequence[Sequence[int]]) -> Uni
     found, arrays, nothing = iter(sums), [], torch.zeros(0, dtype=sums[0].dtype)
     for name, kind in zip(("heads", "neurons"), counts, strict=True):
         rows = [torch.cat([nothing, *(next(found).flatten().cpu() for _ in range(count))]) for count in kind]
-        wrong = [layer for layer, row in enumerate(rows) if not row.isfinite().all()]
-        if wrong:
+        if wrong := [layer for layer, row in enumerate(rows) if not row.isfinite().all()]:
             raise UsageError(f"Scores are not finite for {name} of layer {wrong[0]}. Check the models' weights.")
         arrays.append(pad_sequence(rows, batch_first=True, padding_value=torch.nan))
     return UnitScores(*arrays)
@@ -126,9 +109,9 @@ def distillation_losses(
     """
     Compute the distillation loss of each row, with gradients for the teacher's logits only:
     `τ² · CE(softmax(teacher / τ), student / τ) / 2`, summed over valid positions, or half the squared difference for a
-    single class (regression). This follows the authors' implementation; the factors τ² and 1/2, which the paper
-    (section 3.1) does not have, cancel when scores are normalised. Logits are `(rows, classes)`, or
-    `(rows, positions, classes)` with a `mask` `(rows, positions)`; masked classes are the smallest number or `-inf`.
+    single class (regression). The factors τ² and 1/2 of the authors' implementation, which the paper (section 3.1)
+    does not have, cancel when scores are normalised. Logits are `(rows, classes)`, or `(rows, positions, classes)`
+    with a `mask` `(rows, positions)`; masked classes are the smallest number or `-inf`.
     """
     dtype = torch.promote_types(teacher_logits.dtype, torch.float32)
     student, teacher = student_logits.detach().to(dtype), teacher_logits.to(dtype)
@@ -144,34 +127,32 @@ def distillation_losses(
     return losses.flatten(1).sum(1) if losses.dim() > 1 else losses
 
 
-def batch_losses(
-    teacher: nn.Module, student: nn.Module | None, batch: Mapping[str, Any], temperature: float
-) -> list[Tensor]:
+def batch_losses(teacher: nn.Module, student: nn.Module | None, batch: Mapping, temperature: float) -> list[Tensor]:
     """Compute the teacher's own loss and, with a student, the distillation loss, as means over rows."""
     outputs, labels = teacher(**batch), batch.get("labels")
     if outputs.get("loss") is None:
         raise UsageError("Expressiveness needs the teacher's loss. Add `labels` to the batches.")
     kind = kind_of(teacher, outputs.get("logits"))
-    losses = [outputs["loss"].mean()]
+    loss = outputs["loss"].mean()
     if kind.has_decoder:
         # Convert the mean over labels to a mean over rows of the sums over labels, as solvers have it.
-        losses = [losses[0] * (labels != -100).sum() / len(labels)]
-    if student is not None:
-        with torch.no_grad():
-            scores = student(**batch)
-        # A solver may have several outputs to compare; the loss of a row is the sum over them.
-        parts = []
-        for name in kind.prediction.outputs:
-            pair = (scores.get(name), outputs.get(name))
-            ours, theirs = (None if each is None else tuple(each.shape) for each in pair)
-            if ours is None or ours != theirs or (kind.per_position and not kind.has_decoder):
-                raise UsageError(
-                    f"The {name} of the trial student have the shape {ours}, the teacher's {theirs}. Use two "
-                    "classifiers, regressors, solvers or sequence-to-sequence models with equal shapes."
-                )
-            mask = kind.prediction.mask(name, pair[1], labels != -100 if kind.is_solver or kind.has_decoder else None)
-            parts.append(
-                distillation_losses(*(kind.prediction.classes(name, each) for each in pair), mask, temperature)
+        loss = loss * (labels != -100).sum() / len(labels)
+    if student is None:
+        return [loss]
+    with torch.no_grad():
+        scores = student(**batch)
+    valid = labels != -100 if kind.is_solver or kind.has_decoder else None
+    # A solver may have several outputs to compare; the loss of a row is the sum over them.
+    summed = 0.0
+    for name in kind.prediction.outputs:
+        pair = (scores.get(name), outputs.get(name))
+        shape, teacher_shape = (None if each is None else tuple(each.shape) for each in pair)
+        if shape is None or shape != teacher_shape or (kind.per_position and not kind.has_decoder):
+            raise UsageError(
+                f"The {name} of the trial student have the shape {shape}, the teacher's {teacher_shape}. Use two "
+                "classifiers, regressors, solvers or sequence-to-sequence models with equal shapes."
             )
-        losses.append(sum(parts).mean())
-    return losses
+        mask = kind.prediction.mask(name, pair[1], valid)
+        ours, theirs = (kind.prediction.classes(name, each) for each in pair)
+        summed = summed + distillation_losses(ours, theirs, mask, temperature)
+    return [loss, summed.mean()]

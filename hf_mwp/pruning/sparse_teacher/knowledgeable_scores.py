@@ -26,12 +26,8 @@ EPSILON = 1e-7
 @dataclass(frozen=True, eq=False)
 class UnitScores:
     """
-    Scores of an encoder's units (heads and neurons); units with the lowest scores are removed first.
-
-    Args:
-        heads (`Tensor` of shape `(layers, heads of the largest layer)`):
-            Scores of heads, float64 on the CPU, NaN if a layer has fewer heads.
-        neurons (`Tensor` of shape `(layers, neurons of the largest layer)`): Scores of feed-forward neurons.
+    Scores of an encoder's units; the lowest are removed first. `heads` and `neurons` are float64 on the CPU, of shape
+    `(layers, units of the largest layer)`, with NaN in layers with fewer units.
     """
 
     heads: Tensor
@@ -48,14 +44,12 @@ class UnitScores:
 
     def normalized(self) -> UnitScores:
         """Divide the scores of each layer by their l2 norm + 1e-7 (Yang et al., section 3.2)."""
-        return UnitScores(
-            *(each / (each.nan_to_num().norm(dim=1, keepdim=True) + EPSILON) for each in (self.heads, self.neurons))
-        )
+        found = [each / (each.nan_to_num().norm(dim=1, keepdim=True) + EPSILON) for each in (self.heads, self.neurons)]
+        return UnitScores(*found)
 
     def check_fits(self, model: nn.Module) -> None:
         """Raise [`UsageError`] unless the scores match the numbers of heads and neurons in each layer of a model."""
-        expected = count_units(model)
-        for name, scores, counts in zip(("heads", "neurons"), (self.heads, self.neurons), expected, strict=True):
+        for (name, scores), counts in zip(vars(self).items(), count_units(model), strict=True):
             scored = scores.isfinite().sum(1).tolist()
             if scored != counts:
                 raise UsageError(f"There are scores for {scored} {name} per layer, but the model has {counts}.")

@@ -32,18 +32,9 @@ class RemovedUnits:
         """
         Choose the units with the lowest scores over all layers: `round(sparsity · N)` heads and the same share of
         neurons, ranked separately (Yang et al., section 3.2). Among equal scores, the lower layer comes first, then
-        the lower index.
-
-        Args:
-            scores ([`UnitScores`]): Scores of all units of the teacher.
-            sparsity (`float`): Share to remove, at least 0 and below 1.
-            round_to (`int`, *optional*): Round the number of neurons removed from each layer to a multiple of
-                `round_to` (half to even; 8 in the authors' implementation). The share is then not exactly `sparsity`.
-            head_dim (`int`, *optional*): Width of a head. With `round_to`, the columns of removed heads are rounded in
-                the same way, then whole heads are removed. No effect if `head_dim` is a multiple of `round_to`.
-
-        Raises:
-            UsageError: `sparsity` is outside `[0, 1)`, or no head or no neuron is left.
+        the lower index. With `round_to` (8 in the authors' implementation), the number of neurons removed from each
+        layer, and of columns of heads if `head_dim` is given, is rounded to a multiple (half to even), so that the
+        share is not exactly `sparsity`. Raises `UsageError` if `sparsity` is outside `[0, 1)`, or no unit is left.
         """
         check_sparsity(sparsity)
         return cls(
@@ -54,19 +45,15 @@ class RemovedUnits:
 
 def cut_teacher(teacher: nn.Module, removed: RemovedUnits) -> nn.Module:
     """
-    Return a smaller and faster copy of a teacher without some heads and neurons, see [`prune`]. If a layer loses all
-    heads, or all neurons, the bias of the output projection is zeroed too, as in the authors' implementation. Raises
-    [`UsageError`] if the teacher has gates.
+    Return a smaller copy of a teacher, see [`prune`]. Where a layer loses all heads or neurons, the output
+    projection's bias is zeroed too, as in the authors' implementation. Raises [`UsageError`] if the teacher has gates.
     """
     check_no_gates(teacher)
     return _without_biases(prune(teacher, removed.heads, removed.neurons), removed, teacher)
 
 
 def mask_teacher(teacher: nn.Module, removed: RemovedUnits) -> nn.Module:
-    """
-    Return a copy of a teacher with gates closed on some heads and neurons. Its outputs equal the outputs of
-    [`cut_teacher`], but its shapes are the teacher's. Gates are not saved.
-    """
+    """Return the result of [`cut_teacher`] with the teacher's shapes, by closing gates, which are not saved."""
     check_no_gates(teacher)
     masked = copy.deepcopy(teacher)
     HeadGates(masked).close(removed.heads)
@@ -76,11 +63,7 @@ def mask_teacher(teacher: nn.Module, removed: RemovedUnits) -> nn.Module:
 
 @dataclass(frozen=True)
 class UnitSparsifier:
-    """
-    Pruning granularity of [`~trainers.StarkTrainer`]: heads and neurons. `measure` returns their scores, `random`
-    returns random scores, `sparse` returns the teacher without the lowest scores, and `check` raises [`UsageError`] if
-    scores belong to a different teacher, or the sparsity would remove everything. `round_to`: [`RemovedUnits.lowest`].
-    """
+    """Pruning granularity of [`~trainers.StarkTrainer`]: heads and neurons. `check` raises the errors of `sparse`."""
 
     round_to: int | None = None
 

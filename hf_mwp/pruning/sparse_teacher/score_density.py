@@ -21,20 +21,11 @@ CHUNK = 4096
 @dataclass(frozen=True, eq=False)
 class ScoreDensity:
     """
-    Density and cumulative density of scores, estimated by a Gaussian kernel at 512 points from 3 bandwidths below the
-    lowest score to 3 above the highest, at most half a bandwidth apart: scores far above all others may be left out.
-    The paper specifies neither kernel nor bandwidth; the bandwidth here is Silverman's rule of thumb,
-    `0.9 · min(deviation, interquartile range / 1.34) · n^(-1/5)`.
-
-    Args:
-        points (`Tensor` of shape `(512,)`): Scores, ascending.
-        density (`Tensor` of shape `(512,)`): Density at the points.
-        cumulative (`Tensor` of shape `(512,)`): Share of scores below each point, from 0 to 1.
-        bandwidth (`float`): Standard deviation of the kernel.
-
-    References:
-        Yang et al., "Sparse Teachers Can Be Dense with Knowledge" (EMNLP 2022), figures 4 to 8; Silverman, "Density
-        Estimation for Statistics and Data Analysis" (1986), equation 3.31.
+    Density and cumulative density of scores (share of scores below a point) at 512 ascending points from 3 bandwidths
+    below the lowest score to 3 above the highest, at most half a bandwidth apart: scores far above all others may be
+    left out. The paper (Yang et al., figures 4 to 8) specifies neither kernel nor bandwidth; these are a Gaussian and
+    `0.9 · min(deviation, interquartile range / 1.34) · n^(-1/5)` (Silverman, "Density Estimation for Statistics and
+    Data Analysis" (1986), equation 3.31).
     """
 
     points: Tensor
@@ -44,10 +35,7 @@ class ScoreDensity:
 
     @classmethod
     def of(cls, scores: Tensor) -> ScoreDensity:
-        """
-        Estimate the density of scores of any shape, such as [`UnitScores.heads`]. NaN is ignored. Raises `UsageError`
-        if there are fewer than two scores, or all are equal.
-        """
+        """Estimate the density of scores; NaN is ignored. Raises `UsageError` without two different scores."""
         values = scores[scores.isfinite()].double().cpu()
         if len(values) < 2 or values.min() == values.max():
             raise UsageError("A density needs different scores of at least two units.")
@@ -56,8 +44,7 @@ class ScoreDensity:
         # Ignore an interquartile range of 0 (half of the scores are equal).
         spread = min(deviation, (three_quarters - quarter) / 1.34) or deviation
         bandwidth = 0.9 * spread.item() * len(values) ** -0.2
-        margin = MARGIN * bandwidth
-        low, high = values.min() - margin, values.max() + margin
+        low, high = values.min() - MARGIN * bandwidth, values.max() + MARGIN * bandwidth
         points = low + min((high - low) / (POINTS - 1), bandwidth / 2) * torch.arange(POINTS, dtype=torch.float64)
         density, cumulative = torch.zeros_like(points), torch.zeros_like(points)
         for chunk in values.split(CHUNK):
@@ -77,8 +64,5 @@ class ScoreDensity:
 
     @property
     def sparsity(self) -> float:
-        """
-        Sparsity of STARK-AUTO (section 4.4, assumption 2): the cumulative density at the first peak. The paper uses
-        the density of heads, and removes the same share of neurons.
-        """
+        """Sparsity of STARK-AUTO (section 4.4, assumption 2): the cumulative density of heads at the first peak."""
         return self.cumulative[self.peak].item()

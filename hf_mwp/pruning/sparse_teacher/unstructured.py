@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -18,20 +17,13 @@ from .removed_units import check_sparsity
 
 
 def measure_weight_scores(
-    teacher: nn.Module,
-    batches: Iterable[Mapping[str, Any]],
-    student: nn.Module | None = None,
-    *,
-    temperature: float = 2.0,
+    teacher: nn.Module, batches: Iterable[Mapping], student: nn.Module | None = None, *, temperature: float = 2.0
 ) -> KnowledgeableScores:
     """
-    Measure scores of single weights in the encoder's linear layers: the absolute value of weight times gradient of a
-    batch's mean loss, summed over batches (Yang et al., section 4.4, table 6). For the arguments, see
-    [`measure_scores`]; `per_example` is not supported, because it would need all weights' gradients for each example.
-
-    Returns:
-        [`KnowledgeableScores`] in fp32. Each row of `heads` contains the scores of a layer's query, key, value and
-        attention output weights, in this order; each row of `neurons` the scores of its feed-forward weights.
+    Measure scores of single weights in the encoder's linear layers, with the arguments of [`measure_scores`]: absolute
+    values of weight times gradient of a batch's mean loss, summed over batches (Yang et al., section 4.4, table 6). In
+    the result, in fp32, a row of `heads` has a layer's query, key, value and attention output weights, in this order;
+    a row of `neurons` its feed-forward weights.
     """
     layers = _weights(teacher)
     weights = [weight for kind in layers for layer in kind for weight in layer]
@@ -48,12 +40,8 @@ def measure_weight_scores(
 
 def zero_weights(teacher: nn.Module, scores: UnitScores, sparsity: float) -> nn.Module:
     """
-    Return a copy of a teacher whose weights with the lowest combined scores ([`measure_weight_scores`]) are 0: a share
-    of `sparsity` of the attention weights over all layers, and the same share of the feed-forward weights. Biases and
-    shapes are not changed.
-
-    Raises:
-        UsageError: `sparsity` is outside `[0, 1)` or leaves no weight, or the scores belong to a different teacher.
+    Return a copy of a teacher whose lowest weights by [`measure_weight_scores`] are 0: a share of `sparsity` of the
+    attention weights over all layers, and of the feed-forward weights. For the errors, see [`check_weights`].
     """
     check_weights(teacher, scores, sparsity)
     sparse = copy.deepcopy(teacher)
@@ -68,7 +56,7 @@ def zero_weights(teacher: nn.Module, scores: UnitScores, sparsity: float) -> nn.
 
 
 def check_weights(teacher: nn.Module, scores: UnitScores | None, sparsity: float) -> None:
-    """Raise the errors of [`zero_weights`]; without scores, only errors that do not depend on them."""
+    """Raise `UsageError` if the sparsity is not in `[0, 1)` or leaves no weight, or the scores do not fit."""
     check_sparsity(sparsity)
     arrays = (None, None) if scores is None else (scores.heads, scores.neurons)
     for name, array, layers in zip(("attention", "feed-forward"), arrays, _weights(teacher), strict=True):
@@ -102,10 +90,7 @@ class WeightSparsifier:
 
 
 def zero_random_weights(teacher: nn.Module, sparsity: float, seed: int = 0) -> nn.Module:
-    """
-    Return a copy of a model in which a random share of `sparsity` of each attention and feed-forward matrix of the
-    encoder is 0, as in the pilot study of Yang et al. (section 1). Raises `UsageError` for shares outside `[0, 1)`.
-    """
+    """Return a copy with a random share of each matrix in the encoder's layers set to 0 (Yang et al., section 1)."""
     check_sparsity(sparsity)
     sparse, generator = copy.deepcopy(teacher), torch.Generator().manual_seed(seed)
     for weight in (weight for layer in zip(*_weights(sparse), strict=True) for kind in layer for weight in kind):
@@ -116,11 +101,9 @@ def zero_random_weights(teacher: nn.Module, sparsity: float, seed: int = 0) -> n
 
 def _weights(model: nn.Module) -> tuple[list[list[Tensor]], list[list[Tensor]]]:
     """Return the attention weights and the feed-forward weights of each layer."""
-    attention, feed_forward = [], []
-    for parts in layer_parts(model):
-        attention.append([*parts.head_projections, parts.attention_output])
-        feed_forward.append([*parts.neuron_projections, parts.output])
-    kinds = (attention, feed_forward)
+    parts = layer_parts(model)
+    attention = [[*each.head_projections, each.attention_output] for each in parts]
+    kinds = (attention, [[*each.neuron_projections, each.output] for each in parts])
     return tuple([[each.weight for each in row if each is not None] for row in kind] for kind in kinds)
 
 
