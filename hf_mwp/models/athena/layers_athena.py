@@ -28,10 +28,8 @@ class FeedForward(nn.Module):
 
 class Aggregate(nn.Module):
     """
-    Layer for `ADD` or `MUL` of two thoughts: each attends over both, the results are summed, and fed forward.
-
-    The softmax over two scores is a sigmoid of their difference, so a pair needs no attention matrix. Queries, keys
-    and values depend on one thought only, so [`~Aggregate.project`] computes them once per thought.
+    Layer for `ADD` or `MUL` of two thoughts: each attends over both, the results are summed, and fed forward. Queries,
+    keys and values depend on one thought only, so [`~Aggregate.project`] computes them once per thought.
     """
 
     def __init__(self, config: AthenaConfig) -> None:
@@ -52,7 +50,8 @@ class Aggregate(nn.Module):
         size = thoughts.shape[1]
         first, second = projected.index_select(0, left), projected.index_select(0, right)
         (query, key, value), (query_2, key_2, value_2) = first.split(size, 1), second.split(size, 1)
-        # Sum of the left value's weights in the 2 x 2 attention; the right value has the rest of 2.
+        # Sum of the left value's weights in the 2 x 2 attention; the right value has the rest of 2. The softmax over
+        # two scores is a sigmoid of their difference.
         heads = (self.num_heads, size // self.num_heads)
         difference = (key - key_2).unflatten(1, heads)
         weight = sum(
@@ -66,9 +65,8 @@ class Aggregate(nn.Module):
 
 class Judge(nn.Module):
     """
-    Reasoning or answering layer: a feed-forward layer, attention over reference rows, a second feed-forward layer
-    whose output is the thought's context, and one logit. The steps are separate methods, because reference rows are
-    added one by one.
+    Reasoning or answering layer: a feed-forward layer, attention over reference rows (added one by one), a second
+    feed-forward layer whose output is the thought's context, and one logit.
     """
 
     def __init__(self, config: AthenaConfig) -> None:

@@ -15,28 +15,23 @@ from .thoughts import AGGREGATES, OPERATIONS, Candidate, Expansion, ThoughtTable
 
 @dataclass
 class ProblemState:
-    """
-    State of the search for one problem (a row of the batch).
-
-    Args:
-        sources (`list[int]`): Rows of the initial thoughts in the initial embeddings.
-        reference (`list[int]`): Rows that candidates attend to; the first is row `problem`.
-        candidates (`list[Candidate]`, *optional*): Candidates of the current round; `None` if the expansion has ended.
-        rows (`list[int]`): Row of each thought of the pool in the tensors of all thoughts.
-        nodes (`list[frozenset[int]]`): For each thought of the pool, the thoughts that it contains, including itself.
-        reasoning, answering (`list[float]`): Log probability and answering logit of each thought of the pool.
-        capped (`bool`): Whether a limit cut the expansion short.
-    """
+    """State of the search for one problem (a row of the batch)."""
 
     problem: int
     expansion: Expansion
+    # Rows of the initial thoughts in the initial embeddings.
     sources: list[int]
+    # Rows that candidates attend to; the first is row `problem`.
     reference: list[int]
+    # Candidates of the current round; `None` if the expansion has ended.
     candidates: list[Candidate] | None = None
+    # For each thought of the pool: its row in the tensors of all thoughts, the thoughts that it contains (including
+    # itself), its log probability and its answering logit.
     rows: list[int] = field(default_factory=list)
     nodes: list[frozenset[int]] = field(default_factory=list)
     reasoning: list[float] = field(default_factory=list)
     answering: list[float] = field(default_factory=list)
+    # A limit cut the expansion short.
     capped: bool = False
 
     def path_score(self, place: int) -> float:
@@ -49,10 +44,8 @@ class ThoughtSearch:
     Search that expands the thoughts of all problems of a batch together, round by round, until each has an answer.
 
     With one beam, this is the paper's search: candidates with a probability of at least `threshold` join the pool, the
-    expansion ends when an answering probability reaches `strength`, and the thought with the largest answering
-    logit is the answer. With more beams, `beam_threshold` is used, only limits end the expansion, and the answers are
-    the best thoughts of the pool by `ranking`. `states` `(B, S, H)` have the decoder's width, and `goals` come from
-    [`AthenaModel.goals`].
+    expansion ends when an answering probability reaches `strength`, and the largest answering logit is the answer.
+    With more beams, `beam_threshold` is used, only limits end the expansion, and answers are ordered by `ranking`.
     """
 
     def __init__(
@@ -139,12 +132,7 @@ class ThoughtSearch:
             if operation < 0:
                 made = self.initial.index_select(0, first)
             else:
-                name = OPERATIONS[operation]
-                if name in AGGREGATES:
-                    known = self.projected[name]
-                    new = self.decoder.aggregates[name].project(self.thoughts[len(known) :])
-                    self.projected[name] = torch.cat([known, new])
-                made = self.decoder.embed(name, self.thoughts, self.projected.get(name), first, second)
+                made = self.decoder.embed(OPERATIONS[operation], self.thoughts, self.projected, first, second)
             embeddings = embeddings.index_copy(0, self._index(places), made.to(embeddings.dtype))
         return embeddings
 

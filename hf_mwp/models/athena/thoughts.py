@@ -23,20 +23,17 @@ class ThoughtTable:
     """
     Table of thoughts with their ids. Two thoughts have the same id if and only if they have the same operation and the
     same multiset of children. Nested sums and nested products are flattened; nothing else is simplified.
-    `prefix_lengths` are the numbers of symbols of [`~ThoughtTable.prefix`].
     """
 
     def __init__(self) -> None:
         self.kinds: list[str] = []
         self.children: list[tuple[int, ...]] = []
         self._ids: dict[tuple[str, tuple[int, ...]], int] = {}
+        # Numbers of symbols of `prefix`.
         self.prefix_lengths: list[int] = []
 
     def add(self, kind: str, *children: int) -> int:
-        """
-        Return the id of a thought: a number or constant (`children` is its index in the text or vocabulary), a
-        transform of a thought, or the sum or product of two thoughts.
-        """
+        """Return the id of a thought. `children` of a number or constant is its index in the text or vocabulary."""
         if kind in AGGREGATES:
             flat: list[int] = []
             for each in children:
@@ -94,15 +91,15 @@ class ThoughtTable:
 
 
 class Candidate(NamedTuple):
-    """
-    Thought (expression with an embedding) that may join the pool: its operation (index into `OPERATIONS`, -1 for an
-    initial thought), the indices of its operands in the pool (`right` is -1 for operations on one thought; `left` of
-    an initial thought is its index among the initial thoughts), and its id in the [`ThoughtTable`].
-    """
+    """Thought (expression with an embedding) that may join the pool."""
 
+    # Index into `OPERATIONS`, -1 for an initial thought.
     operation: int
+    # Index in the pool, or among the initial thoughts.
     left: int
+    # Index in the pool, -1 for operations on one thought.
     right: int
+    # Id in the `ThoughtTable`.
     thought: int
 
 
@@ -114,13 +111,7 @@ class Expansion:
     Round 0 has the initial thoughts. Odd rounds transform the thoughts that are new since the last odd round. Even
     rounds combine the thoughts that are new since the last even round with all thoughts of the pool. A candidate is
     dropped if it is already in the pool or in the same round, or too long for an [`Expression`] (flattened sums can
-    double in each even round); rejected candidates may return.
-
-    Limits (0 for none) are the number of rounds, including round 0, and of candidates in a round.
-
-    Attributes:
-        pool (`list[int]`): Thoughts that were kept.
-        was_cut (`bool`): Whether a round had more candidates than `max_candidates`.
+    double in each even round); rejected candidates may return. Limits are 0 for none; `max_rounds` counts round 0.
     """
 
     def __init__(
@@ -133,6 +124,7 @@ class Expansion:
     ) -> None:
         self.table, self.initial, self.transforms = table, initial, transforms
         self.max_rounds, self.max_candidates = max_rounds, max_candidates
+        # Thoughts that were kept, and whether a round had more candidates than `max_candidates`.
         self.pool: list[int] = []
         self.was_cut = False
         self.round = 0
