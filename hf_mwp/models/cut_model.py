@@ -41,10 +41,7 @@ class NoHeads(nn.Module):
 
 
 def slice_heads(parts: LayerParts, kept: Sequence[int], optimizer: torch.optim.Optimizer | None = None) -> None:
-    """
-    Keep only the given heads of a layer, in their order. Parameters stay the same objects; the states that an
-    optimiser has of them are sliced too.
-    """
+    """Keep the given heads of a layer, in their order. The parameters, and their optimiser states, are sliced."""
     if parts.num_heads:
         _keep(parts.head_projections, parts.attention_output, parts.num_heads, parts.head_dim, kept, optimizer)
         count_heads(parts)
@@ -136,14 +133,8 @@ def _slice(parameter: nn.Parameter, dim: int, index: Tensor, optimizer: torch.op
 @strict
 class CutConfig(PreTrainedConfig):
     """
-    Config fields of models with pruned heads or neurons, in addition to the fields of the original config.
-
-    Args:
-        cut_heads (`list[list[int]]`, *optional*):
-            Pruned attention heads of each layer, by their original indices; layers that share weights are listed once.
-            An encoder-decoder model has its encoder layers first, then the self-attentions of its decoder layers,
-            then their cross-attentions, which have no neurons.
-        neurons_per_layer (`list[int]`, *optional*): Number of remaining feed-forward neurons in each layer.
+    Config fields of models with pruned heads or neurons: the pruned heads of each layer, by their original indices,
+    and the number of remaining neurons. Layers are those of [`~models.architecture.layer_parts`].
     """
 
     cut_heads: list[list[int]] | None = None
@@ -201,11 +192,6 @@ def cut_class(stock):
     return type(f"Cut{stock.__name__}", (CutModel, stock), body)
 
 
-def stock_class(cut):
-    """Return the class of Transformers that a class of this module derives from."""
-    return next(each for each in cut.__mro__ if each.__module__.startswith("transformers."))
-
-
 def stock_models(config_class):
     """Return the model classes of Transformers for a config class, by the name of the Auto class that loads them."""
     found = {name: getattr(transformers, name)._model_mapping.get(config_class, None) for name in AUTO_CLASSES}
@@ -213,8 +199,8 @@ def stock_models(config_class):
 
 
 def _models(cut_config_class):
-    stock = stock_models(stock_class(cut_config_class))
-    return {name: cut_class(model) for name, model in stock.items()}
+    stock = next(each for each in cut_config_class.__mro__ if each.__module__.startswith("transformers."))
+    return {name: cut_class(model) for name, model in stock_models(stock).items()}
 
 
 @cache

@@ -99,8 +99,8 @@ def describe(value: Any, depth: int = DEPTH) -> Any:
 @functools.cache
 def _source(definition: Any) -> str | None:
     """
-    Return a digest of the source, without comments and docstrings, of the module that defines a class or function, or
-    in a notebook of the definition itself. Return `None` for definitions without a source.
+    Return a digest of the source, without comments and docstrings, of the module that defines a class or function (in
+    a notebook, of the definition itself), or `None` without a source.
     """
     for place in (sys.modules.get(definition.__module__), definition):
         with suppress(OSError, TypeError, SyntaxError):
@@ -136,12 +136,8 @@ def _name(value: Any) -> str:
 
 
 def row_key(row: Any) -> bytes:
-    """
-    Return a 16-byte hash of a row as a collator receives it. Lists, arrays and tensors of the same numbers have the
-    same hash. Raises `TypeError` for values of other types.
-    """
-    encoded = json.dumps(row, sort_keys=True, default=_as_list).encode()
-    return hashlib.blake2b(encoded, digest_size=16).digest()
+    """Return a 16-byte hash of a row, equal for lists, arrays and tensors. Raises `TypeError` for other types."""
+    return hashlib.blake2b(json.dumps(row, sort_keys=True, default=_as_list).encode(), digest_size=16).digest()
 
 
 def _as_list(value: Any) -> Any:

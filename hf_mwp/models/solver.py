@@ -16,22 +16,17 @@ from ..runtime.output_vocabulary import OutputVocabulary
 
 
 class PredictionKind:
-    """
-    Predictions that are scores of classes, for each row or for each of its positions. Base class of other kinds.
+    """Predictions that are scores of classes, for each row or for each of its positions. Base class of other kinds."""
 
-    Attributes:
-        name (`str`): Name in messages and fingerprints.
-        outputs (`tuple[str, ...]`): Names of the model outputs that a soft loss compares and a teacher cache stores.
-        is_listed (`bool`): Whether each output is a list `(batch, items)` whose length differs between rows, padded
-            with the smallest finite number.
-        has_numbers (`bool`): Whether the last classes are the numbers of the row's problem.
-        has_targets (`bool`): Whether the labels are the correct classes, one for each prediction.
-    """
-
+    # Name in messages and fingerprints.
     name = "classes"
+    # Model outputs that a soft loss compares and a teacher cache stores.
     outputs: tuple[str, ...] = ("logits",)
+    # Each output is a list `(batch, items)`; shorter rows are padded with the smallest finite number.
     is_listed = False
+    # The last classes are the numbers of the row's problem.
     has_numbers = False
+    # The labels are the correct classes, one for each prediction.
     has_targets = True
 
     def classes(self, output: str, logits: Tensor) -> Tensor:

@@ -35,38 +35,26 @@ WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 
 class SolverFolderError(Exception):
     """
-    Error for a folder or repository without a complete solver: weights are missing, damaged, or belong to a different
-    model. It does not derive from `ValueError`, `OSError`, `TypeError` or `RuntimeError`, because
-    `transformers.pipeline` would catch these, try other classes and hide the message.
+    Error for a folder or repository without a complete solver. It does not derive from `ValueError`, `OSError`,
+    `TypeError` or `RuntimeError`, because `transformers.pipeline` would catch these and hide the message.
     """
 
 
 @dataclass
 class MwpSolverOutput(ModelOutput):
-    """
-    Output of [`MwpSolver`].
+    """Output of [`MwpSolver`]."""
 
-    Args:
-        loss (`torch.FloatTensor` of shape `(1,)`, *optional*, returned when targets are given):
-            Loss of the decoder, summed within each problem and averaged over problems.
-        logits, answer_logits (`torch.FloatTensor`, *optional*):
-            Predictions of the decoder; see [`GTSOutput`] and [`AthenaOutput`].
-        hidden_states (`tuple(torch.FloatTensor)`, *optional*):
-            The encoder's hidden states `(batch, tokens, width)`, the embedding output first.
-        decoder_hidden_states (`tuple(torch.FloatTensor)`, *optional*): Hidden states of the decoder, if it has any.
-        attentions (`tuple(torch.FloatTensor)`, *optional*): The encoder's attention maps.
-        last_hidden_state (`torch.FloatTensor` of shape `(batch, tokens, width)`): Input of the decoder.
-        bottleneck_states (`tuple(torch.FloatTensor)`, *optional*, with `output_hidden_states` and bottlenecks):
-            States `(batch, tokens, bottleneck_size)` within the bottleneck networks, by `config.bottleneck_layers`.
-    """
-
+    # Loss of the decoder, summed within each problem and averaged over problems, and its predictions.
     loss: torch.FloatTensor | None = None
     logits: torch.FloatTensor | None = None
     answer_logits: torch.FloatTensor | None = None
+    # The encoder's states `(batch, tokens, width)`, embedding output first; the decoder's, if any; attention maps.
     hidden_states: tuple[torch.FloatTensor, ...] | None = None
     decoder_hidden_states: tuple[torch.FloatTensor, ...] | None = None
     attentions: tuple[torch.FloatTensor, ...] | None = None
+    # Input of the decoder `(batch, tokens, width)`.
     last_hidden_state: torch.FloatTensor | None = None
+    # States `(batch, tokens, bottleneck_size)` within the bottleneck networks, by `config.bottleneck_layers`.
     bottleneck_states: tuple[torch.FloatTensor, ...] | None = None
 
 
