@@ -33,7 +33,7 @@ class AthenaConfig(PreTrainedConfig):
             Maximum number of rounds, including the initial one; 0 for no limit. Defaults to the rounds of the deepest
             training target. (The authors' implementation uses the test labels.)
         max_thoughts (`int`, *optional*, defaults to 64):
-            Maximum size of the pool in inference (Math23k needs 22); 0 for no limit, as the authors' implementation.
+            Maximum size of the pool in inference (Math23k needs 22); 0 for none, as in the authors' implementation.
         max_candidates (`int`, *optional*, defaults to 1024): Maximum number of candidates in a round; 0 for no limit.
         max_length (`int`, *optional*, defaults to 45): Maximum number of symbols in an answer.
         norm (`str`, *optional*, defaults to `"pre"`): Layer norms before (`"pre"`) or after (`"post"`) the layers.

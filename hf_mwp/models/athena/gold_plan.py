@@ -12,8 +12,8 @@ from .configuration_athena import AthenaConfig
 from .thoughts import CONSTANT, NUMBER, TRANSFORMS, Expansion, ThoughtTable
 
 
+# With more positives in a round, `gold="subsets"` falls back to `"nodes"`, as in the authors' implementation.
 MAX_SUBSETS = 30
-"""With more positives in a round, `gold="subsets"` falls back to `"nodes"`, as in the authors' implementation."""
 
 
 class InitialConstants:
@@ -164,16 +164,11 @@ class TargetReader:
 class GoldPlan:
     """Candidates that a training problem scores, in the order of expansion (`J` candidates)."""
 
-    # Round, operation, left and right operand `(J, 4)`; see [`Candidate`].
-    candidates: np.ndarray
-    # Index in the pool for positive candidates, -1 for all others `(J,)`.
-    kept: np.ndarray
-    # Index of the target in the pool.
-    target: int
-    # Initial thoughts: indices of numbers, then `-1 - index` for constants.
-    initial: np.ndarray
-    # Number of rounds, including round 0.
-    rounds: int
+    candidates: np.ndarray  # (J, 4): round, operation, left and right operand, see `Candidate`
+    kept: np.ndarray  # (J,): index in the pool for positive candidates, -1 for all others
+    target: int  # index of the target in the pool
+    initial: np.ndarray  # initial thoughts: indices of numbers, then `-1 - index` for constants
+    rounds: int  # number of rounds, including round 0
 
 
 class PlanMaker:

@@ -18,7 +18,7 @@ from ..decoder import Decoder, DecoderPreTrainedModel
 from ..solver import CANDIDATES, SolveOutput
 from .configuration_athena import AthenaConfig
 from .gold_plan import InitialConstants, PlanMaker
-from .layers_athena import Aggregate, ConstantEmbedding, FeedForward, Judge
+from .layers_athena import Aggregate, ConstantEmbedding, FeedForward, Judge, pad_rows
 from .plan_batch import AthenaCollator, AttentionLayout, PlanBatch
 from .thought_search import ThoughtSearch
 from .thoughts import AGGREGATES, OPERATIONS, ThoughtTable
@@ -28,11 +28,10 @@ from .thoughts import AGGREGATES, OPERATIONS, ThoughtTable
 class AthenaOutput(ModelOutput):
     """Output of [`AthenaModel`]."""
 
-    # Binary cross entropies of all candidates and of the pool, divided according to `config.loss_normalization`.
-    loss: torch.FloatTensor | None = None
-    # Reasoning logits `(batch, judged)` in the order of expansion; the smallest finite number where padded.
+    loss: torch.FloatTensor | None = None  # of all candidates and of the pool, see `config.loss_normalization`
+    # Reasoning logits `(batch, judged)` in the order of expansion, and answering logits `(batch, pool)` in the order
+    # of the pool; the smallest finite number where padded.
     logits: torch.FloatTensor | None = None
-    # Answering logits `(batch, pool)` of the kept thoughts in the order of the pool, padded in the same way.
     answer_logits: torch.FloatTensor | None = None
     # Embeddings and contexts `(candidates, hidden_size)` of all problems, packed as in [`PlanBatch`].
     embeddings: torch.FloatTensor | None = None
@@ -54,10 +53,8 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
 
     config_class = AthenaConfig
     prediction = CANDIDATES
-    prediction_fields = (
-        *("initial_constants", "transforms", "gold"),
-        *("merge_numbers", "strict_exponents", "reciprocal_constants"),
-    )
+    prediction_fields = ("initial_constants", "transforms", "gold")
+    prediction_fields += ("merge_numbers", "strict_exponents", "reciprocal_constants")
     extra_columns = ("question_positions", "number_values")
     extra_inputs = ("number_groups", "question_positions")
 
@@ -102,12 +99,8 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
         heads, inner = (getattr(encoder_config, name, None) for name in ("num_attention_heads", "intermediate_size"))
         if not isinstance(heads, int) or width % heads:
             heads = max(count for count in range(1, 13) if width % count == 0)
-        return {
-            "hidden_size": width,
-            "encoder_hidden_size": width,
-            "num_attention_heads": heads,
-            "intermediate_size": inner if isinstance(inner, int) else 4 * width,
-        }
+        inner = inner if isinstance(inner, int) else 4 * width
+        return super().sizes_for(encoder_config) | {"num_attention_heads": heads, "intermediate_size": inner}
 
     @classmethod
     def make_config(
@@ -175,17 +168,16 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
         else:
             # Queries are padded by problem, attend to the question, and are packed again.
             rows, queries = judge.prepare(thoughts)
-            padded = queries.new_zeros(len(reference) * width, queries.shape[1]).index_copy(0, places, queries)
+            padded = pad_rows(queries, places, (len(reference), width))
             # A problem without a question sees all goals, so that its softmax is finite.
             visible = exists.unsqueeze(1) | ~exists.any(1).view(-1, 1, 1)
-            attended = judge.attend(padded.unflatten(0, (len(reference), width)), reference, visible)
-            attended = attended.flatten(0, 1).index_select(0, places)
+            attended = judge.attend(padded, reference, visible, places)
         return judge.conclude(rows, attended)[1]
 
     def embed(self, operation: str, pool: Tensor, projected: dict[str, Tensor], left: Tensor, right: Tensor) -> Tensor:
         """
         Return embeddings `(n, H)` of an operation on the rows `left` and `right` `(n,)` of a pool. `projected` has the
-        queries, keys and values of thoughts by operation; thoughts that joined the pool since are added.
+        queries, keys and values of earlier thoughts by operation; those of new thoughts are added.
         """
         if operation in self.transforms:
             return self.transforms[operation](pool.index_select(0, left))
@@ -238,13 +230,13 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
         judged, pooled = (len(states), plans.num_judged), (len(states), plans.num_pooled)
         output = AthenaOutput(
             loss=self._loss(logits, answers, plans),
-            logits=_laid_out(logits, plans.judged, judged, torch.finfo(logits.dtype).min),
-            answer_logits=_laid_out(answers, plans.pooled, pooled, torch.finfo(answers.dtype).min),
+            logits=pad_rows(logits, plans.judged, judged, torch.finfo(logits.dtype).min),
+            answer_logits=pad_rows(answers, plans.pooled, pooled, torch.finfo(answers.dtype).min),
             embeddings=embeddings,
             contexts=contexts,
         )
         if output_hidden_states:
-            output.hidden_states = tuple(_laid_out(rows, plans.judged, judged, 0.0) for rows in (embeddings, contexts))
+            output.hidden_states = tuple(pad_rows(rows, plans.judged, judged) for rows in (embeddings, contexts))
         return output
 
     def _embed_candidates(self, initial: Tensor, plans: PlanBatch) -> Tensor:
@@ -287,7 +279,7 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
         keys_values = reference.index_select(0, indices.flatten()).unflatten(0, indices.shape)
         padded = queries.index_select(0, layout.queries.flatten()).unflatten(0, layout.queries.shape)
         visible = layout.visible(self.config.chain)[..., :count]
-        return self.reason.attend(padded, keys_values, visible).flatten(0, 1).index_select(0, layout.places)
+        return self.reason.attend(padded, keys_values, visible, layout.places)
 
     def _loss(self, logits: Tensor, answers: Tensor, plans: PlanBatch) -> Tensor:
         dtype = torch.promote_types(logits.dtype, torch.float32)
@@ -318,8 +310,3 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
         goals = self.goals(states, attention_mask, question_positions)
         search = ThoughtSearch(self, states, number_positions, number_groups, goals, num_beams)
         return search.run(length, num_return_sequences)
-
-
-def _laid_out(values: Tensor, places: Tensor, shape: tuple[int, int], padding: float) -> Tensor:
-    padded = values.new_full((shape[0] * shape[1], *values.shape[1:]), padding)
-    return padded.index_copy(0, places, values).unflatten(0, shape)

@@ -20,14 +20,9 @@ from .thoughts import OPERATIONS
 
 
 logger = logging.get_logger(__name__)
-MAX_PLANS = 100_000
-"""Maximum number of plans that a collator caches, of about a kilobyte each."""
-
-NEVER = 1 << 30
-"""Round of padded reference rows, which are always masked, and step of candidates outside all steps."""
-
-# Maximum number of queries in a group. Problems with more queries are split, to reduce the padding of others.
-GROUP = 32
+MAX_PLANS = 100_000  # maximum number of plans that a collator caches, of about a kilobyte each
+NEVER = 1 << 30  # round of padded reference rows, which are always masked, and step of candidates outside all steps
+GROUP = 32  # maximum number of queries in a group; problems with more are split, to reduce the padding of others
 
 # Rows of the table of all candidates: the last round with kept thoughts before the candidate's own, its place in the
 # order of expansion, 1 for the target, the place in the pool or -1, and the step, see `PlanBatch`.
@@ -41,16 +36,11 @@ class AttentionLayout:
     or a part of a problem with many queries.
     """
 
-    # Packed row of each query `(A, m)`; the first one where padded.
-    queries: Tensor
-    # Last round with kept thoughts before the query's own `(A, m)`, -1 for none.
-    query_rounds: Tensor
-    # Packed reference row `(A, R)`; row 0 of the problem where padded.
-    references: Tensor
-    # Round of each reference row `(A, R)`: -1 for row 0, `NEVER` for padding.
-    reference_rounds: Tensor
-    # Index of each packed query in the padded `A * m`.
-    places: Tensor
+    queries: Tensor  # (A, m): packed row of each query; the first one where padded
+    query_rounds: Tensor  # (A, m): last round with kept thoughts before the query's own, -1 for none
+    references: Tensor  # (A, R): packed reference row; row 0 of the problem where padded
+    reference_rounds: Tensor  # (A, R): round of each reference row: -1 for row 0, `NEVER` for padding
+    places: Tensor  # (n,): index of each packed query in the padded `A * m`
 
     def visible(self, chain: str) -> Tensor:
         """Return the mask `(A, m, R)`, which is true if a query may attend to a reference row."""
@@ -190,8 +180,7 @@ class AthenaCollator(MwpCollator):
     def __init__(self, processor: MwpProcessor, config: AthenaConfig) -> None:
         super().__init__(processor, trees=False)
         self.maker = PlanMaker(config)
-        # Number of problems without a plan, by reason.
-        self.skipped: Counter[str] = Counter()
+        self.skipped: Counter[str] = Counter()  # number of problems without a plan, by reason
         self._plans: dict[tuple, GoldPlan | None] = {}
 
     def __call__(self, features: list[dict[str, Any]]) -> dict[str, Any]:

@@ -11,12 +11,9 @@ from ...runtime.output_vocabulary import OutputVocabulary
 
 TRANSFORMS = ("NEG", "INV", "ROOT", "HALF")
 AGGREGATES = ("ADD", "MUL")
-OPERATIONS = (*TRANSFORMS, *AGGREGATES)
-"""Operations in the order of their ids; an initial thought has the operation -1."""
-
+OPERATIONS = (*TRANSFORMS, *AGGREGATES)  # in the order of their ids; an initial thought has the operation -1
 NUMBER, CONSTANT = "NUM", "CON"
-OUTPUT_CONSTANTS = ("0", "1", "2", "0.5")
-"""Constants that expressions of thoughts may need; see [`ThoughtTable.prefix`]."""
+OUTPUT_CONSTANTS = ("0", "1", "2", "0.5")  # which expressions of thoughts may need, see `ThoughtTable.prefix`
 
 
 class ThoughtTable:
@@ -29,8 +26,7 @@ class ThoughtTable:
         self.kinds: list[str] = []
         self.children: list[tuple[int, ...]] = []
         self._ids: dict[tuple[str, tuple[int, ...]], int] = {}
-        # Numbers of symbols of `prefix`.
-        self.prefix_lengths: list[int] = []
+        self.prefix_lengths: list[int] = []  # numbers of symbols of `prefix`
 
     def add(self, kind: str, *children: int) -> int:
         """Return the id of a thought. `children` of a number or constant is its index in the text or vocabulary."""
@@ -93,14 +89,10 @@ class ThoughtTable:
 class Candidate(NamedTuple):
     """Thought (expression with an embedding) that may join the pool."""
 
-    # Index into `OPERATIONS`, -1 for an initial thought.
-    operation: int
-    # Index in the pool, or among the initial thoughts.
-    left: int
-    # Index in the pool, -1 for operations on one thought.
-    right: int
-    # Id in the `ThoughtTable`.
-    thought: int
+    operation: int  # index into `OPERATIONS`, -1 for an initial thought
+    left: int  # index in the pool, or among the initial thoughts
+    right: int  # index in the pool, -1 for operations on one thought
+    thought: int  # id in the `ThoughtTable`
 
 
 class Expansion:
@@ -128,8 +120,7 @@ class Expansion:
         self.pool: list[int] = []
         self.was_cut = False
         self.round = 0
-        # Pool sizes at the last even and the last odd round.
-        self._seen = [0, 0]
+        self._seen = [0, 0]  # pool sizes at the last even and the last odd round
 
     def next_round(self) -> list[Candidate] | None:
         """Return the candidates of the next round, or `None` if the limit is reached or no thoughts are new."""
