@@ -22,8 +22,7 @@ from .tree_search import DecoderMemory, LiveWeights, TreeSearch, uses_numpy
 class GTSOutput(ModelOutput):
     """Output of [`GTSDecoder`]."""
 
-    # Sum of the nodes' cross entropies divided by the number of problems.
-    loss: torch.FloatTensor | None = None
+    loss: torch.FloatTensor | None = None  # sum of the nodes' cross entropies divided by the number of problems
     # Scores `(batch, target length, symbols)` of operators, constants and numbers at each node, in prefix order.
     logits: torch.FloatTensor | None = None
 
@@ -42,8 +41,8 @@ class GatedTanh(nn.Module):
 
 class AdditiveScorer(nn.Module):
     """
-    Additive (Bahdanau) scores `v . tanh(W_q query + W_k key)` of GTS (Xie and Sun 2019, equations 4 and 5). `W` is
-    split, so that keys are projected once per problem. The original bias of `v` is left out: a softmax ignores it.
+    Additive (Bahdanau) scores `v . tanh(W_q query + W_k key)` of GTS (Xie and Sun 2019, equations 4 and 5). The
+    paper's `W [query ; key]` is split to project keys once per problem. `v` has no bias, which a softmax would ignore.
     """
 
     def __init__(self, query_size: int, key_size: int, hidden_size: int) -> None:
@@ -112,11 +111,6 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
     def num_operators(self) -> int:
         return len(self.config.operators)
 
-    @property
-    def num_symbols(self) -> int:
-        """Number of operators and constants; numbers have the ids that follow."""
-        return len(self.config.operators) + len(self.config.constants)
-
     @torch.no_grad()
     def set_constants(self, constants: Sequence[str], used: Sequence[str] = ()) -> None:
         """Add constants, at the end; see [`Decoder`]."""
@@ -139,14 +133,13 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
         index = number_positions.clamp_min(0).unsqueeze(-1).expand(-1, -1, size)
         constants = self.constant_embedding.unsqueeze(0).expand(batch, -1, -1).to(states.dtype)
         candidates = torch.cat([constants, states.gather(1, index)], 1)
-        missing = torch.cat([valid.new_zeros(batch, constants.shape[1]), number_positions < 0], 1)
         return DecoderMemory(
             states=states,
             padding=~valid,
             keys=self.attention.key(states),
             candidates=candidates,
             candidate_keys=self.candidate_scorer.key(self.dropout(candidates)),
-            missing=missing,
+            missing=torch.cat([valid.new_zeros(batch, constants.shape[1]), number_positions < 0], 1),
             root=root,
         )
 
@@ -238,8 +231,7 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
             here = slice(done, done + size)
             left = subtrees.index_select(0, trees.merge_left[here])
             right = subtrees.index_select(0, trees.merge_right[here])
-            merged = self.combine(trees.merge_operators[here], left, right)
-            subtrees = torch.cat([subtrees, merged])
+            subtrees = torch.cat([subtrees, self.combine(trees.merge_operators[here], left, right)])
             done += size
         return subtrees
 
@@ -275,8 +267,9 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
         if number_groups is None or number_groups.shape[1] == 0:
             return -log_probs.gather(1, trees.targets.unsqueeze(1)).sum()
         # Group of each symbol: its own id, or the first number with the same value; -1 for missing numbers.
-        symbols = torch.arange(self.num_symbols, device=scores.device).expand(len(number_groups), -1)
-        numbers = torch.where(number_groups < 0, -1, number_groups + self.num_symbols)
+        num_symbols = len(self.config.operators) + len(self.config.constants)
+        symbols = torch.arange(num_symbols, device=scores.device).expand(len(number_groups), -1)
+        numbers = torch.where(number_groups < 0, -1, number_groups + num_symbols)
         groups = torch.cat([symbols, numbers], 1).index_select(0, trees.rows)
         # Sum the probabilities of all symbols in the group of the target.
         other = groups != groups.gather(1, trees.targets.unsqueeze(1))

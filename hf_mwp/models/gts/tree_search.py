@@ -92,8 +92,7 @@ class TreeSearch:
         is_leaf = flat >= decoder.num_operators
         leaves = is_leaf.nonzero().squeeze(1)
         if len(leaves):
-            candidates = memory.candidates[leaves // beams, flat[leaves] - decoder.num_operators]
-            self._close(leaves, candidates)
+            self._close(leaves, memory.candidates[leaves // beams, flat[leaves] - decoder.num_operators])
         self.complete |= (is_leaf & (self.depth == 0)).view(batch, beams)
 
     def _choose(self, log_probs: Tensor) -> tuple[Tensor, Tensor]:
@@ -193,8 +192,7 @@ class TreeSearch:
             self._drop_finished()
         if len(self.problems):
             self._write(torch.ones_like(self.problems, dtype=torch.bool))
-        longest = max(self.length, 1)
-        self.result.sequences = self.result.sequences[:, :, :longest]
+        self.result.sequences = self.result.sequences[:, :, : max(self.length, 1)]
         return self.result
 
 
