@@ -21,8 +21,7 @@ CUT_PREFIX = "mwp_cut_"
 class Architecture:
     """Module names of an encoder: its stack of layers, and the linear layers within each layer."""
 
-    # The `nn.ModuleList` of layers; `*` matches the index in a list of such lists.
-    layers: str = "encoder.layer"
+    layers: str = "encoder.layer"  # a module list; `*` matches the index in a list of such lists
     # Projections of hidden states to the heads, head after head. Fused: all queries, then all keys, then all values.
     query: str | None = "attention.self.query"
     key: str | None = "attention.self.key"
@@ -31,22 +30,16 @@ class Architecture:
     # Projections of relative positions to the heads, head after head; some models of the type lack them.
     position_key: str | None = None
     position_query: str | None = None
-    # Projection of the heads' contexts, head after head, to the hidden states.
-    attention_output: str = "attention.output.dense"
+    attention_output: str = "attention.output.dense"  # projection of the heads' contexts, head after head
     # First feed-forward layer. A neuron is one output, or one in each half if the second half computes gates.
     intermediate: str | None = "intermediate.dense"
-    # Separate linear layer, whose outputs multiply the outputs of `intermediate`.
-    gate: str | None = None
+    gate: str | None = None  # separate linear layer, whose outputs multiply the outputs of `intermediate`
     output: str | None = "output.dense"
-    # Attention module that stores its number of heads in its own attributes.
-    attention: str | None = None
-    # Attention module whose third argument is a bias for each head, shared by all layers.
-    biased_attention: str | None = None
-    # Linear layers that get LoRA adapters by default.
-    lora_targets: tuple[str, ...] = ("query", "value")
-    # Config field with the number of heads, and name of the attention matrices in the model's output.
-    heads: str = "num_attention_heads"
-    attentions: str = "attentions"
+    attention: str | None = None  # attention module that stores its number of heads in its own attributes
+    biased_attention: str | None = None  # its third argument is a bias for each head, shared by all layers
+    lora_targets: tuple[str, ...] = ("query", "value")  # linear layers that get LoRA adapters by default
+    heads: str = "num_attention_heads"  # config field with the number of heads
+    attentions: str = "attentions"  # attention matrices in the model's output
     # Further attention stacks, numbered after this one. An encoder-decoder model has the decoder's self-attention
     # with its neurons, then its cross-attention.
     others: tuple[Architecture, ...] = ()
@@ -56,10 +49,6 @@ class Architecture:
         found = re.fullmatch(rf"{re.escape(self.layers)}\.\d+\.(.+)".replace(r"\*", r"\d+"), name)
         part = next((part for part in PARTS if found and getattr(self, part) == found[1]), None)
         return part or next(filter(None, (each.part_of(name) for each in self.others)), None)
-
-    def is_in(self, model: nn.Module) -> bool:
-        """Return whether a model has all layer stacks. False for the encoder of an encoder-decoder model."""
-        return all(hasattr(model, each.layers.partition(".")[0]) for each in (self, *self.others))
 
     def stack(self, encoder: nn.Module) -> list[nn.Module]:
         """Return the layers of an encoder. Layers that share their weights are returned once."""
@@ -200,8 +189,10 @@ def find_encoder(model: nn.Module) -> PreTrainedModel:
     for part in model.modules():
         if isinstance(part, PreTrainedModel):
             found = find_architecture(part.config)
-            if found and not getattr(part.config, "is_decoder", False) and found.is_in(part.base_model):
-                return part.base_model
+            if found and not getattr(part.config, "is_decoder", False):
+                # The encoder alone of an encoder-decoder model lacks the decoder's layer stacks.
+                if all(hasattr(part.base_model, each.layers.partition(".")[0]) for each in (found, *found.others)):
+                    return part.base_model
             types.append(str(getattr(part.config, "model_type", None)))
     hint = "To support a new type, add the names of its linear layers to `hf_mwp.models.architecture.ARCHITECTURES`."
     if "t5" in types:

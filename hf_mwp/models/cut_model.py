@@ -1,10 +1,8 @@
 """
-Removal of heads and neurons from a model in memory, and models of Transformers without some heads and neurons, which
-can be saved and loaded.
+Removal of heads and neurons from a model in memory, and models of Transformers without some heads and neurons.
 
-For each class of Transformers, this module creates a class whose name begins with `Cut` on first use:
-`CutModernBertModel` is a `ModernBertModel` without the heads and neurons that its `CutModernBertConfig` lists as
-pruned. Saved folders contain this file and the files that it imports.
+For each class of Transformers, this module creates a class on first use: `CutModernBertModel` is a `ModernBertModel`
+without the heads and neurons that its config lists as pruned. Saved folders contain this file and those it imports.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,15 +19,9 @@ from .architecture import CUT_PREFIX, LayerParts, cut_heads, layer_parts
 
 
 # Auto classes that load pruned models, if Transformers has a class for the encoder.
-AUTO_CLASSES = (
-    "AutoModel",
-    "AutoModelForMaskedLM",
-    "AutoModelForSeq2SeqLM",
-    "AutoModelForSequenceClassification",
-    "AutoModelForTokenClassification",
-    "AutoModelForQuestionAnswering",
-    "AutoModelForMultipleChoice",
-)
+TASKS = ("MaskedLM", "Seq2SeqLM", "SequenceClassification", "TokenClassification")
+TASKS += ("QuestionAnswering", "MultipleChoice")
+AUTO_CLASSES = ("AutoModel", *(f"AutoModelFor{task}" for task in TASKS))
 
 
 class NoHeads(nn.Module):

@@ -120,13 +120,12 @@ def _cell_content(cell: Any) -> Any:
 
 
 def _settings(value: Any, depth: int) -> dict[str, Any]:
-    settings = sorted(getattr(value, "__dict__", {}).items())
     # State from earlier calls does not change what an object computes; modules keep their hooks in private attributes.
     left_out = ("model", "tokenizer", *getattr(type(value), "not_settings", ()))
     is_module = isinstance(value, nn.Module)
     return {
         name: describe(each, depth)
-        for name, each in settings
+        for name, each in sorted(getattr(value, "__dict__", {}).items())
         if name not in left_out and not (is_module and name.startswith("_"))
     }
 

@@ -15,8 +15,7 @@ class MaskedWords:
     the last hidden states with the word embeddings, so that the saved checkpoint is the plain encoder.
     """
 
-    # If true and given labels, logits are computed only for labelled tokens.
-    sparse = False
+    sparse = False  # with labels, compute logits only for labelled tokens
 
     def forward(self, input_ids=None, attention_mask=None, labels=None, masked_positions=None, **kwargs):
         kwargs["return_dict"] = True

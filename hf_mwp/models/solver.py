@@ -18,16 +18,11 @@ from ..runtime.output_vocabulary import OutputVocabulary
 class PredictionKind:
     """Predictions that are scores of classes, for each row or for each of its positions. Base class of other kinds."""
 
-    # Name in messages and fingerprints.
-    name = "classes"
-    # Model outputs that a soft loss compares and a teacher cache stores.
-    outputs: tuple[str, ...] = ("logits",)
-    # Each output is a list `(batch, items)`; shorter rows are padded with the smallest finite number.
-    is_listed = False
-    # The last classes are the numbers of the row's problem.
-    has_numbers = False
-    # The labels are the correct classes, one for each prediction.
-    has_targets = True
+    name = "classes"  # in messages and fingerprints
+    outputs: tuple[str, ...] = ("logits",)  # model outputs that a soft loss compares and a teacher cache stores
+    is_listed = False  # outputs are lists `(batch, items)`; shorter rows are padded with the smallest finite number
+    has_numbers = False  # the last classes are the numbers of the row's problem
+    has_targets = True  # the labels are the correct classes, one for each prediction
 
     def classes(self, output: str, logits: Tensor) -> Tensor:
         """Return scores `(..., classes)` whose softmax is the distribution that an output represents."""
@@ -98,8 +93,7 @@ class SolveOutput(ModelOutput):
         scores (`torch.FloatTensor` of shape `(batch, num_return_sequences)`):
             Sum of the log probabilities of the symbols; minus infinity where there is no expression.
         finished (`torch.BoolTensor` of shape `(batch, num_return_sequences)`):
-            Whether the row is a complete expression. Incomplete rows are empty: a problem without numbers and
-            constants has no expression.
+            Whether the row is an expression. Other rows are empty: without numbers and constants, there is none.
         capped (`torch.BoolTensor` of shape `(batch,)`, *optional*):
             Whether a limit on the number of candidates cut the search short. Only decoders with such limits set it.
     """

@@ -29,13 +29,10 @@ class MwpStudentForPreTrainingOutput(ModelOutput):
     """Output of [`MwpStudentForPreTraining`]."""
 
     loss: torch.FloatTensor | None = None
-    # Mean cross entropy over the masked tokens, and over the tagged tokens.
-    mlm_loss: torch.FloatTensor | None = None
-    pos_loss: torch.FloatTensor | None = None
-    # Scores `(batch, length, vocab_size)`, with `sparse_prediction` of labelled tokens only, and
-    # `(batch, length, num_pos_tags)`.
-    logits: torch.FloatTensor | None = None
-    pos_logits: torch.FloatTensor | None = None
+    mlm_loss: torch.FloatTensor | None = None  # mean cross entropy over the masked tokens
+    pos_loss: torch.FloatTensor | None = None  # mean cross entropy over the tagged tokens
+    logits: torch.FloatTensor | None = None  # (batch, length, vocab_size), or see `sparse_prediction`
+    pos_logits: torch.FloatTensor | None = None  # (batch, length, num_pos_tags)
     hidden_states: tuple[torch.FloatTensor, ...] | None = None
     attentions: tuple[torch.FloatTensor, ...] | None = None
 
@@ -84,10 +81,7 @@ class MwpStudentPreTrainedModel(PreTrainedModel):
 
 
 class MwpStudentModel(MwpStudentPreTrainedModel):
-    """
-    Student encoder with BERT's architecture and outputs (Ming et al., AAAI 2025). It computes `pooler_output` with
-    `add_pooling_layer=True`.
-    """
+    """Student encoder with BERT's architecture and outputs (Ming et al., AAAI 2025), and optionally its pooler."""
 
     _input_embed_layer = "word_embeddings"
 
@@ -182,8 +176,7 @@ class MwpStudentForMaskedLM(MwpStudentPreTrainedModel):
             input_ids, attention_mask, token_type_ids, kwargs: See [`MwpStudentModel`].
             labels (`torch.LongTensor` of shape `(batch, length)`, *optional*): Ids of the masked tokens, else -100.
             masked_positions (`torch.LongTensor` of shape `(labelled tokens,)`, *optional*):
-                Indices of these tokens in the flattened batch. With `sparse_prediction`, finding them waits for the
-                device.
+                Their indices in the flattened batch. With `sparse_prediction`, finding them waits for the device.
         """
         kwargs["return_dict"] = True
         outputs = self.mwp_student(input_ids, attention_mask, token_type_ids, **kwargs)
