@@ -98,10 +98,7 @@ def describe(value: Any, depth: int = DEPTH) -> Any:
 
 @functools.cache
 def _source(definition: Any) -> str | None:
-    """
-    Return a digest of the source, without comments and docstrings, of the module that defines a class or function (in
-    a notebook, of the definition itself), or `None` without a source.
-    """
+    """Return a digest of the module's source (in a notebook, the definition's) without comments and docstrings."""
     for place in (sys.modules.get(definition.__module__), definition):
         with suppress(OSError, TypeError, SyntaxError):
             tree = ast.parse(textwrap.dedent(inspect.getsource(place)))

@@ -244,7 +244,7 @@ def test_further_constants_leave_the_known_ones_as_they_were():
     constants = [*decoder.config.constants, "60", "0.5"]
     decoder.set_constants(constants)
     assert decoder.config.constants == constants
-    assert decoder.vocabulary.num_symbols == len(decoder.config.operators) + len(constants)
+    assert decoder.num_symbols == len(decoder.config.operators) + len(constants)
     assert torch.equal(decoder.constant_embedding[: len(known)], known)
     assert decoder.constant_embedding.requires_grad
     assert not torch.equal(decoder.constant_embedding[-1], decoder.constant_embedding[-2])

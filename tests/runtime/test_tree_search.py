@@ -41,7 +41,7 @@ def test_a_number_that_was_cut_off_is_not_used():
     decoder, runtime = decoders()
     states = np.random.default_rng(0).normal(size=(5, 12)).astype(np.float32)
     for ids, _ in runtime.search(states, [1, -1, 3], 10, 10):
-        assert decoder.vocabulary.num_symbols + 1 not in ids
+        assert decoder.num_symbols + 1 not in ids
 
 
 @pytest.mark.parametrize("length", [1, 3, 5])

@@ -111,6 +111,11 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
     def num_operators(self) -> int:
         return len(self.config.operators)
 
+    @property
+    def num_symbols(self) -> int:
+        """Number of operators and constants; numbers have the ids that follow."""
+        return len(self.config.operators) + len(self.config.constants)
+
     @torch.no_grad()
     def set_constants(self, constants: Sequence[str], used: Sequence[str] = ()) -> None:
         """Add constants, at the end; see [`Decoder`]."""
@@ -267,9 +272,8 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
         if number_groups is None or number_groups.shape[1] == 0:
             return -log_probs.gather(1, trees.targets.unsqueeze(1)).sum()
         # Group of each symbol: its own id, or the first number with the same value; -1 for missing numbers.
-        num_symbols = len(self.config.operators) + len(self.config.constants)
-        symbols = torch.arange(num_symbols, device=scores.device).expand(len(number_groups), -1)
-        numbers = torch.where(number_groups < 0, -1, number_groups + num_symbols)
+        symbols = torch.arange(self.num_symbols, device=scores.device).expand(len(number_groups), -1)
+        numbers = torch.where(number_groups < 0, -1, number_groups + self.num_symbols)
         groups = torch.cat([symbols, numbers], 1).index_select(0, trees.rows)
         # Sum the probabilities of all symbols in the group of the target.
         other = groups != groups.gather(1, trees.targets.unsqueeze(1))
