@@ -19,47 +19,29 @@ CUT_PREFIX = "mwp_cut_"
 
 @dataclass(frozen=True)
 class Architecture:
-    """
-    Module names of an encoder: its stack of layers, and the linear layers within each layer.
+    """Module names of an encoder: its stack of layers, and the linear layers within each layer."""
 
-    Args:
-        layers (`str`): The `nn.ModuleList` of layers; `*` matches the index in a list of such lists.
-        query, key, value (`str`, *optional*): Projections of hidden states to the heads, head after head.
-        query_key_value (`str`, *optional*): Fused projection: all queries, then all keys, then all values.
-        position_key, position_query (`str`, *optional*):
-            Projections of relative positions to the heads, head after head; some models of the type lack them.
-        attention_output (`str`): Projection of the heads' contexts, head after head, to the hidden states.
-        intermediate (`str`):
-            First linear layer of the feed-forward network. A neuron is one of its outputs; if the layer also computes
-            gates (its second half), a neuron is one output in each half.
-        gate (`str`, *optional*): Separate linear layer, whose outputs multiply the outputs of `intermediate`.
-        output (`str`): Second linear layer of the feed-forward network.
-        attention (`str`, *optional*): Attention module that stores its number of heads in its own attributes.
-        biased_attention (`str`, *optional*):
-            Attention module whose third argument is a bias for each head, shared by all layers.
-        lora_targets (`tuple[str, ...]`): Linear layers that get LoRA adapters by default.
-        heads (`str`): Config field with the number of heads.
-        attentions (`str`): Name of the attention matrices in the model's output.
-        others (`tuple[Architecture, ...]`): Further attention stacks of the model, numbered after this one. An
-            encoder-decoder model has the decoder's self-attention with its neurons, then its cross-attention.
-    """
-
-    layers: str = "encoder.layer"
+    layers: str = "encoder.layer"  # a module list; `*` matches the index in a list of such lists
+    # Projections of hidden states to the heads, head after head. Fused: all queries, then all keys, then all values.
     query: str | None = "attention.self.query"
     key: str | None = "attention.self.key"
     value: str | None = "attention.self.value"
     query_key_value: str | None = None
+    # Projections of relative positions to the heads, head after head; some models of the type lack them.
     position_key: str | None = None
     position_query: str | None = None
-    attention_output: str = "attention.output.dense"
+    attention_output: str = "attention.output.dense"  # projection of the heads' contexts, head after head
+    # First feed-forward layer. A neuron is one output, or one in each half if the second half computes gates.
     intermediate: str | None = "intermediate.dense"
-    gate: str | None = None
+    gate: str | None = None  # separate linear layer, whose outputs multiply the outputs of `intermediate`
     output: str | None = "output.dense"
-    attention: str | None = None
-    biased_attention: str | None = None
-    lora_targets: tuple[str, ...] = ("query", "value")
-    heads: str = "num_attention_heads"
-    attentions: str = "attentions"
+    attention: str | None = None  # attention module that stores its number of heads in its own attributes
+    biased_attention: str | None = None  # its third argument is a bias for each head, shared by all layers
+    lora_targets: tuple[str, ...] = ("query", "value")  # linear layers that get LoRA adapters by default
+    heads: str = "num_attention_heads"  # config field with the number of heads
+    attentions: str = "attentions"  # attention matrices in the model's output
+    # Further attention stacks, numbered after this one. An encoder-decoder model has the decoder's self-attention
+    # with its neurons, then its cross-attention.
     others: tuple[Architecture, ...] = ()
 
     def part_of(self, name: str) -> str | None:
@@ -67,10 +49,6 @@ class Architecture:
         found = re.fullmatch(rf"{re.escape(self.layers)}\.\d+\.(.+)".replace(r"\*", r"\d+"), name)
         part = next((part for part in PARTS if found and getattr(self, part) == found[1]), None)
         return part or next(filter(None, (each.part_of(name) for each in self.others)), None)
-
-    def is_in(self, model: nn.Module) -> bool:
-        """Return whether a model has all layer stacks. False for the encoder of an encoder-decoder model."""
-        return all(hasattr(model, each.layers.partition(".")[0]) for each in (self, *self.others))
 
     def stack(self, encoder: nn.Module) -> list[nn.Module]:
         """Return the layers of an encoder. Layers that share their weights are returned once."""
@@ -166,9 +144,8 @@ def find_architecture(config: PreTrainedConfig) -> Architecture | None:
 
 class LayerParts:
     """
-    Linear layers of one encoder layer, named as in [`Architecture`]. A linear layer is `None` if the architecture does
-    not have it, or if all its heads or neurons were pruned. Raises `ValueError` with the layer's index if a linear
-    layer is wrapped (adapters, quantisation).
+    Linear layers of one encoder layer, named as in [`Architecture`]; `None` if the architecture lacks the linear
+    layer, or if all its heads or neurons were pruned. Raises `ValueError` if one is wrapped (adapters, quantisation).
     """
 
     def __init__(self, layer: nn.Module, architecture: Architecture, head_dim: int, index: int) -> None:
@@ -207,16 +184,15 @@ class LayerParts:
 
 
 def find_encoder(model: nn.Module) -> PreTrainedModel:
-    """
-    Return the encoder within a model: the model itself, the base of its head, or the encoder of a solver. Raises
-    `ValueError` if the model contains no encoder of a type in [`ARCHITECTURES`].
-    """
+    """Return the encoder within a model. Raises `ValueError` if none has a type in [`ARCHITECTURES`]."""
     types = []
     for part in model.modules():
         if isinstance(part, PreTrainedModel):
             found = find_architecture(part.config)
-            if found and not getattr(part.config, "is_decoder", False) and found.is_in(part.base_model):
-                return part.base_model
+            if found and not getattr(part.config, "is_decoder", False):
+                # The encoder alone of an encoder-decoder model lacks the decoder's layer stacks.
+                if all(hasattr(part.base_model, each.layers.partition(".")[0]) for each in (found, *found.others)):
+                    return part.base_model
             types.append(str(getattr(part.config, "model_type", None)))
     hint = "To support a new type, add the names of its linear layers to `hf_mwp.models.architecture.ARCHITECTURES`."
     if "t5" in types:
@@ -229,9 +205,8 @@ def find_encoder(model: nn.Module) -> PreTrainedModel:
 
 def layer_parts(model: nn.Module) -> list[LayerParts]:
     """
-    Return the linear layers of the encoder within a model, layer by layer. An encoder-decoder model has its encoder
-    layers first, then the self-attentions and neurons of its decoder layers, then their cross-attentions. Raises
-    `ValueError` if the encoder type is not supported, or linear layers are wrapped (adapters, quantisation).
+    Return the linear layers of the encoder within a model, layer by layer, then those of `Architecture.others`. Raises
+    the errors of [`find_encoder`] and [`LayerParts`].
     """
     encoder = find_encoder(model)
     config, architecture = encoder.config, find_architecture(encoder.config)

@@ -1,10 +1,8 @@
 """
-Removal of heads and neurons from a model in memory, and models of Transformers without some heads and neurons, which
-can be saved and loaded.
+Removal of heads and neurons from a model in memory, and models of Transformers without some heads and neurons.
 
-For each class of Transformers, this module creates a class whose name begins with `Cut` on first use:
-`CutModernBertModel` is a `ModernBertModel` without the heads and neurons that its `CutModernBertConfig` lists as
-pruned. Saved folders contain this file and the files that it imports.
+For each class of Transformers, this module creates a class on first use: `CutModernBertModel` is a `ModernBertModel`
+without the heads and neurons that its config lists as pruned. Saved folders contain this file and those it imports.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,15 +19,9 @@ from .architecture import CUT_PREFIX, LayerParts, cut_heads, layer_parts
 
 
 # Auto classes that load pruned models, if Transformers has a class for the encoder.
-AUTO_CLASSES = (
-    "AutoModel",
-    "AutoModelForMaskedLM",
-    "AutoModelForSeq2SeqLM",
-    "AutoModelForSequenceClassification",
-    "AutoModelForTokenClassification",
-    "AutoModelForQuestionAnswering",
-    "AutoModelForMultipleChoice",
-)
+TASKS = ("MaskedLM", "Seq2SeqLM", "SequenceClassification", "TokenClassification")
+TASKS += ("QuestionAnswering", "MultipleChoice")
+AUTO_CLASSES = ("AutoModel", *(f"AutoModelFor{task}" for task in TASKS))
 
 
 class NoHeads(nn.Module):
@@ -41,10 +33,7 @@ class NoHeads(nn.Module):
 
 
 def slice_heads(parts: LayerParts, kept: Sequence[int], optimizer: torch.optim.Optimizer | None = None) -> None:
-    """
-    Keep only the given heads of a layer, in their order. Parameters stay the same objects; the states that an
-    optimiser has of them are sliced too.
-    """
+    """Keep the given heads of a layer, in their order. The parameters, and their optimiser states, are sliced."""
     if parts.num_heads:
         _keep(parts.head_projections, parts.attention_output, parts.num_heads, parts.head_dim, kept, optimizer)
         count_heads(parts)
@@ -136,14 +125,8 @@ def _slice(parameter: nn.Parameter, dim: int, index: Tensor, optimizer: torch.op
 @strict
 class CutConfig(PreTrainedConfig):
     """
-    Config fields of models with pruned heads or neurons, in addition to the fields of the original config.
-
-    Args:
-        cut_heads (`list[list[int]]`, *optional*):
-            Pruned attention heads of each layer, by their original indices; layers that share weights are listed once.
-            An encoder-decoder model has its encoder layers first, then the self-attentions of its decoder layers,
-            then their cross-attentions, which have no neurons.
-        neurons_per_layer (`list[int]`, *optional*): Number of remaining feed-forward neurons in each layer.
+    Config fields of models with pruned heads or neurons: the pruned heads of each layer, by their original indices,
+    and the number of remaining neurons. Layers are those of [`~models.architecture.layer_parts`].
     """
 
     cut_heads: list[list[int]] | None = None
@@ -201,11 +184,6 @@ def cut_class(stock):
     return type(f"Cut{stock.__name__}", (CutModel, stock), body)
 
 
-def stock_class(cut):
-    """Return the class of Transformers that a class of this module derives from."""
-    return next(each for each in cut.__mro__ if each.__module__.startswith("transformers."))
-
-
 def stock_models(config_class):
     """Return the model classes of Transformers for a config class, by the name of the Auto class that loads them."""
     found = {name: getattr(transformers, name)._model_mapping.get(config_class, None) for name in AUTO_CLASSES}
@@ -213,8 +191,8 @@ def stock_models(config_class):
 
 
 def _models(cut_config_class):
-    stock = stock_models(stock_class(cut_config_class))
-    return {name: cut_class(model) for name, model in stock.items()}
+    stock = next(each for each in cut_config_class.__mro__ if each.__module__.startswith("transformers."))
+    return {name: cut_class(model) for name, model in stock_models(stock).items()}
 
 
 @cache

@@ -115,9 +115,8 @@ class Decoder(ABC):
     ) -> PreTrainedConfig:
         """Return a copy of the configuration, adapted to a new encoder or with a new dropout if given."""
         config = copy.deepcopy(self.config)
-        fields = {} if encoder_config is None else self.sizes_for(encoder_config)
-        for name, value in (fields if dropout is None else fields | {"dropout": dropout}).items():
-            setattr(config, name, value)
+        config.update({} if encoder_config is None else self.sizes_for(encoder_config))
+        config.update({} if dropout is None else {"dropout": dropout})
         return config
 
     @abstractmethod
@@ -137,13 +136,12 @@ class Decoder(ABC):
     @abstractmethod
     def set_constants(self, constants: Sequence[str], used: Sequence[str] = ()) -> None:
         """
-        Add constants, whose embeddings start around the mean of the existing embeddings. Raises `ValueError` if an
-        existing constant is missing or has moved.
+        Add constants, whose embeddings start around the mean of the existing ones.
 
         Args:
-            constants (`Sequence[str]`): All constants: the existing ones in their order, then the new ones.
-            used (`Sequence[str]`, *optional*): Existing constants that problems use from now on, and not only the
-                decoder to write expressions.
+            constants (`Sequence[str]`): All constants: the existing ones in their order, then the new ones. Raises
+                `ValueError` if an existing constant is missing or has moved.
+            used (`Sequence[str]`, *optional*): Existing constants that problems use from now on, not only expressions.
         """
 
     @abstractmethod

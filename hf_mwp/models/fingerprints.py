@@ -98,10 +98,7 @@ def describe(value: Any, depth: int = DEPTH) -> Any:
 
 @functools.cache
 def _source(definition: Any) -> str | None:
-    """
-    Return a digest of the source, without comments and docstrings, of the module that defines a class or function, or
-    in a notebook of the definition itself. Return `None` for definitions without a source.
-    """
+    """Return a digest of the module's source (in a notebook, the definition's) without comments and docstrings."""
     for place in (sys.modules.get(definition.__module__), definition):
         with suppress(OSError, TypeError, SyntaxError):
             tree = ast.parse(textwrap.dedent(inspect.getsource(place)))
@@ -120,13 +117,12 @@ def _cell_content(cell: Any) -> Any:
 
 
 def _settings(value: Any, depth: int) -> dict[str, Any]:
-    settings = sorted(getattr(value, "__dict__", {}).items())
     # State from earlier calls does not change what an object computes; modules keep their hooks in private attributes.
     left_out = ("model", "tokenizer", *getattr(type(value), "not_settings", ()))
     is_module = isinstance(value, nn.Module)
     return {
         name: describe(each, depth)
-        for name, each in settings
+        for name, each in sorted(getattr(value, "__dict__", {}).items())
         if name not in left_out and not (is_module and name.startswith("_"))
     }
 
@@ -136,12 +132,8 @@ def _name(value: Any) -> str:
 
 
 def row_key(row: Any) -> bytes:
-    """
-    Return a 16-byte hash of a row as a collator receives it. Lists, arrays and tensors of the same numbers have the
-    same hash. Raises `TypeError` for values of other types.
-    """
-    encoded = json.dumps(row, sort_keys=True, default=_as_list).encode()
-    return hashlib.blake2b(encoded, digest_size=16).digest()
+    """Return a 16-byte hash of a row, equal for lists, arrays and tensors. Raises `TypeError` for other types."""
+    return hashlib.blake2b(json.dumps(row, sort_keys=True, default=_as_list).encode(), digest_size=16).digest()
 
 
 def _as_list(value: Any) -> Any:

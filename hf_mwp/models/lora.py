@@ -151,8 +151,7 @@ def save_adapters(model: nn.Module, folder: str | PathLike) -> None:
     path.unlink(missing_ok=True)
     if has_lora(model):
         path.parent.mkdir(parents=True, exist_ok=True)
-        state = {name: value.detach().cpu().contiguous() for name, value in _adapters(model).items()}
-        save_file(state, path)
+        save_file({name: value.detach().cpu().contiguous() for name, value in _adapters(model).items()}, path)
 
 
 def load_adapters(model: nn.Module, folder: str | PathLike) -> None:

@@ -12,11 +12,10 @@ from .mwp_student.layers_mwp_student import score_words
 class MaskedWords:
     """
     Mixin for masked language modelling without extra weights, listed before the encoder class. Logits are products of
-    the last hidden states with the word embeddings, so that the saved checkpoint is the plain encoder. With
-    `sparse = True` and `labels`, logits are computed only for labelled tokens; see [`MwpStudentForMaskedLM`].
+    the last hidden states with the word embeddings, so that the saved checkpoint is the plain encoder.
     """
 
-    sparse = False
+    sparse = False  # with labels, compute logits only for labelled tokens
 
     def forward(self, input_ids=None, attention_mask=None, labels=None, masked_positions=None, **kwargs):
         kwargs["return_dict"] = True
@@ -27,17 +26,7 @@ class MaskedWords:
 
 
 def predict_masked_words(encoder: PreTrainedModel) -> PreTrainedModel:
-    """
-    Turn an encoder of any type into a masked language model, in place. Its weights keep their names, and the saved
-    model loads with `AutoModel` as the original encoder.
-
-    Example:
-
-    ```python
-    >>> model = predict_masked_words(AutoModel.from_pretrained("google/embeddinggemma-300m"))
-    >>> model(input_ids=masked, attention_mask=mask, labels=labels).loss
-    ```
-    """
+    """Turn an encoder of any type into a masked language model, in place. It is saved as the original encoder."""
     kind = type(encoder)
     encoder.__class__ = type(kind.__name__, (MaskedWords, kind), {"__module__": kind.__module__})
     return encoder

@@ -13,16 +13,11 @@ from .solver import CLASSES, EXPRESSION_POSITIONS, PredictionKind, Solver
 class ModelKind:
     """Kind of model, which decides how its outputs are read. To add a kind, define it here and extend [`kind_of`]."""
 
-    # Name in messages.
-    name: str
-    # The model finds expressions, which are scored by their answers.
-    is_solver: bool = False
-    # Losses are means over positions, not over rows.
-    per_position: bool = False
-    # A decoder stack reads the labels and generates.
-    has_decoder: bool = False
-    # Predictions that a soft loss compares and a teacher cache stores.
-    prediction: PredictionKind = CLASSES
+    name: str  # in messages
+    is_solver: bool = False  # the model finds expressions, which are scored by their answers
+    per_position: bool = False  # losses are means over positions, not over rows
+    has_decoder: bool = False  # a decoder stack reads the labels and generates
+    prediction: PredictionKind = CLASSES  # what a soft loss compares and a teacher cache stores
 
     @property
     def reduction(self) -> str:

@@ -16,23 +16,13 @@ from ..runtime.output_vocabulary import OutputVocabulary
 
 
 class PredictionKind:
-    """
-    Predictions that are scores of classes, for each row or for each of its positions. Base class of other kinds.
+    """Predictions that are scores of classes, for each row or for each of its positions. Base class of other kinds."""
 
-    Attributes:
-        name (`str`): Name in messages and fingerprints.
-        outputs (`tuple[str, ...]`): Names of the model outputs that a soft loss compares and a teacher cache stores.
-        is_listed (`bool`): Whether each output is a list `(batch, items)` whose length differs between rows, padded
-            with the smallest finite number.
-        has_numbers (`bool`): Whether the last classes are the numbers of the row's problem.
-        has_targets (`bool`): Whether the labels are the correct classes, one for each prediction.
-    """
-
-    name = "classes"
-    outputs: tuple[str, ...] = ("logits",)
-    is_listed = False
-    has_numbers = False
-    has_targets = True
+    name = "classes"  # in messages and fingerprints
+    outputs: tuple[str, ...] = ("logits",)  # model outputs that a soft loss compares and a teacher cache stores
+    is_listed = False  # outputs are lists `(batch, items)`; shorter rows are padded with the smallest finite number
+    has_numbers = False  # the last classes are the numbers of the row's problem
+    has_targets = True  # the labels are the correct classes, one for each prediction
 
     def classes(self, output: str, logits: Tensor) -> Tensor:
         """Return scores `(..., classes)` whose softmax is the distribution that an output represents."""
@@ -103,8 +93,7 @@ class SolveOutput(ModelOutput):
         scores (`torch.FloatTensor` of shape `(batch, num_return_sequences)`):
             Sum of the log probabilities of the symbols; minus infinity where there is no expression.
         finished (`torch.BoolTensor` of shape `(batch, num_return_sequences)`):
-            Whether the row is a complete expression. Incomplete rows are empty: a problem without numbers and
-            constants has no expression.
+            Whether the row is an expression. Other rows are empty: without numbers and constants, there is none.
         capped (`torch.BoolTensor` of shape `(batch,)`, *optional*):
             Whether a limit on the number of candidates cut the search short. Only decoders with such limits set it.
     """

@@ -19,15 +19,11 @@ SOURCES = {
     "mwp_student": False,
 }
 
-SIZES = (
-    *("vocab_size", "hidden_size", "embedding_size", "num_hidden_layers", "num_attention_heads", "head_dim"),
-    *("intermediate_size", "max_position_embeddings", "type_vocab_size", "position_offset"),
-)
+SIZES = ("vocab_size", "hidden_size", "embedding_size", "num_hidden_layers", "num_attention_heads", "head_dim")
+SIZES += ("intermediate_size", "max_position_embeddings", "type_vocab_size", "position_offset")
 
-COPIED = (
-    *("hidden_act", "hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout", "initializer_range"),
-    *("layer_norm_eps", "pad_token_id", "bos_token_id", "eos_token_id", "tie_word_embeddings"),
-)
+COPIED = ("hidden_act", "hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout", "layer_norm_eps")
+COPIED += ("initializer_range", "pad_token_id", "bos_token_id", "eos_token_id", "tie_word_embeddings")
 
 # Names of some of these fields in DistilBERT.
 DISTILBERT_FIELDS = {

@@ -12,7 +12,7 @@ from transformers.pipelines.pt_utils import KeyDataset
 
 import hf_mwp  # noqa: F401 (registers the task)
 from hf_mwp.expressions import Expression
-from hf_mwp.models.gts import SolveOutput
+from hf_mwp.models import SolveOutput
 from hf_mwp.models.mwp_solver import SolverFolderError
 from hf_mwp.pipelines import MathWordProblemPipeline
 from hf_mwp.problems import MathWordProblem

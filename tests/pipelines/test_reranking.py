@@ -9,7 +9,7 @@ from transformers import pipeline
 
 import hf_mwp
 from hf_mwp.expressions import Expression
-from hf_mwp.models.gts import SolveOutput
+from hf_mwp.models import SolveOutput
 from hf_mwp.plausibility import FEATURES, PlausibilityError, PlausibilityReranker
 from hf_mwp.runtime.default_search import DefaultSearch
 

@@ -20,12 +20,10 @@ class AthenaConfig(PreTrainedConfig):
         encoder_hidden_size (`int`, *optional*, defaults to `hidden_size`):
             Width of the encoder's hidden states. If it differs from `hidden_size`, they are projected.
         num_attention_heads (`int`, *optional*, defaults to 12): Number of attention heads (paper: as the encoder).
-        intermediate_size (`int`, *optional*, defaults to `4 * hidden_size`):
-            Width of the feed-forward layers (paper: as the encoder).
+        intermediate_size (`int`, *optional*, defaults to `4 * hidden_size`): Feed-forward width (paper: encoder's).
         operators (`list[str]`, *optional*, defaults to `["+", "-", "*", "/", "^"]`): Operators of the output.
         constants (`list[str]`, *optional*, defaults to `[]`):
-            Constants of the output, in the order of their ids. 0, 1, 2 and 0.5 are added if missing, because
-            expressions of thoughts use them.
+            Constants of the output, in the order of their ids. 0, 1, 2 and 0.5, which thoughts use, are added.
         initial_constants (`list[str]`, *optional*, defaults to `constants`): Constants that are initial thoughts.
         transforms (`list[str]`, *optional*, defaults to `["NEG", "INV", "ROOT", "HALF"]`):
             Operations on one thought, in the order of expansion.
@@ -35,8 +33,7 @@ class AthenaConfig(PreTrainedConfig):
             Maximum number of rounds, including the initial one; 0 for no limit. Defaults to the rounds of the deepest
             training target. (The authors' implementation uses the test labels.)
         max_thoughts (`int`, *optional*, defaults to 64):
-            Maximum size of the pool in inference; 0 for no limit, as in the authors' implementation. Targets of
-            Math23k need at most 22.
+            Maximum size of the pool in inference (Math23k needs 22); 0 for none, as in the authors' implementation.
         max_candidates (`int`, *optional*, defaults to 1024): Maximum number of candidates in a round; 0 for no limit.
         max_length (`int`, *optional*, defaults to 45): Maximum number of symbols in an answer.
         norm (`str`, *optional*, defaults to `"pre"`): Layer norms before (`"pre"`) or after (`"post"`) the layers.
@@ -46,8 +43,7 @@ class AthenaConfig(PreTrainedConfig):
         goal (`str`, *optional*, defaults to `"last"`):
             Reference of the answering layer: the question's `"last"` token, or `"all"` its tokens.
         gold (`str`, *optional*, defaults to `"nodes"`):
-            Positive candidates in training: the target's `"nodes"` as written, or also their `"subsets"` (`multi` in
-            the authors' implementation).
+            Positive candidates in training: the target's `"nodes"`, or also their `"subsets"` (the authors' `multi`).
         merge_numbers (`bool`, *optional*, defaults to `True`):
             Whether equal numbers of a text are one thought (separate thoughts in the authors' implementation).
         strict_exponents (`bool`, *optional*, defaults to `False`):

@@ -12,19 +12,12 @@ from .configuration_athena import AthenaConfig
 from .thoughts import CONSTANT, NUMBER, TRANSFORMS, Expansion, ThoughtTable
 
 
+# With more positives in a round, `gold="subsets"` falls back to `"nodes"`, as in the authors' implementation.
 MAX_SUBSETS = 30
-"""With more positives in a round, `gold="subsets"` falls back to `"nodes"`, as in the authors' implementation."""
 
 
 class InitialConstants:
-    """
-    Constants of the output vocabulary as thoughts.
-
-    Attributes:
-        literals (`list[str]`), values (`list[Fraction]`): All constants.
-        reciprocal (`dict[int, int]`): Index of `c` for each constant that is written as `1 / c`.
-        initial (`list[int]`): Indices of the other initial constants, in their order; of equal values, only the first.
-    """
+    """Constants of the output vocabulary as thoughts."""
 
     def __init__(self, config: AthenaConfig) -> None:
         self.literals = config.constants
@@ -33,10 +26,12 @@ class InitialConstants:
         for constant in config.initial_constants:
             place = self.literals.index(constant)
             places.setdefault(self.values[place], place)
-        self.reciprocal = {}
+        # Index of `c` for each constant that is written as `1 / c`.
+        self.reciprocal: dict[int, int] = {}
         if config.reciprocal_constants:
             small = [place for place, value in enumerate(self.values) if value in places and 0 < value < 1]
             self.reciprocal = {at: places[1 / self.values[at]] for at in small if 1 / self.values[at] in places}
+        # Indices of the other initial constants, in their order; of equal values, only the first.
         self.initial = [place for place in places.values() if place not in self.reciprocal]
 
     def place(self, index: int) -> int:
@@ -60,23 +55,15 @@ class TargetReader:
     `a - b` is `ADD(a, NEG b)`. A product with a constant 1, -1, 2 or -2 becomes `a`, `NEG a`, `ADD(a, a)` or `NEG
     ADD(a, a)`, `a / 2` is `HALF a`, any other division a product with `INV`. Powers are products for the exponents 1,
     2 and 3, and `ROOT` for 0.5. Constants that are not initial thoughts can only be used in rules: `0 - a` is `NEG
-    a`, `a * 0.5` is `HALF a`, `a / 1` is `a`.
-
-    Args:
-        table ([`ThoughtTable`]), constants ([`InitialConstants`]): Thoughts, and constants of the vocabulary.
-        groups (`Sequence[int]`, *optional*): Index of the number to use, for each number (the first equal number).
-        values (`Sequence[Fraction | str]`, *optional*): Exact values of the numbers, for exponents. Without values,
-            only constants can be exponents.
+    a`, `a * 0.5` is `HALF a`, `a / 1` is `a`. `groups` has the first equal number of each number, which replaces it;
+    `values` has the exact values of the numbers. Without values, only constants can be exponents.
     """
 
     def __init__(self, table: ThoughtTable, constants: InitialConstants, groups=None, values=None) -> None:
         self.table, self.constants, self.groups, self.values = table, constants, groups, values
 
     def read(self, expression: Expression, transforms: Sequence[str]) -> Target:
-        """
-        Return the thought of an equation over numbers and constants. Raises `ExpressionError` if the equation uses a
-        different exponent, a constant that is not an initial thought, or a transform that is not in `transforms`.
-        """
+        """Return the thought of an equation. Raises `ExpressionError` if the model cannot write it as a thought."""
         target = self._read(expression)
         # Check that the model can reach each node: its constants are initial, its transforms exist.
         for thought in target.nodes:
@@ -175,22 +162,13 @@ class TargetReader:
 
 @dataclass(frozen=True)
 class GoldPlan:
-    """
-    Candidates that a training problem scores, in the order of expansion (`J` candidates).
+    """Candidates that a training problem scores, in the order of expansion (`J` candidates)."""
 
-    Args:
-        candidates (`np.ndarray` of shape `(J, 4)`): Round, operation, left and right operand; see [`Candidate`].
-        kept (`np.ndarray` of shape `(J,)`): Index in the pool for positive candidates, -1 for all others.
-        target (`int`): Index of the target in the pool.
-        initial (`np.ndarray` of shape `(I,)`): Initial thoughts: indices of numbers, then `-1 - index` for constants.
-        rounds (`int`): Number of rounds, including round 0.
-    """
-
-    candidates: np.ndarray
-    kept: np.ndarray
-    target: int
-    initial: np.ndarray
-    rounds: int
+    candidates: np.ndarray  # (J, 4): round, operation, left and right operand, see `Candidate`
+    kept: np.ndarray  # (J,): index in the pool for positive candidates, -1 for all others
+    target: int  # index of the target in the pool
+    initial: np.ndarray  # initial thoughts: indices of numbers, then `-1 - index` for constants
+    rounds: int  # number of rounds, including round 0
 
 
 class PlanMaker:
@@ -218,9 +196,8 @@ class PlanMaker:
 
     def make(self, labels: Sequence[int], positions: Sequence[int], groups=None, values=None) -> GoldPlan:
         """
-        Return the plan of a problem, expanded with the target's nodes as positive candidates, from the prefix ids of
-        its equation and the token of each number (-1 in truncated text); for `groups` and `values`, see
-        [`TargetReader`]. Raises `ExpressionError` if the target cannot be written as a thought.
+        Return the plan of a problem from its prefix ids and the token of each number (-1 in truncated text); for the
+        other arguments, see [`TargetReader`]. Raises `ExpressionError` if the target cannot be written as a thought.
         """
         table = ThoughtTable()
         slots = self.initial_slots(positions, groups)
@@ -242,10 +219,7 @@ class PlanMaker:
     def _expand(
         self, table: ThoughtTable, initial: Sequence[int], target: Target, subsets: bool
     ) -> list[tuple[int, int, int, int, int, int]] | None:
-        """
-        Return the plan's rows `(round, operation, left, right, pool index, thought)`, or `None` if an operation has
-        too many subsets of operands.
-        """
+        """Return rows `(round, operation, left, right, pool index, thought)`, `None` with too many subsets."""
         expansion = Expansion(table, initial, self.config.transforms)
         rows: list[tuple[int, int, int, int, int, int]] = []
         while (candidates := expansion.next_round()) is not None:

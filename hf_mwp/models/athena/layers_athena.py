@@ -9,6 +9,12 @@ from torch.nn import functional as F
 from .configuration_athena import AthenaConfig
 
 
+def pad_rows(rows: Tensor, places: Tensor, shape: tuple[int, int], padding: float = 0.0) -> Tensor:
+    """Return rows `(n, ...)` at their places in the flattened `shape`, as a tensor `(*shape, ...)` with padding."""
+    padded = rows.new_full((shape[0] * shape[1], *rows.shape[1:]), padding)
+    return padded.index_copy(0, places, rows).unflatten(0, shape)
+
+
 class FeedForward(nn.Module):
     """`x + Dropout(Lin(GELU(Lin(LN(x)))))`; with `norm="post"`, `LN(x + Dropout(Lin(GELU(Lin(x)))))`."""
 
@@ -28,10 +34,8 @@ class FeedForward(nn.Module):
 
 class Aggregate(nn.Module):
     """
-    Layer for `ADD` or `MUL` of two thoughts: each attends over both, the results are summed, and fed forward.
-
-    The softmax over two scores is a sigmoid of their difference, so a pair needs no attention matrix. Queries, keys
-    and values depend on one thought only, so [`~Aggregate.project`] computes them once per thought.
+    Layer for `ADD` or `MUL` of two thoughts: each attends over both, the results are summed, and fed forward. Queries,
+    keys and values depend on one thought only, so [`~Aggregate.project`] computes them once per thought.
     """
 
     def __init__(self, config: AthenaConfig) -> None:
@@ -52,7 +56,8 @@ class Aggregate(nn.Module):
         size = thoughts.shape[1]
         first, second = projected.index_select(0, left), projected.index_select(0, right)
         (query, key, value), (query_2, key_2, value_2) = first.split(size, 1), second.split(size, 1)
-        # Sum of the left value's weights in the 2 x 2 attention; the right value has the rest of 2.
+        # Sum of the left value's weights in the 2 x 2 attention; the right value has the rest of 2. The softmax over
+        # two scores is a sigmoid of their difference.
         heads = (self.num_heads, size // self.num_heads)
         difference = (key - key_2).unflatten(1, heads)
         weight = sum(
@@ -66,9 +71,8 @@ class Aggregate(nn.Module):
 
 class Judge(nn.Module):
     """
-    Reasoning or answering layer: a feed-forward layer, attention over reference rows, a second feed-forward layer
-    whose output is the thought's context, and one logit. The steps are separate methods, because reference rows are
-    added one by one.
+    Reasoning or answering layer: a feed-forward layer, attention over reference rows (added one by one), a second
+    feed-forward layer whose output is the thought's context, and one logit.
     """
 
     def __init__(self, config: AthenaConfig) -> None:
@@ -95,12 +99,15 @@ class Judge(nn.Module):
         """Compute keys and values `(n, 2 H)` of reference rows `(n, H)`."""
         return self.key_value(self.reference_norm(reference) if self.is_pre else reference)
 
-    def attend(self, queries: Tensor, keys_values: Tensor, visible: Tensor) -> Tensor:
-        """Attend with queries `(A, m, H)` over keys and values `(A, R, 2 H)`, with a mask `(A, m or 1, R)`."""
+    def attend(self, queries: Tensor, keys_values: Tensor, visible: Tensor, places: Tensor) -> Tensor:
+        """
+        Attend with queries `(A, m, H)` over keys and values `(A, R, 2 H)`, with a mask `(A, m or 1, R)`, and return
+        the results `(n, H)` at `places` in the flattened queries.
+        """
         parts = (queries, *keys_values.chunk(2, -1))
         query, key, value = (part.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for part in parts)
         attended = F.scaled_dot_product_attention(query, key, value, attn_mask=visible.unsqueeze(1))
-        return attended.transpose(1, 2).flatten(2)
+        return attended.transpose(1, 2).flatten(2).flatten(0, 1).index_select(0, places)
 
     def conclude(self, rows: Tensor, attended: Tensor) -> tuple[Tensor, Tensor]:
         """Compute contexts `(n, H)` and logits `(n,)` from residual rows and attended values `(n, H)`."""

@@ -18,7 +18,7 @@ from ..decoder import Decoder, DecoderPreTrainedModel
 from ..solver import CANDIDATES, SolveOutput
 from .configuration_athena import AthenaConfig
 from .gold_plan import InitialConstants, PlanMaker
-from .layers_athena import Aggregate, ConstantEmbedding, FeedForward, Judge
+from .layers_athena import Aggregate, ConstantEmbedding, FeedForward, Judge, pad_rows
 from .plan_batch import AthenaCollator, AttentionLayout, PlanBatch
 from .thought_search import ThoughtSearch
 from .thoughts import AGGREGATES, OPERATIONS, ThoughtTable
@@ -26,49 +26,35 @@ from .thoughts import AGGREGATES, OPERATIONS, ThoughtTable
 
 @dataclass
 class AthenaOutput(ModelOutput):
-    """
-    Output of [`AthenaModel`].
+    """Output of [`AthenaModel`]."""
 
-    Args:
-        loss (`torch.FloatTensor` of shape `(1,)`, *optional*, returned when targets are given):
-            Sum of the binary cross entropies of all candidates and of the pool, divided according to
-            `config.loss_normalization`.
-        logits (`torch.FloatTensor` of shape `(batch, judged)`):
-            Reasoning logits of the candidates in the order of expansion; the smallest finite number where padded.
-        answer_logits (`torch.FloatTensor` of shape `(batch, pool)`):
-            Answering logits of the kept thoughts in the order of the pool, padded in the same way.
-        embeddings, contexts (`torch.FloatTensor` of shape `(candidates, hidden_size)`):
-            Embeddings and contexts of the candidates of all problems, packed as in [`PlanBatch`].
-        hidden_states (`tuple(torch.FloatTensor)`, *optional*, returned with `output_hidden_states`):
-            Embeddings and contexts `(batch, judged, hidden_size)` in the order of expansion, zero where padded.
-    """
-
-    loss: torch.FloatTensor | None = None
+    loss: torch.FloatTensor | None = None  # of all candidates and of the pool, see `config.loss_normalization`
+    # Reasoning logits `(batch, judged)` in the order of expansion, and answering logits `(batch, pool)` in the order
+    # of the pool; the smallest finite number where padded.
     logits: torch.FloatTensor | None = None
     answer_logits: torch.FloatTensor | None = None
+    # Embeddings and contexts `(candidates, hidden_size)` of all problems, packed as in [`PlanBatch`].
     embeddings: torch.FloatTensor | None = None
     contexts: torch.FloatTensor | None = None
+    # On request, embeddings and contexts `(batch, judged, hidden_size)` in the order of expansion, zero where padded.
     hidden_states: tuple[torch.FloatTensor, ...] | None = None
 
 
 class AthenaModel(DecoderPreTrainedModel, Decoder):
     """
-    Thought-expansion decoder of Kim et al., "ATHENA: Mathematical Reasoning with Thought Expansion" (EMNLP 2023),
-    batched.
+    Batched thought-expansion decoder of Kim et al., "ATHENA: Mathematical Reasoning with Thought Expansion" (EMNLP
+    2023).
 
     Thoughts are expressions with an embedding. The initial thoughts are numbers and constants. Each round makes
     candidates from the thoughts of the pool; the reasoning layer predicts which candidates join the pool, and
     the answering layer predicts which thought of the pool is the answer. In training, the target's nodes join the
-    pool, so that all candidates are known beforehand (see [`PlanBatch`]). In inference, [`~AthenaModel.generate`]
-    expands all problems of a batch together.
+    pool, so that all candidates are known beforehand (see [`PlanBatch`]).
     """
 
     config_class = AthenaConfig
     prediction = CANDIDATES
-    prediction_fields = (
-        *("initial_constants", "transforms", "gold"),
-        *("merge_numbers", "strict_exponents", "reciprocal_constants"),
-    )
+    prediction_fields = ("initial_constants", "transforms", "gold")
+    prediction_fields += ("merge_numbers", "strict_exponents", "reciprocal_constants")
     extra_columns = ("question_positions", "number_values")
     extra_inputs = ("number_groups", "question_positions")
 
@@ -113,12 +99,8 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
         heads, inner = (getattr(encoder_config, name, None) for name in ("num_attention_heads", "intermediate_size"))
         if not isinstance(heads, int) or width % heads:
             heads = max(count for count in range(1, 13) if width % count == 0)
-        return {
-            "hidden_size": width,
-            "encoder_hidden_size": width,
-            "num_attention_heads": heads,
-            "intermediate_size": inner if isinstance(inner, int) else 4 * width,
-        }
+        inner = inner if isinstance(inner, int) else 4 * width
+        return super().sizes_for(encoder_config) | {"num_attention_heads": heads, "intermediate_size": inner}
 
     @classmethod
     def make_config(
@@ -162,8 +144,7 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
     def goals(
         self, states: Tensor, attention_mask: Tensor | None, question_positions: Tensor | None
     ) -> tuple[Tensor, Tensor | None]:
-        """Return keys and values `(B, Q, 2 H)` of the question's tokens, and their mask `(B, Q)`, which is `None` if
-        each problem has one goal."""
+        """Return keys and values `(B, Q, 2 H)` of the question's tokens, and their mask, `None` for a single token."""
         if question_positions is None or not question_positions.shape[1]:
             # Without question positions, use the last token.
             mask = states.new_ones(states.shape[:2]) if attention_mask is None else attention_mask
@@ -177,10 +158,7 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
     def answering_logits(
         self, thoughts: Tensor, goals: tuple[Tensor, Tensor | None], problems: Tensor, places: Tensor, width: int
     ) -> Tensor:
-        """
-        Return answering logits `(n,)` of thoughts `(n, H)` of the given `problems` `(n,)`; `places` `(n,)` are their
-        indices in the padded `B * width`.
-        """
+        """Return answering logits `(n,)` of thoughts `(n, H)`; `places` are indices in the padded `B * width`."""
         judge, (reference, exists) = self.answer, goals
         if exists is None:
             # A single goal has all the attention weight. Distributed training still needs a gradient of the queries.
@@ -190,18 +168,22 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
         else:
             # Queries are padded by problem, attend to the question, and are packed again.
             rows, queries = judge.prepare(thoughts)
-            padded = queries.new_zeros(len(reference) * width, queries.shape[1]).index_copy(0, places, queries)
+            padded = pad_rows(queries, places, (len(reference), width))
             # A problem without a question sees all goals, so that its softmax is finite.
             visible = exists.unsqueeze(1) | ~exists.any(1).view(-1, 1, 1)
-            attended = judge.attend(padded.unflatten(0, (len(reference), width)), reference, visible)
-            attended = attended.flatten(0, 1).index_select(0, places)
+            attended = judge.attend(padded, reference, visible, places)
         return judge.conclude(rows, attended)[1]
 
-    def embed(self, operation: str, pool: Tensor, projected: Tensor | None, left: Tensor, right: Tensor) -> Tensor:
-        """Return embeddings `(n, H)` of an operation on the rows `left` and `right` `(n,)` of a pool."""
+    def embed(self, operation: str, pool: Tensor, projected: dict[str, Tensor], left: Tensor, right: Tensor) -> Tensor:
+        """
+        Return embeddings `(n, H)` of an operation on the rows `left` and `right` `(n,)` of a pool. `projected` has the
+        queries, keys and values of earlier thoughts by operation; those of new thoughts are added.
+        """
         if operation in self.transforms:
             return self.transforms[operation](pool.index_select(0, left))
-        return self.aggregates[operation](pool, projected, left, right)
+        aggregate, known = self.aggregates[operation], projected[operation]
+        projected[operation] = torch.cat([known, aggregate.project(pool[len(known) :])])
+        return aggregate(pool, projected[operation], left, right)
 
     def forward(
         self,
@@ -248,42 +230,32 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
         judged, pooled = (len(states), plans.num_judged), (len(states), plans.num_pooled)
         output = AthenaOutput(
             loss=self._loss(logits, answers, plans),
-            logits=_laid_out(logits, plans.judged, judged, torch.finfo(logits.dtype).min),
-            answer_logits=_laid_out(answers, plans.pooled, pooled, torch.finfo(answers.dtype).min),
+            logits=pad_rows(logits, plans.judged, judged, torch.finfo(logits.dtype).min),
+            answer_logits=pad_rows(answers, plans.pooled, pooled, torch.finfo(answers.dtype).min),
             embeddings=embeddings,
             contexts=contexts,
         )
         if output_hidden_states:
-            output.hidden_states = tuple(_laid_out(rows, plans.judged, judged, 0.0) for rows in (embeddings, contexts))
+            output.hidden_states = tuple(pad_rows(rows, plans.judged, judged) for rows in (embeddings, contexts))
         return output
 
     def _embed_candidates(self, initial: Tensor, plans: PlanBatch) -> Tensor:
         """Return the embeddings of all candidates."""
-        pool, done = initial[:0], 0
+        embeddings, done = initial[:0], 0
         projected = dict.fromkeys(AGGREGATES, initial.new_zeros(0, 3 * initial.shape[1]))
-
-        def embedded(counts: Sequence[int], always: bool) -> Tensor:
-            """Embed candidates from row `done` on by operation; `always` runs operations without candidates too."""
-            parts, start = [], done
+        # Step by step, because thoughts may be operands of later ones; then all other candidates at once.
+        for step, counts in enumerate((*plans.steps, plans.others)):
+            # Unused layers run on zero rows, because distributed training needs a gradient of each parameter.
+            is_last, parts = step == len(plans.steps), []
             for operation, count in zip((None, *OPERATIONS), counts, strict=True):
-                left, right = plans.left[start : start + count], plans.right[start : start + count]
-                start += count
+                left, right = plans.left[done : done + count], plans.right[done : done + count]
+                done += count
                 if operation is None:
                     parts.append(initial.index_select(0, left))
-                elif operation in self.aggregates and (count or always):
-                    # Project only the thoughts that joined since the operation was last used.
-                    known = projected[operation]
-                    projected[operation] = torch.cat([known, self.aggregates[operation].project(pool[len(known) :])])
-                    parts.append(self.embed(operation, pool, projected[operation], left, right))
-                elif operation in self.transforms and (count or always):
-                    parts.append(self.embed(operation, pool, None, left, right))
-            return torch.cat(parts)
-
-        # Step by step, because thoughts may be operands of later ones; then all other candidates at once.
-        for counts in plans.steps:
-            pool = torch.cat([pool, embedded(counts, always=False)])
-            done += sum(counts)
-        return torch.cat([pool, embedded(plans.others, always=True)])
+                elif operation in (*self.transforms, *AGGREGATES) and (count or is_last):
+                    parts.append(self.embed(operation, embeddings, projected, left, right))
+            embeddings = torch.cat([embeddings, *parts])
+        return embeddings
 
     def _judge_candidates(self, start: Tensor, embeddings: Tensor, plans: PlanBatch) -> tuple[Tensor, Tensor]:
         """Return contexts `(n, H)` and reasoning logits `(n,)`; `start` `(B, H)` is the first reference row."""
@@ -307,7 +279,7 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
         keys_values = reference.index_select(0, indices.flatten()).unflatten(0, indices.shape)
         padded = queries.index_select(0, layout.queries.flatten()).unflatten(0, layout.queries.shape)
         visible = layout.visible(self.config.chain)[..., :count]
-        return self.reason.attend(padded, keys_values, visible).flatten(0, 1).index_select(0, layout.places)
+        return self.reason.attend(padded, keys_values, visible, layout.places)
 
     def _loss(self, logits: Tensor, answers: Tensor, plans: PlanBatch) -> Tensor:
         dtype = torch.promote_types(logits.dtype, torch.float32)
@@ -338,8 +310,3 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
         goals = self.goals(states, attention_mask, question_positions)
         search = ThoughtSearch(self, states, number_positions, number_groups, goals, num_beams)
         return search.run(length, num_return_sequences)
-
-
-def _laid_out(values: Tensor, places: Tensor, shape: tuple[int, int], padding: float) -> Tensor:
-    padded = values.new_full((shape[0] * shape[1], *values.shape[1:]), padding)
-    return padded.index_copy(0, places, values).unflatten(0, shape)

@@ -20,14 +20,9 @@ from .thoughts import OPERATIONS
 
 
 logger = logging.get_logger(__name__)
-MAX_PLANS = 100_000
-"""Maximum number of plans that a collator caches, of about a kilobyte each."""
-
-NEVER = 1 << 30
-"""Round of padded reference rows, which are always masked, and step of candidates outside all steps."""
-
-# Maximum number of queries in a group. Problems with more queries are split, to reduce the padding of others.
-GROUP = 32
+MAX_PLANS = 100_000  # maximum number of plans that a collator caches, of about a kilobyte each
+NEVER = 1 << 30  # round of padded reference rows, which are always masked, and step of candidates outside all steps
+GROUP = 32  # maximum number of queries in a group; problems with more are split, to reduce the padding of others
 
 # Rows of the table of all candidates: the last round with kept thoughts before the candidate's own, its place in the
 # order of expansion, 1 for the target, the place in the pool or -1, and the step, see `PlanBatch`.
@@ -39,20 +34,13 @@ class AttentionLayout:
     """
     Layout that pads packed queries to `A` groups with `m` queries and `R` reference rows each. A group is a problem,
     or a part of a problem with many queries.
-
-    Args:
-        queries (`(A, m)`): Packed row of each query; the first one where padded.
-        query_rounds (`(A, m)`): Last round with kept thoughts before the query's own, -1 for none.
-        references (`(A, R)`): Packed reference row; row 0 of the problem where padded.
-        reference_rounds (`(A, R)`): Round of each reference row: -1 for row 0, `NEVER` for padding.
-        places (`(n,)`): Index of each packed query in the padded `A * m`.
     """
 
-    queries: Tensor
-    query_rounds: Tensor
-    references: Tensor
-    reference_rounds: Tensor
-    places: Tensor
+    queries: Tensor  # (A, m): packed row of each query; the first one where padded
+    query_rounds: Tensor  # (A, m): last round with kept thoughts before the query's own, -1 for none
+    references: Tensor  # (A, R): packed reference row; row 0 of the problem where padded
+    reference_rounds: Tensor  # (A, R): round of each reference row: -1 for row 0, `NEVER` for padding
+    places: Tensor  # (n,): index of each packed query in the padded `A * m`
 
     def visible(self, chain: str) -> Tensor:
         """Return the mask `(A, m, R)`, which is true if a query may attend to a reference row."""
@@ -69,25 +57,7 @@ class PlanBatch(IndexBatch):
     In training, the pool of each problem is known beforehand. Only thoughts that joined before the last round of their
     problem are operands or references of other candidates. These are computed in steps: step `n` contains the thoughts
     that joined in the `n`-th round with kept thoughts of each problem. All other candidates follow at once, in one
-    call per operation.
-
-    Args:
-        plans (`Sequence[GoldPlan | None]`): Plan of each problem, or `None` if it has no plan.
-        num_numbers (`int`): Columns of the batch's `number_positions`.
-
-    Attributes (`n` candidates of `B` problems, those of the steps first; `K` of them are kept):
-        left, right (`n`): operands, as rows of the candidates; for initial thoughts `left` is a row of the initial
-            embeddings, the `B * num_numbers` numbers and then the constants.
-        problems (`n`): problem of each candidate.
-        judged (`n`): index of each candidate in the padded `B * J` candidates, in the order of expansion.
-        kept (`K`): rows of the candidates that join the pool.
-        pooled (`K`): index of each kept thought in the padded `B * P` pools.
-        targets (`K`): 1 for targets, 0 for others.
-        steps (`list[list[int]]`): for each step, the numbers of initial candidates and of candidates of each
-            operation, in the order of the rows.
-        others (`list[int]`): the same for the candidates after the steps.
-        num_judged, num_pooled, rounds (`int`): `J`, `P` and the number of rounds of the longest plan.
-        skipped (`int`): problems without a plan.
+    call per operation. `num_numbers` is the width of the batch's `number_positions`.
     """
 
     def __init__(self, plans: Sequence[GoldPlan | None], num_numbers: int) -> None:
@@ -111,12 +81,17 @@ class PlanBatch(IndexBatch):
         ends = np.searchsorted(table[STEP], np.arange(table[STEP].max(where=table[STEP] < NEVER, initial=-1) + 2))
         slices = [slice(*each) for each in zip(ends, [*ends[1:], None], strict=True)]
         operations = (table[OPERATION, each] + 1 for each in slices)
+        # Numbers of initial candidates and of candidates of each operation, for each step, then for all others.
         *self.steps, self.others = (np.bincount(each, minlength=len(OPERATIONS) + 1).tolist() for each in operations)
         parts = {
+            # Operands: rows of candidates. `left` of an initial thought is a row of the numbers `(B * num_numbers)`
+            # of all problems, then the constants.
             "left": table[LEFT],
             "right": table[RIGHT],
             "problems": table[PROBLEM],
+            # Index of each candidate in the padded `B * num_judged`, in the order of expansion.
             "judged": table[PROBLEM] * self.num_judged + table[ORDER],
+            # Rows of the candidates that join the pool, their index in the padded `B * num_pooled`, 1 for targets.
             "kept": kept,
             "pooled": pooled,
             "targets": table[TARGET, kept],
@@ -194,13 +169,8 @@ def _pad(groups: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
 class AthenaCollator(MwpCollator):
     """
     Collator that pads encoded problems, and adds their gold plans as `plans` ([`PlanBatch`]) and the mask of their
-    candidates as `decoder_state_mask`. Each plan is made once.
-
-    Problems without a plan stay in the batch but have no candidates: their targets cannot be written as a thought (an
-    expression in ATHENA's form).
-
-    Attributes:
-        skipped (`Counter`): Number of problems without a plan, by reason.
+    candidates as `decoder_state_mask`. Each plan is made once. Problems whose targets cannot be written as a thought
+    (an expression in ATHENA's form) stay in the batch, but have no plan and no candidates.
     """
 
     columns = (*MwpCollator.columns, "question_positions")
@@ -210,7 +180,7 @@ class AthenaCollator(MwpCollator):
     def __init__(self, processor: MwpProcessor, config: AthenaConfig) -> None:
         super().__init__(processor, trees=False)
         self.maker = PlanMaker(config)
-        self.skipped: Counter[str] = Counter()
+        self.skipped: Counter[str] = Counter()  # number of problems without a plan, by reason
         self._plans: dict[tuple, GoldPlan | None] = {}
 
     def __call__(self, features: list[dict[str, Any]]) -> dict[str, Any]:

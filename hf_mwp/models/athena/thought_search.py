@@ -6,38 +6,29 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel
 
 from ..solver import SolveOutput
 from .gold_plan import PlanMaker
+from .layers_athena import pad_rows
 from .thoughts import AGGREGATES, OPERATIONS, Candidate, Expansion, ThoughtTable
 
 
 @dataclass
 class ProblemState:
-    """
-    State of the search for one problem (a row of the batch).
-
-    Args:
-        sources (`list[int]`): Rows of the initial thoughts in the initial embeddings.
-        reference (`list[int]`): Rows that candidates attend to; the first is row `problem`.
-        candidates (`list[Candidate]`, *optional*): Candidates of the current round; `None` if the expansion has ended.
-        rows (`list[int]`): Row of each thought of the pool in the tensors of all thoughts.
-        nodes (`list[frozenset[int]]`): For each thought of the pool, the thoughts that it contains, including itself.
-        reasoning, answering (`list[float]`): Log probability and answering logit of each thought of the pool.
-        capped (`bool`): Whether a limit cut the expansion short.
-    """
+    """State of the search for one problem (a row of the batch)."""
 
     problem: int
     expansion: Expansion
-    sources: list[int]
-    reference: list[int]
-    candidates: list[Candidate] | None = None
+    sources: list[int]  # rows of the initial thoughts in the initial embeddings
+    reference: list[int]  # rows that candidates attend to; the first is row `problem`
+    candidates: list[Candidate] | None = None  # of the current round; `None` if the expansion has ended
+    capped: bool = False  # a limit cut the expansion short
+    # For each thought of the pool: its row in the tensors of all thoughts, the thoughts that it contains (including
+    # itself), its log probability and its answering logit.
     rows: list[int] = field(default_factory=list)
     nodes: list[frozenset[int]] = field(default_factory=list)
     reasoning: list[float] = field(default_factory=list)
     answering: list[float] = field(default_factory=list)
-    capped: bool = False
 
     def path_score(self, place: int) -> float:
         """Return the log answering probability of a thought plus the log probabilities of all its nodes."""
@@ -49,21 +40,11 @@ class ThoughtSearch:
     Search that expands the thoughts of all problems of a batch together, round by round, until each has an answer.
 
     With one beam, this is the paper's search: candidates with a probability of at least `threshold` join the pool, the
-    expansion ends when an answering probability reaches `strength`, and the thought with the largest answering
-    logit is the answer. With more beams, `beam_threshold` is used, only limits end the expansion, and the answers are
-    the best thoughts of the pool by `ranking`. `states` `(B, S, H)` have the decoder's width, and `goals` come from
-    [`AthenaModel.goals`].
+    expansion ends when an answering probability reaches `strength`, and the largest answering logit is the answer.
+    With more beams, `beam_threshold` is used, only limits end the expansion, and answers are ordered by `ranking`.
     """
 
-    def __init__(
-        self,
-        decoder: PreTrainedModel,
-        states: Tensor,
-        number_positions: Tensor,
-        number_groups: Tensor | None,
-        goals: tuple[Tensor, Tensor | None],
-        num_beams: int,
-    ) -> None:
+    def __init__(self, decoder, states, number_positions, number_groups, goals, num_beams) -> None:
         config = decoder.config
         self.decoder, self.config, self.goals, self.num_beams = decoder, config, goals, num_beams
         self.maker, self.table = PlanMaker(config), ThoughtTable()
@@ -139,12 +120,7 @@ class ThoughtSearch:
             if operation < 0:
                 made = self.initial.index_select(0, first)
             else:
-                name = OPERATIONS[operation]
-                if name in AGGREGATES:
-                    known = self.projected[name]
-                    new = self.decoder.aggregates[name].project(self.thoughts[len(known) :])
-                    self.projected[name] = torch.cat([known, new])
-                made = self.decoder.embed(name, self.thoughts, self.projected.get(name), first, second)
+                made = self.decoder.embed(OPERATIONS[operation], self.thoughts, self.projected, first, second)
             embeddings = embeddings.index_copy(0, self._index(places), made.to(embeddings.dtype))
         return embeddings
 
@@ -159,11 +135,10 @@ class ThoughtSearch:
         places = self._index(np.flatnonzero((np.arange(width) < counts[:, None]).ravel()))
         reference = np.array([state.reference + [0] * (longest - len(state.reference)) for state in states])
         visible = torch.from_numpy(np.arange(longest) < lengths[:, None]).to(self.device)
-        padded = queries.new_zeros(len(states) * width, queries.shape[1]).index_copy(0, places, queries)
-        keys_values = self.reference.index_select(0, self._index(reference.ravel()))
-        keys_values = keys_values.unflatten(0, reference.shape)
-        attended = judge.attend(padded.unflatten(0, (len(states), width)), keys_values, visible.unsqueeze(1))
-        contexts, logits = judge.conclude(rows, attended.flatten(0, 1).index_select(0, places))
+        padded = pad_rows(queries, places, (len(states), width))
+        keys_values = self.reference.index_select(0, self._index(reference.ravel())).unflatten(0, reference.shape)
+        attended = judge.attend(padded, keys_values, visible.unsqueeze(1), places)
+        contexts, logits = judge.conclude(rows, attended)
         return contexts, _full(logits).tolist()
 
     def _choose(self, state: ProblemState, logits: list[float]) -> list[int]:
@@ -196,8 +171,7 @@ class ThoughtSearch:
         # Number the thoughts within each problem; thoughts of a problem are consecutive.
         width = max(counts)
         problems = self._index([state.problem for state in owners])
-        within = np.concatenate([np.arange(count) for count in counts])
-        places = problems * width + self._index(within)
+        places = problems * width + self._index(np.concatenate([np.arange(count) for count in counts]))
         logits = self.decoder.answering_logits(embeddings, self.goals, problems, places, width)
         for state in owners if self.config.chain == "replace" else ():
             state.reference = []

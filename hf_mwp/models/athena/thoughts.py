@@ -11,32 +11,25 @@ from ...runtime.output_vocabulary import OutputVocabulary
 
 TRANSFORMS = ("NEG", "INV", "ROOT", "HALF")
 AGGREGATES = ("ADD", "MUL")
-OPERATIONS = (*TRANSFORMS, *AGGREGATES)
-"""Operations in the order of their ids; an initial thought has the operation -1."""
-
+OPERATIONS = (*TRANSFORMS, *AGGREGATES)  # in the order of their ids; an initial thought has the operation -1
 NUMBER, CONSTANT = "NUM", "CON"
-OUTPUT_CONSTANTS = ("0", "1", "2", "0.5")
-"""Constants that expressions of thoughts may need; see [`ThoughtTable.prefix`]."""
+OUTPUT_CONSTANTS = ("0", "1", "2", "0.5")  # which expressions of thoughts may need, see `ThoughtTable.prefix`
 
 
 class ThoughtTable:
     """
     Table of thoughts with their ids. Two thoughts have the same id if and only if they have the same operation and the
     same multiset of children. Nested sums and nested products are flattened; nothing else is simplified.
-    `prefix_lengths` are the numbers of symbols of [`~ThoughtTable.prefix`].
     """
 
     def __init__(self) -> None:
         self.kinds: list[str] = []
         self.children: list[tuple[int, ...]] = []
         self._ids: dict[tuple[str, tuple[int, ...]], int] = {}
-        self.prefix_lengths: list[int] = []
+        self.prefix_lengths: list[int] = []  # numbers of symbols of `prefix`
 
     def add(self, kind: str, *children: int) -> int:
-        """
-        Return the id of a thought: a number or constant (`children` is its index in the text or vocabulary), a
-        transform of a thought, or the sum or product of two thoughts.
-        """
+        """Return the id of a thought. `children` of a number or constant is its index in the text or vocabulary."""
         if kind in AGGREGATES:
             flat: list[int] = []
             for each in children:
@@ -94,16 +87,12 @@ class ThoughtTable:
 
 
 class Candidate(NamedTuple):
-    """
-    Thought (expression with an embedding) that may join the pool: its operation (index into `OPERATIONS`, -1 for an
-    initial thought), the indices of its operands in the pool (`right` is -1 for operations on one thought; `left` of
-    an initial thought is its index among the initial thoughts), and its id in the [`ThoughtTable`].
-    """
+    """Thought (expression with an embedding) that may join the pool."""
 
-    operation: int
-    left: int
-    right: int
-    thought: int
+    operation: int  # index into `OPERATIONS`, -1 for an initial thought
+    left: int  # index in the pool, or among the initial thoughts
+    right: int  # index in the pool, -1 for operations on one thought
+    thought: int  # id in the `ThoughtTable`
 
 
 class Expansion:
@@ -114,13 +103,7 @@ class Expansion:
     Round 0 has the initial thoughts. Odd rounds transform the thoughts that are new since the last odd round. Even
     rounds combine the thoughts that are new since the last even round with all thoughts of the pool. A candidate is
     dropped if it is already in the pool or in the same round, or too long for an [`Expression`] (flattened sums can
-    double in each even round); rejected candidates may return.
-
-    Limits (0 for none) are the number of rounds, including round 0, and of candidates in a round.
-
-    Attributes:
-        pool (`list[int]`): Thoughts that were kept.
-        was_cut (`bool`): Whether a round had more candidates than `max_candidates`.
+    double in each even round); rejected candidates may return. Limits are 0 for none; `max_rounds` counts round 0.
     """
 
     def __init__(
@@ -133,11 +116,11 @@ class Expansion:
     ) -> None:
         self.table, self.initial, self.transforms = table, initial, transforms
         self.max_rounds, self.max_candidates = max_rounds, max_candidates
+        # Thoughts that were kept, and whether a round had more candidates than `max_candidates`.
         self.pool: list[int] = []
         self.was_cut = False
         self.round = 0
-        # Pool sizes at the last even and the last odd round.
-        self._seen = [0, 0]
+        self._seen = [0, 0]  # pool sizes at the last even and the last odd round
 
     def next_round(self) -> list[Candidate] | None:
         """Return the candidates of the next round, or `None` if the limit is reached or no thoughts are new."""

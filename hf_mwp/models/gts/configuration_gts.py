@@ -17,16 +17,14 @@ class GTSConfig(PreTrainedConfig):
         encoder_hidden_size (`int`, *optional*, defaults to `hidden_size`):
             Width of the encoder's hidden states. If it differs from `hidden_size`, a linear layer projects them.
         operator_embedding_size (`int`, *optional*, defaults to 128): Width of operator embeddings (paper: 128).
-        operators (`list[str]`, *optional*, defaults to `["+", "-", "*", "/", "^"]`):
-            Binary operators, in the order of their ids.
+        operators (`list[str]`, *optional*, defaults to `["+", "-", "*", "/", "^"]`): Operators, in the order of ids.
         constants (`list[str]`, *optional*, defaults to `[]`):
             Numbers that an expression may use even if they do not occur in the text.
         dropout (`float`, *optional*, defaults to 0.5): Dropout before each layer (paper: 0.5).
         root_goal (`str`, *optional*, defaults to `"cls"`):
             First goal: `"cls"`, the hidden state of the first token, or `"mean"`, the mean over the valid tokens.
         max_length (`int`, *optional*, defaults to 45):
-            Maximum number of symbols in a decoded expression (original implementation: 30; the longest expression of
-            Math23k has 41).
+            Maximum number of symbols in an expression (original implementation: 30; Math23k needs 41).
         initializer_range (`float`, *optional*):
             Standard deviation of the linear layers' initial weights. Defaults to the initialisation of `nn.Linear`.
     """

@@ -11,25 +11,19 @@ from transformers.utils import ModelOutput
 from ...data.batches.mwp_collator import MwpCollator
 from ...data.batches.mwp_processor import MwpProcessor
 from ...data.batches.tree_batch import TreeBatch
+from ...runtime.tree_search import TreeDecoder
 from ..decoder import Decoder, DecoderPreTrainedModel
 from ..solver import SolveOutput
 from .configuration_gts import GTSConfig
-from .tree_search import DecoderMemory, TreeSearch, search_in_numpy, uses_numpy
+from .tree_search import DecoderMemory, LiveWeights, TreeSearch, uses_numpy
 
 
 @dataclass
 class GTSOutput(ModelOutput):
-    """
-    Output of [`GTSDecoder`].
+    """Output of [`GTSDecoder`]."""
 
-    Args:
-        loss (`torch.FloatTensor` of shape `(1,)`, *optional*, returned when targets are given):
-            Sum of the nodes' cross entropies divided by the number of problems.
-        logits (`torch.FloatTensor` of shape `(batch, target length, symbols)`):
-            Scores of operators, constants and numbers at each node of the target tree, in prefix order.
-    """
-
-    loss: torch.FloatTensor | None = None
+    loss: torch.FloatTensor | None = None  # sum of the nodes' cross entropies divided by the number of problems
+    # Scores `(batch, target length, symbols)` of operators, constants and numbers at each node, in prefix order.
     logits: torch.FloatTensor | None = None
 
 
@@ -47,9 +41,8 @@ class GatedTanh(nn.Module):
 
 class AdditiveScorer(nn.Module):
     """
-    Additive (Bahdanau) scores `v . tanh(W_q query + W_k key)` of GTS (Xie and Sun 2019, equations 4 and 5). The weight
-    of the concatenation `[query ; key]` is split, so that keys are projected once per problem instead of once per
-    node. The bias of `v` in the original implementation is left out, because a softmax ignores it.
+    Additive (Bahdanau) scores `v . tanh(W_q query + W_k key)` of GTS (Xie and Sun 2019, equations 4 and 5). The
+    paper's `W [query ; key]` is split to project keys once per problem. `v` has no bias, which a softmax would ignore.
     """
 
     def __init__(self, query_size: int, key_size: int, hidden_size: int) -> None:
@@ -71,7 +64,8 @@ class AdditiveScorer(nn.Module):
 
 
 class GTSDecoder(DecoderPreTrainedModel, Decoder):
-    """Goal-driven tree-structured decoder of Xie and Sun, "A Goal-Driven Tree-Structured Neural Model for Math Word
+    """
+    Goal-driven tree-structured decoder of Xie and Sun, "A Goal-Driven Tree-Structured Neural Model for Math Word
     Problems" (IJCAI 2019), batched.
 
     With targets, all nodes of all problems are scored in two sweeps (see [`TreeBatch`]): subtrees bottom-up, goals
@@ -144,20 +138,18 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
         index = number_positions.clamp_min(0).unsqueeze(-1).expand(-1, -1, size)
         constants = self.constant_embedding.unsqueeze(0).expand(batch, -1, -1).to(states.dtype)
         candidates = torch.cat([constants, states.gather(1, index)], 1)
-        missing = torch.cat([valid.new_zeros(batch, constants.shape[1]), number_positions < 0], 1)
         return DecoderMemory(
             states=states,
             padding=~valid,
             keys=self.attention.key(states),
             candidates=candidates,
             candidate_keys=self.candidate_scorer.key(self.dropout(candidates)),
-            missing=missing,
+            missing=torch.cat([valid.new_zeros(batch, constants.shape[1]), number_positions < 0], 1),
             root=root,
         )
 
     def context(self, goal: Tensor, memory: DecoderMemory, rows: Tensor) -> Tensor:
-        """Return contexts `(B, n, H)` of goals `(B, n, H)` (section 3.3, equation 4) for the given `rows` of `B * n`,
-        and zeros for all other rows."""
+        """Return contexts `(B, n, H)` of goals `(B, n, H)` (equation 4) for `rows` of `B * n`, zeros for others."""
         batch, count, _ = goal.shape
         problems = rows // count
         scores = self.attention.score_rows(self.dropout(goal.flatten(0, 1)[rows]), memory.keys, problems)
@@ -244,8 +236,7 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
             here = slice(done, done + size)
             left = subtrees.index_select(0, trees.merge_left[here])
             right = subtrees.index_select(0, trees.merge_right[here])
-            merged = self.combine(trees.merge_operators[here], left, right)
-            subtrees = torch.cat([subtrees, merged])
+            subtrees = torch.cat([subtrees, self.combine(trees.merge_operators[here], left, right)])
             done += size
         return subtrees
 
@@ -301,8 +292,13 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
         """Return the most probable trees of a beam search; see [`Decoder`] and [`TreeSearch`]."""
         length = self.length_limit(max_length, num_beams, num_return_sequences)
         if uses_numpy(self, encoder_hidden_states):
-            inputs = (encoder_hidden_states, attention_mask, number_positions)
-            return search_in_numpy(self, *inputs, num_beams, length, num_return_sequences)
+            # The NumPy runtime needs a tenth of the operator calls.
+            states = encoder_hidden_states[0]
+            states = states if attention_mask is None else states[attention_mask[0].bool()]
+            positions = [] if number_positions is None else number_positions[0].tolist()
+            search = TreeDecoder(LiveWeights(self), vars(self.config))
+            trees = search.search(states.numpy(), positions, num_beams, num_return_sequences, length)
+            return SolveOutput.of([trees], num_return_sequences, "cpu")
         memory = self.encode(encoder_hidden_states, attention_mask, number_positions)
         return TreeSearch(self, memory, num_beams, length, num_return_sequences).run()
 

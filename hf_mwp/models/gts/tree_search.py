@@ -1,7 +1,4 @@
-"""
-Greedy and beam search over expression trees: batched over problems and beams, or for a single problem on a CPU by the
-NumPy runtime, which needs a tenth of the operator calls.
-"""
+"""Greedy and beam search over expression trees, batched over problems and beams."""
 
 from __future__ import annotations
 
@@ -11,21 +8,18 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ...runtime.tree_search import TreeDecoder
 from ..solver import SolveOutput
 
 
 @dataclass
 class DecoderMemory:
-    """
-    Encoder outputs of a batch that all decoding steps read: hidden states and their attention keys `(B, S, H)` with
-    the mask of padding, embeddings of constants, then numbers, and their keys in the scorer `(B, C, H)` with the mask
-    of missing numbers, and the first goal `(B, H)`.
-    """
+    """Encoder outputs of a batch that all decoding steps read."""
 
+    # Hidden states `(B, S, H)`, the mask of padding, and attention keys.
     states: Tensor
     padding: Tensor
     keys: Tensor
+    # Embeddings `(B, C, H)` of constants, then numbers, their keys in the scorer, and the mask of missing numbers.
     candidates: Tensor
     candidate_keys: Tensor
     missing: Tensor
@@ -38,16 +32,10 @@ class DecoderMemory:
 
 class TreeSearch:
     """
-    State of a search over `B` unfinished problems with `k` beams each; rows are problems times beams.
+    State of a search over unfinished problems; rows are problems times beams.
 
     Each step extends all incomplete beams by a symbol in prefix order and keeps the best `num_beams` of each problem.
-    Operators are masked if the missing operands would exceed `max_length`, so every result is a complete tree. A
-    problem leaves the batch as soon as its result is final: scores only decrease, so a single result is final when the
-    best beam is complete.
-
-    The goal stack contains, for each operator on the path to the current node: its id, the `arena` index of its right
-    child's goal, and the index of its left subtree (-1 until it is complete). Goals and subtrees are stored in
-    `arena`, which only grows, so that reordering beams moves integers instead of embeddings.
+    A problem leaves the batch when its result is final. Scores only decrease, so a complete best beam is final.
     """
 
     def __init__(self, decoder, memory, num_beams, max_length, num_return_sequences) -> None:
@@ -61,9 +49,11 @@ class TreeSearch:
         self.complete = torch.zeros(batch, 1, dtype=torch.bool, device=device)
         self.symbols = torch.full((batch, 1, max_length), -100, device=device)
         self.depth = torch.zeros(batch, dtype=torch.long, device=device)
+        # For each operator on the path to the current node: its id, the `arena` index of its right child's goal, and
+        # the index of its left subtree (-1 until it is complete).
         self.stack = torch.full((3, batch, max_length // 2 + 1), -1, device=device)
+        # Goals and subtrees. The arena only grows, so that reordering beams moves integers instead of embeddings.
         self.arena: list[Tensor] = []
-        self.arena_size = 0
         self.length = 0
         self.result = SolveOutput(
             sequences=torch.full((batch, num_return_sequences, max_length), -100, device=device),
@@ -102,8 +92,7 @@ class TreeSearch:
         is_leaf = flat >= decoder.num_operators
         leaves = is_leaf.nonzero().squeeze(1)
         if len(leaves):
-            candidates = memory.candidates[leaves // beams, flat[leaves] - decoder.num_operators]
-            self._close(leaves, candidates)
+            self._close(leaves, memory.candidates[leaves // beams, flat[leaves] - decoder.num_operators])
         self.complete |= (is_leaf & (self.depth == 0)).view(batch, beams)
 
     def _choose(self, log_probs: Tensor) -> tuple[Tensor, Tensor]:
@@ -162,10 +151,9 @@ class TreeSearch:
 
     def _store(self, embeddings: Tensor) -> Tensor:
         """Store embeddings `(n, H)` in the arena and return their indices."""
-        places = torch.arange(self.arena_size, self.arena_size + len(embeddings), device=embeddings.device)
+        size = sum(map(len, self.arena))
         self.arena.append(embeddings)
-        self.arena_size += len(embeddings)
-        return places
+        return torch.arange(size, size + len(embeddings), device=embeddings.device)
 
     def _load(self, places: Tensor) -> Tensor:
         if len(self.arena) > 1:
@@ -204,8 +192,7 @@ class TreeSearch:
             self._drop_finished()
         if len(self.problems):
             self._write(torch.ones_like(self.problems, dtype=torch.bool))
-        longest = max(self.length, 1)
-        self.result.sequences = self.result.sequences[:, :, :longest]
+        self.result.sequences = self.result.sequences[:, :, : max(self.length, 1)]
         return self.result
 
 
@@ -223,28 +210,9 @@ class LiveWeights:
 
 
 def uses_numpy(decoder: nn.Module, states: Tensor) -> bool:
-    """
-    Return whether hidden states `(B, S, H)` belong to one problem, on a CPU and in single precision, and the decoder
-    has only its own modules: the search reads their weights, and would ignore adapters of peft.
-    """
+    """Return whether states `(B, S, H)` belong to one problem, on a CPU, in fp32, and the decoder has no adapters."""
     simple = states.device.type == "cpu" and states.dtype == torch.float32
     if not simple or len(states) != 1 or torch.is_autocast_enabled("cpu"):
         return False
+    # The search reads the weights of known modules, and would ignore adapters of peft.
     return all(type(each).__module__.startswith(("torch.nn.modules.", "hf_mwp.")) for each in decoder.modules())
-
-
-def search_in_numpy(
-    decoder: nn.Module,
-    states: Tensor,
-    attention_mask: Tensor | None,
-    number_positions: Tensor | None,
-    num_beams: int,
-    max_length: int,
-    num_return_sequences: int,
-) -> SolveOutput:
-    """Decode one problem; see `GTSDecoder.generate`."""
-    valid = states[0] if attention_mask is None else states[0][attention_mask[0].bool()]
-    positions = [] if number_positions is None else number_positions[0].tolist()
-    search = TreeDecoder(LiveWeights(decoder), vars(decoder.config))
-    trees = search.search(valid.detach().numpy(), positions, num_beams, num_return_sequences, max_length)
-    return SolveOutput.of([trees], num_return_sequences, "cpu")

@@ -14,8 +14,8 @@ class Bottleneck(nn.Module):
     Two linear layers without activation, from the encoder's width to a smaller one and back ("Bottleneck Network" of
     Ming et al., "A Compact Model for Mathematics Problem Representations Distilled from BERT", AAAI 2025).
 
-    They are initialised as a projection onto a random subspace (the rows of the first layer are orthonormal, and the
-    second layer is its transpose), so that a pretrained encoder keeps most of its information.
+    They start as a projection onto a random subspace (the first layer is orthonormal, the second one its transpose),
+    so that a pretrained encoder keeps most of its information.
     """
 
     def __init__(self, hidden_size: int, bottleneck_size: int) -> None:

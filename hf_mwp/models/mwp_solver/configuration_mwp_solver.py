@@ -66,9 +66,8 @@ class MwpSolverConfig(PreTrainedConfig):
         kwargs.pop("auto_map", None)
         self.bottleneck_layers = sorted(self.bottleneck_layers)
         for name, default in (("encoder_config", "mwp_student"), ("decoder_config", "mwp_gts")):
-            value = getattr(self, name)
             # Copy, because the parent class resets the attention implementation of configs, which models may use.
-            value = copy.deepcopy(value or {})
+            value = copy.deepcopy(getattr(self, name) or {})
             if isinstance(value, dict):
                 value = AutoConfig.for_model(value.pop("model_type", default), **value)
             setattr(self, name, value)

@@ -35,43 +35,31 @@ WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 
 class SolverFolderError(Exception):
     """
-    Error for a folder or repository without a complete solver: weights are missing, damaged, or belong to a different
-    model. It does not derive from `ValueError`, `OSError`, `TypeError` or `RuntimeError`, because
-    `transformers.pipeline` would catch these, try other classes and hide the message.
+    Error for a folder or repository without a complete solver. It does not derive from `ValueError`, `OSError`,
+    `TypeError` or `RuntimeError`, because `transformers.pipeline` would catch these and hide the message.
     """
 
 
 @dataclass
 class MwpSolverOutput(ModelOutput):
-    """
-    Output of [`MwpSolver`].
+    """Output of [`MwpSolver`]."""
 
-    Args:
-        loss (`torch.FloatTensor` of shape `(1,)`, *optional*, returned when targets are given):
-            Loss of the decoder, summed within each problem and averaged over problems.
-        logits, answer_logits (`torch.FloatTensor`, *optional*):
-            Predictions of the decoder; see [`GTSOutput`] and [`AthenaOutput`].
-        hidden_states (`tuple(torch.FloatTensor)`, *optional*):
-            The encoder's hidden states `(batch, tokens, width)`, the embedding output first.
-        decoder_hidden_states (`tuple(torch.FloatTensor)`, *optional*): Hidden states of the decoder, if it has any.
-        attentions (`tuple(torch.FloatTensor)`, *optional*): The encoder's attention maps.
-        last_hidden_state (`torch.FloatTensor` of shape `(batch, tokens, width)`): Input of the decoder.
-        bottleneck_states (`tuple(torch.FloatTensor)`, *optional*, with `output_hidden_states` and bottlenecks):
-            States `(batch, tokens, bottleneck_size)` within the bottleneck networks, by `config.bottleneck_layers`.
-    """
-
+    # Loss of the decoder, summed within each problem and averaged over problems, and its predictions.
     loss: torch.FloatTensor | None = None
     logits: torch.FloatTensor | None = None
     answer_logits: torch.FloatTensor | None = None
+    # The encoder's states `(batch, tokens, width)`, embedding output first; the decoder's, if any; attention maps.
     hidden_states: tuple[torch.FloatTensor, ...] | None = None
     decoder_hidden_states: tuple[torch.FloatTensor, ...] | None = None
     attentions: tuple[torch.FloatTensor, ...] | None = None
-    last_hidden_state: torch.FloatTensor | None = None
+    last_hidden_state: torch.FloatTensor | None = None  # (batch, tokens, width): input of the decoder
+    # States `(batch, tokens, bottleneck_size)` within the bottleneck networks, by `config.bottleneck_layers`.
     bottleneck_states: tuple[torch.FloatTensor, ...] | None = None
 
 
 class MwpSolver(PreTrainedModel, Solver):
-    """Solver of math word problems, which maps text with masked numbers to an expression over these numbers.
+    """
+    Solver of math word problems, which maps text with masked numbers to an expression over these numbers.
 
     Args:
         config ([`MwpSolverConfig`]): Encoder and decoder.
@@ -103,9 +91,8 @@ class MwpSolver(PreTrainedModel, Solver):
         # Batches may contain further entries for the trainer, such as teacher outputs.
         self._decoder_inputs = set(signature(self.decoder.forward).parameters)
         config.encoder_config, config.decoder_config = self.encoder.config, self.decoder.config
-        self.bottlenecks = None
-        if config.bottleneck_layers:
-            self.bottlenecks = Bottlenecks(self.encoder, config.bottleneck_layers, config.bottleneck_size)
+        layers = config.bottleneck_layers
+        self.bottlenecks = Bottlenecks(self.encoder, layers, config.bottleneck_size) if layers else None
         self.post_init()
 
     @torch.no_grad()
@@ -188,9 +175,8 @@ class MwpSolver(PreTrainedModel, Solver):
                 Hub id or folder (with safetensors) of a BERT- or RoBERTa-like encoder, or the encoder itself.
             processor ([`MwpProcessor`]):
                 Processor with the output symbols. The encoder's embeddings are resized to its tokenizer; the rows of
-                `[NUM0]`, `[NUM1]`, ... start as the row of `[NUM]` with a little noise. Encode problems only after
-                this call, because it lowers the processor's `max_length` to the encoder's positions, and adds the
-                constants and columns that the decoder needs.
+                `[NUM0]`, `[NUM1]`, ... start as the row of `[NUM]` with a little noise. Encode problems after this
+                call: it lowers `max_length` to the encoder's positions and adds the decoder's constants and columns.
             decoder (class, configuration or model, *optional*, defaults to [`GTSDecoder`]):
                 A decoder class ([`GTSDecoder`], [`AthenaModel`]), for a new decoder with the encoder's width and the
                 processor's symbols; the configuration of a new decoder; or a decoder.

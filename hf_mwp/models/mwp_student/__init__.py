@@ -10,10 +10,8 @@ from .configuration_mwp_student import MwpStudentConfig
 from .modeling_mwp_student import (
     MwpStudentForMaskedLM,
     MwpStudentForPreTraining,
-    MwpStudentForPreTrainingOutput,
     MwpStudentForSequenceClassification,
     MwpStudentModel,
-    MwpStudentPreTrainedModel,
 )
 from .remote_code import save_student_code
 
@@ -28,9 +26,7 @@ __all__ = [
     "MwpStudentConfig",
     "MwpStudentForMaskedLM",
     "MwpStudentForPreTraining",
-    "MwpStudentForPreTrainingOutput",
     "MwpStudentForSequenceClassification",
     "MwpStudentModel",
-    "MwpStudentPreTrainedModel",
     "save_student_code",
 ]

@@ -18,18 +18,15 @@ class MwpStudentConfig(PreTrainedConfig):
         vocab_size (`int`, *optional*, defaults to 21128): Size of the vocabulary. The default is Chinese BERT's.
         hidden_size (`int`, *optional*, defaults to 312): Width of the encoder.
         embedding_size (`int`, *optional*):
-            Width of the embeddings, which a linear layer projects to `hidden_size`, as in ELECTRA. If `None`, they are
-            `hidden_size` wide and are not projected.
+            Width of the embeddings, projected to `hidden_size` as in ELECTRA. If `None`, they are `hidden_size` wide.
         num_hidden_layers (`int`, *optional*, defaults to 3): Number of layers.
         num_attention_heads (`int` or `list[int]`, *optional*, defaults to 12):
-            Attention heads of every layer, or one number per layer. A layer with 0 heads keeps the output bias of its
-            self-attention.
+            Attention heads of every layer, or one number per layer. A layer with 0 heads keeps its output bias.
         head_dim (`int`, *optional*):
             Width of one head. Defaults to `hidden_size // num_attention_heads`; required if `num_attention_heads` is a
             list or 0, because heads keep their width when others are removed.
         intermediate_size (`int` or `list[int]`, *optional*, defaults to 1200):
-            Feed-forward neurons of every layer, or one number per layer. A layer with 0 neurons keeps the output bias
-            of its feed-forward network.
+            Feed-forward neurons of every layer, or one number per layer. A layer with 0 neurons keeps its output bias.
         hidden_act (`str`, *optional*, defaults to `"gelu"`): Activation of feed-forward networks and of heads.
         hidden_dropout_prob (`float`, *optional*, defaults to 0.1): Dropout of the embeddings and sublayer outputs.
         attention_probs_dropout_prob (`float`, *optional*, defaults to 0.1): Dropout of the attention probabilities.
@@ -56,8 +53,7 @@ class MwpStudentConfig(PreTrainedConfig):
             Weight of the tagging loss in [`MwpStudentForPreTraining`]; masked language modelling has weight 1.
         sparse_prediction (`bool`, *optional*, defaults to `False`):
             Whether a forward pass with labels scores the vocabulary only at the labelled tokens, which saves most of
-            the work of pretraining. `logits` then has the shape `(labelled tokens, vocab_size)`, or is `None` with
-            labels of tagging alone.
+            the work of pretraining. `logits` is then `(labelled tokens, vocab_size)`, or `None` with tags alone.
         cut_heads (`list[list[int]]`, *optional*): Pruned attention heads of each layer, by their original indices.
 
     Raises:

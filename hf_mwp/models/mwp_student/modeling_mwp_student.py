@@ -26,24 +26,13 @@ logger = logging.get_logger(__name__)
 
 @dataclass
 class MwpStudentForPreTrainingOutput(ModelOutput):
-    """
-    Output of [`MwpStudentForPreTraining`].
-
-    Args:
-        loss (`torch.FloatTensor` of shape `()`, *optional*): `mlm_loss + pos_loss_weight * pos_loss`.
-        mlm_loss, pos_loss (`torch.FloatTensor` of shape `()`, *optional*):
-            Mean cross entropy over the masked tokens, and over the tagged tokens.
-        logits (`torch.FloatTensor` of shape `(batch, length, vocab_size)`):
-            Scores of the vocabulary; for their shape with `sparse_prediction`, see [`MwpStudentConfig`].
-        pos_logits (`torch.FloatTensor` of shape `(batch, length, num_pos_tags)`): Scores of the tagging head.
-        hidden_states, attentions (`tuple(torch.FloatTensor)`, *optional*): See [`MwpStudentModel`].
-    """
+    """Output of [`MwpStudentForPreTraining`]."""
 
     loss: torch.FloatTensor | None = None
-    mlm_loss: torch.FloatTensor | None = None
-    pos_loss: torch.FloatTensor | None = None
-    logits: torch.FloatTensor | None = None
-    pos_logits: torch.FloatTensor | None = None
+    mlm_loss: torch.FloatTensor | None = None  # mean cross entropy over the masked tokens
+    pos_loss: torch.FloatTensor | None = None  # mean cross entropy over the tagged tokens
+    logits: torch.FloatTensor | None = None  # (batch, length, vocab_size), or see `sparse_prediction`
+    pos_logits: torch.FloatTensor | None = None  # (batch, length, num_pos_tags)
     hidden_states: tuple[torch.FloatTensor, ...] | None = None
     attentions: tuple[torch.FloatTensor, ...] | None = None
 
@@ -72,38 +61,27 @@ class MwpStudentPreTrainedModel(PreTrainedModel):
     def from_encoder(cls, encoder, layers=None, add_pooling_layer=None, **kwargs):
         """
         Create a student from a BERT, RoBERTa, XLM-RoBERTa, CamemBERT, ELECTRA, DistilBERT or another student, with
-        copies of its weights. With all layers, it computes the outputs of the source.
+        copies of its weights, and its dtype, device and mode (`training`). With all layers, it computes the outputs of
+        the source. Pruned heads and neurons stay pruned. Heads for masked language modelling, tagging and sequence
+        classification are copied if the source has one of the same shape, otherwise they are new.
 
         Args:
-            encoder (`PreTrainedModel`): The source, with or without a head. Pruned heads and neurons stay pruned.
+            encoder (`PreTrainedModel`): The source, with or without a head.
             layers (`int` or `list[int]`, *optional*):
                 Layers to copy: the first ones if a number, those with these indices if a list. Defaults to all.
             add_pooling_layer (`bool`, *optional*):
                 Whether an [`MwpStudentModel`] has a pooler. By default, it has one if the source has one.
             kwargs: Fields of [`MwpStudentConfig`] to change (dropouts, `num_labels`, `pos_labels`, ...), except sizes.
 
-        Returns:
-            A model of this class with the dtype, device and mode (`training`) of the source. Heads for masked
-            language modelling, tagging and sequence classification are copied if the source has one of the same
-            shape, otherwise they are new.
-
         Raises:
             `ValueError`: the source cannot be converted, a layer does not exist, a size is among `kwargs`, or gates
                 of the source are closed.
-
-        Example:
-
-        ```python
-        >>> student = MwpStudentModel.from_encoder(bert, layers=[0, 4, 8])
-        ```"""
+        """
         return build_from_encoder(cls, encoder, layers, add_pooling_layer, **kwargs)
 
 
 class MwpStudentModel(MwpStudentPreTrainedModel):
-    """
-    Student encoder with BERT's architecture and outputs (Ming et al., AAAI 2025). It computes `pooler_output` with
-    `add_pooling_layer=True`.
-    """
+    """Student encoder with BERT's architecture and outputs (Ming et al., AAAI 2025), and optionally its pooler."""
 
     _input_embed_layer = "word_embeddings"
 
@@ -191,21 +169,14 @@ class MwpStudentForMaskedLM(MwpStudentPreTrainedModel):
 
     @can_return_tuple
     def forward(
-        self,
-        input_ids=None,
-        attention_mask=None,
-        token_type_ids=None,
-        labels=None,
-        masked_positions=None,
-        **kwargs,
+        self, input_ids=None, attention_mask=None, token_type_ids=None, labels=None, masked_positions=None, **kwargs
     ) -> MaskedLMOutput:
         """
         Args:
             input_ids, attention_mask, token_type_ids, kwargs: See [`MwpStudentModel`].
             labels (`torch.LongTensor` of shape `(batch, length)`, *optional*): Ids of the masked tokens, else -100.
             masked_positions (`torch.LongTensor` of shape `(labelled tokens,)`, *optional*):
-                Indices of these tokens in the flattened batch. With `sparse_prediction`, finding them waits for the
-                device.
+                Their indices in the flattened batch. With `sparse_prediction`, finding them waits for the device.
         """
         kwargs["return_dict"] = True
         outputs = self.mwp_student(input_ids, attention_mask, token_type_ids, **kwargs)

@@ -20,20 +20,8 @@ def save_student_code(folder):
     """
     Add the student's code to a folder written by `save_pretrained`, and refer to it in the `config.json`, so that
     `trust_remote_code=True` loads the model without hf_mwp with each Auto class of the student. `save_pretrained` does
-    this for pruned students; call it to publish another one.
-
-    Args:
-        folder (`str` or `os.PathLike`): Folder with the `config.json` of a student, encoder or task model.
-
-    Raises:
-        `ValueError`: the folder has no `config.json` of a student.
-
-    Example:
-
-    ```python
-    >>> student.save_pretrained("my-student")
-    >>> save_student_code("my-student")
-    ```"""
+    this for pruned students. Raises `ValueError` if the folder has no `config.json` of a student.
+    """
     folder = Path(folder)
     path = folder / "config.json"
     config = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
