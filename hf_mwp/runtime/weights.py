@@ -23,9 +23,8 @@ _TYPES = {"F32": np.float32, "F16": np.float16, "BF16": np.uint16, "I8": np.int8
 
 class Weights:
     """
-    Tensors in the safetensors files of a model's folder, read from disk when they are used. The rows of an int8 tensor
-    `name` are multiplied by the scales in the tensor `name.scale`. Raises `UsageError` if a weight file is missing,
-    truncated or damaged.
+    Tensors in a model's folder, read when they are used. The rows of an int8 tensor are multiplied by the scales in
+    the tensor `name.scale`. Raises `UsageError` if a weight file is missing, truncated or damaged.
     """
 
     def __init__(self, folder: str | Path) -> None:

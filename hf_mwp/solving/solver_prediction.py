@@ -47,6 +47,7 @@ class SolverPrediction(Answer):
     def to_dict(self) -> dict[str, Any]:
         """Return the problem, prediction, score and reason for a failure as a JSON-serialisable dictionary."""
         expression, score = self.expression, self.score
+        ranking = {"plausibility": self.plausibility, "instead_of": self.instead_of("prediction", "value")}
         return {
             "id": self.problem.id,
             "text": self.problem.text,
@@ -61,7 +62,7 @@ class SolverPrediction(Answer):
             "complexity": score.level,
             "reason": score.reason,
             "detail": score.detail,
-            **self.ranking_to_dict(),
+            **({} if self.ranked is None else ranking),
         }
 
 
