@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -17,16 +16,15 @@ from ..models import Solver
 from ..models.model_kind import kind_of
 from ..problems import MathWordProblem, refusal
 from ..runtime.answer import answer_records, check_search
-from ..runtime.default_search import DefaultSearch
+from ..runtime.default_search import FolderSearch
 
 
 # Imported on first use, because this module is imported with the package.
 if TYPE_CHECKING:
-    from ..plausibility import PlausibilityReranker
     from ..solving.solver_prediction import SolverPrediction
 
 
-class MathWordProblemPipeline(Pipeline):
+class MathWordProblemPipeline(FolderSearch, Pipeline):
     """
     Pipeline that solves math word problems: `pipeline("math-word-problem", model=folder_or_hub_id)`.
 
@@ -113,8 +111,8 @@ class MathWordProblemPipeline(Pipeline):
             processor.check_model(model)
         except ValueError as error:
             raise ValueError(f"{model.name_or_path or 'This model'} and its processor do not fit: {error}") from error
-        self._rerankers: dict[str, PlausibilityReranker] = {}
-        super().__init__(model=model, processor=processor, **kwargs)
+        FolderSearch.__init__(self, model.name_or_path, processor.language, model)
+        Pipeline.__init__(self, model=model, processor=processor, **kwargs)
 
     def save_pretrained(self, save_directory: str | PathLike, **kwargs) -> None:
         """
@@ -125,15 +123,15 @@ class MathWordProblemPipeline(Pipeline):
         self.processor.save_pretrained(save_directory)
         if self.default_search.num_beams > 1:
             self.default_search.save_pretrained(save_directory)
-        if reranker := self._forward_params.get("rerank") or self._reranker(self.default_search.rerank):
+        if reranker := self._forward_params.get("rerank") or self.find_reranker(self.default_search.rerank):
             reranker.save_pretrained(save_directory)
 
     def _sanitize_parameters(
         self, num_beams=None, top_k=None, max_decode_length=None, confidence_threshold=None, rerank=None
     ):
         check_search(confidence_threshold, num_beams=num_beams, top_k=top_k, max_decode_length=max_decode_length)
-        if rerank is not None:
-            rerank = self._reranker(rerank)
+        # `False` stays: without re-ranking, also where it is the default.
+        rerank = self.find_reranker(rerank) or rerank
         forward = {"num_beams": num_beams, "max_decode_length": max_decode_length, "rerank": rerank}
         both = {"top_k": top_k, "confidence_threshold": confidence_threshold}
         return (
@@ -141,18 +139,6 @@ class MathWordProblemPipeline(Pipeline):
             {name: value for name, value in (forward | both).items() if value is not None},
             {name: value for name, value in both.items() if value is not None},
         )
-
-    def _reranker(self, wanted: bool | str | PathLike | PlausibilityReranker) -> PlausibilityReranker | bool:
-        """Return the re-ranker for a value of `rerank`, loaded only once. Returns `wanted` if it is false."""
-        from ..plausibility import PlausibilityReranker
-
-        if isinstance(wanted, PlausibilityReranker) or not wanted:
-            return wanted
-        place = self.model.name_or_path if wanted is True else str(wanted)
-        if place not in self._rerankers:
-            options = download_options(self.model, place)
-            self._rerankers[place] = PlausibilityReranker.from_pretrained(place, **options)
-        return self._rerankers[place]
 
     def get_iterator(self, inputs, num_workers, batch_size, preprocess_params, forward_params, postprocess_params):
         # Only one worker can read an iterator.
@@ -189,32 +175,17 @@ class MathWordProblemPipeline(Pipeline):
         refusal(problem)
         return problem
 
-    @cached_property
-    def default_search(self) -> DefaultSearch:
-        """Search settings of calls without `num_beams` and `rerank`."""
-        name = self.model.name_or_path
-        return DefaultSearch.from_pretrained(name, **download_options(self.model)) if name else DefaultSearch()
-
     def _forward(
         self, problems, num_beams=None, top_k=1, max_decode_length=None, confidence_threshold=None, rerank=None
     ):
         from ..solving.solve_problems import solve_problems
 
-        if num_beams is None and rerank is None:
-            num_beams, rerank = self.default_search.num_beams, self._reranker(self.default_search.rerank)
+        reranker, num_beams = self.search(num_beams, rerank)
         if confidence_threshold is not None:
             # Keep all beams as candidates of an unsure answer.
-            num_beams, top_k = max(num_beams or (rerank.num_beams if rerank else 1), top_k), None
-        return solve_problems(
-            self.model,
-            self.processor,
-            problems,
-            num_beams=num_beams,
-            top_k=top_k,
-            max_decode_length=max_decode_length,
-            reranker=rerank or None,
-            batch_size=None,
-        )
+            num_beams, top_k = max(num_beams, top_k), None
+        options = {"num_beams": num_beams, "top_k": top_k, "max_decode_length": max_decode_length, "batch_size": None}
+        return solve_problems(self.model, self.processor, problems, reranker=reranker, **options)
 
     def postprocess(
         self, prediction: SolverPrediction, top_k: int | None = None, confidence_threshold: float | None = None

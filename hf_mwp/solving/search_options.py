@@ -54,23 +54,16 @@ class RankedSearchOptions(SearchOptions):
         "the package.",
     )
 
-    def load_reranker(self, processor: MwpProcessor) -> tuple[PlausibilityReranker | None, int]:
-        """
-        Return the re-ranker, or `None` without re-ranking, and the number of beams. If no option is set, the
-        [`DefaultSearch`] of the model folder is used. Raises `PlausibilityError` if the re-ranker cannot be loaded, or
-        does not support the language of the processor or the number of beams.
-        """
-        from ..plausibility import PlausibilityReranker
-        from ..runtime.default_search import DefaultSearch
+    @property
+    def rerank_with(self) -> bool | str | None:
+        """Value of both options as the `rerank` of a solver."""
+        return self.rerank if self.reranker is None else self.reranker
 
-        rerank, num_beams = self.rerank if self.reranker is None else self.reranker, self.num_beams
-        if rerank is None and num_beams is None:
-            search = DefaultSearch.from_pretrained(self.model)
-            rerank, num_beams = search.rerank, search.num_beams
-        if not rerank:
-            return None, num_beams or 1
-        found = PlausibilityReranker.from_pretrained(self.model if rerank is True else rerank)
-        return found, found.check(processor.language, num_beams)
+    def load_reranker(self, processor: MwpProcessor) -> tuple[PlausibilityReranker | None, int]:
+        """Return the re-ranker and the number of beams, see [`~runtime.default_search.FolderSearch.search`]."""
+        from ..runtime.default_search import FolderSearch
+
+        return FolderSearch(self.model, processor.language).search(self.num_beams, self.rerank_with)
 
 
 # Options of pseudo-labels that do not apply to a task.

@@ -97,8 +97,7 @@ def _load_solver(args: SolveArguments) -> Callable[[list[str]], list[Any]]:
     if by_numpy or args.runtime == "numpy":
         if args.device is not None:
             raise UsageError("--runtime numpy computes on the CPU. Remove --device.")
-        rerank = args.rerank if args.reranker is None else args.reranker
-        return partial(load_runtime(args.model), num_beams=args.num_beams, rerank=rerank, **options)
+        return partial(load_runtime(args.model), num_beams=args.num_beams, rerank=args.rerank_with, **options)
     quiet_libraries()
     device = find_device(args.device)
     from ...building.solver import load_solver
