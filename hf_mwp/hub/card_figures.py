@@ -17,16 +17,8 @@ from .model_card import RECORD, ModelFigures
 
 def check_card(card: Path, record: Path) -> int:
     """
-    Compare each row of a card's result tables, and each result in its metadata, with the figures of the record.
-
-    Args:
-        card (`Path`), record (`Path`): The files `README.md` and `record.json`.
-
-    Returns:
-        `int`: The number of table rows and metadata results in the card.
-
-    Raises:
-        UsageError: A file cannot be read, or the card contains a figure that is missing in the record.
+    Compare the rows of a card's result tables and the results in its metadata with the figures of the record, and
+    return their number. Raises `UsageError` if a file cannot be read, or a figure is missing in the record.
     """
     try:
         figures = [ModelFigures(**each) for each in json.loads(record.read_text("utf-8"))["figures"]]

@@ -161,13 +161,8 @@ def push_trained_model(
 ) -> Publication | Future:
     """
     Publish a copy of a folder saved by a trainer as [`push_solver_to_hub`] does, with a card ([`build_model_card`])
-    and record generated from the arguments. The files are collected before the function returns.
-
-    Args:
-        folder (`str` or `Path`), model (`PreTrainedModel`): Folder to which the trainer saved the model; the model.
-        processor (`Any`, *optional*): The model's processor or tokenizer. The card states the processor's language.
-        blocking (`bool`, *optional*, defaults to `True`): Whether to wait for the end of the upload, instead of
-            returning a `Future`.
+    and record generated from the arguments. The files are collected before the function returns; unless `blocking`,
+    it returns a `Future` of the upload.
     """
     reads = {}
     if isinstance(processor, MwpProcessor):
@@ -194,9 +189,8 @@ def push_trained_model(
 
 def collect_files(folder: Path, target: Path) -> None:
     """
-    Copy the files of a model folder to upload to an empty folder: those in `PUBLISHED`, weights as one file in half
-    precision (of an export unchanged), and the code of an encoder. Raises `UsageError` if the configuration or weights
-    are missing or damaged, or an export is incomplete.
+    Copy the files to publish, with weights as one file in half precision (of an export unchanged) and an encoder's
+    code. Raises `UsageError` if the configuration or weights are missing or damaged, or an export is incomplete.
     """
     for path in folder.iterdir():
         if path.is_file() and any(fnmatch(path.name, each) for each in PUBLISHED):

@@ -93,8 +93,8 @@ class Weights:
 
 def quantize_int8(tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """
-    Round matrices to int8 and other tensors to float16, as [`Weights`] reads them. Each matrix row has a scale that
-    maps the largest absolute value to 127; the scales `(rows,)` of a matrix `name` are returned as `name.scale`.
+    Round matrices to int8 and other tensors to float16, as [`Weights`] reads them. The scales `(rows,)` of a matrix,
+    returned as `name.scale`, map the largest absolute value of a row to 127.
     """
     found: dict[str, np.ndarray] = {}
     for name, values in tensors.items():

@@ -182,16 +182,9 @@ def calibrate(
 ) -> PlausibilityReranker:
     """
     Scale all weights by the factor with which the plausibility of the first answer best predicts whether it is correct
-    (log loss). [`fit_plausibility`] leaves out problems without a correct answer in the beam, so its plausibilities
-    are too large. The ranking does not change.
-
-    Args:
-        reranker ([`PlausibilityReranker`]): The fitted re-ranker.
-        problems (`Iterable[MathWordProblem]`), beams (`Iterable[Sequence[tuple[Expression, float]]]`): Problems and
-            their trees as in [`fit_plausibility`], best those that the solver was not trained on.
-
-    References:
-        Guo et al., On Calibration of Modern Neural Networks: https://huggingface.co/papers/1706.04599 (temperature)
+    (log loss; the temperature of Guo et al., https://huggingface.co/papers/1706.04599). [`fit_plausibility`] leaves
+    out problems without a correct answer in the beam, so its plausibilities are too large. The ranking does not
+    change. The problems are best those that the solver was not trained on.
     """
     scores: list[float] = []
     groups: list[int] = []

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GeneratedText:
-    """A generated text with its log probability and number of tokens."""
+    """A generated text with its log probability, the sum over its tokens without length penalty."""
 
     text: str
     log_probability: float
@@ -37,8 +37,7 @@ def generate_texts(
 ) -> list[list[GeneratedText]]:
     """
     Generate `num_return_sequences` texts from each source text, best first, in batches of texts with similar lengths.
-    `max_length` is a number of tokens, by default that of the generation config; `progress` wraps the list of batches.
-    The log probabilities are sums over the tokens, without length penalty.
+    `max_length`, in tokens, defaults to that of the generation config; `progress` wraps the list of batches.
     """
     options = {"num_beams": num_beams, "num_return_sequences": num_return_sequences, "do_sample": False}
     options |= {} if max_length is None else {"max_length": within_positions(model, max_length)}

@@ -26,10 +26,9 @@ def kept_records(
     make: Callable[[Sequence[Problem]], Iterable[Any]],
 ) -> list[Any]:
     """
-    Return a record for each problem. `make` computes the JSON records of a chunk of `AT_ONCE` problems. Each chunk is
-    cached in `folder`, in a file named after a digest of the problems and `facts`, the settings that the records
-    depend on. Processes under `accelerate launch` or `torchrun` share the work: each computes some chunks, and all
-    processes return all records.
+    Return a JSON record for each problem, which `make` computes in chunks of `AT_ONCE` problems. A chunk is cached in
+    a file of `folder`, named after a digest of its problems and `facts`, the settings that its records depend on.
+    Processes under `accelerate launch` or `torchrun` share the chunks, and all of them return all records.
     """
     chunks = [problems[start : start + AT_ONCE] for start in range(0, len(problems), AT_ONCE)]
     fields = [[each if isinstance(each, Mapping) else asdict(each) for each in chunk] for chunk in chunks]
@@ -50,9 +49,8 @@ def solve_to_file(
     output: str | Path,
 ) -> None:
     """
-    Write the answers to problems with a `text` to a JSON Lines file, in the order of the problems. `solve` returns the
-    answers (dictionaries) of each problem in a chunk. An interrupted run resumes if `model` and `options` are
-    unchanged, and processes under `accelerate launch` share the work. Raises `UsageError` if the file exists.
+    Write the answers that `solve` returns for problems with a `text` to a JSON Lines file, in the same order. A killed
+    run resumes if `model` and `options` are unchanged. Raises `UsageError` if the file exists. See [`kept_records`].
     """
     output = Path(output)
     if output.exists():

@@ -36,11 +36,9 @@ FATES = {
 
 @dataclass(frozen=True)
 class LabelledProblems:
-    """
-    Result of [`label_problems`]. Rows contain `id`, `text`, `equation`, `answer`, `language`, the `log_probability`
-    and 0-based `rank` of the tree and, without an answer, the `confidence` ([`SolverPrediction.confidence`]).
-    """
+    """Result of [`label_problems`]."""
 
+    # id, text, equation, answer, language, log_probability and 0-based rank of the tree; without an answer, confidence
     rows: list[dict[str, Any]]
     fates: dict[str, int]  # number of problems by outcome, a key of `FATES`
 

@@ -116,9 +116,8 @@ def find_beams(
     progress: Callable[[Sequence], Iterable] | None = None,
 ) -> list[Beam]:
     """
-    Search for the `top_k` best trees of each problem. A beam has no tree if the problem is refused
-    ([`~problems.refusal`]) or all its numbers are truncated. With `batch_size`, problems of similar length are solved
-    together; otherwise, all problems are a single batch. The arguments are those of [`solve_problems`].
+    Search for the `top_k` best trees of each problem, with the arguments of [`solve_problems`]. A beam has no tree if
+    the problem is refused ([`~problems.refusal`]) or all its numbers are truncated.
     """
     if model.training:
         model.eval()
@@ -134,6 +133,7 @@ def find_beams(
         found[asked[place]] = Beam((), unknown[place], num_cut, processor.max_length)
         if num_cut < len(positions):
             order.append(place)
+    # Problems of similar length need little padding.
     if batch_size is not None:
         order.sort(key=columns["length"].__getitem__, reverse=True)
     size = batch_size or max(len(order), 1)
@@ -163,10 +163,7 @@ def find_kept_beams(
     max_decode_length: int | None,
     *options: Any,
 ) -> list[Beam]:
-    """
-    Search for beams as in [`find_beams`] and cache them in a folder. An interrupted search resumes, and processes
-    under `accelerate launch` share the work.
-    """
+    """Search for beams as [`find_beams`] does, cached in a folder by [`kept_records`]."""
     facts = {"model": hash_model(model), "processor": hash_processing(processor), "dtype": str(model.dtype)}
     facts |= {"num_beams": num_beams, "top_k": top_k, "max_decode_length": max_decode_length}
 
@@ -193,10 +190,7 @@ def solve_batch(
 
 
 def unknown_shares(processor: MwpProcessor, rows: Sequence[Sequence[int]]) -> list[float]:
-    """
-    Return the share of unknown tokens (`[UNK]`) in each row of token ids. Number placeholders and special tokens are
-    not counted. A byte-level vocabulary has no unknown tokens.
-    """
+    """Return the share of unknown tokens in each row of ids (0 at byte level), see `TextReader.unknown_share`."""
     tokenizer = processor.tokenizer
     unknown = tokenizer.unk_token_id
     aside = {*tokenizer.all_special_ids, *tokenizer.convert_tokens_to_ids(processor.number_tokens)} - {unknown}

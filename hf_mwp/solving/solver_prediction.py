@@ -25,23 +25,23 @@ class SolverPrediction(Answer):
 
     @cached_property
     def score(self) -> PredictionScore:
-        """Return the score of the prediction and the reason for a failure."""
+        """Score of the prediction, with the reason for a failure."""
         return score_prediction(self.problem, self.expression, answer_match=self.answer_match)
 
     @property
     def is_right(self) -> bool | None:
-        """Return whether the answer is correct, or `None` if the problem has no answer."""
+        """Whether the answer is correct, or `None` if the problem has no answer."""
         return self.score.answer_correct
 
     @property
     def failure(self) -> tuple[str, str] | None:
-        """Return the reason for a failure and its description, or `None` if the prediction is correct."""
+        """Reason for the failure and its description, or `None` if the prediction is correct."""
         reason = self.score.reason
         return None if reason == "correct" else (reason, FAILURE_REASONS[reason])
 
     @property
     def kind(self) -> str | None:
-        """Return the category of the problem, or `""` if the dataset has no categories."""
+        """Category of the problem, or `""` if the dataset has no categories."""
         return self.problem.kind
 
     def to_dict(self) -> dict[str, Any]:
@@ -73,10 +73,7 @@ def read_predictions(
     processor: MwpProcessor,
     answer_match: str = "annotated",
 ) -> list[SolverPrediction]:
-    """
-    Return a prediction with the best tree for each row ([`read_trees`]). It has no tree if the problem is refused
-    ([`~problems.refusal`]) or if all `number_positions` are truncated.
-    """
+    """Return a prediction per row: its tree, or none if the problem is refused or all its numbers are cut off."""
     predictions = []
     for row, *tree in zip(rows, sequences, log_probabilities, strict=True):
         problem = processor.problem(row)
