@@ -31,9 +31,7 @@ class SearchOptions:
         "generation_config.json in the model folder sets both.",
     )
     batch_size: int = option(64, "Number of problems per batch.", affects_result=False)
-    device: str | None = option(
-        None, "Device, such as cpu or cuda:0. By default a GPU if there is one.", affects_result=False
-    )
+    device: str | None = option(None, "Device, such as cpu or cuda:0; default: a GPU, if any.", affects_result=False)
 
     def __post_init__(self):
         check_given(self, "model")
@@ -46,12 +44,10 @@ class RankedSearchOptions(SearchOptions):
 
     rerank: bool | None = option(
         None,
-        "Select the most plausible answer in the beam with the re-ranker in the model folder (plausibility.json).",
+        "Select the most plausible answer in the beam with the model folder's re-ranker (plausibility.json).",
     )
     reranker: str | None = option(
-        None,
-        "Folder or Hub id of a different re-ranker (created by `hf-mwp rerank`), or en or zh, which are included in "
-        "the package.",
+        None, "Folder or Hub id of a different re-ranker (created by `hf-mwp rerank`), or en or zh of this package."
     )
 
     @property
@@ -94,8 +90,7 @@ class LabelArguments(RankedSearchOptions):
     num_beams: int = option(5, "Number of beams, and of trees to try for each problem.")
     pseudo_label_fraction: float = option(
         0.0,
-        "Share of the problems without an answer to label with the most confident predictions, which --rerank can "
-        "re-rank.",
+        "Share of the problems without an answer to label with the most confident predictions (see --rerank).",
     )
     task: str | None = option(
         None,
@@ -151,8 +146,7 @@ class RerankArguments(SearchOptions):
     )
     regularization: float = option(1.0, "Weight of the squared distance from the ranking by probability.")
     mc_dropout_fraction: float = option(
-        0.0,
-        "Share of the problems to solve with dropout, because a solver is overconfident on its training problems.",
+        0.0, "Share of the problems to solve with dropout, because a solver is overconfident on its training problems."
     )
     seed: int = option(0, "Seed for the choice of problems.")
     overwrite: bool = option(False, "Replace an existing plausibility.json.", affects_result=False)

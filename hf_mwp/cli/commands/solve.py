@@ -29,9 +29,7 @@ class SolveArguments(RankedSearchOptions):
 
     problems: list[str] = option([], "One or more problems.", positional=True)
     file: str | None = option(None, "File of problems: lines, .jsonl, .json or .csv with a field `text`; - is stdin.")
-    output: str | None = option(
-        None, "File for the answers, as JSON lines in the order of the problems; a killed run resumes."
-    )
+    output: str | None = option(None, "File for the answers (JSON lines, in the same order); a killed run resumes.")
     json: bool = option(False, "Print JSON lines instead of text.", affects_result=False)
     tree: bool = option(True, "Draw the expression tree.")
     top_k: int = option(1, "Number of equations to show for each problem.")
