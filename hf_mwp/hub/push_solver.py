@@ -153,16 +153,14 @@ def push_trained_model(
     processor: Any = None,
     figures: Sequence[ModelFigures] = (),
     stages: Sequence[TrainingStage] = (),
-    private: bool | None = None,
-    revision: str | None = None,
-    commit_message: str = "End of training",
     token: str | None = None,
     blocking: bool = True,
+    **options: Any,
 ) -> Publication | Future:
     """
-    Publish a copy of a folder saved by a trainer as [`push_solver_to_hub`] does, with a card ([`build_model_card`])
-    and record generated from the arguments. The files are collected before the function returns; unless `blocking`,
-    it returns a `Future` of the upload.
+    Publish a copy of a folder saved by a trainer, with the `options` of [`push_solver_to_hub`] and a new card
+    ([`build_model_card`]) and record. The files are collected before the function returns; unless `blocking`, it
+    returns a `Future` of the upload.
     """
     reads = {}
     if isinstance(processor, MwpProcessor):
@@ -181,8 +179,7 @@ def push_trained_model(
 
     def push() -> Publication:
         with workspace:
-            options = {"private": private, "revision": revision, "token": token}
-            return push_solver_to_hub(made, repo_id, commit_message=commit_message, **options)
+            return push_solver_to_hub(made, repo_id, token=token, **options)
 
     return push() if blocking else HfApi(token=token).run_as_future(push)
 

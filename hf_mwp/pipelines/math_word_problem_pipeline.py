@@ -132,13 +132,10 @@ class MathWordProblemPipeline(FolderSearch, Pipeline):
         check_search(confidence_threshold, num_beams=num_beams, top_k=top_k, max_decode_length=max_decode_length)
         # `False` stays: without re-ranking, also where it is the default.
         rerank = self.find_reranker(rerank) or rerank
-        forward = {"num_beams": num_beams, "max_decode_length": max_decode_length, "rerank": rerank}
-        both = {"top_k": top_k, "confidence_threshold": confidence_threshold}
-        return (
-            {},
-            {name: value for name, value in (forward | both).items() if value is not None},
-            {name: value for name, value in both.items() if value is not None},
-        )
+        shown = {"top_k": top_k, "confidence_threshold": confidence_threshold}
+        options = shown | {"num_beams": num_beams, "max_decode_length": max_decode_length, "rerank": rerank}
+        given = {name: value for name, value in options.items() if value is not None}
+        return {}, given, {name: given[name] for name in shown if name in given}
 
     def get_iterator(self, inputs, num_workers, batch_size, preprocess_params, forward_params, postprocess_params):
         # Only one worker can read an iterator.

@@ -1,13 +1,11 @@
 """Search settings of a solver and its re-rankers, found in its folder."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from ..downloads import download_options, find_beside
 from ..plausibility import PlausibilityReranker
@@ -28,7 +26,7 @@ class DefaultSearch:
     file_name = "generation_config.json"
 
     @classmethod
-    def from_pretrained(cls, name_or_path: str | PathLike, **kwargs) -> DefaultSearch:
+    def from_pretrained(cls, name_or_path: str | PathLike, **kwargs) -> Self:
         """
         Read the settings of a folder or repository, greedy search without a file. `kwargs` (`revision`, `token`, ...)
         are passed to the download. Raises `UsageError` if the file is damaged.

@@ -1,20 +1,20 @@
 """Functions that fit a plausibility re-ranker to a solver, calibrate and measure it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from ..data.batches.mwp_processor import MwpProcessor
 from ..expressions import Expression, ExpressionError
 from ..expressions.evaluation import Number
 from ..metrics import answers_match
+from ..models import MwpSolver
 from ..options.checks import check_share
 from ..plausibility.candidate_answer import candidate_answers
 from ..plausibility.features import FEATURES, feature_row
@@ -23,10 +23,6 @@ from ..plausibility.question import Question
 from ..problems import MathWordProblem, ProblemError
 from .solve_problems import solve_problems
 
-
-if TYPE_CHECKING:
-    from ..data.batches.mwp_processor import MwpProcessor
-    from ..models import MwpSolver
 
 Trees = Sequence[tuple[Expression, float]]
 # Factors that `calibrate` tries, from 0.05 to 3, and the minimum of the plausibilities that it reads.
@@ -64,7 +60,8 @@ def fit_reranker(
         regularization (`float`, *optional*, defaults to 1.0), fitted_on (`Mapping`, *optional*): Passed to
             [`fit_plausibility`].
         mc_dropout_fraction (`float`, *optional*, defaults to 0.0): Share of the first split, at its end, to solve with
-            dropout in the encoder, because a solver is overconfident on its training problems.
+            dropout in the encoder. A solver is overconfident on its training problems; dropout increases the weights
+            of the features other than its probability.
         batch_size (`int`, *optional*, defaults to 64), progress (`Callable`, *optional*): Passed to
             [`solve_problems`].
 
@@ -127,9 +124,6 @@ def fit_plausibility(
     """
     Fit the weights of a re-ranker by maximising the probability of the correct values, with a softmax over the values
     in each beam. The loss is convex, so the result does not depend on a seed.
-
-    A solver is overconfident on its training problems. Searching some of them with dropout
-    (`fit_reranker(mc_dropout_fraction=...)`) increases the weights of the features other than its probability.
 
     Args:
         problems (`Sequence[MathWordProblem]`): Training problems with answers or equations, in the same language.

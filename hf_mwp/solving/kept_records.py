@@ -1,7 +1,5 @@
 """On-disk cache for expensive results (one JSON record per problem), filled by one or several processes."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict

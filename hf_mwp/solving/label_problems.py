@@ -1,27 +1,23 @@
 """Pseudo-labelling: a solver adds equations to problems with or without an answer."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..data.batches.mwp_processor import MwpProcessor
 from ..data.corpus.pretraining_texts import held_out_texts, loose_digest, masked_digest
 from ..data.reading.usability import find_answer_fault
 from ..metrics import score_prediction
+from ..models import MwpSolver
 from ..options.checks import check_share
+from ..plausibility import PlausibilityReranker
 from ..problems import MathWordProblem, refusal
 from ..usage_error import UsageError
 from .solve_problems import check_several, solve_problems
 from .solver_prediction import SolverPrediction
 
-
-if TYPE_CHECKING:
-    from ..data.batches.mwp_processor import MwpProcessor
-    from ..models import MwpSolver
-    from ..plausibility import PlausibilityReranker
 
 FATES = {
     "labelled": "a tree evaluates to the answer",

@@ -1,29 +1,25 @@
 """Functions that solve many problems in batches: encoding, padding, beam search and re-ranking."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from torch import Tensor
+
+from ..data.batches.mwp_processor import MwpProcessor
 from ..metrics.matching import ANSWER_MATCHES
+from ..models import MwpSolver, SolveOutput
 from ..models.fingerprints import hash_model, hash_processing
 from ..options.checks import check_at_least_one
+from ..plausibility import PlausibilityReranker
 from ..problems import MathWordProblem, refusal
 from ..runtime.answer import Beam, read_trees
 from ..runtime.text_reader import share_of_unknown
 from .kept_records import kept_records
 from .solver_prediction import SolverPrediction
 
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from ..data.batches.mwp_processor import MwpProcessor
-    from ..models import MwpSolver, SolveOutput
-    from ..plausibility import PlausibilityReranker
 
 INPUTS = ("input_ids", "attention_mask", "number_positions")
 
@@ -91,7 +87,8 @@ def solve_problems(
     kept = num_beams if top_k is None or reranker is not None else top_k
     read = processor.problems(problems)
     search = find_beams if unfinished is None else partial(find_kept_beams, unfinished)
-    beams = search(model, processor, read, num_beams, kept, max_decode_length, batch_size, progress)
+    settings = {"num_beams": num_beams, "top_k": kept, "max_decode_length": max_decode_length}
+    beams = search(model, processor, read, batch_size, progress, **settings)
     predictions = []
     for problem, beam in zip(read, beams, strict=True):
         ranked = None if reranker is None else tuple(reranker.rerank(problem, beam.trees))
@@ -109,15 +106,13 @@ def find_beams(
     model: MwpSolver,
     processor: MwpProcessor,
     problems: Sequence[MathWordProblem],
-    num_beams: int = 1,
-    top_k: int = 1,
-    max_decode_length: int | None = None,
-    batch_size: int | None = None,
-    progress: Callable[[Sequence], Iterable] | None = None,
+    batch_size: int | None,
+    progress: Callable[[Sequence], Iterable] | None,
+    **settings: int | None,
 ) -> list[Beam]:
     """
-    Search for the `top_k` best trees of each problem, with the arguments of [`solve_problems`]. A beam has no tree if
-    the problem is refused ([`~problems.refusal`]) or all its numbers are truncated.
+    Search for the best trees of each problem with the `settings` of [`solve_batch`]. A beam has no tree if the problem
+    is refused ([`~problems.refusal`]) or all its numbers are cut off.
     """
     if model.training:
         model.eval()
@@ -143,7 +138,7 @@ def find_beams(
         if len({columns["length"][place] for place in batch}) == 1:
             # Without padding, no mask is needed, and creating one takes 4 % of a greedy search.
             inputs.pop("attention_mask")
-        solved = solve_batch(model, inputs, num_beams, top_k, max_decode_length)
+        solved = solve_batch(model, inputs, **settings)
         capped = [False] * len(batch) if solved.capped is None else solved.capped.tolist()
         outputs = [each.tolist() for each in (solved.sequences, solved.scores, solved.finished)]
         for place, is_capped, *columns_of_row in zip(batch, capped, *outputs, strict=True):
@@ -158,17 +153,14 @@ def find_kept_beams(
     model: MwpSolver,
     processor: MwpProcessor,
     problems: Sequence[MathWordProblem],
-    num_beams: int,
-    top_k: int,
-    max_decode_length: int | None,
     *options: Any,
+    **settings: int | None,
 ) -> list[Beam]:
     """Search for beams as [`find_beams`] does, cached in a folder by [`kept_records`]."""
-    facts = {"model": hash_model(model), "processor": hash_processing(processor), "dtype": str(model.dtype)}
-    facts |= {"num_beams": num_beams, "top_k": top_k, "max_decode_length": max_decode_length}
+    facts = {"model": hash_model(model), "processor": hash_processing(processor), "dtype": str(model.dtype)} | settings
 
     def search(tried: Sequence[MathWordProblem]) -> Iterator[dict[str, Any]]:
-        for beam in find_beams(model, processor, tried, num_beams, top_k, max_decode_length, *options):
+        for beam in find_beams(model, processor, tried, *options, **settings):
             trees = [(processor.vocabulary.encode(tree), score) for tree, score in beam.trees]
             yield vars(beam) | {"trees": trees}
 

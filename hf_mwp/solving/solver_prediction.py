@@ -1,20 +1,15 @@
 """The class for predictions of a solver with their scores, and functions that create and evaluate predictions."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..data.batches.mwp_processor import MwpProcessor
 from ..metrics import FAILURE_REASONS, PredictionScore, accuracy_report, calibration_report, score_prediction
 from ..problems import refusal
 from ..runtime.answer import Answer, Beam, read_trees
-
-
-if TYPE_CHECKING:
-    from ..data.batches.mwp_processor import MwpProcessor
 
 
 @dataclass(frozen=True)

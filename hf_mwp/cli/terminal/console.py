@@ -16,6 +16,7 @@ from ...expressions import Expression, draw
 from ...metrics.accuracy import LEVELS, percent, report_cells
 from ...problems.control_characters import show_controls
 from ...store.runs.main_process import is_main_process
+from ...store.runs.run_folder import describe_contents
 from ...tasks.reporter import Reporter
 
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from transformers import Trainer
 
     from ...tasks.evaluation import Evaluation
+    from ...tasks.training import RunResult
 
 
 class CommandConsole(Console, Reporter):
@@ -103,13 +105,17 @@ def print_evaluation(
         console.print(make_table("Why answers are wrong", headings, rows, right=["problems"]))
 
 
+def print_result(console: Console, result: RunResult, name: str) -> None:
+    """Print the metrics of a training run and the contents of its folder."""
+    for split, evaluation in result.evaluations.items():
+        print_evaluation(console, evaluation, name, reasons=split == "test")
+    console.print(describe_contents(result.folder, "model", "processor"))
+
+
 def model_table(
     title: str, models: Sequence[Mapping[str, Any]], columns: Mapping[str, Callable[[Mapping], str]], metric: str
 ) -> Table:
-    """
-    Return a table with one row per model of a run's `metrics.json`: the cells that the functions in `columns` return,
-    and a metric on each split.
-    """
+    """Return a table of the models in a run's `metrics.json`: cells from `columns`, and a metric on each split."""
     splits = [split for split in ("validation", "test") if split in models[-1]]
     metric_name = metric.replace("_", " ")
 
