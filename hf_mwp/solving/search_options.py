@@ -43,8 +43,7 @@ class RankedSearchOptions(SearchOptions):
     """[`SearchOptions`] and options for re-ranking."""
 
     rerank: bool | None = option(
-        None,
-        "Select the most plausible answer in the beam with the model folder's re-ranker (plausibility.json).",
+        None, "Select the most plausible answer in the beam with the model folder's re-ranker (plausibility.json)."
     )
     reranker: str | None = option(
         None, "Folder or Hub id of a different re-ranker (created by `hf-mwp rerank`), or en or zh of this package."
@@ -89,8 +88,7 @@ class LabelArguments(RankedSearchOptions):
     )
     num_beams: int = option(5, "Number of beams, and of trees to try for each problem.")
     pseudo_label_fraction: float = option(
-        0.0,
-        "Share of the problems without an answer to label with the most confident predictions (see --rerank).",
+        0.0, "Share of the problems without an answer to label with the most confident predictions (see --rerank)."
     )
     task: str | None = option(
         None,
