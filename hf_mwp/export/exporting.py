@@ -166,24 +166,15 @@ def _write_graph(solver: MwpSolver, path: Path, max_length: int, quantize: bool)
         from onnxruntime.quantization import QuantType, quantize_dynamic
     except ImportError as error:
         raise UsageError(f"{error}. Install the requirements with `pip install 'hf-mwp[onnx]'`.") from error
-    length = torch.export.Dim("length", min=2, max=max_length)
     text = torch.arange(min(7, max_length))[None]
+    lengths = {"input_ids": {1: torch.export.Dim("length", min=2, max=max_length)}}
+    names = {"input_names": ["input_ids"], "output_names": ["states"], "dynamic_shapes": lengths}
+    options = {"dynamo": True, "opset_version": OPSET, "external_data": False, "verbose": False}
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     with TemporaryDirectory() as temporary, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         single = Path(temporary) / GRAPH if quantize else path
-        torch.onnx.export(
-            _States(solver.eval()).eval(),
-            (text,),
-            str(single),
-            dynamo=True,
-            opset_version=OPSET,
-            input_names=["input_ids"],
-            output_names=["states"],
-            dynamic_shapes={"input_ids": {1: length}},
-            external_data=False,
-            verbose=False,
-        )
+        torch.onnx.export(_States(solver.eval()).eval(), (text,), str(single), **names, **options)
         if quantize:
             # Skip operators with one-dimensional inputs, which onnxruntime cannot run with one scale per column.
             kinds = ["MatMul", "Gemm", "Gather"]

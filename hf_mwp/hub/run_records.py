@@ -20,10 +20,7 @@ PLACES = frozenset({"data_dir", "output_dir"})
 
 
 def read_figures(folder: str | Path, model: str, split: str | None = None) -> ModelFigures:
-    """
-    Read the figures of `model` in a folder of `hf-mwp evaluate` or, with `split`, of a training run. Raises
-    `UsageError` if the folder contains no evaluation.
-    """
+    """Read the figures of `model` in a folder of `hf-mwp evaluate` or, with `split`, in that of a training run."""
     metrics = _read_mapping(Path(folder) / "metrics.json")
     if split is not None:
         metrics = {"dataset": _read_mapping(Path(folder) / "data.json").get("dataset"), split: metrics[split]}

@@ -15,10 +15,7 @@ GRAPH = "encoder.onnx"
 
 
 class Encoder:
-    """
-    `MwpStudentModel` in NumPy for one text at a time, with pruned heads and neurons and the bottleneck networks of a
-    solver after `bottleneck_layers` (from 1). `config` is the encoder's configuration.
-    """
+    """`MwpStudentModel` in NumPy for one text, with bottleneck networks after `bottleneck_layers` (from 1)."""
 
     def __init__(self, weights: Weights, config: Mapping[str, Any], bottleneck_layers=()) -> None:
         if (kind := config["model_type"]) != "mwp_student":

@@ -50,10 +50,8 @@ class RuntimeSolver(FolderSearch):
         if tokens > rows:
             raise UsageError(f"{folder}: the tokenizer has {tokens} tokens, the encoder {rows}. Save both again.")
         weights, graph = Weights(self.folder), self.folder / GRAPH
-        if graph.is_file():
-            self.encoder = load_graph(graph)
-        else:
-            self.encoder = Encoder(weights, encoder, config.get("bottleneck_layers", ()))
+        bottlenecks = config.get("bottleneck_layers", ())
+        self.encoder = load_graph(graph) if graph.is_file() else Encoder(weights, encoder, bottlenecks)
         self.decoder = TreeDecoder(weights, decoder)
         super().__init__(folder, self.reader.language)
         # Read now, so that a damaged file is found on loading.

@@ -142,9 +142,7 @@ def fit_plausibility(
     languages = sorted({problem.language for problem in problems})
     if len(languages) > 1:
         raise PlausibilityError(f"all problems must have the same language, but they are {' and '.join(languages)}")
-    rows: list[list[float]] = []
-    right: list[bool] = []
-    groups: list[int] = []
+    rows, right, groups = [], [], []  # features, correctness and beam of each value
     used = 0
     for problem, beam in zip(problems, beams, strict=True):
         target = right_answer(problem)
@@ -180,10 +178,8 @@ def calibrate(
     out problems without a correct answer in the beam, so its plausibilities are too large. The ranking does not
     change. The problems are best those that the solver was not trained on.
     """
-    scores: list[float] = []
-    groups: list[int] = []
-    first: list[int] = []
-    right: list[bool] = []
+    scores, groups = [], []  # log plausibility and beam of each value
+    first, right = [], []  # of each beam: index of the first value, and its correctness
     for problem, beam in zip(problems, beams, strict=True):
         ranked, target = reranker.rerank(problem, beam), right_answer(problem)
         if len(ranked) > 1 and target is not None:

@@ -48,12 +48,10 @@ def solve_problems(
             beams of the re-ranker or, without a re-ranker, to 1.
         top_k (`int`, *optional*, defaults to 1): Number of trees to keep for each problem. All trees are kept if it is
             `None` or if there is a re-ranker.
-        max_decode_length (`int`, *optional*): Maximum number of symbols of a tree. Defaults to the limit of the
-            decoder.
+        max_decode_length (`int`, *optional*): Maximum number of symbols of a tree; by default the decoder's limit.
         reranker ([`PlausibilityReranker`], *optional*): Re-ranker that selects the most plausible answer in the beam.
         answer_match (`str`, *optional*, defaults to `"annotated"`): Target value, see [`metrics.answers_match`].
-        batch_size (`int`, *optional*, defaults to 64): Number of problems per batch. `None` solves all problems in a
-            single batch.
+        batch_size (`int`, *optional*, defaults to 64): Number of problems per batch; all problems if `None`.
         progress (`Callable`, *optional*): Function that wraps the list of batches, such as `tqdm.tqdm`.
         unfinished (`str`, *optional*): Folder for intermediate results, with which an interrupted call resumes and
             processes under `accelerate launch` share the work. The caller must delete it.
