@@ -65,8 +65,7 @@ class ExportReport:
 
 def export_solver(args: ExportArguments, progress: Callable[[Sequence], Iterable] | None = None) -> ExportReport:
     """
-    Export a solver for [`runtime.load_solver`], with weights in half precision or int8. The encoder may be an ONNX
-    graph.
+    Export a solver for [`runtime.load_solver`] in half precision or int8, with the encoder optionally as ONNX graph.
 
     Args:
         args ([`ExportArguments`]): Options of `hf-mwp export`.

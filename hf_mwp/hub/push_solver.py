@@ -85,12 +85,10 @@ def push_solver_to_hub(
 ) -> Publication:
     """
     Publish a folder created by `hf-mwp card` or `hf-mwp export`: the card, configuration, weights, processor,
-    re-ranker and record, and no other files. Weights become one file in half precision; those of an export stay as
-    they are.
+    re-ranker and record, and no other files. Weights become one file in half precision, except of an export.
 
     All files are uploaded in one commit, which also deletes files of an earlier version that are no longer in the
-    folder. To resume an interrupted upload, call the function again: files that the Hub already has are not sent
-    again.
+    folder. To resume an interrupted upload, call the function again: files that the Hub has are not sent again.
 
     Args:
         folder (`str` or `Path`): Folder with `README.md`, `record.json`, configuration and weights.
@@ -101,8 +99,7 @@ def push_solver_to_hub(
         commit_message (`str`, *optional*, defaults to `"Publish with hf_mwp"`): First line of the commit message.
         token (`str`, *optional*): Token with write access; by default the token of `hf auth login` or `HF_TOKEN`.
         dry_run (`bool`, *optional*, defaults to `False`): Check and list the files without any request.
-        overwrite (`bool`, *optional*, defaults to `False`): Replace the content of a repository that was not created
-            by this function.
+        overwrite (`bool`, *optional*, defaults to `False`): Replace a repository that this function did not create.
 
     Raises:
         UsageError: The card contains figures that are missing in the record, the folder has no card or record, the

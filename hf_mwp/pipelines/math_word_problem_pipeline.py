@@ -43,8 +43,7 @@ class MathWordProblemPipeline(FolderSearch, Pipeline):
     - `plausibility` (`float`) and `violations` (`list[str]`), only with `rerank`: probability of the answer among all
       values of the beams, and signs that the answer is implausible ("negative length", "2.4 people") which the first
       answer does not have. With `top_k`, all values are different;
-    - `instead_of` (`dict`), only if re-ranking changed the first answer: `equation`, `answer` and `violations` of the
-      solver's most probable answer;
+    - `instead_of` (`dict`), only if re-ranking replaced the solver's answer: its `equation`, `answer`, `violations`;
     - `status` (`"unsure"`) and `candidates` (`list[dict]`), only below `confidence_threshold`: the equations found,
       best first, each with `equation`, `answer`, `value` and `score`;
     - `capped` (`True`), only if a limit of the decoder on candidates cut the search short;
@@ -63,8 +62,7 @@ class MathWordProblemPipeline(FolderSearch, Pipeline):
             re-ranker, or `"en"` or `"zh"` for the re-rankers in this package.
         top_k (`int`, *optional*): Number of equations to return per text, as a list (with at least `top_k` beams). By
             default, only the best equation is returned.
-        max_decode_length (`int`, *optional*): Maximum number of symbols in an equation; the decoder's limit if not
-            given.
+        max_decode_length (`int`, *optional*): Maximum number of symbols in an equation; by default the decoder's.
         confidence_threshold (`float`, *optional*): Confidence (`plausibility` with `rerank`, otherwise `score`),
             between 0 and 1, below which the answer is `"unsure"` and the equations of all beams are its candidates.
         batch_size (`int`, *optional*, defaults to 1): Number of texts per batch.

@@ -46,9 +46,8 @@ def fit_reranker(
     progress: Callable[[Sequence], Iterable] | None = None,
 ) -> PlausibilityReranker:
     """
-    Solve problems, fit a re-ranker to the beams of the first split ([`fit_plausibility`]), calibrate its
-    plausibilities on the other splits and on problems solved with dropout ([`calibrate`]), and measure it on all
-    splits.
+    Fit a re-ranker to the beams of the first split ([`fit_plausibility`]), calibrate its plausibilities on the other
+    splits and on problems solved with dropout ([`calibrate`]), and measure it on all splits.
 
     Args:
         model ([`MwpSolver`]), processor ([`MwpProcessor`]): The solver, on its device.
@@ -62,15 +61,13 @@ def fit_reranker(
         mc_dropout_fraction (`float`, *optional*, defaults to 0.0): Share of the first split, at its end, to solve with
             dropout in the encoder. A solver is overconfident on its training problems; dropout increases the weights
             of the features other than its probability.
-        batch_size (`int`, *optional*, defaults to 64), progress (`Callable`, *optional*): Passed to
-            [`solve_problems`].
+        batch_size (`int`, *optional*, defaults to 64), progress (`Callable`, *optional*): See [`solve_problems`].
 
     Returns:
         [`PlausibilityReranker`]: The fitted re-ranker. `measured` contains the accuracies by split.
 
     Raises:
-        PlausibilityError: If fitting fails ([`fit_plausibility`]), or if `mc_dropout_fraction` is set and the encoder
-            has no dropout.
+        PlausibilityError: If fitting fails ([`fit_plausibility`]), or `mc_dropout_fraction` finds no dropout layer.
 
     Example:
 

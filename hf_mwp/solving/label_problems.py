@@ -71,8 +71,7 @@ def label_problems(
         unfinished (`str`, *optional*), progress (`Callable`, *optional*): Passed to [`solve_problems`].
 
     Raises:
-        UsageError: If the language of a problem differs from the language of the solver, or there is no problem to
-            label.
+        UsageError: If the language of a problem is not that of the solver, or there is no problem to label.
         TypeError: If a single problem is passed instead of several.
         ValueError: If a number is below 1, or a share is not in [0, 1).
 
