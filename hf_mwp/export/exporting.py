@@ -156,10 +156,7 @@ class _States(nn.Module):
 
 @torch.no_grad()
 def _write_graph(solver: MwpSolver, path: Path, max_length: int, quantize: bool) -> None:
-    """
-    Write the encoder of a solver as an ONNX graph for texts of at most `max_length` tokens. With `quantize`, weights
-    are int8 (one scale per column), and inputs of matrix products are quantized to uint8 at run time.
-    """
+    """Write the encoder of a solver as an ONNX graph for texts of at most `max_length` tokens."""
     try:
         import onnxscript  # noqa: F401 (needed by the exporter)
         from onnxruntime.quantization import QuantType, quantize_dynamic
@@ -175,6 +172,7 @@ def _write_graph(solver: MwpSolver, path: Path, max_length: int, quantize: bool)
         single = Path(temporary) / GRAPH if quantize else path
         torch.onnx.export(_States(solver.eval()).eval(), (text,), str(single), **names, **options)
         if quantize:
+            # Weights become int8, with one scale per column; inputs of matrix products are quantized at run time.
             # Skip operators with one-dimensional inputs, which onnxruntime cannot run with one scale per column.
             kinds = ["MatMul", "Gemm", "Gather"]
             quantize_dynamic(single, path, per_channel=True, weight_type=QuantType.QInt8, op_types_to_quantize=kinds)

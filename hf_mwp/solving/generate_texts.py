@@ -30,10 +30,7 @@ def generate_texts(
     batch_size: int = 64,
     progress: Callable[[Sequence], Iterable] | None = None,
 ) -> list[list[GeneratedText]]:
-    """
-    Generate `num_return_sequences` texts from each source text, best first, in batches of texts with similar lengths.
-    `max_length`, in tokens, defaults to that of the generation config; `progress` wraps the list of batches.
-    """
+    """Generate texts from each source text, best first. `max_length` defaults to that of the generation config."""
     options = {"num_beams": num_beams, "num_return_sequences": num_return_sequences, "do_sample": False}
     options |= {} if max_length is None else {"max_length": within_positions(model, max_length)}
     found: dict[int, list[GeneratedText]] = {}
