@@ -76,10 +76,7 @@ class LabelArguments(RankedSearchOptions):
     """Options of `hf-mwp pseudo-label`."""
 
     problems: list[str] = option(
-        [],
-        "Files, datasets, or datasets and splits. With task: a single file, folder or dataset (must be given).",
-        common=True,
-        locate=locate_source,
+        [], "Files, datasets or their splits; with task, only one (must be given).", common=True, locate=locate_source
     )
     output_dir: str | None = option(None, "Folder for labelled.jsonl and the counts (must be given).")
     data_dir: str | None = option(None, "Folder of the datasets.")
@@ -170,8 +167,7 @@ class EvaluateArguments(RankedSearchOptions):
     )
     output_dir: str | None = option(
         None,
-        "Folder for the predictions (predictions.jsonl) and the metrics (metrics.json). Defaults to "
-        "runs/evaluate_<model>_<dataset>[_fold<fold>]_<split>.",
+        "Folder (predictions.jsonl, metrics.json); default: runs/evaluate_<model>_<dataset>[_fold<fold>]_<split>.",
     )
     random_sparsity: float = option(
         0.0, "Share of the weights in the encoder layers to set to 0 at random first (pilot study of STARK)."

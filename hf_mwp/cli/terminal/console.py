@@ -147,17 +147,17 @@ def print_solution(console: Console, text: str, results: list[dict[str, Any]], t
         if result["answer"] is None:
             console.print(Text(f"  {result['equation']}: {result['error']}", style="red"))
         else:
-            value = result["value"]
-            rounded = "" if "/" not in value else f" = {result['answer']:.10g}"
-            line = Text(f"  {result['equation']} = ").append(f"{value}{rounded}", style="bold green")
+            rounded = f" = {result['answer']:.10g}" if "/" in result["value"] else ""
+            line = Text(f"  {result['equation']} = ").append(result["value"] + rounded, style="bold green")
             plausible = f", plausibility {result['plausibility']:.2f}" if "plausibility" in result else ""
             console.print(line.append(f"   (probability {result['score']:.2f}{plausible})", style="dim"))
         if result.get("violations"):
             console.print(Text(f"    against it: {', '.join(result['violations'])}", style="dim"))
         if rejected := result.get("instead_of"):
             reasons = f": {', '.join(rejected['violations'])}" if rejected["violations"] else ""
-            text = f"  instead of {rejected['equation']} = {rejected['answer']:.10g}{reasons}"
-            console.print(Text(text, style="dim"))
+            console.print(
+                Text(f"  instead of {rejected['equation']} = {rejected['answer']:.10g}{reasons}", style="dim")
+            )
         if tree:
             drawn = draw(Expression.from_prefix(result["prefix"]).bind(result["numbers"]))
             console.print(Text("\n".join(f"    {row}" for row in drawn.splitlines())))
