@@ -113,7 +113,7 @@ class MathWordProblemPipeline(FolderSearch, Pipeline):
         Pipeline.__init__(self, model=model, processor=processor, **kwargs)
 
     def save_pretrained(self, save_directory: str | PathLike, **kwargs) -> None:
-        """Save the model (with `kwargs`), the processor and, if set, the re-ranker and default search to one folder."""
+        """Save the model (with `kwargs`), the processor and, if set, the re-ranker and default search to a folder."""
         self.model.save_pretrained(save_directory, **kwargs)
         self.processor.save_pretrained(save_directory)
         if self.default_search.num_beams > 1:

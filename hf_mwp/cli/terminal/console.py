@@ -153,11 +153,9 @@ def print_solution(console: Console, text: str, results: list[dict[str, Any]], t
             console.print(line.append(f"   (probability {result['score']:.2f}{plausible})", style="dim"))
         if result.get("violations"):
             console.print(Text(f"    against it: {', '.join(result['violations'])}", style="dim"))
-        if rejected := result.get("instead_of"):
-            reasons = f": {', '.join(rejected['violations'])}" if rejected["violations"] else ""
-            console.print(
-                Text(f"  instead of {rejected['equation']} = {rejected['answer']:.10g}{reasons}", style="dim")
-            )
+        if other := result.get("instead_of"):
+            reasons = f": {', '.join(other['violations'])}" if other["violations"] else ""
+            console.print(Text(f"  instead of {other['equation']} = {other['answer']:.10g}{reasons}", style="dim"))
         if tree:
             drawn = draw(Expression.from_prefix(result["prefix"]).bind(result["numbers"]))
             console.print(Text("\n".join(f"    {row}" for row in drawn.splitlines())))
