@@ -13,15 +13,13 @@ from ..store.runs.main_process import is_main_process, process_place, wait_for_a
 from ..usage_error import UsageError
 
 
-Problem = MathWordProblem | Mapping[str, Any]
+Problems = Sequence[MathWordProblem | Mapping[str, Any]]
+Rows = Sequence[Mapping[str, Any]]
 AT_ONCE = 256
 
 
 def kept_records(
-    folder: str | Path,
-    facts: Mapping[str, Any],
-    problems: Sequence[Problem],
-    make: Callable[[Sequence[Problem]], Iterable[Any]],
+    folder: str | Path, facts: Mapping[str, Any], problems: Problems, make: Callable[[Problems], Iterable[Any]]
 ) -> list[Any]:
     """
     Return a JSON record for each problem, which `make` computes in chunks of `AT_ONCE` problems. A chunk is cached in
@@ -40,11 +38,7 @@ def kept_records(
 
 
 def solve_to_file(
-    problems: Sequence[Mapping[str, Any]],
-    solve: Callable[[Sequence[Mapping[str, Any]]], Iterable[list[Mapping[str, Any]]]],
-    model: str,
-    options: Mapping[str, Any],
-    output: str | Path,
+    problems: Rows, solve: Callable[[Rows], Iterable[Rows]], model: str, options: Mapping[str, Any], output: str | Path
 ) -> None:
     """
     Write the answers that `solve` returns for problems with a `text` to a JSON Lines file, in the same order. A killed

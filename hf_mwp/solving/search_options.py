@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 class SearchOptions:
     """Options for the solver, its search, the batch size and the device."""
 
-    model: str | None = option(
-        None, "Folder or Hub id of the solver (must be given).", common=True, locate=locate_solver
-    )
+    model: str | None = option(None, "Solver: folder or Hub id (must be given).", common=True, locate=locate_solver)
     num_beams: int | None = option(
         None,
         "Number of beams; 1 is greedy search, the papers use 5. If neither num_beams nor re-ranking is set, "
@@ -136,9 +134,7 @@ class RerankArguments(SearchOptions):
     split: str = option("train", "Dataset split for fitting.", choices=["train", "validation"])
     num_samples: int = option(4000, "Number of random problems for fitting; --max_train_samples sets it as well.")
     num_beams: int = option(20, "Number of beams.")
-    min_beams: int | None = option(
-        None, "Minimum number of beams for re-ranking later, also measured. Defaults to num_beams."
-    )
+    min_beams: int | None = option(None, "Minimum beams for re-ranking later, also measured. Defaults to num_beams.")
     regularization: float = option(1.0, "Weight of the squared distance from the ranking by probability.")
     mc_dropout_fraction: float = option(
         0.0, "Share of the problems to solve with dropout, because a solver is overconfident on its training problems."
@@ -156,9 +152,7 @@ class EvaluateArguments(RankedSearchOptions):
     """Options of `hf-mwp evaluate`, except the data options."""
 
     split: str = option("test", "Dataset split to solve.", choices=["test", "validation", "train"])
-    max_decode_length: int | None = option(
-        None, "Maximum number of symbols of an equation. Defaults to the limit of the decoder."
-    )
+    max_decode_length: int | None = option(None, "Maximum number of symbols of an equation; default: the decoder's.")
     answer_match: str = option(
         "annotated",
         "Target value: the annotated answer (integers must be equal, other values within a relative 1e-4), "
@@ -173,9 +167,7 @@ class EvaluateArguments(RankedSearchOptions):
         0.0, "Share of the weights in the encoder layers to set to 0 at random first (pilot study of STARK)."
     )
     seed: int = option(0, "Seed for the choice of the weights set to 0.")
-    half_precision: bool = option(
-        False, "Round the weights to half precision first, as `hf-mwp card` does for the published folder."
-    )
+    half_precision: bool = option(False, "Round the weights to half precision first, as `hf-mwp card` does.")
     json: bool = option(False, "Print the metrics as a JSON object instead of tables.", affects_result=False)
 
     def __post_init__(self):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -67,9 +67,7 @@ def make_console(**kwargs) -> CommandConsole:
     return console
 
 
-def make_table(
-    title: str, headings: Sequence[str], rows: Iterable[Iterable[str]], right: Collection[str] = ()
-) -> Table:
+def make_table(title: str, headings: Sequence[str], rows: Iterable[Iterable[str]], right: Sequence[str] = ()) -> Table:
     """Return a table; columns whose heading is in `right` are right-aligned."""
     table = Table(title=title, title_justify="left")
     for heading in headings:
