@@ -132,12 +132,9 @@ def build_model_card(
 
 
 def model_record(
-    figures: Sequence[ModelFigures] = (),
-    stages: Sequence[TrainingStage] = (),
-    training_texts: TrainingTexts | None = None,
+    figures: Sequence[ModelFigures] = (), stages: Sequence[TrainingStage] = (), texts: TrainingTexts | None = None
 ) -> dict[str, Any]:
     """Return the content of `record.json`. Of the training texts, number, sources and unknown ancestors are kept."""
-    texts = training_texts
     known = texts and {"texts": len(texts), "sources": list(texts.sources), "unknown": list(texts.unknown)}
     steps = []
     for stage in stages:

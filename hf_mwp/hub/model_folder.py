@@ -75,8 +75,7 @@ def make_model_folder(args: CardArguments) -> None:
         about["output"] = str(solver(EXAMPLES.get(processor.language, EXAMPLES["en"])))
         # `hf-mwp rerank` writes the best search settings to the folder of its re-ranker.
         fitted = Path(args.reranker or source)
-        found = fitted if (fitted / DefaultSearch.file_name).is_file() else source
-        default = DefaultSearch.from_pretrained(found)
+        default = DefaultSearch.from_pretrained(fitted if (fitted / DefaultSearch.file_name).is_file() else source)
         search = [each for each in (default, reranker) if each not in (None, DefaultSearch())]
     own = "solver built on it" if encoder_only else "this model"
     evaluated = {own: args.evaluations, "teacher": args.teacher_evaluations}

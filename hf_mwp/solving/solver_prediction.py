@@ -44,10 +44,7 @@ class SolverPrediction(Answer):
         expression, score = self.expression, self.score
         ranking = {"plausibility": self.plausibility, "instead_of": self.instead_of("prediction", "value")}
         return {
-            "id": self.problem.id,
-            "text": self.problem.text,
-            "equation": self.problem.equation,
-            "answer": self.problem.answer,
+            **{name: getattr(self.problem, name) for name in ("id", "text", "equation", "answer")},
             "prediction": "" if expression is None else expression.bind(self.problem.numbers).to_infix(),
             "prefix": [] if expression is None else expression.to_prefix(),
             "value": None if score.value is None else float(score.value),

@@ -16,7 +16,6 @@ from ...expressions import Expression, draw
 from ...metrics.accuracy import LEVELS, percent, report_cells
 from ...problems.control_characters import show_controls
 from ...store.runs.main_process import is_main_process
-from ...store.runs.run_folder import describe_contents
 from ...tasks.reporter import Reporter
 
 
@@ -105,6 +104,8 @@ def print_evaluation(
 
 def print_result(console: Console, result: RunResult, name: str) -> None:
     """Print the metrics of a training run and the contents of its folder."""
+    from ...store.runs.run_folder import describe_contents
+
     for split, evaluation in result.evaluations.items():
         print_evaluation(console, evaluation, name, reasons=split == "test")
     console.print(describe_contents(result.folder, "model", "processor"))
