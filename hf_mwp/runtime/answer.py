@@ -43,9 +43,8 @@ class Answer:
     @property
     def log_probability(self) -> float:
         """Log probability of the expression, or minus infinity if no expression was found."""
-        if self.ranked:
-            return self.ranked[0].log_probability
-        return self.beam.trees[0][1] if self.beam.trees else -math.inf
+        trees = self.beam.trees
+        return self.ranked[0].log_probability if self.ranked else trees[0][1] if trees else -math.inf
 
     @property
     def error(self) -> str | None:
