@@ -9,67 +9,41 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
+from .lazy_names import lazy_names
+
 
 __version__ = "0.1.0"
 
-_LAZY = {
-    "AthenaConfig": "models",
-    "AthenaModel": "models",
-    "GTSConfig": "models",
-    "GTSDecoder": "models",
-    "MwpSolver": "models",
-    "MwpSolverConfig": "models",
-    "MwpStudentConfig": "models",
-    "MwpStudentForMaskedLM": "models",
-    "MwpStudentForPreTraining": "models",
-    "MwpStudentForSequenceClassification": "models",
-    "MwpStudentModel": "models",
-    "add_lora": "models.lora",
-    "merge_lora": "models.lora",
-    "Expression": "expressions",
-    "ExpressionError": "expressions",
-    "MathWordProblem": "problems",
-    "ProblemError": "problems",
-    "DataError": "data",
-    "MwpCollator": "data",
-    "MwpProcessor": "data",
-    "OutputVocabulary": "data",
-    "load_glue": "data",
-    "load_mwp_dataset": "data",
-    "HeadPruningCallback": "pruning",
-    "export_dense": "pruning",
-    "prune_heads": "pruning",
-    "prune_neurons": "pruning",
-    "average_parameters": "distillation",
-    "make_seq2seq_student": "distillation",
-    "mix_parameters": "distillation",
-    "build_solver": "building",
-    "load_solver": "building",
-    "make_student": "building",
-    "PlausibilityReranker": "plausibility",
-    "fit_plausibility": "solving.fit_reranker",
-    "fit_reranker": "solving.fit_reranker",
-    "label_problems": "solving.label_problems",
-    "solve_problems": "solving.solve_problems",
-    "push_solver_to_hub": "hub",
-    "DistillationConfig": "trainers",
-    "DistillationTrainer": "trainers",
-    "PreTrainingConfig": "trainers",
-    "PreTrainingTrainer": "trainers",
-    "RecursiveDistillationConfig": "trainers",
-    "recursive_distillation": "trainers",
-    "Seq2SeqDistillationConfig": "trainers",
-    "Seq2SeqDistillationTrainer": "trainers",
-    "SolverTrainingConfig": "trainers",
-    "SolverTrainer": "trainers",
-    "StarkConfig": "trainers",
-    "StarkTrainer": "trainers",
+_NAMES = {
+    "building": ("build_solver", "load_solver", "make_student"),
+    "data": ("DataError", "MwpCollator", "MwpProcessor", "OutputVocabulary", "load_glue", "load_mwp_dataset"),
+    "distillation": ("average_parameters", "make_seq2seq_student", "mix_parameters"),
+    "expressions": ("Expression", "ExpressionError"),
+    "hub": ("push_solver_to_hub",),
+    "models": (
+        *("AthenaConfig", "AthenaModel", "GTSConfig", "GTSDecoder", "MwpSolver", "MwpSolverConfig"),
+        *("MwpStudentConfig", "MwpStudentForMaskedLM", "MwpStudentForPreTraining"),
+        *("MwpStudentForSequenceClassification", "MwpStudentModel"),
+    ),
+    "models.lora": ("add_lora", "merge_lora"),
+    "plausibility": ("PlausibilityReranker",),
+    "problems": ("MathWordProblem", "ProblemError"),
+    "pruning": ("HeadPruningCallback", "export_dense", "prune_heads", "prune_neurons"),
+    "solving.fit_reranker": ("fit_plausibility", "fit_reranker"),
+    "solving.label_problems": ("label_problems",),
+    "solving.solve_problems": ("solve_problems",),
+    "trainers": (
+        *("DistillationConfig", "DistillationTrainer", "PreTrainingConfig", "PreTrainingTrainer"),
+        *("RecursiveDistillationConfig", "Seq2SeqDistillationConfig", "Seq2SeqDistillationTrainer", "SolverTrainer"),
+        *("SolverTrainingConfig", "StarkConfig", "StarkTrainer", "recursive_distillation"),
+    ),
 }
+_all, _get = lazy_names(__name__, _NAMES)[:2]
 
 # Subpackages available as attributes.
 _PACKAGES = {"losses": ".losses", "metrics": ".metrics", "objectives": ".distillation.objectives"}
 
-__all__ = [*_LAZY, *_PACKAGES]
+__all__ = [*_all, *_PACKAGES]
 
 
 def _is_command() -> bool:
@@ -88,11 +62,7 @@ if not _is_command() and find_spec("torch") is not None:
 
 
 def __getattr__(name: str):
-    if name in _LAZY:
-        return getattr(import_module(f".{_LAZY[name]}", __name__), name)
-    if name in _PACKAGES:
-        return import_module(_PACKAGES[name], __name__)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return import_module(_PACKAGES[name], __name__) if name in _PACKAGES else _get(name)
 
 
 def __dir__() -> list[str]:

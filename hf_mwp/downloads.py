@@ -50,8 +50,8 @@ def download_options(model: Any, source: str | PathLike | None = None) -> dict[s
 
 def missing_folder(name: str | PathLike) -> str | None:
     """
-    Return an error message if a name is a local path that does not exist, or `None` for an existing path or a Hub id.
-    A name with one slash is taken for a Hub id, unless the local folder before the slash contains a similar name.
+    Return an error message for a local path that does not exist, `None` for an existing path or a Hub id. A name with
+    one slash is taken for a Hub id, unless the local folder before the slash contains a similar name.
     """
     path, parts = Path(name), str(name).split("/")
     is_local = len(parts) > 2 or path.is_absolute() or parts[0][:1] in (".", "~")
@@ -64,10 +64,7 @@ def missing_folder(name: str | PathLike) -> str | None:
 
 
 def find_beside(name_or_path: str | PathLike, file_name: str, **kwargs) -> Path | None:
-    """
-    Return the path of an optional file in a model's folder or repository. Returns `None` if the file or folder does
-    not exist. `kwargs` (`revision`, `token`, ...) are passed to the download.
-    """
+    """Return the path of a file in a model's folder or repository, or `None`. `kwargs` are passed to the download."""
     folder = Path(name_or_path)
     if os.path.exists(folder) or missing_folder(folder):
         return folder / file_name if (folder / file_name).is_file() else None

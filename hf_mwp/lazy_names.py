@@ -1,16 +1,19 @@
 """Lazy loading of the public names of a package."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import Any
 
 
-def lazy_names(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return `__getattr__` and `__dir__` for a package; `modules` maps each public name to its module."""
+def lazy_names(
+    package: str, names: Mapping[str, Iterable[str]]
+) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
+    """Return `__all__`, `__getattr__` and `__dir__` of a package; `names` maps each module to its public names."""
+    modules = {name: module for module, own in names.items() for name in own}
 
     def get(name: str) -> Any:
         if name in modules:
             return getattr(import_module(f".{modules[name]}", package), name)
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
-    return get, lambda: sorted(modules)
+    return sorted(modules), get, lambda: sorted(modules)

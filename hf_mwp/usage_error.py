@@ -2,12 +2,7 @@
 
 
 class UsageError(ValueError):
-    """
-    Error that the user can correct. The command line reports it without a traceback.
-
-    Args:
-        message (`str`): The problem and how to correct it.
-    """
+    """Error that the user can correct. Its message says how, and the command line prints it without a traceback."""
 
 
 # End of the error message for a model or tokenizer whose classes are in Python files of its repository.

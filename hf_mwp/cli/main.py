@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 
+from .. import __version__
 from ..options.parsing import parse
 from ..options.stages import STAGES, trains, types_of
 from ..problems.control_characters import show_controls
@@ -52,8 +53,6 @@ def main(argv: list[str] | None = None) -> int:
         print(HELP)
         return 0 if argv else 2
     if argv[0] == "--version":
-        from .. import __version__
-
         print(f"hf-mwp {__version__}")
         return 0
     name = argv[0]

@@ -3,29 +3,23 @@
 from ..lazy_names import lazy_names
 
 
-_MODULES = {
-    "DataError": "data_error",
-    "FEATURES": "reading.schema",
-    "LOADERS": "datasets.sources",
-    "LoadReport": "reading.load_report",
-    "MwpCollator": "batches.mwp_collator",
-    "MwpLoader": "datasets.mwp_loader",
-    "MwpProcessor": "batches.mwp_processor",
-    "OutputVocabulary": ".runtime.output_vocabulary",
-    "PreTrainingCollator": "corpus.pretraining_collator",
-    "PreTrainingEncoder": "corpus.pretraining_encoder",
-    "TaggedCorpus": "corpus.tagged_corpus",
-    "TrainingTexts": "training_texts",
-    "TreeBatch": "batches.tree_batch",
-    "dataset_report": "reading.load_report",
-    "encode_corpus": "corpus.pretraining_dataset",
-    "load_glue": "datasets.glue",
-    "load_mwp_dataset": "datasets.loading",
-    "pos_label_list": "corpus.pretraining_encoder",
-    "problem_from_row": "reading.schema",
-    "read_texts": "corpus.pretraining_texts",
-    "tag_corpus": "corpus.tagged_corpus",
+_NAMES = {
+    ".runtime.output_vocabulary": ("OutputVocabulary",),
+    "batches.mwp_collator": ("MwpCollator",),
+    "batches.mwp_processor": ("MwpProcessor",),
+    "batches.tree_batch": ("TreeBatch",),
+    "corpus.pretraining_collator": ("PreTrainingCollator",),
+    "corpus.pretraining_dataset": ("encode_corpus",),
+    "corpus.pretraining_encoder": ("PreTrainingEncoder", "pos_label_list"),
+    "corpus.pretraining_texts": ("read_texts",),
+    "corpus.tagged_corpus": ("TaggedCorpus", "tag_corpus"),
+    "data_error": ("DataError",),
+    "datasets.glue": ("load_glue",),
+    "datasets.loading": ("load_mwp_dataset",),
+    "datasets.mwp_loader": ("MwpLoader",),
+    "datasets.sources": ("LOADERS",),
+    "reading.load_report": ("LoadReport", "dataset_report"),
+    "reading.schema": ("FEATURES", "problem_from_row"),
+    "training_texts": ("TrainingTexts",),
 }
-
-__all__ = list(_MODULES)
-__getattr__, __dir__ = lazy_names(__name__, _MODULES)
+__all__, __getattr__, __dir__ = lazy_names(__name__, _NAMES)

@@ -3,6 +3,5 @@
 from ..lazy_names import lazy_names
 
 
-_MODULES = {"ExportArguments": "export_arguments", "ExportReport": "exporting", "export_solver": "exporting"}
-__all__ = sorted(_MODULES)
-__getattr__, __dir__ = lazy_names(__name__, _MODULES)
+_NAMES = {"export_arguments": ("ExportArguments",), "exporting": ("ExportReport", "export_solver")}
+__all__, __getattr__, __dir__ = lazy_names(__name__, _NAMES)

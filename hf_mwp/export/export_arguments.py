@@ -18,12 +18,8 @@ class ExportArguments:
         "Library that computes the encoder: NumPy (only students), or onnxruntime with an ONNX graph (all encoders).",
         choices=("numpy", "onnx"),
     )
-    quantize: str | None = option(
-        None, "Type of the weights: int8, or half precision if not given.", choices=("int8",)
-    )
-    dataset: str | None = option(
-        None, "Dataset on whose test problems the answers before and after the export are compared."
-    )
+    quantize: str | None = option(None, "Type of the weights: int8; half precision if not given.", choices=("int8",))
+    dataset: str | None = option(None, "Dataset to compare the answers to test problems before and after the export.")
     data_dir: str | None = option(None, "Folder of the datasets.")
     max_samples: int | None = option(None, "Maximum number of problems to compare.")
     overwrite: bool = option(False, "Replace the model that is in the folder.", affects_result=False)

@@ -65,8 +65,7 @@ class ExportReport:
 
 def export_solver(args: ExportArguments, progress: Callable[[Sequence], Iterable] | None = None) -> ExportReport:
     """
-    Export a solver for [`runtime.load_solver`], with weights in half precision or int8. The encoder may be an ONNX
-    graph.
+    Export a solver for [`runtime.load_solver`] in half precision or int8, with the encoder optionally as ONNX graph.
 
     Args:
         args ([`ExportArguments`]): Options of `hf-mwp export`.
@@ -157,34 +156,23 @@ class _States(nn.Module):
 
 @torch.no_grad()
 def _write_graph(solver: MwpSolver, path: Path, max_length: int, quantize: bool) -> None:
-    """
-    Write the encoder of a solver as an ONNX graph for texts of at most `max_length` tokens. With `quantize`, weights
-    are int8 (one scale per column), and inputs of matrix products are quantized to uint8 at run time.
-    """
+    """Write the encoder of a solver as an ONNX graph for texts of at most `max_length` tokens."""
     try:
         import onnxscript  # noqa: F401 (needed by the exporter)
         from onnxruntime.quantization import QuantType, quantize_dynamic
     except ImportError as error:
         raise UsageError(f"{error}. Install the requirements with `pip install 'hf-mwp[onnx]'`.") from error
-    length = torch.export.Dim("length", min=2, max=max_length)
     text = torch.arange(min(7, max_length))[None]
+    lengths = {"input_ids": {1: torch.export.Dim("length", min=2, max=max_length)}}
+    names = {"input_names": ["input_ids"], "output_names": ["states"], "dynamic_shapes": lengths}
+    options = {"dynamo": True, "opset_version": OPSET, "external_data": False, "verbose": False}
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     with TemporaryDirectory() as temporary, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         single = Path(temporary) / GRAPH if quantize else path
-        torch.onnx.export(
-            _States(solver.eval()).eval(),
-            (text,),
-            str(single),
-            dynamo=True,
-            opset_version=OPSET,
-            input_names=["input_ids"],
-            output_names=["states"],
-            dynamic_shapes={"input_ids": {1: length}},
-            external_data=False,
-            verbose=False,
-        )
+        torch.onnx.export(_States(solver.eval()).eval(), (text,), str(single), **names, **options)
         if quantize:
+            # Weights become int8, with one scale per column; inputs of matrix products are quantized at run time.
             # Skip operators with one-dimensional inputs, which onnxruntime cannot run with one scale per column.
             kinds = ["MatMul", "Gemm", "Gather"]
             quantize_dynamic(single, path, per_channel=True, weight_type=QuantType.QInt8, op_types_to_quantize=kinds)

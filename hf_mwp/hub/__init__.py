@@ -8,6 +8,4 @@ _NAMES = {
     "model_folder": ("make_model_folder", "with_pooling_layer", "write_model_folder"),
     "push_solver": ("Publication", "push_solver_to_hub", "push_trained_model"),
 }
-_MODULES = {name: module for module, names in _NAMES.items() for name in names}
-__all__ = sorted(_MODULES)
-__getattr__, __dir__ = lazy_names(__name__, _MODULES)
+__all__, __getattr__, __dir__ = lazy_names(__name__, _NAMES)

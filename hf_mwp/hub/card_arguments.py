@@ -14,9 +14,7 @@ class CardArguments:
 
     model: str | None = option(None, "Folder or Hub id of a trained model (must be given).", locate=locate_model)
     output_dir: str | None = option(None, "Folder for the published model (must be given).", affects_result=False)
-    part: str = option(
-        "solver", "Model to write: the solver, or only its encoder with code.", choices=("solver", "encoder")
-    )
+    part: str = option("solver", "Part to write: the solver, or its encoder with code.", choices=("solver", "encoder"))
     model_id: str | None = option(None, "Model name in the code examples of the card; the output folder if not given.")
     stages: list[str] | None = option(None, "Folders of the runs that trained the model, in order.")
     evaluations: list[str] | None = option(None, "Output folders of `hf-mwp evaluate` for the model or its solver.")

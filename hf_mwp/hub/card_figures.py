@@ -1,7 +1,5 @@
 """Check that the figures of a model card agree with its `record.json`."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -17,16 +15,8 @@ from .model_card import RECORD, ModelFigures
 
 def check_card(card: Path, record: Path) -> int:
     """
-    Compare each row of a card's result tables, and each result in its metadata, with the figures of the record.
-
-    Args:
-        card (`Path`), record (`Path`): The files `README.md` and `record.json`.
-
-    Returns:
-        `int`: The number of table rows and metadata results in the card.
-
-    Raises:
-        UsageError: A file cannot be read, or the card contains a figure that is missing in the record.
+    Compare the rows of a card's result tables and the results in its metadata with the figures of the record, and
+    return their number. Raises `UsageError` if a file cannot be read, or a figure is missing in the record.
     """
     try:
         figures = [ModelFigures(**each) for each in json.loads(record.read_text("utf-8"))["figures"]]
@@ -41,13 +31,9 @@ def check_card(card: Path, record: Path) -> int:
             raise _unknown(card, f"{model} | {data} | {search} | {' | '.join(cells)}")
     for each in results:
         search, value = (each.metric_args or {}).get("search"), each.metric_value
-        known = [
-            figure
-            for figure in figures
-            if (figure.model, figure.dataset, figure.part) == ("this model", each.dataset_name, each.dataset_config)
-            and figure.search == search
-        ]
-        if not any(value in (round(100 * n, 2), round(n, 2)) for figure in known for n in _numbers(figure)):
+        place = ("this model", each.dataset_name, each.dataset_config, search)
+        known = [found for found in figures if (found.model, found.dataset, found.part, found.search) == place]
+        if not any(value in (round(100 * n, 2), round(n, 2)) for found in known for n in _numbers(found)):
             raise _unknown(card, f"{each.dataset_name}, {each.dataset_config}, {search}: {value}")
     return len(rows) + len(results)
 

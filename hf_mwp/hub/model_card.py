@@ -86,19 +86,10 @@ def build_model_card(
     """
     Create the card of a student, solver, classifier or sequence-to-sequence model, with usage, results and notes.
 
-    Args:
-        model (`PreTrainedModel`): The model.
-        model_id (`str`): Folder or Hub id from which the card's examples load the model.
-        figures (`Sequence[ModelFigures]`, *optional*): Measurements. Unless the model is an encoder, the figures of
-            `"this model"` are also written to the metadata, which the Hub displays.
-        stages (`Sequence[TrainingStage]`, *optional*): Training stages, whose datasets are written to the metadata.
-        language (`str`, *optional*): Language of the problems; by default the language of the task, or Chinese.
-        indexed_numbers (`bool`, *optional*, defaults to `False`): Whether numbers are masked as `[NUM0]`, `[NUM1]`...
-        license (`str`, *optional*): Licence identifier of the weights.
-        metadata (`Mapping[str, Any]`, *optional*): Further metadata for the Hub, such as `base_model`.
-        summary (`str`, *optional*), notes (`str`, *optional*): First paragraph and last section, as Markdown.
-        output (`str`, *optional*): Model output for the example in the card.
-        task (`Mapping[str, Any]`, *optional*): Description of the task ([`~tasks.Task.card`]), if no stage has one.
+    The examples load the model from `model_id`, a folder or Hub id, and show its `output`. Figures of `"this model"`,
+    unless it is an encoder, and the datasets of the stages are also written to the metadata, which the Hub displays.
+    `language` defaults to that of the task, or Chinese. `summary` and `notes` are the first and last paragraphs, as
+    Markdown. `task` describes the task ([`~tasks.Task.card`]) if no stage does.
     """
     task = {**MATH_WORD_PROBLEMS, **next((stage.task for stage in reversed(stages) if stage.task), task or {})}
     is_encoder, is_solver = isinstance(model, MwpStudentModel), kind_of(model).is_solver
@@ -141,15 +132,9 @@ def build_model_card(
 
 
 def model_record(
-    figures: Sequence[ModelFigures] = (),
-    stages: Sequence[TrainingStage] = (),
-    training_texts: TrainingTexts | None = None,
+    figures: Sequence[ModelFigures] = (), stages: Sequence[TrainingStage] = (), texts: TrainingTexts | None = None
 ) -> dict[str, Any]:
-    """
-    Return the content of `record.json`: all `figures` and `stages` (see [`build_model_card`]), and the number, sources
-    and unknown ancestors of the model's [`~data.TrainingTexts`], if known.
-    """
-    texts = training_texts
+    """Return the content of `record.json`. Of the training texts, number, sources and unknown ancestors are kept."""
     known = texts and {"texts": len(texts), "sources": list(texts.sources), "unknown": list(texts.unknown)}
     steps = []
     for stage in stages:

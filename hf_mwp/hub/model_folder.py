@@ -56,9 +56,10 @@ def make_model_folder(args: CardArguments) -> None:
     is_solver = kind_of(model).is_solver and not encoder_only
     if args.reranker is not None and not is_solver:
         raise UsageError("`reranker` applies only to solvers. Remove it for an encoder or a classifier.")
-    reads, output, search = {}, None, []
+    about: dict[str, Any] = {"license": args.license, "metadata": args.metadata, "summary": args.summary}
     if isinstance(processor, MwpProcessor):
-        reads = {"language": processor.language, "indexed_numbers": processor.indexed_numbers}
+        about |= {"language": processor.language, "indexed_numbers": processor.indexed_numbers}
+    search = []
     texts = training_texts_of(model)
     if encoder_only:
         model = _encoder_alone(model, source)
@@ -71,29 +72,17 @@ def make_model_folder(args: CardArguments) -> None:
         if args.reranker is not None or find_beside(source, PlausibilityReranker.file_name):
             reranker = PlausibilityReranker.from_pretrained(args.reranker or source)
         solver = MathWordProblemPipeline(model=model, processor=processor, device="cpu", rerank=reranker)
-        output = str(solver(EXAMPLES.get(processor.language, EXAMPLES["en"])))
+        about["output"] = str(solver(EXAMPLES.get(processor.language, EXAMPLES["en"])))
         # `hf-mwp rerank` writes the best search settings to the folder of its re-ranker.
         fitted = Path(args.reranker or source)
-        found = fitted if (fitted / DefaultSearch.file_name).is_file() else source
-        default = DefaultSearch.from_pretrained(found)
+        default = DefaultSearch.from_pretrained(fitted if (fitted / DefaultSearch.file_name).is_file() else source)
         search = [each for each in (default, reranker) if each not in (None, DefaultSearch())]
     own = "solver built on it" if encoder_only else "this model"
     evaluated = {own: args.evaluations, "teacher": args.teacher_evaluations}
     figures = [read_figures(each, name) for name, folders in evaluated.items() for each in folders or ()]
     made_by = [read_stage(each) for each in args.stages or ()]
-    card = build_model_card(
-        model,
-        model_id=args.model_id or str(folder),
-        figures=figures,
-        stages=made_by,
-        **reads,
-        license=args.license,
-        metadata=args.metadata,
-        summary=args.summary,
-        notes=notes,
-        output=output,
-        task=next(filter(None, map(read_task, args.evaluations or ())), None),
-    )
+    task = next(filter(None, map(read_task, args.evaluations or ())), None)
+    card = build_model_card(model, args.model_id or str(folder), figures, made_by, notes=notes, task=task, **about)
     record = json.dumps(model_record(figures, made_by, texts), indent=1, ensure_ascii=False)
     with RunFolder(folder, for_model=True) as run:
         run.check_unused(args.overwrite)
@@ -133,15 +122,9 @@ def write_model_folder(
     model: PreTrainedModel, folder: str | PathLike, card: ModelCard | None = None, processor: Any = None
 ) -> None:
     """
-    Write weights in half precision, configuration, processor, digests of the training texts
-    ([`~data.TrainingTexts`]) and card to a folder that `from_pretrained` can load and that can be uploaded to the
-    Hub. The configuration keeps the model's own dtype, to which the weights are converted on loading.
-
-    Args:
-        model (`PreTrainedModel`): The model, which is not changed.
-        folder (`str` or `PathLike`): The output folder.
-        card (`ModelCard`, *optional*): Written as `README.md`.
-        processor (`Any`, *optional*): An object with a `save_pretrained` method.
+    Write weights in half precision, configuration, processor, digests of the training texts ([`~data.TrainingTexts`])
+    and card to a folder for `from_pretrained` and the Hub. The model is not changed. The configuration keeps its
+    dtype, to which the weights are converted on loading.
     """
     folder = Path(folder)
     stored = copy.deepcopy(model).half()

@@ -85,12 +85,10 @@ def push_solver_to_hub(
 ) -> Publication:
     """
     Publish a folder created by `hf-mwp card` or `hf-mwp export`: the card, configuration, weights, processor,
-    re-ranker and record, and no other files. Weights become one file in half precision; those of an export stay as
-    they are.
+    re-ranker and record, and no other files. Weights become one file in half precision, except of an export.
 
     All files are uploaded in one commit, which also deletes files of an earlier version that are no longer in the
-    folder. To resume an interrupted upload, call the function again: files that the Hub already has are not sent
-    again.
+    folder. To resume an interrupted upload, call the function again: files that the Hub has are not sent again.
 
     Args:
         folder (`str` or `Path`): Folder with `README.md`, `record.json`, configuration and weights.
@@ -101,8 +99,7 @@ def push_solver_to_hub(
         commit_message (`str`, *optional*, defaults to `"Publish with hf_mwp"`): First line of the commit message.
         token (`str`, *optional*): Token with write access; by default the token of `hf auth login` or `HF_TOKEN`.
         dry_run (`bool`, *optional*, defaults to `False`): Check and list the files without any request.
-        overwrite (`bool`, *optional*, defaults to `False`): Replace the content of a repository that was not created
-            by this function.
+        overwrite (`bool`, *optional*, defaults to `False`): Replace a repository that this function did not create.
 
     Raises:
         UsageError: The card contains figures that are missing in the record, the folder has no card or record, the
@@ -153,21 +150,14 @@ def push_trained_model(
     processor: Any = None,
     figures: Sequence[ModelFigures] = (),
     stages: Sequence[TrainingStage] = (),
-    private: bool | None = None,
-    revision: str | None = None,
-    commit_message: str = "End of training",
     token: str | None = None,
     blocking: bool = True,
+    **options: Any,
 ) -> Publication | Future:
     """
-    Publish a copy of a folder saved by a trainer as [`push_solver_to_hub`] does, with a card ([`build_model_card`])
-    and record generated from the arguments. The files are collected before the function returns.
-
-    Args:
-        folder (`str` or `Path`), model (`PreTrainedModel`): Folder to which the trainer saved the model; the model.
-        processor (`Any`, *optional*): The model's processor or tokenizer. The card states the processor's language.
-        blocking (`bool`, *optional*, defaults to `True`): Whether to wait for the end of the upload, instead of
-            returning a `Future`.
+    Publish a copy of a folder saved by a trainer, with the `options` of [`push_solver_to_hub`] and a new card
+    ([`build_model_card`]) and record. The files are collected before the function returns; unless `blocking`, it
+    returns a `Future` of the upload.
     """
     reads = {}
     if isinstance(processor, MwpProcessor):
@@ -186,17 +176,15 @@ def push_trained_model(
 
     def push() -> Publication:
         with workspace:
-            options = {"private": private, "revision": revision, "token": token}
-            return push_solver_to_hub(made, repo_id, commit_message=commit_message, **options)
+            return push_solver_to_hub(made, repo_id, token=token, **options)
 
     return push() if blocking else HfApi(token=token).run_as_future(push)
 
 
 def collect_files(folder: Path, target: Path) -> None:
     """
-    Copy the files of a model folder to upload to an empty folder: those in `PUBLISHED`, weights as one file in half
-    precision (of an export unchanged), and the code of an encoder. Raises `UsageError` if the configuration or weights
-    are missing or damaged, or an export is incomplete.
+    Copy the files to publish, with weights as one file in half precision (of an export unchanged) and an encoder's
+    code. Raises `UsageError` if the configuration or weights are missing or damaged, or an export is incomplete.
     """
     for path in folder.iterdir():
         if path.is_file() and any(fnmatch(path.name, each) for each in PUBLISHED):

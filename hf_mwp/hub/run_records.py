@@ -20,10 +20,7 @@ PLACES = frozenset({"data_dir", "output_dir"})
 
 
 def read_figures(folder: str | Path, model: str, split: str | None = None) -> ModelFigures:
-    """
-    Read the figures of `model` from the output folder of `hf-mwp evaluate` or, with `split`, of a training run that
-    evaluated this split. Raises `UsageError` if the folder contains no evaluation.
-    """
+    """Read the figures of `model` in a folder of `hf-mwp evaluate` or, with `split`, in that of a training run."""
     metrics = _read_mapping(Path(folder) / "metrics.json")
     if split is not None:
         metrics = {"dataset": _read_mapping(Path(folder) / "data.json").get("dataset"), split: metrics[split]}
@@ -44,10 +41,7 @@ def read_figures(folder: str | Path, model: str, split: str | None = None) -> Mo
 
 
 def read_stage(folder: str | Path) -> TrainingStage:
-    """
-    Read the records in a run's folder, without local paths. Raises `UsageError` if the folder contains no run or a
-    record is damaged.
-    """
+    """Read the records of a run, without local paths. Raises `UsageError` if they are missing or damaged."""
     path = Path(folder)
     stage = _read_mapping(path / "stage.json", missing={})
     record = _read_mapping(path / "run.json", missing={})

@@ -17,7 +17,4 @@ _NAMES = {
     "text_generation": ("text_figures", "text_report"),
     "training_overlap": ("TrainingOverlap",),
 }
-_MODULES = {name: module for module, names in _NAMES.items() for name in names}
-
-__all__ = list(_MODULES)
-__getattr__, __dir__ = lazy_names(__name__, _MODULES)
+__all__, __getattr__, __dir__ = lazy_names(__name__, _NAMES)

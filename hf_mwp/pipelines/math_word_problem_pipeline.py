@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -17,16 +16,15 @@ from ..models import Solver
 from ..models.model_kind import kind_of
 from ..problems import MathWordProblem, refusal
 from ..runtime.answer import answer_records, check_search
-from ..runtime.default_search import DefaultSearch
+from ..runtime.default_search import FolderSearch
 
 
 # Imported on first use, because this module is imported with the package.
 if TYPE_CHECKING:
-    from ..plausibility import PlausibilityReranker
     from ..solving.solver_prediction import SolverPrediction
 
 
-class MathWordProblemPipeline(Pipeline):
+class MathWordProblemPipeline(FolderSearch, Pipeline):
     """
     Pipeline that solves math word problems: `pipeline("math-word-problem", model=folder_or_hub_id)`.
 
@@ -45,8 +43,7 @@ class MathWordProblemPipeline(Pipeline):
     - `plausibility` (`float`) and `violations` (`list[str]`), only with `rerank`: probability of the answer among all
       values of the beams, and signs that the answer is implausible ("negative length", "2.4 people") which the first
       answer does not have. With `top_k`, all values are different;
-    - `instead_of` (`dict`), only if re-ranking changed the first answer: `equation`, `answer` and `violations` of the
-      solver's most probable answer;
+    - `instead_of` (`dict`), only if re-ranking replaced the solver's answer: its `equation`, `answer`, `violations`;
     - `status` (`"unsure"`) and `candidates` (`list[dict]`), only below `confidence_threshold`: the equations found,
       best first, each with `equation`, `answer`, `value` and `score`;
     - `capped` (`True`), only if a limit of the decoder on candidates cut the search short;
@@ -65,8 +62,7 @@ class MathWordProblemPipeline(Pipeline):
             re-ranker, or `"en"` or `"zh"` for the re-rankers in this package.
         top_k (`int`, *optional*): Number of equations to return per text, as a list (with at least `top_k` beams). By
             default, only the best equation is returned.
-        max_decode_length (`int`, *optional*): Maximum number of symbols in an equation; the decoder's limit if not
-            given.
+        max_decode_length (`int`, *optional*): Maximum number of symbols in an equation; by default the decoder's.
         confidence_threshold (`float`, *optional*): Confidence (`plausibility` with `rerank`, otherwise `score`),
             between 0 and 1, below which the answer is `"unsure"` and the equations of all beams are its candidates.
         batch_size (`int`, *optional*, defaults to 1): Number of texts per batch.
@@ -113,46 +109,28 @@ class MathWordProblemPipeline(Pipeline):
             processor.check_model(model)
         except ValueError as error:
             raise ValueError(f"{model.name_or_path or 'This model'} and its processor do not fit: {error}") from error
-        self._rerankers: dict[str, PlausibilityReranker] = {}
-        super().__init__(model=model, processor=processor, **kwargs)
+        FolderSearch.__init__(self, model.name_or_path, processor.language, model)
+        Pipeline.__init__(self, model=model, processor=processor, **kwargs)
 
     def save_pretrained(self, save_directory: str | PathLike, **kwargs) -> None:
-        """
-        Save the model, the processor and, if set, the re-ranker and default search to one folder. `kwargs` are passed
-        to the model's `save_pretrained`.
-        """
+        """Save the model (with `kwargs`), the processor and, if set, the re-ranker and default search to a folder."""
         self.model.save_pretrained(save_directory, **kwargs)
         self.processor.save_pretrained(save_directory)
         if self.default_search.num_beams > 1:
             self.default_search.save_pretrained(save_directory)
-        if reranker := self._forward_params.get("rerank") or self._reranker(self.default_search.rerank):
+        if reranker := self._forward_params.get("rerank") or self.find_reranker(self.default_search.rerank):
             reranker.save_pretrained(save_directory)
 
     def _sanitize_parameters(
         self, num_beams=None, top_k=None, max_decode_length=None, confidence_threshold=None, rerank=None
     ):
         check_search(confidence_threshold, num_beams=num_beams, top_k=top_k, max_decode_length=max_decode_length)
-        if rerank is not None:
-            rerank = self._reranker(rerank)
-        forward = {"num_beams": num_beams, "max_decode_length": max_decode_length, "rerank": rerank}
-        both = {"top_k": top_k, "confidence_threshold": confidence_threshold}
-        return (
-            {},
-            {name: value for name, value in (forward | both).items() if value is not None},
-            {name: value for name, value in both.items() if value is not None},
-        )
-
-    def _reranker(self, wanted: bool | str | PathLike | PlausibilityReranker) -> PlausibilityReranker | bool:
-        """Return the re-ranker for a value of `rerank`, loaded only once. Returns `wanted` if it is false."""
-        from ..plausibility import PlausibilityReranker
-
-        if isinstance(wanted, PlausibilityReranker) or not wanted:
-            return wanted
-        place = self.model.name_or_path if wanted is True else str(wanted)
-        if place not in self._rerankers:
-            options = download_options(self.model, place)
-            self._rerankers[place] = PlausibilityReranker.from_pretrained(place, **options)
-        return self._rerankers[place]
+        # `False` stays: without re-ranking, also where it is the default.
+        rerank = self.find_reranker(rerank) or rerank
+        shown = {"top_k": top_k, "confidence_threshold": confidence_threshold}
+        options = shown | {"num_beams": num_beams, "max_decode_length": max_decode_length, "rerank": rerank}
+        given = {name: value for name, value in options.items() if value is not None}
+        return {}, given, {name: given[name] for name in shown if name in given}
 
     def get_iterator(self, inputs, num_workers, batch_size, preprocess_params, forward_params, postprocess_params):
         # Only one worker can read an iterator.
@@ -189,32 +167,17 @@ class MathWordProblemPipeline(Pipeline):
         refusal(problem)
         return problem
 
-    @cached_property
-    def default_search(self) -> DefaultSearch:
-        """Search settings of calls without `num_beams` and `rerank`."""
-        name = self.model.name_or_path
-        return DefaultSearch.from_pretrained(name, **download_options(self.model)) if name else DefaultSearch()
-
     def _forward(
         self, problems, num_beams=None, top_k=1, max_decode_length=None, confidence_threshold=None, rerank=None
     ):
         from ..solving.solve_problems import solve_problems
 
-        if num_beams is None and rerank is None:
-            num_beams, rerank = self.default_search.num_beams, self._reranker(self.default_search.rerank)
+        reranker, num_beams = self.search(num_beams, rerank)
         if confidence_threshold is not None:
             # Keep all beams as candidates of an unsure answer.
-            num_beams, top_k = max(num_beams or (rerank.num_beams if rerank else 1), top_k), None
-        return solve_problems(
-            self.model,
-            self.processor,
-            problems,
-            num_beams=num_beams,
-            top_k=top_k,
-            max_decode_length=max_decode_length,
-            reranker=rerank or None,
-            batch_size=None,
-        )
+            num_beams, top_k = max(num_beams, top_k), None
+        options = {"num_beams": num_beams, "top_k": top_k, "max_decode_length": max_decode_length, "batch_size": None}
+        return solve_problems(self.model, self.processor, problems, reranker=reranker, **options)
 
     def postprocess(
         self, prediction: SolverPrediction, top_k: int | None = None, confidence_threshold: float | None = None

@@ -23,7 +23,4 @@ _NAMES = {
     "sparse_teacher.score_density": ("ScoreDensity",),
     "sparse_teacher.unstructured": ("measure_weight_scores", "zero_random_weights", "zero_weights"),
 }
-_MODULES = {name: module for module, names in _NAMES.items() for name in names}
-
-__all__ = list(_MODULES)
-__getattr__, __dir__ = lazy_names(__name__, _MODULES)
+__all__, __getattr__, __dir__ = lazy_names(__name__, _NAMES)

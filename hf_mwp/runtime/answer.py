@@ -18,40 +18,22 @@ WARN_ABOVE = 0.2
 
 @dataclass(frozen=True)
 class Beam:
-    """
-    Search result for a problem.
+    """Search result for a problem."""
 
-    Args:
-        trees (`tuple[tuple[Expression, float], ...]`): Complete expression trees with log probabilities, best first.
-        unknown_share (`float`, *optional*): Share of unknown tokens in the text; `None` if the text was not encoded
-            (see [`~problems.refusal`]).
-        num_cut (`int`, *optional*, defaults to 0): Number of numbers in the text after the first `max_length` tokens.
-        max_length (`int`, *optional*, defaults to 0): Maximum number of tokens.
-        capped (`bool`, *optional*, defaults to `False`): Whether a limit on candidates cut the search short.
-    """
-
-    trees: tuple[tuple[Expression, float], ...] = ()
-    unknown_share: float | None = None
-    num_cut: int = 0
+    trees: tuple[tuple[Expression, float], ...] = ()  # complete, with log probabilities, best first
+    unknown_share: float | None = None  # of tokens in the text; `None` if it was not encoded ([`~problems.refusal`])
+    num_cut: int = 0  # numbers in the text after the first `max_length` tokens
     max_length: int = 0
-    capped: bool = False
+    capped: bool = False  # whether a limit on candidates cut the search short
 
 
 @dataclass(frozen=True)
 class Answer:
-    """
-    Answer of a solver to a problem.
-
-    Args:
-        problem ([`MathWordProblem`]): The problem.
-        beam ([`Beam`]): Search result, which may contain only the best trees.
-        ranked (`tuple[RankedAnswer, ...]`, *optional*): Re-ranked answers, the most plausible first; empty if no tree
-            has a value. `None` without re-ranking.
-    """
+    """Answer of a solver to a problem."""
 
     problem: MathWordProblem
-    beam: Beam
-    ranked: tuple[RankedAnswer, ...] | None = None
+    beam: Beam  # may contain only the best trees
+    ranked: tuple[RankedAnswer, ...] | None = None  # if re-ranked: those with a value, most plausible first
 
     @property
     def expression(self) -> Expression | None:
@@ -61,9 +43,8 @@ class Answer:
     @property
     def log_probability(self) -> float:
         """Log probability of the expression, or minus infinity if no expression was found."""
-        if self.ranked:
-            return self.ranked[0].log_probability
-        return self.beam.trees[0][1] if self.beam.trees else -math.inf
+        trees = self.beam.trees
+        return self.ranked[0].log_probability if self.ranked else trees[0][1] if trees else -math.inf
 
     @property
     def error(self) -> str | None:
@@ -98,13 +79,7 @@ class Answer:
         """Return the answer before re-ranking."""
         return replace(self, ranked=None)
 
-    def ranking_to_dict(self) -> dict[str, Any]:
-        """Return the result fields that re-ranking adds. Returns an empty dictionary without re-ranking."""
-        if self.ranked is None:
-            return {}
-        return {"plausibility": self.plausibility, "instead_of": self._instead_of("prediction", "value")}
-
-    def _instead_of(self, equation: str, value: str) -> dict[str, Any] | None:
+    def instead_of(self, equation: str, value: str) -> dict[str, Any] | None:
         """Return the equation and value of the displaced answer, with these keys, and its violations."""
         first = self.displaced
         return first and {
@@ -117,10 +92,7 @@ class Answer:
 def read_trees(
     trees: Iterable[tuple[Sequence[int], float]], decode: Callable[[list[int]], Expression]
 ) -> tuple[tuple[Expression, float], ...]:
-    """
-    Decode the prefix ids of trees, best first, to expressions with their log probabilities. Negative ids are padding.
-    Incomplete trees, whose log probability is minus infinity, are left out.
-    """
+    """Decode prefix ids (negative ids are padding), without incomplete trees, whose log probability is -inf."""
     found = []
     for ids, log_probability in trees:
         with suppress(ExpressionError):
@@ -131,14 +103,12 @@ def read_trees(
 
 def answer_records(answer: Answer, top_k: int = 1, confidence_threshold: float | None = None) -> list[dict[str, Any]]:
     """
-    Return the best `top_k` results for a problem as dictionaries (fields: see [`MathWordProblemPipeline`]). If the
-    confidence is below `confidence_threshold`, the only result is `"unsure"`. With a threshold, `answer` must contain
-    all beams, which become the candidates.
+    Return the best `top_k` results of [`MathWordProblemPipeline`] for a problem, or one `"unsure"` result if the
+    confidence is below `confidence_threshold`. Its candidates are all expressions in `answer`.
     """
     problem, beam = answer.problem, answer.beam
     if beam.unknown_share is None:
         return [_no_answer(problem, answer.error)]
-    # The candidates of an unsure result are all expressions that were found.
     count = top_k if confidence_threshold is None else None
     if answer.ranked:
         records = [
@@ -147,7 +117,7 @@ def answer_records(answer: Answer, top_k: int = 1, confidence_threshold: float |
             for ranked in answer.ranked[:count]
         ]
         if answer.displaced:
-            records[0]["instead_of"] = answer._instead_of("equation", "answer")
+            records[0]["instead_of"] = answer.instead_of("equation", "answer")
     else:
         records = [_described(expression, problem, score) for expression, score in beam.trees[:count]]
     if not records:

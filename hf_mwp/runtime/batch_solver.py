@@ -13,9 +13,7 @@ from .solver import RuntimeSolver
 EMPTY = {"answer": nan, "value": "", "equation": "", "score": nan, "plausibility": nan, "error": ""}
 
 
-@cache
-def _solver(folder: str) -> RuntimeSolver:
-    return RuntimeSolver(folder)
+_solver = cache(RuntimeSolver)
 
 
 class BatchSolver:

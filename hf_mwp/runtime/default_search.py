@@ -1,41 +1,35 @@
-"""Default search settings of a solver, stored in its folder."""
-
-from __future__ import annotations
+"""Search settings of a solver and its re-rankers, found in its folder."""
 
 import json
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
+from typing import Any, Self
 
-from ..downloads import find_beside
+from ..downloads import download_options, find_beside
+from ..plausibility import PlausibilityReranker
 from ..store.files import write_whole
 from ..usage_error import UsageError
 
 
+Rerank = bool | str | PathLike | PlausibilityReranker | None
+
+
 @dataclass(frozen=True)
 class DefaultSearch:
-    """
-    Default search settings of a solver, stored as `generation_config.json` in its folder.
+    """Default search settings of a solver, for calls that set neither `num_beams` nor `rerank`."""
 
-    `hf-mwp solve`, `hf-mwp evaluate` and the pipeline use them if neither `num_beams` nor `rerank` is set. The search
-    is greedy with `num_beams=1` and no re-ranking.
-
-    Args:
-        num_beams (`int`, *optional*, defaults to 1): Number of beams.
-        rerank (`bool` or `str`, *optional*, defaults to `False`): Whether to re-rank the answers of the beams with the
-            `plausibility.json` in the folder, or a re-ranker, such as `"en"` for the one in this package.
-    """
-
-    num_beams: int = 1
-    rerank: bool | str = False
+    num_beams: int = 1  # 1 without re-ranking: greedy search
+    rerank: bool | str = False  # `True`: with `plausibility.json` in the folder; or another re-ranker, such as "en"
 
     file_name = "generation_config.json"
 
     @classmethod
-    def from_pretrained(cls, name_or_path: str | PathLike, **kwargs) -> DefaultSearch:
+    def from_pretrained(cls, name_or_path: str | PathLike, **kwargs) -> Self:
         """
-        Read the settings of a folder or repository, or return greedy search if there is no file. `kwargs`
-        (`revision`, `token`, ...) are passed to the download. Raises `UsageError` if the file is damaged.
+        Read the settings of a folder or repository, greedy search without a file. `kwargs` (`revision`, `token`, ...)
+        are passed to the download. Raises `UsageError` if the file is damaged.
         """
         path = find_beside(name_or_path, cls.file_name, **kwargs)
         if path is None:
@@ -53,3 +47,41 @@ class DefaultSearch:
         """Write `generation_config.json` to a folder, usually the folder of the model."""
         content = json.dumps(asdict(self), indent=2) + "\n"
         write_whole(Path(save_directory) / self.file_name, content)
+
+
+class FolderSearch:
+    """
+    Base class of solvers with search settings and re-rankers in their folder or repository `source`, each read once.
+    `model` has the download options of a repository, see [`~downloads.download_options`].
+    """
+
+    def __init__(self, source: str | PathLike, language: str, model: Any = None) -> None:
+        self._source, self._language, self._model = str(source), language, model
+        self._rerankers: dict[str, PlausibilityReranker] = {}
+
+    @cached_property
+    def default_search(self) -> DefaultSearch:
+        """Search settings of calls without `num_beams` and `rerank`."""
+        if not self._source:
+            return DefaultSearch()
+        return DefaultSearch.from_pretrained(self._source, **download_options(self._model, self._source))
+
+    def find_reranker(self, rerank: Rerank) -> PlausibilityReranker | None:
+        """Return the re-ranker for a value of `rerank`; `True` is that of the solver's own folder or repository."""
+        if not rerank or isinstance(rerank, PlausibilityReranker):
+            return rerank or None
+        source = self._source if rerank is True else str(rerank)
+        if source not in self._rerankers:
+            options = download_options(self._model, source)
+            self._rerankers[source] = PlausibilityReranker.from_pretrained(source, **options)
+        return self._rerankers[source]
+
+    def search(self, num_beams: int | None, rerank: Rerank) -> tuple[PlausibilityReranker | None, int]:
+        """
+        Return the re-ranker, `None` without re-ranking, and the number of beams for the options of a call. Raises
+        `PlausibilityError` if the re-ranker cannot be loaded, or does not support the language or number of beams.
+        """
+        if num_beams is None and rerank is None:
+            num_beams, rerank = self.default_search.num_beams, self.default_search.rerank
+        reranker = self.find_reranker(rerank)
+        return reranker, (num_beams or 1) if reranker is None else reranker.check(self._language, num_beams)

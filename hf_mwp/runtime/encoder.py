@@ -15,20 +15,15 @@ GRAPH = "encoder.onnx"
 
 
 class Encoder:
-    """
-    `MwpStudentModel` in NumPy for one text at a time, with pruned heads and neurons and the bottleneck networks of a
-    solver after `bottleneck_layers` (from 1). `config` is the encoder's configuration.
-    """
+    """`MwpStudentModel` in NumPy for one text, with bottleneck networks after `bottleneck_layers` (from 1)."""
 
     def __init__(self, weights: Weights, config: Mapping[str, Any], bottleneck_layers=()) -> None:
-        if config["model_type"] != "mwp_student":
-            kind = config["model_type"]
+        if (kind := config["model_type"]) != "mwp_student":
             raise UsageError(f"The runtime needs `hf-mwp export --format onnx` for encoders of the type {kind}.")
         self.weights, self.config = weights, config
-        if config["hidden_act"] not in ACTIVATIONS:
-            names = ", ".join(ACTIVATIONS)
-            raise UsageError(f"The runtime supports the activations {names}, not {config['hidden_act']}.")
-        self.activation = ACTIVATIONS[config["hidden_act"]]
+        if (activation := config["hidden_act"]) not in ACTIVATIONS:
+            raise UsageError(f"The runtime supports the activations {', '.join(ACTIVATIONS)}, not {activation}.")
+        self.activation = ACTIVATIONS[activation]
         self.epsilon = config["layer_norm_eps"]
         projects = config.get("embedding_size") is not None
         self.projection = weights.linear("encoder.embeddings_project") if projects else None
@@ -119,9 +114,8 @@ class Encoder:
 
 def load_graph(path: Path) -> Callable[[np.ndarray], np.ndarray]:
     """
-    Load a graph written by `hf-mwp export --format onnx`, and return a function that computes the hidden states
-    `(S, H)` of a text's tokens `(S,)`, including bottleneck networks. Raises `UsageError` if onnxruntime is not
-    installed or the graph is damaged.
+    Load the graph of `hf-mwp export --format onnx` as a function from tokens `(S,)` to hidden states `(S, H)`. Raises
+    `UsageError` if onnxruntime is not installed or the graph is damaged.
     """
     try:
         from onnxruntime import InferenceSession, SessionOptions

@@ -12,7 +12,7 @@ from ..plausibility import PlausibilityReranker
 from ..problems import MathWordProblem, refusal
 from ..usage_error import UsageError
 from .answer import Answer, Beam, answer_records, check_search, read_trees
-from .default_search import DefaultSearch
+from .default_search import DefaultSearch, FolderSearch, Rerank
 from .encoder import GRAPH, Encoder, load_graph
 from .output_vocabulary import OutputVocabulary
 from .text_reader import TextReader
@@ -24,7 +24,7 @@ EXPORT_RECORD, EXPORT_VERSION = "export.json", 1
 """Name of the record in an exported folder, and the version of the export format."""
 
 
-class RuntimeSolver:
+class RuntimeSolver(FolderSearch):
     """
     Solver that runs without PyTorch and Transformers, one text at a time. Create it with [`load_solver`].
 
@@ -50,64 +50,39 @@ class RuntimeSolver:
         if tokens > rows:
             raise UsageError(f"{folder}: the tokenizer has {tokens} tokens, the encoder {rows}. Save both again.")
         weights, graph = Weights(self.folder), self.folder / GRAPH
-        if graph.is_file():
-            self.encoder = load_graph(graph)
-        else:
-            self.encoder = Encoder(weights, encoder, config.get("bottleneck_layers", ()))
+        bottlenecks = config.get("bottleneck_layers", ())
+        self.encoder = load_graph(graph) if graph.is_file() else Encoder(weights, encoder, bottlenecks)
         self.decoder = TreeDecoder(weights, decoder)
-        self.default_search = DefaultSearch.from_pretrained(self.folder)
-        self._rerankers: dict[str, PlausibilityReranker] = {}
+        super().__init__(folder, self.reader.language)
+        # Read now, so that a damaged file is found on loading.
+        self.default_search = DefaultSearch.from_pretrained(folder)
 
     def __call__(
         self,
         problems: str | MathWordProblem | Iterable[str | MathWordProblem],
         *,
         num_beams: int | None = None,
-        rerank: bool | str | PlausibilityReranker | None = None,
+        rerank: Rerank = None,
         top_k: int | None = None,
         max_decode_length: int | None = None,
         confidence_threshold: float | None = None,
     ) -> list[Any]:
         """
-        Solve one or several problems.
-
-        Args:
-            problems (`str`, [`MathWordProblem`] or an iterable of them): The problems.
-            num_beams, rerank, top_k, max_decode_length, confidence_threshold (*optional*):
-                Search settings of the pipeline; see [`MathWordProblemPipeline`].
-
-        Returns:
-            `list`: One dictionary per problem or, with `top_k`, one list of dictionaries per problem. For a single
-            problem, always a list of dictionaries. Their fields are those of the pipeline.
-
-        Raises:
-            ValueError: An argument is out of range.
-            TypeError: An input is neither a text nor a [`MathWordProblem`].
+        Solve one or several problems with the search settings of [`MathWordProblemPipeline`]. Returns one of its
+        dictionaries per problem or, with `top_k`, one list of dictionaries per problem; for a single problem, always a
+        list of dictionaries. Raises `ValueError` if an argument is out of range, and `TypeError` if an input is
+        neither a text nor a [`MathWordProblem`].
         """
         check_search(confidence_threshold, num_beams=num_beams, top_k=top_k, max_decode_length=max_decode_length)
         single = isinstance(problems, str | MathWordProblem | Mapping)
-        reranker, num_beams = self.search(num_beams, rerank, top_k or 1)
+        reranker, num_beams = self.search(num_beams, rerank)
+        num_beams = max(num_beams, top_k or 1)
         found = []
         for problem in [problems] if single else problems:
             answer = self.answer(self.reader.problem(problem), num_beams, reranker, max_decode_length)
             records = answer_records(answer, top_k or 1, confidence_threshold)
             found.append(records[0] if top_k is None else records)
         return found[0] if single and top_k is not None else found
-
-    def search(
-        self, num_beams: int | None, rerank: bool | str | PlausibilityReranker | None, top_k: int = 1
-    ) -> tuple[PlausibilityReranker | None, int]:
-        """Return the re-ranker or `None`, and the number of beams; arguments: see [`~RuntimeSolver.__call__`]."""
-        if num_beams is None and rerank is None:
-            num_beams, rerank = self.default_search.num_beams, self.default_search.rerank
-        if not rerank:
-            return None, max(num_beams or 1, top_k)
-        if not isinstance(rerank, PlausibilityReranker):
-            place = str(self.folder if rerank is True else rerank)
-            if place not in self._rerankers:
-                self._rerankers[place] = PlausibilityReranker.from_pretrained(place)
-            rerank = self._rerankers[place]
-        return rerank, max(rerank.check(self.reader.language, num_beams), top_k)
 
     def answer(
         self,

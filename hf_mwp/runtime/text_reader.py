@@ -37,10 +37,7 @@ PROBE = "Tom has [NUM0] APPLES,  Zoë's [NUM]; 小明有[NUM1]个苹果， 一�
 
 
 class TextReader:
-    """
-    Tokenizer of problems that gives the same results as the [`MwpProcessor`] whose files (`tokenizer.json`,
-    `mwp_processor.json`) it reads from a folder. Raises `UsageError` if a file is missing or damaged.
-    """
+    """Reader of problems, like the [`MwpProcessor`] in a folder. Raises `UsageError` for a missing or damaged file."""
 
     def __init__(self, folder: str | Path) -> None:
         folder = Path(folder)
@@ -111,10 +108,8 @@ def read_fields(path: str | PathLike) -> dict[str, Any]:
 
 
 def vocabulary_digest(vocabulary: Mapping[str, int], probe_ids: Sequence[int]) -> str:
-    """
-    Return a digest of a tokenizer's behaviour: its vocabulary and its ids for `PROBE`. Files are not compared, because
-    different library versions write different files for the same tokenizer.
-    """
+    """Return a digest of a tokenizer's vocabulary and its ids for `PROBE`."""
+    # The file is not compared, because different library versions write different files for the same tokenizer.
     parts = [sorted(vocabulary.items()), list(probe_ids)]
     return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
 
@@ -126,10 +121,7 @@ def find_number_positions(problem: MathWordProblem, offsets: Offsets, style: Map
 
 
 def find_question_positions(problem: MathWordProblem, offsets: Offsets, style: Mapping[str, Any]) -> list[int]:
-    """
-    Return the indices of the tokens in the problem's question, from the token offsets. If the whole question was cut
-    off, this is the last token of the text.
-    """
+    """Return the indices of the tokens in the question or, if it was cut off, of the text's last token."""
     clauses, place = find_question(problem.masked.text(**style), problem.language)
     start, end = clauses[place] if clauses else (0, 0)
     tokens = [token for token, (first, last) in enumerate(offsets) if last > first]

@@ -17,45 +17,35 @@ Linear = tuple[np.ndarray, np.ndarray | float]
 
 @dataclass(frozen=True)
 class OpenOperator:
-    """
-    Operator on the path from the root to the next node, with the goal of its right child. `left_subtree` is the
-    embedding of the left subtree, `None` until this subtree is complete; `rest` is the path above the operator;
-    `waiting` is the number of operators on the path, including this one, whose left subtree is incomplete.
-    """
+    """Operator on the path from the root to the next node."""
 
     operator: int
-    right_goal: np.ndarray
-    left_subtree: np.ndarray | None
-    rest: OpenOperator | None
-    waiting: int
+    right_goal: np.ndarray  # goal of the right child
+    left_subtree: np.ndarray | None  # embedding of the left subtree, `None` until it is complete
+    rest: OpenOperator | None  # path above the operator
+    waiting: int  # operators on the path, including this one, whose left subtree is incomplete
 
 
 @dataclass(frozen=True)
 class Memory:
-    """
-    Encoded problem: hidden states of the tokens and their attention keys `(S, H)`, embeddings of constants, then of
-    numbers, and their keys in the candidate scorer `(C, H)`, and which numbers are missing because they were cut off.
-    """
+    """Encoded problem of `S` tokens and `C` candidates: the constants, then the numbers."""
 
-    states: np.ndarray
-    keys: np.ndarray
-    candidates: np.ndarray
-    candidate_keys: np.ndarray
-    missing: np.ndarray
+    states: np.ndarray  # (S, H), hidden states of the tokens
+    keys: np.ndarray  # (S, H), their attention keys
+    candidates: np.ndarray  # (C, H), embeddings
+    candidate_keys: np.ndarray  # (C, H), their keys in the candidate scorer
+    missing: np.ndarray  # (C,), numbers that were cut off
 
 
 @dataclass
 class Hypothesis:
-    """
-    Partial tree: its symbols in prefix order, their log probability, and the path to the next node and its goal.
-    `context` is the context vector of the last symbol's node.
-    """
+    """Partial tree."""
 
-    symbols: tuple[int, ...]
-    score: float
-    path: OpenOperator | None
-    goal: np.ndarray
-    context: np.ndarray | None = None
+    symbols: tuple[int, ...]  # in prefix order
+    score: float  # log probability of the symbols
+    path: OpenOperator | None  # to the next node
+    goal: np.ndarray  # of the next node
+    context: np.ndarray | None = None  # of the last symbol's node
     complete: bool = False
 
 
@@ -94,13 +84,8 @@ class TreeDecoder:
         max_length: int | None = None,
     ) -> list[tuple[tuple[int, ...], float]]:
         """
-        Return prefix ids and log probabilities of the `num_return` most probable trees of a problem, best first.
-
-        Args:
-            states (`(S, H)`): Hidden states of the problem's tokens.
-            number_positions (`Sequence[int]`): Token index of each number, -1 for numbers that were cut off.
-            num_beams (`int`, *optional*, defaults to 1): Number of beams, at least `num_return`.
-            max_length (`int`, *optional*): Maximum number of symbols in a tree; by default the decoder's limit.
+        Return prefix ids and log probabilities of the `num_return` (at most `num_beams`) most probable trees, best
+        first, from hidden states `(S, H)` and the token index of each number, -1 for numbers that were cut off.
         """
         max_length = max_length or self.max_length
         if self.input_projection is not None:

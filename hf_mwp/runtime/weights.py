@@ -13,7 +13,7 @@ from ..usage_error import UsageError
 
 FILE_NAME = "model.safetensors"
 SCALE = ".scale"
-"""Suffix of the name of an int8 tensor's scales, which has one scale per row."""
+"""Suffix of the name of an int8 tensor's scales, one for each row, which is multiplied by it."""
 
 MIN_SIZE = 4096
 """Minimum number of elements of a quantized matrix; quantizing smaller matrices saves no space."""
@@ -22,11 +22,7 @@ _TYPES = {"F32": np.float32, "F16": np.float16, "BF16": np.uint16, "I8": np.int8
 
 
 class Weights:
-    """
-    Tensors in the safetensors files of a model's folder, read from disk when they are used. The rows of an int8 tensor
-    `name` are multiplied by the scales in the tensor `name.scale`. Raises `UsageError` if a weight file is missing,
-    truncated or damaged.
-    """
+    """Tensors in a model's folder, read when they are used. Raises `UsageError` for a missing or damaged file."""
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = folder = Path(folder)
@@ -93,10 +89,7 @@ class Weights:
 
 
 def quantize_int8(tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """
-    Round matrices to int8 and other tensors to float16, as [`Weights`] reads them. Each matrix row has a scale that
-    maps the largest absolute value to 127; the scales `(rows,)` of a matrix `name` are returned as `name.scale`.
-    """
+    """Round matrices to int8, with scales `(rows,)` named `name.scale`, and other tensors to float16."""
     found: dict[str, np.ndarray] = {}
     for name, values in tensors.items():
         if values.ndim != 2 or values.size < MIN_SIZE:

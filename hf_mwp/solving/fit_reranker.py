@@ -1,20 +1,20 @@
 """Functions that fit a plausibility re-ranker to a solver, calibrate and measure it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from ..data.batches.mwp_processor import MwpProcessor
 from ..expressions import Expression, ExpressionError
 from ..expressions.evaluation import Number
 from ..metrics import answers_match
+from ..models import MwpSolver
 from ..options.checks import check_share
 from ..plausibility.candidate_answer import candidate_answers
 from ..plausibility.features import FEATURES, feature_row
@@ -23,10 +23,6 @@ from ..plausibility.question import Question
 from ..problems import MathWordProblem, ProblemError
 from .solve_problems import solve_problems
 
-
-if TYPE_CHECKING:
-    from ..data.batches.mwp_processor import MwpProcessor
-    from ..models import MwpSolver
 
 Trees = Sequence[tuple[Expression, float]]
 # Factors that `calibrate` tries, from 0.05 to 3, and the minimum of the plausibilities that it reads.
@@ -50,9 +46,8 @@ def fit_reranker(
     progress: Callable[[Sequence], Iterable] | None = None,
 ) -> PlausibilityReranker:
     """
-    Solve problems, fit a re-ranker to the beams of the first split ([`fit_plausibility`]), calibrate its
-    plausibilities on the other splits and on problems solved with dropout ([`calibrate`]), and measure it on all
-    splits.
+    Fit a re-ranker to the beams of the first split ([`fit_plausibility`]), calibrate its plausibilities on the other
+    splits and on problems solved with dropout ([`calibrate`]), and measure it on all splits.
 
     Args:
         model ([`MwpSolver`]), processor ([`MwpProcessor`]): The solver, on its device.
@@ -64,16 +59,15 @@ def fit_reranker(
         regularization (`float`, *optional*, defaults to 1.0), fitted_on (`Mapping`, *optional*): Passed to
             [`fit_plausibility`].
         mc_dropout_fraction (`float`, *optional*, defaults to 0.0): Share of the first split, at its end, to solve with
-            dropout in the encoder, because a solver is overconfident on its training problems.
-        batch_size (`int`, *optional*, defaults to 64), progress (`Callable`, *optional*): Passed to
-            [`solve_problems`].
+            dropout in the encoder. A solver is overconfident on its training problems; dropout increases the weights
+            of the features other than its probability.
+        batch_size (`int`, *optional*, defaults to 64), progress (`Callable`, *optional*): See [`solve_problems`].
 
     Returns:
         [`PlausibilityReranker`]: The fitted re-ranker. `measured` contains the accuracies by split.
 
     Raises:
-        PlausibilityError: If fitting fails ([`fit_plausibility`]), or if `mc_dropout_fraction` is set and the encoder
-            has no dropout.
+        PlausibilityError: If fitting fails ([`fit_plausibility`]), or `mc_dropout_fraction` finds no dropout layer.
 
     Example:
 
@@ -128,9 +122,6 @@ def fit_plausibility(
     Fit the weights of a re-ranker by maximising the probability of the correct values, with a softmax over the values
     in each beam. The loss is convex, so the result does not depend on a seed.
 
-    A solver is overconfident on its training problems. Searching some of them with dropout
-    (`fit_reranker(mc_dropout_fraction=...)`) increases the weights of the features other than its probability.
-
     Args:
         problems (`Sequence[MathWordProblem]`): Training problems with answers or equations, in the same language.
         beams (`Sequence[Sequence[tuple[Expression, float]]]`): For each problem, the trees found by the solver with
@@ -148,9 +139,7 @@ def fit_plausibility(
     languages = sorted({problem.language for problem in problems})
     if len(languages) > 1:
         raise PlausibilityError(f"all problems must have the same language, but they are {' and '.join(languages)}")
-    rows: list[list[float]] = []
-    right: list[bool] = []
-    groups: list[int] = []
+    rows, right, groups = [], [], []  # features, correctness and beam of each value
     used = 0
     for problem, beam in zip(problems, beams, strict=True):
         target = right_answer(problem)
@@ -182,21 +171,12 @@ def calibrate(
 ) -> PlausibilityReranker:
     """
     Scale all weights by the factor with which the plausibility of the first answer best predicts whether it is correct
-    (log loss). [`fit_plausibility`] leaves out problems without a correct answer in the beam, so its plausibilities
-    are too large. The ranking does not change.
-
-    Args:
-        reranker ([`PlausibilityReranker`]): The fitted re-ranker.
-        problems (`Iterable[MathWordProblem]`), beams (`Iterable[Sequence[tuple[Expression, float]]]`): Problems and
-            their trees as in [`fit_plausibility`], best those that the solver was not trained on.
-
-    References:
-        Guo et al., On Calibration of Modern Neural Networks: https://huggingface.co/papers/1706.04599 (temperature)
+    (log loss; the temperature of Guo et al., https://huggingface.co/papers/1706.04599). [`fit_plausibility`] leaves
+    out problems without a correct answer in the beam, so its plausibilities are too large. The ranking does not
+    change. The problems are best those that the solver was not trained on.
     """
-    scores: list[float] = []
-    groups: list[int] = []
-    first: list[int] = []
-    right: list[bool] = []
+    scores, groups = [], []  # log plausibility and beam of each value
+    first, right = [], []  # of each beam: index of the first value, and its correctness
     for problem, beam in zip(problems, beams, strict=True):
         ranked, target = reranker.rerank(problem, beam), right_answer(problem)
         if len(ranked) > 1 and target is not None:

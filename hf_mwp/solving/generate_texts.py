@@ -1,23 +1,18 @@
 """Functions that generate and score texts with a sequence-to-sequence model."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 
 @dataclass(frozen=True)
 class GeneratedText:
-    """A generated text with its log probability and number of tokens."""
+    """A generated text with its log probability, the sum over its tokens without length penalty."""
 
     text: str
     log_probability: float
@@ -35,11 +30,7 @@ def generate_texts(
     batch_size: int = 64,
     progress: Callable[[Sequence], Iterable] | None = None,
 ) -> list[list[GeneratedText]]:
-    """
-    Generate `num_return_sequences` texts from each source text, best first, in batches of texts with similar lengths.
-    `max_length` is a number of tokens, by default that of the generation config; `progress` wraps the list of batches.
-    The log probabilities are sums over the tokens, without length penalty.
-    """
+    """Generate texts from each source text, best first. `max_length` defaults to that of the generation config."""
     options = {"num_beams": num_beams, "num_return_sequences": num_return_sequences, "do_sample": False}
     options |= {} if max_length is None else {"max_length": within_positions(model, max_length)}
     found: dict[int, list[GeneratedText]] = {}

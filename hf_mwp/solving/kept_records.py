@@ -1,7 +1,5 @@
 """On-disk cache for expensive results (one JSON record per problem), filled by one or several processes."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -15,21 +13,18 @@ from ..store.runs.main_process import is_main_process, process_place, wait_for_a
 from ..usage_error import UsageError
 
 
-Problem = MathWordProblem | Mapping[str, Any]
+Problems = Sequence[MathWordProblem | Mapping[str, Any]]
+Rows = Sequence[Mapping[str, Any]]
 AT_ONCE = 256
 
 
 def kept_records(
-    folder: str | Path,
-    facts: Mapping[str, Any],
-    problems: Sequence[Problem],
-    make: Callable[[Sequence[Problem]], Iterable[Any]],
+    folder: str | Path, facts: Mapping[str, Any], problems: Problems, make: Callable[[Problems], Iterable[Any]]
 ) -> list[Any]:
     """
-    Return a record for each problem. `make` computes the JSON records of a chunk of `AT_ONCE` problems. Each chunk is
-    cached in `folder`, in a file named after a digest of the problems and `facts`, the settings that the records
-    depend on. Processes under `accelerate launch` or `torchrun` share the work: each computes some chunks, and all
-    processes return all records.
+    Return a JSON record for each problem, which `make` computes in chunks of `AT_ONCE` problems. A chunk is cached in
+    a file of `folder`, named after a digest of its problems and `facts`, the settings that its records depend on.
+    Processes under `accelerate launch` or `torchrun` share the chunks, and all of them return all records.
     """
     chunks = [problems[start : start + AT_ONCE] for start in range(0, len(problems), AT_ONCE)]
     fields = [[each if isinstance(each, Mapping) else asdict(each) for each in chunk] for chunk in chunks]
@@ -43,16 +38,11 @@ def kept_records(
 
 
 def solve_to_file(
-    problems: Sequence[Mapping[str, Any]],
-    solve: Callable[[Sequence[Mapping[str, Any]]], Iterable[list[Mapping[str, Any]]]],
-    model: str,
-    options: Mapping[str, Any],
-    output: str | Path,
+    problems: Rows, solve: Callable[[Rows], Iterable[Rows]], model: str, options: Mapping[str, Any], output: str | Path
 ) -> None:
     """
-    Write the answers to problems with a `text` to a JSON Lines file, in the order of the problems. `solve` returns the
-    answers (dictionaries) of each problem in a chunk. An interrupted run resumes if `model` and `options` are
-    unchanged, and processes under `accelerate launch` share the work. Raises `UsageError` if the file exists.
+    Write the answers that `solve` returns for problems with a `text` to a JSON Lines file, in the same order. A killed
+    run resumes if `model` and `options` are unchanged. Raises `UsageError` if the file exists. See [`kept_records`].
     """
     output = Path(output)
     if output.exists():

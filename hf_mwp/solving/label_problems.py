@@ -1,27 +1,23 @@
 """Pseudo-labelling: a solver adds equations to problems with or without an answer."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..data.batches.mwp_processor import MwpProcessor
 from ..data.corpus.pretraining_texts import held_out_texts, loose_digest, masked_digest
 from ..data.reading.usability import find_answer_fault
 from ..metrics import score_prediction
+from ..models import MwpSolver
 from ..options.checks import check_share
+from ..plausibility import PlausibilityReranker
 from ..problems import MathWordProblem, refusal
 from ..usage_error import UsageError
 from .solve_problems import check_several, solve_problems
 from .solver_prediction import SolverPrediction
 
-
-if TYPE_CHECKING:
-    from ..data.batches.mwp_processor import MwpProcessor
-    from ..models import MwpSolver
-    from ..plausibility import PlausibilityReranker
 
 FATES = {
     "labelled": "a tree evaluates to the answer",
@@ -36,11 +32,9 @@ FATES = {
 
 @dataclass(frozen=True)
 class LabelledProblems:
-    """
-    Result of [`label_problems`]. Rows contain `id`, `text`, `equation`, `answer`, `language`, the `log_probability`
-    and 0-based `rank` of the tree and, without an answer, the `confidence` ([`SolverPrediction.confidence`]).
-    """
+    """Result of [`label_problems`]."""
 
+    # id, text, equation, answer, language, log_probability and 0-based rank of the tree; without an answer, confidence
     rows: list[dict[str, Any]]
     fates: dict[str, int]  # number of problems by outcome, a key of `FATES`
 
@@ -77,8 +71,7 @@ def label_problems(
         unfinished (`str`, *optional*), progress (`Callable`, *optional*): Passed to [`solve_problems`].
 
     Raises:
-        UsageError: If the language of a problem differs from the language of the solver, or there is no problem to
-            label.
+        UsageError: If the language of a problem is not that of the solver, or there is no problem to label.
         TypeError: If a single problem is passed instead of several.
         ValueError: If a number is below 1, or a share is not in [0, 1).
 

@@ -22,18 +22,14 @@ if TYPE_CHECKING:
 class SearchOptions:
     """Options for the solver, its search, the batch size and the device."""
 
-    model: str | None = option(
-        None, "Folder or Hub id of the solver (must be given).", common=True, locate=locate_solver
-    )
+    model: str | None = option(None, "Solver: folder or Hub id (must be given).", common=True, locate=locate_solver)
     num_beams: int | None = option(
         None,
         "Number of beams; 1 is greedy search, the papers use 5. If neither num_beams nor re-ranking is set, "
         "generation_config.json in the model folder sets both.",
     )
     batch_size: int = option(64, "Number of problems per batch.", affects_result=False)
-    device: str | None = option(
-        None, "Device, such as cpu or cuda:0. By default a GPU if there is one.", affects_result=False
-    )
+    device: str | None = option(None, "Device, such as cpu or cuda:0; default: a GPU, if any.", affects_result=False)
 
     def __post_init__(self):
         check_given(self, "model")
@@ -45,32 +41,22 @@ class RankedSearchOptions(SearchOptions):
     """[`SearchOptions`] and options for re-ranking."""
 
     rerank: bool | None = option(
-        None,
-        "Select the most plausible answer in the beam with the re-ranker in the model folder (plausibility.json).",
+        None, "Select the most plausible answer in the beam with the model folder's re-ranker (plausibility.json)."
     )
     reranker: str | None = option(
-        None,
-        "Folder or Hub id of a different re-ranker (created by `hf-mwp rerank`), or en or zh, which are included in "
-        "the package.",
+        None, "Folder or Hub id of a different re-ranker (created by `hf-mwp rerank`), or en or zh of this package."
     )
 
-    def load_reranker(self, processor: MwpProcessor) -> tuple[PlausibilityReranker | None, int]:
-        """
-        Return the re-ranker, or `None` without re-ranking, and the number of beams. If no option is set, the
-        [`DefaultSearch`] of the model folder is used. Raises `PlausibilityError` if the re-ranker cannot be loaded, or
-        does not support the language of the processor or the number of beams.
-        """
-        from ..plausibility import PlausibilityReranker
-        from ..runtime.default_search import DefaultSearch
+    @property
+    def rerank_with(self) -> bool | str | None:
+        """Value of both options as the `rerank` of a solver."""
+        return self.rerank if self.reranker is None else self.reranker
 
-        rerank, num_beams = self.rerank if self.reranker is None else self.reranker, self.num_beams
-        if rerank is None and num_beams is None:
-            search = DefaultSearch.from_pretrained(self.model)
-            rerank, num_beams = search.rerank, search.num_beams
-        if not rerank:
-            return None, num_beams or 1
-        found = PlausibilityReranker.from_pretrained(self.model if rerank is True else rerank)
-        return found, found.check(processor.language, num_beams)
+    def load_reranker(self, processor: MwpProcessor) -> tuple[PlausibilityReranker | None, int]:
+        """Return the re-ranker and the number of beams, see [`~runtime.default_search.FolderSearch.search`]."""
+        from ..runtime.default_search import FolderSearch
+
+        return FolderSearch(self.model, processor.language).search(self.num_beams, self.rerank_with)
 
 
 # Options of pseudo-labels that do not apply to a task.
@@ -88,10 +74,7 @@ class LabelArguments(RankedSearchOptions):
     """Options of `hf-mwp pseudo-label`."""
 
     problems: list[str] = option(
-        [],
-        "Files, datasets, or datasets and splits. With task: a single file, folder or dataset (must be given).",
-        common=True,
-        locate=locate_source,
+        [], "Files, datasets or their splits; with task, only one (must be given).", common=True, locate=locate_source
     )
     output_dir: str | None = option(None, "Folder for labelled.jsonl and the counts (must be given).")
     data_dir: str | None = option(None, "Folder of the datasets.")
@@ -100,9 +83,7 @@ class LabelArguments(RankedSearchOptions):
     )
     num_beams: int = option(5, "Number of beams, and of trees to try for each problem.")
     pseudo_label_fraction: float = option(
-        0.0,
-        "Share of the problems without an answer to label with the most confident predictions, which --rerank can "
-        "re-rank.",
+        0.0, "Share of the problems without an answer to label with the most confident predictions (see --rerank)."
     )
     task: str | None = option(
         None,
@@ -153,13 +134,10 @@ class RerankArguments(SearchOptions):
     split: str = option("train", "Dataset split for fitting.", choices=["train", "validation"])
     num_samples: int = option(4000, "Number of random problems for fitting; --max_train_samples sets it as well.")
     num_beams: int = option(20, "Number of beams.")
-    min_beams: int | None = option(
-        None, "Minimum number of beams for re-ranking later, also measured. Defaults to num_beams."
-    )
+    min_beams: int | None = option(None, "Minimum beams for re-ranking later, also measured. Defaults to num_beams.")
     regularization: float = option(1.0, "Weight of the squared distance from the ranking by probability.")
     mc_dropout_fraction: float = option(
-        0.0,
-        "Share of the problems to solve with dropout, because a solver is overconfident on its training problems.",
+        0.0, "Share of the problems to solve with dropout, because a solver is overconfident on its training problems."
     )
     seed: int = option(0, "Seed for the choice of problems.")
     overwrite: bool = option(False, "Replace an existing plausibility.json.", affects_result=False)
@@ -174,9 +152,7 @@ class EvaluateArguments(RankedSearchOptions):
     """Options of `hf-mwp evaluate`, except the data options."""
 
     split: str = option("test", "Dataset split to solve.", choices=["test", "validation", "train"])
-    max_decode_length: int | None = option(
-        None, "Maximum number of symbols of an equation. Defaults to the limit of the decoder."
-    )
+    max_decode_length: int | None = option(None, "Maximum number of symbols of an equation; default: the decoder's.")
     answer_match: str = option(
         "annotated",
         "Target value: the annotated answer (integers must be equal, other values within a relative 1e-4), "
@@ -185,16 +161,13 @@ class EvaluateArguments(RankedSearchOptions):
     )
     output_dir: str | None = option(
         None,
-        "Folder for the predictions (predictions.jsonl) and the metrics (metrics.json). Defaults to "
-        "runs/evaluate_<model>_<dataset>[_fold<fold>]_<split>.",
+        "Folder (predictions.jsonl, metrics.json); default: runs/evaluate_<model>_<dataset>[_fold<fold>]_<split>.",
     )
     random_sparsity: float = option(
         0.0, "Share of the weights in the encoder layers to set to 0 at random first (pilot study of STARK)."
     )
     seed: int = option(0, "Seed for the choice of the weights set to 0.")
-    half_precision: bool = option(
-        False, "Round the weights to half precision first, as `hf-mwp card` does for the published folder."
-    )
+    half_precision: bool = option(False, "Round the weights to half precision first, as `hf-mwp card` does.")
     json: bool = option(False, "Print the metrics as a JSON object instead of tables.", affects_result=False)
 
     def __post_init__(self):

@@ -1,29 +1,25 @@
 """Functions that solve many problems in batches: encoding, padding, beam search and re-ranking."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from torch import Tensor
+
+from ..data.batches.mwp_processor import MwpProcessor
 from ..metrics.matching import ANSWER_MATCHES
+from ..models import MwpSolver, SolveOutput
 from ..models.fingerprints import hash_model, hash_processing
 from ..options.checks import check_at_least_one
+from ..plausibility import PlausibilityReranker
 from ..problems import MathWordProblem, refusal
 from ..runtime.answer import Beam, read_trees
 from ..runtime.text_reader import share_of_unknown
 from .kept_records import kept_records
 from .solver_prediction import SolverPrediction
 
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from ..data.batches.mwp_processor import MwpProcessor
-    from ..models import MwpSolver, SolveOutput
-    from ..plausibility import PlausibilityReranker
 
 INPUTS = ("input_ids", "attention_mask", "number_positions")
 
@@ -52,12 +48,10 @@ def solve_problems(
             beams of the re-ranker or, without a re-ranker, to 1.
         top_k (`int`, *optional*, defaults to 1): Number of trees to keep for each problem. All trees are kept if it is
             `None` or if there is a re-ranker.
-        max_decode_length (`int`, *optional*): Maximum number of symbols of a tree. Defaults to the limit of the
-            decoder.
+        max_decode_length (`int`, *optional*): Maximum number of symbols of a tree; by default the decoder's limit.
         reranker ([`PlausibilityReranker`], *optional*): Re-ranker that selects the most plausible answer in the beam.
         answer_match (`str`, *optional*, defaults to `"annotated"`): Target value, see [`metrics.answers_match`].
-        batch_size (`int`, *optional*, defaults to 64): Number of problems per batch. `None` solves all problems in a
-            single batch.
+        batch_size (`int`, *optional*, defaults to 64): Number of problems per batch; all problems if `None`.
         progress (`Callable`, *optional*): Function that wraps the list of batches, such as `tqdm.tqdm`.
         unfinished (`str`, *optional*): Folder for intermediate results, with which an interrupted call resumes and
             processes under `accelerate launch` share the work. The caller must delete it.
@@ -91,7 +85,8 @@ def solve_problems(
     kept = num_beams if top_k is None or reranker is not None else top_k
     read = processor.problems(problems)
     search = find_beams if unfinished is None else partial(find_kept_beams, unfinished)
-    beams = search(model, processor, read, num_beams, kept, max_decode_length, batch_size, progress)
+    settings = {"num_beams": num_beams, "top_k": kept, "max_decode_length": max_decode_length}
+    beams = search(model, processor, read, batch_size, progress, **settings)
     predictions = []
     for problem, beam in zip(read, beams, strict=True):
         ranked = None if reranker is None else tuple(reranker.rerank(problem, beam.trees))
@@ -109,16 +104,13 @@ def find_beams(
     model: MwpSolver,
     processor: MwpProcessor,
     problems: Sequence[MathWordProblem],
-    num_beams: int = 1,
-    top_k: int = 1,
-    max_decode_length: int | None = None,
-    batch_size: int | None = None,
-    progress: Callable[[Sequence], Iterable] | None = None,
+    batch_size: int | None,
+    progress: Callable[[Sequence], Iterable] | None,
+    **settings: int | None,
 ) -> list[Beam]:
     """
-    Search for the `top_k` best trees of each problem. A beam has no tree if the problem is refused
-    ([`~problems.refusal`]) or all its numbers are truncated. With `batch_size`, problems of similar length are solved
-    together; otherwise, all problems are a single batch. The arguments are those of [`solve_problems`].
+    Search for the best trees of each problem with the `settings` of [`solve_batch`]. A beam has no tree if the problem
+    is refused ([`~problems.refusal`]) or all its numbers are cut off.
     """
     if model.training:
         model.eval()
@@ -134,6 +126,7 @@ def find_beams(
         found[asked[place]] = Beam((), unknown[place], num_cut, processor.max_length)
         if num_cut < len(positions):
             order.append(place)
+    # Problems of similar length need little padding.
     if batch_size is not None:
         order.sort(key=columns["length"].__getitem__, reverse=True)
     size = batch_size or max(len(order), 1)
@@ -143,7 +136,7 @@ def find_beams(
         if len({columns["length"][place] for place in batch}) == 1:
             # Without padding, no mask is needed, and creating one takes 4 % of a greedy search.
             inputs.pop("attention_mask")
-        solved = solve_batch(model, inputs, num_beams, top_k, max_decode_length)
+        solved = solve_batch(model, inputs, **settings)
         capped = [False] * len(batch) if solved.capped is None else solved.capped.tolist()
         outputs = [each.tolist() for each in (solved.sequences, solved.scores, solved.finished)]
         for place, is_capped, *columns_of_row in zip(batch, capped, *outputs, strict=True):
@@ -158,20 +151,14 @@ def find_kept_beams(
     model: MwpSolver,
     processor: MwpProcessor,
     problems: Sequence[MathWordProblem],
-    num_beams: int,
-    top_k: int,
-    max_decode_length: int | None,
     *options: Any,
+    **settings: int | None,
 ) -> list[Beam]:
-    """
-    Search for beams as in [`find_beams`] and cache them in a folder. An interrupted search resumes, and processes
-    under `accelerate launch` share the work.
-    """
-    facts = {"model": hash_model(model), "processor": hash_processing(processor), "dtype": str(model.dtype)}
-    facts |= {"num_beams": num_beams, "top_k": top_k, "max_decode_length": max_decode_length}
+    """Search for beams as [`find_beams`] does, cached in a folder by [`kept_records`]."""
+    facts = {"model": hash_model(model), "processor": hash_processing(processor), "dtype": str(model.dtype)} | settings
 
     def search(tried: Sequence[MathWordProblem]) -> Iterator[dict[str, Any]]:
-        for beam in find_beams(model, processor, tried, num_beams, top_k, max_decode_length, *options):
+        for beam in find_beams(model, processor, tried, *options, **settings):
             trees = [(processor.vocabulary.encode(tree), score) for tree, score in beam.trees]
             yield vars(beam) | {"trees": trees}
 
@@ -193,10 +180,7 @@ def solve_batch(
 
 
 def unknown_shares(processor: MwpProcessor, rows: Sequence[Sequence[int]]) -> list[float]:
-    """
-    Return the share of unknown tokens (`[UNK]`) in each row of token ids. Number placeholders and special tokens are
-    not counted. A byte-level vocabulary has no unknown tokens.
-    """
+    """Return the share of unknown tokens in each row of ids (0 at byte level), see `TextReader.unknown_share`."""
     tokenizer = processor.tokenizer
     unknown = tokenizer.unk_token_id
     aside = {*tokenizer.all_special_ids, *tokenizer.convert_tokens_to_ids(processor.number_tokens)} - {unknown}

@@ -1,20 +1,15 @@
 """The class for predictions of a solver with their scores, and functions that create and evaluate predictions."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..data.batches.mwp_processor import MwpProcessor
 from ..metrics import FAILURE_REASONS, PredictionScore, accuracy_report, calibration_report, score_prediction
 from ..problems import refusal
 from ..runtime.answer import Answer, Beam, read_trees
-
-
-if TYPE_CHECKING:
-    from ..data.batches.mwp_processor import MwpProcessor
 
 
 @dataclass(frozen=True)
@@ -25,33 +20,31 @@ class SolverPrediction(Answer):
 
     @cached_property
     def score(self) -> PredictionScore:
-        """Return the score of the prediction and the reason for a failure."""
+        """Score of the prediction, with the reason for a failure."""
         return score_prediction(self.problem, self.expression, answer_match=self.answer_match)
 
     @property
     def is_right(self) -> bool | None:
-        """Return whether the answer is correct, or `None` if the problem has no answer."""
+        """Whether the answer is correct, or `None` if the problem has no answer."""
         return self.score.answer_correct
 
     @property
     def failure(self) -> tuple[str, str] | None:
-        """Return the reason for a failure and its description, or `None` if the prediction is correct."""
+        """Reason for the failure and its description, or `None` if the prediction is correct."""
         reason = self.score.reason
         return None if reason == "correct" else (reason, FAILURE_REASONS[reason])
 
     @property
     def kind(self) -> str | None:
-        """Return the category of the problem, or `""` if the dataset has no categories."""
+        """Category of the problem, or `""` if the dataset has no categories."""
         return self.problem.kind
 
     def to_dict(self) -> dict[str, Any]:
         """Return the problem, prediction, score and reason for a failure as a JSON-serialisable dictionary."""
         expression, score = self.expression, self.score
+        ranking = {"plausibility": self.plausibility, "instead_of": self.instead_of("prediction", "value")}
         return {
-            "id": self.problem.id,
-            "text": self.problem.text,
-            "equation": self.problem.equation,
-            "answer": self.problem.answer,
+            **{name: getattr(self.problem, name) for name in ("id", "text", "equation", "answer")},
             "prediction": "" if expression is None else expression.bind(self.problem.numbers).to_infix(),
             "prefix": [] if expression is None else expression.to_prefix(),
             "value": None if score.value is None else float(score.value),
@@ -61,7 +54,7 @@ class SolverPrediction(Answer):
             "complexity": score.level,
             "reason": score.reason,
             "detail": score.detail,
-            **self.ranking_to_dict(),
+            **({} if self.ranked is None else ranking),
         }
 
 
@@ -72,10 +65,7 @@ def read_predictions(
     processor: MwpProcessor,
     answer_match: str = "annotated",
 ) -> list[SolverPrediction]:
-    """
-    Return a prediction with the best tree for each row ([`read_trees`]). It has no tree if the problem is refused
-    ([`~problems.refusal`]) or if all `number_positions` are truncated.
-    """
+    """Return a prediction per row: its tree, or none if the problem is refused or all its numbers are cut off."""
     predictions = []
     for row, *tree in zip(rows, sequences, log_probabilities, strict=True):
         problem = processor.problem(row)

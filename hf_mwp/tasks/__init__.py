@@ -17,6 +17,4 @@ _NAMES = {
     "task": ("Task",),
     "training": ("RunResult", "distill", "train"),
 }
-_MODULES = {name: module for module, names in _NAMES.items() for name in names}
-__all__ = sorted(_MODULES)
-__getattr__, __dir__ = lazy_names(__name__, _MODULES)
+__all__, __getattr__, __dir__ = lazy_names(__name__, _NAMES)

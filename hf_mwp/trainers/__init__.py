@@ -3,25 +3,21 @@
 from ..lazy_names import lazy_names
 
 
-_MODULES = {
-    "DistillationConfig": "distillation.distillation_config",
-    "DistillationTrainer": "distillation.distillation_trainer",
-    "Generation": "recursive.recursive_distillation",
-    "ParameterMixingCallback": "distillation.mixing_callback",
-    "PreTrainingConfig": "pretraining.pretraining_config",
-    "PreTrainingTrainer": "pretraining.pretraining_trainer",
-    "RecursiveDistillationConfig": "recursive.recursive_distillation_config",
-    "Seq2SeqDistillationConfig": "distillation.seq2seq_distillation_config",
-    "Seq2SeqDistillationTrainer": "distillation.seq2seq_distillation_trainer",
-    "Seq2SeqFineTuningConfig": "seq2seq.seq2seq_fine_tuning_config",
-    "Seq2SeqFineTuningTrainer": "seq2seq.seq2seq_fine_tuning_trainer",
-    "SolverTrainer": "solver.solver_trainer",
-    "SolverTrainingConfig": "solver.solver_config",
-    "StarkConfig": "stark.stark_config",
-    "StarkStudent": "stark.stark_trainer",
-    "StarkTrainer": "stark.stark_trainer",
-    "recursive_distillation": "recursive.recursive_distillation",
+_NAMES = {
+    "distillation.distillation_config": ("DistillationConfig",),
+    "distillation.distillation_trainer": ("DistillationTrainer",),
+    "distillation.mixing_callback": ("ParameterMixingCallback",),
+    "distillation.seq2seq_distillation_config": ("Seq2SeqDistillationConfig",),
+    "distillation.seq2seq_distillation_trainer": ("Seq2SeqDistillationTrainer",),
+    "pretraining.pretraining_config": ("PreTrainingConfig",),
+    "pretraining.pretraining_trainer": ("PreTrainingTrainer",),
+    "recursive.recursive_distillation": ("Generation", "recursive_distillation"),
+    "recursive.recursive_distillation_config": ("RecursiveDistillationConfig",),
+    "seq2seq.seq2seq_fine_tuning_config": ("Seq2SeqFineTuningConfig",),
+    "seq2seq.seq2seq_fine_tuning_trainer": ("Seq2SeqFineTuningTrainer",),
+    "solver.solver_config": ("SolverTrainingConfig",),
+    "solver.solver_trainer": ("SolverTrainer",),
+    "stark.stark_config": ("StarkConfig",),
+    "stark.stark_trainer": ("StarkStudent", "StarkTrainer"),
 }
-
-__all__ = list(_MODULES)
-__getattr__, __dir__ = lazy_names(__name__, _MODULES)
+__all__, __getattr__, __dir__ = lazy_names(__name__, _NAMES)

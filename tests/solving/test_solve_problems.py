@@ -149,7 +149,7 @@ def test_a_reranker_chooses_and_the_solvers_own_answer_is_kept(solver):
     assert [each.without_reranking().expression for each in ranked] == [each.expression for each in plain]
     for each in ranked:
         assert each.expression == each.ranked[0].expression and 0 < each.plausibility == each.confidence <= 1
-        assert each.displaced is None or each.ranking_to_dict()["instead_of"]["value"] != each.to_dict()["value"]
+        assert each.displaced is None or each.to_dict()["instead_of"]["value"] != each.to_dict()["value"]
     assert any(each.displaced for each in ranked)
     with pytest.raises(PlausibilityError, match="4 beams.* 3.*num_beams=4"):
         hf_mwp.solve_problems(*solver, rows, reranker=reranker, num_beams=3)

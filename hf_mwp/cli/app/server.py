@@ -37,10 +37,7 @@ EXAMPLES = {
 
 
 def make_server(folders: Sequence[str | Path], port: int = 0) -> ThreadingHTTPServer:
-    """
-    Load the solvers from one or two folders and return a web server on the loopback interface; call its
-    `serve_forever` to run it. With `port=0` the system chooses a free port. Raises `UsageError` if the port is in use.
-    """
+    """Return a loopback web server for one or two solvers. Port 0 is any free one; `UsageError` if it is in use."""
     names = [Path(folder).resolve().name for folder in folders]
     names = names if len({*names}) == len(names) else map(str, folders)
     solvers = dict(zip(names, map(load_solver, folders), strict=True))
@@ -105,10 +102,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def solve(solver: RuntimeSolver, text: str) -> dict[str, Any]:
-    """
-    Solve a problem for the page and return `milliseconds`, `answers` with distinct values and, if present, `error` and
-    `warning`. The `probability` of an answer is the sum over all found equations with the same value.
-    """
+    """Solve a problem for the page. The `probability` of an answer is the sum over all equations with its value."""
     started = time.perf_counter()
     reranker, num_beams = solver.search(None, None)
     num_beams = max(num_beams, BEAMS)

@@ -1,7 +1,4 @@
-"""
-Write a model folder for upload to the Hub: weights in half precision, configuration, processor, and a model card made
-from the records of the runs.
-"""
+"""Write a model folder for the Hub: weights in half precision, configuration, processor, and card from run records."""
 
 from ... import hub
 from ...hub.card_arguments import CardArguments

@@ -1,13 +1,12 @@
 """Export a solver with small weights for the runtime, which uses NumPy or onnxruntime instead of PyTorch."""
 
+from ... import export
 from ...export.export_arguments import ExportArguments
 from ..terminal.console import CommandConsole
 
 
 def run(console: CommandConsole, args: ExportArguments) -> None:
-    from ...export import export_solver
-
-    report = export_solver(args, console.progress("Comparing answers"))
+    report = export.export_solver(args, console.progress("Comparing answers"))
     console.print(f"{args.output_dir} contains the solver, {report.megabytes:.1f} MB.")
     if report.problems:
         console.print(

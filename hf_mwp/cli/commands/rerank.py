@@ -4,12 +4,11 @@ the accuracy on validation problems, the solver re-ranks by default.
 """
 
 from ... import tasks
+from ...plausibility import FEATURES
 from ..terminal.console import CommandConsole, make_table, percent
 
 
 def run(console: CommandConsole, *options) -> None:
-    from ...plausibility import FEATURES
-
     path, reranker = tasks.rerank(*options, reporter=console)
     headings = ("problems", "without", "with", "in the beam")
     rows = (

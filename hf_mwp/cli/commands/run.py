@@ -30,9 +30,7 @@ def run(argv: list[str], commands: Commands) -> int:
     parser.add_argument("--targets", nargs="+", help="stages to complete; the recipe's `targets` if not given")
     parser.add_argument("--budget", help="one of the budgets of the recipe: quick, cpu, gpu, paper")
     parser.add_argument("--base", metavar="FILE", help="recipe to use instead of the `base` that the file contains")
-    parser.add_argument(
-        "--output_dir", "--output-dir", help="folder of the stages; default: runs/<name of the recipe>"
-    )
+    parser.add_argument("--output_dir", "--output-dir", help="folder of the stages; runs/<name of the recipe>")
     launch = "program that starts the training stages: 'torchrun --nproc_per_node 2', 'accelerate launch'"
     parser.add_argument("--launch", metavar="PROGRAM", help=launch)
     least = "train the recipe's models, smallest first, until a model reaches this validation accuracy, such as 0.75"

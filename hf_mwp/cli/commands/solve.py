@@ -29,9 +29,7 @@ class SolveArguments(RankedSearchOptions):
 
     problems: list[str] = option([], "One or more problems.", positional=True)
     file: str | None = option(None, "File of problems: lines, .jsonl, .json or .csv with a field `text`; - is stdin.")
-    output: str | None = option(
-        None, "File for the answers, as JSON lines in the order of the problems; a killed run resumes."
-    )
+    output: str | None = option(None, "File for the answers (JSON lines, in the same order); a killed run resumes.")
     json: bool = option(False, "Print JSON lines instead of text.", affects_result=False)
     tree: bool = option(True, "Draw the expression tree.")
     top_k: int = option(1, "Number of equations to show for each problem.")
@@ -97,8 +95,7 @@ def _load_solver(args: SolveArguments) -> Callable[[list[str]], list[Any]]:
     if by_numpy or args.runtime == "numpy":
         if args.device is not None:
             raise UsageError("--runtime numpy computes on the CPU. Remove --device.")
-        rerank = args.rerank if args.reranker is None else args.reranker
-        return partial(load_runtime(args.model), num_beams=args.num_beams, rerank=rerank, **options)
+        return partial(load_runtime(args.model), num_beams=args.num_beams, rerank=args.rerank_with, **options)
     quiet_libraries()
     device = find_device(args.device)
     from ...building.solver import load_solver

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from transformers import Trainer
 
     from ...tasks.evaluation import Evaluation
+    from ...tasks.training import RunResult
 
 
 class CommandConsole(Console, Reporter):
@@ -65,9 +66,7 @@ def make_console(**kwargs) -> CommandConsole:
     return console
 
 
-def make_table(
-    title: str, headings: Sequence[str], rows: Iterable[Iterable[str]], right: Collection[str] = ()
-) -> Table:
+def make_table(title: str, headings: Sequence[str], rows: Iterable[Iterable[str]], right: Sequence[str] = ()) -> Table:
     """Return a table; columns whose heading is in `right` are right-aligned."""
     table = Table(title=title, title_justify="left")
     for heading in headings:
@@ -103,13 +102,19 @@ def print_evaluation(
         console.print(make_table("Why answers are wrong", headings, rows, right=["problems"]))
 
 
+def print_result(console: Console, result: RunResult, name: str) -> None:
+    """Print the metrics of a training run and the contents of its folder."""
+    from ...store.runs.run_folder import describe_contents
+
+    for split, evaluation in result.evaluations.items():
+        print_evaluation(console, evaluation, name, reasons=split == "test")
+    console.print(describe_contents(result.folder, "model", "processor"))
+
+
 def model_table(
     title: str, models: Sequence[Mapping[str, Any]], columns: Mapping[str, Callable[[Mapping], str]], metric: str
 ) -> Table:
-    """
-    Return a table with one row per model of a run's `metrics.json`: the cells that the functions in `columns` return,
-    and a metric on each split.
-    """
+    """Return a table of the models in a run's `metrics.json`: cells from `columns`, and a metric on each split."""
     splits = [split for split in ("validation", "test") if split in models[-1]]
     metric_name = metric.replace("_", " ")
 
@@ -141,17 +146,15 @@ def print_solution(console: Console, text: str, results: list[dict[str, Any]], t
         if result["answer"] is None:
             console.print(Text(f"  {result['equation']}: {result['error']}", style="red"))
         else:
-            value = result["value"]
-            rounded = "" if "/" not in value else f" = {result['answer']:.10g}"
-            line = Text(f"  {result['equation']} = ").append(f"{value}{rounded}", style="bold green")
+            rounded = f" = {result['answer']:.10g}" if "/" in result["value"] else ""
+            line = Text(f"  {result['equation']} = ").append(result["value"] + rounded, style="bold green")
             plausible = f", plausibility {result['plausibility']:.2f}" if "plausibility" in result else ""
             console.print(line.append(f"   (probability {result['score']:.2f}{plausible})", style="dim"))
         if result.get("violations"):
             console.print(Text(f"    against it: {', '.join(result['violations'])}", style="dim"))
-        if rejected := result.get("instead_of"):
-            reasons = f": {', '.join(rejected['violations'])}" if rejected["violations"] else ""
-            text = f"  instead of {rejected['equation']} = {rejected['answer']:.10g}{reasons}"
-            console.print(Text(text, style="dim"))
+        if other := result.get("instead_of"):
+            reasons = f": {', '.join(other['violations'])}" if other["violations"] else ""
+            console.print(Text(f"  instead of {other['equation']} = {other['answer']:.10g}{reasons}", style="dim"))
         if tree:
             drawn = draw(Expression.from_prefix(result["prefix"]).bind(result["numbers"]))
             console.print(Text("\n".join(f"    {row}" for row in drawn.splitlines())))

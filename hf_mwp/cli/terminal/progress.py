@@ -28,10 +28,7 @@ LABELS = {
 
 
 class RichProgressCallback(TrainerCallback):
-    """
-    Callback that shows a progress bar and prints one line per evaluation, instead of the output of `Trainer`. Losses
-    are written to the run's log and, if the output is not a terminal, also printed.
-    """
+    """Callback with a progress bar and one line per evaluation. Losses are logged and, without a terminal, printed."""
 
     def __init__(self, console: Console, name: str):
         self.console, self.name = console, name

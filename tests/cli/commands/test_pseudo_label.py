@@ -113,11 +113,11 @@ def test_what_was_tried_before_a_kill_is_not_tried_again(solver_folder, tmp_path
     monkeypatch.setattr(kept_records, "AT_ONCE", 1)
     tried = []
 
-    def killed(model, processor, problems, *options):
+    def killed(model, processor, problems, *options, **settings):
         tried.append(problems[0].text)
         if len(tried) == 2:
             raise KeyboardInterrupt
-        return find_beams(model, processor, problems, *options)
+        return find_beams(model, processor, problems, *options, **settings)
 
     find_beams = solving.find_beams
     monkeypatch.setattr(solving, "find_beams", killed)

@@ -5,8 +5,7 @@ classifier, using predictions, hidden states and embeddings. --hidden_loss, --pr
 """
 
 from .... import tasks
-from ...terminal.console import CommandConsole, make_table
-from . import print_result
+from ...terminal.console import CommandConsole, make_table, print_result
 
 
 def run(console: CommandConsole, *options) -> None:

@@ -4,8 +4,7 @@ more often, and with part-of-speech tagging.
 """
 
 from .... import tasks
-from ...terminal.console import CommandConsole, make_table, percent
-from . import print_result
+from ...terminal.console import CommandConsole, make_table, percent, print_result
 
 
 LABELS = {

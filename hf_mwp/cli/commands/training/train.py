@@ -4,8 +4,7 @@ Fine-tune a solver of math word problems: an encoder, pretrained or with random 
 """
 
 from .... import tasks
-from ...terminal.console import CommandConsole
-from . import print_result
+from ...terminal.console import CommandConsole, print_result
 
 
 def run(console: CommandConsole, *options) -> None:
