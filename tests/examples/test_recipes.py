@@ -23,6 +23,8 @@ TYPES = {
 KINDS = ("compact", "compress", "pruning", "stark")
 SEQ2SEQ = ("distill_translation", "distill_math_seq2seq", "distill_glue")  # see test_seq2seq_recipes.py
 RECIPES = [path for path in sorted(EXAMPLES.glob("*.yaml")) if path.name.startswith((*KINDS, *SEQ2SEQ))]
+# The data of these recipes are not in the repository.
+OUTSIDE_DATA = ("distill_translation", "distill_glue", "stark_rte", "stark_glue")
 COMMANDS = [path for path in sorted(EXAMPLES.glob("*.yaml")) if path not in RECIPES]
 
 
@@ -31,6 +33,18 @@ def test_example_is_read(path, demo_package):
     values = option_values(*parse(path.stem, "", TYPES[path.stem.split("_")[0]], ["--config", str(path)]))
     given = yaml.safe_load(path.read_text(encoding="utf-8"))
     assert given.items() <= {name: values[name] for name in given}.items()
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in RECIPES if path.stem not in OUTSIDE_DATA], ids=lambda path: path.name
+)
+def test_recipe_is_checked_at_budget_quick(path, tmp_path, demo_package):
+    answers = tmp_path / "answers.jsonl"
+    answers.touch()
+    needs_answers = "answers" in Recipe.from_file(path, tmp_path).variables
+    changes = {"use_cpu": True} | ({"answers": str(answers)} if needs_answers else {})
+    for stage in Recipe.from_file(path, tmp_path, budget="quick", changes=changes).stages.values():
+        stage.check()
 
 
 def test_the_encoder_of_the_results_is_a_recipe_to_build_others_on(tmp_path):
