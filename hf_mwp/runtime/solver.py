@@ -12,7 +12,7 @@ from ..plausibility import PlausibilityReranker
 from ..problems import MathWordProblem, refusal
 from ..usage_error import UsageError
 from .answer import Answer, Beam, answer_records, check_search, read_trees
-from .default_search import DefaultSearch, FolderSearch, Rerank
+from .default_search import FolderSearch, Rerank
 from .encoder import GRAPH, Encoder, load_graph
 from .output_vocabulary import OutputVocabulary
 from .text_reader import TextReader
@@ -55,7 +55,7 @@ class RuntimeSolver(FolderSearch):
         self.decoder = TreeDecoder(weights, decoder)
         super().__init__(folder, self.reader.language)
         # Read now, so that a damaged file is found on loading.
-        self.default_search = DefaultSearch.from_pretrained(folder)
+        _ = self.default_search
 
     def __call__(
         self,

@@ -25,7 +25,7 @@ class SolverPrediction(Answer):
 
     @property
     def is_right(self) -> bool | None:
-        """Whether the answer is correct, or `None` if the problem has no answer."""
+        """Correctness of the answer, `None` if the problem has no answer."""
         return self.score.answer_correct
 
     @property
