@@ -135,8 +135,7 @@ def remove_checkpoints(folder: str | os.PathLike) -> None:
 
 def _checkpoints(folder: str | os.PathLike) -> dict[int, Path]:
     """Return the checkpoints in a folder by step, including links and broken links."""
-    found = Path(folder).glob(f"{CHECKPOINT}-*")
-    paths = {path.name.removeprefix(f"{CHECKPOINT}-"): path for path in found}
+    paths = {path.name.removeprefix(f"{CHECKPOINT}-"): path for path in Path(folder).glob(f"{CHECKPOINT}-*")}
     return {int(step): path for step, path in paths.items() if step.isdecimal() and not path.is_file()}
 
 
