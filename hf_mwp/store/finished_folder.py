@@ -75,8 +75,8 @@ class FinishedFolder:
             difference = f"fingerprint {found} instead of {self.fingerprint}"
             raise UsageError(f"{self.path} has results of a different run ({difference}). Choose another folder.")
 
-    def fill(self, work: Callable[[], Any], told: Mapping[str, Any] | None = None) -> bool:
-        """Run `work` and write the completion record, which includes `told`. If the job is complete, nothing is run;
+    def fill(self, work: Callable[[], Any], details: Mapping[str, Any] | None = None) -> bool:
+        """Run `work` and write the completion record with `details`. If the job is complete, nothing is run;
         if another process is running it, wait for its end. Returns whether this call ran `work`, which should resume
         from `checkpoint`."""
         if self.is_done:
@@ -88,7 +88,7 @@ class FinishedFolder:
             write_json(self.path / START, {"started": started, "seconds_before": before})
             work()
             seconds = round(before + time.time() - started, 1)
-            record = {**(told or {}), "fingerprint": self.fingerprint, "seconds": seconds}
+            record = {**(details or {}), "fingerprint": self.fingerprint, "seconds": seconds}
             write_json(self.path / RECORD, record)
             return True
 

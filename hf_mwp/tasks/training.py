@@ -135,9 +135,9 @@ def train_on_task(
         trainer, record = make() if task is None else (make(), data_record(task))
         begin_record(folder, checkpoint, changes)
         folder.write_json("data.json", record)
-        trained, there = (count_parameters(trainer.model, trainable_only=only) for only in (True, False))
-        if trained < there:
-            reporter.print(f"{trained:,} of {there:,} parameters are trainable.")
+        trained, total = (count_parameters(trainer.model, trainable_only=only) for only in (True, False))
+        if trained < total:
+            reporter.print(f"{trained:,} of {total:,} parameters are trainable.")
         if checkpoint:
             reporter.print(f"Training resumes from {checkpoint}.")
         with reporter.follow(trainer, name):
