@@ -10,6 +10,7 @@ import pytest
 
 
 os.environ["OMP_NUM_THREADS"] = "1"  # torch reads it when it is imported
+gc.set_threshold(100_000, 50, 100)  # importing torch and transformers makes millions of objects, and no garbage
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("HF_MWP_SHARED_DATA", str(Path(__file__).parents[2] / "shared" / "data"))

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from distillation import SEED, VOCABULARY, settle
-from measuring import Clock, restart_with_threads, table, write_section
+from measuring import Clock, restart_with_threads, show_report, table
 
 
 CACHE = Path(__file__).parents[2] / ".bench"
@@ -263,10 +263,7 @@ def main() -> None:
     args = parse_arguments()
     restart_with_threads(args.threads)
     settle(args.threads)
-    text = report({name: measure(name, args) for name in args.datasets}, args)
-    print(text)
-    if args.write:
-        write_section("ATHENA", text)
+    show_report("ATHENA", report({name: measure(name, args) for name in args.datasets}, args), args.write)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 
 from distillation import SEED, VOCABULARY, Watch, new_solver, settle, trainer_options
-from measuring import Clock, table, write_section
+from measuring import Clock, show_report, table
 
 
 ROOT = Path(__file__).parents[2]
@@ -88,10 +88,7 @@ def main() -> None:
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
         result = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environment)
         figures[problems] = json.loads(result.stdout.splitlines()[-1])
-    body = report(figures, args.steps)
-    print(body)
-    if args.write:
-        write_section("Memory of distillation with a cache", body)
+    show_report("Memory of distillation with a cache", report(figures, args.steps), args.write)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ them. Solvers and ways alternate in each round.
 import argparse
 from collections.abc import Sequence
 
-from measuring import Clock, restart_with_threads, table, write_section
+from measuring import Clock, restart_with_threads, show_report, table
 
 
 # Beams (0: the encoder alone) and problems in a batch, by column.
@@ -78,10 +78,7 @@ def report(figures: dict[str, dict[str, float]], args: argparse.Namespace) -> st
 def main() -> None:
     args = parse_arguments()
     restart_with_threads(args.threads)
-    text = report(measure(args), args)
-    print(text)
-    if args.write:
-        write_section("Decoders", text)
+    show_report("Decoders", report(measure(args), args), args.write)
 
 
 if __name__ == "__main__":

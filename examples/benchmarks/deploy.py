@@ -26,7 +26,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from measuring import restart_with_threads, table, write_section
+from measuring import restart_with_threads, show_report, table
 from solving import LARGE, with_large_encoder
 from transformers import pipeline
 from transformers.utils.logging import disable_progress_bar
@@ -245,10 +245,7 @@ def main() -> None:
     restart_with_threads(1)
     torch.set_num_threads(1)
     disable_progress_bar()
-    text = measure(args)
-    print(text)
-    if args.write:
-        write_section("Deployed solvers", text)
+    show_report("Deployed solvers", measure(args), args.write)
 
 
 if __name__ == "__main__":

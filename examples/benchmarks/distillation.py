@@ -12,7 +12,7 @@ import random
 import tempfile
 from pathlib import Path
 
-from measuring import Clock, restart_with_threads, table, write_section
+from measuring import Clock, restart_with_threads, show_report, table
 
 
 ROOT = Path(__file__).parents[2]
@@ -251,10 +251,7 @@ def report(figures: dict) -> str:
 def main() -> None:
     args = parse_arguments()
     restart_with_threads(args.threads)
-    body = report(measure(args))
-    print(body)
-    if args.write:
-        write_section("Distillation with a teacher cache", body)
+    show_report("Distillation with a teacher cache", report(measure(args)), args.write)
 
 
 if __name__ == "__main__":

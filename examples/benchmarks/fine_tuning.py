@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from itertools import product
 
 from distillation import SEED, VOCABULARY, WARM_UP, new_solver, settle, trainer_options
-from measuring import Clock, restart_with_threads, table, write_section
+from measuring import Clock, restart_with_threads, show_report, table
 
 
 def parse_arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
@@ -117,10 +117,7 @@ def report(figures: dict, args: argparse.Namespace) -> str:
 def main() -> None:
     args = parse_arguments()
     restart_with_threads(args.threads)
-    text = report(measure(args), args)
-    print(text)
-    if args.write:
-        write_section("A teacher's training step", text)
+    show_report("A teacher's training step", report(measure(args), args), args.write)
 
 
 if __name__ == "__main__":

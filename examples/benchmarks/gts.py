@@ -14,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from measuring import table, write_section
+from measuring import show_report, table
 
 
 HERE = Path(__file__).parent
@@ -126,10 +126,7 @@ def main() -> None:
 
         args.measure.write_text(json.dumps(measure(args)), encoding="utf-8")
         return
-    body = report({threads: run(args, threads) for threads in args.threads})
-    print(body)
-    if args.write:
-        write_section("Tree decoder", body)
+    show_report("Tree decoder", report({threads: run(args, threads) for threads in args.threads}), args.write)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ They are compared with the formula in the authors' program (in fp64), and with T
 import argparse
 import tempfile
 
-from measuring import Clock, PeakMemory, restart_with_threads, table, write_section
+from measuring import Clock, PeakMemory, restart_with_threads, show_report, table
 
 
 LOGITS = "logits alone"
@@ -162,10 +162,7 @@ def report(figures: dict) -> str:
 def main() -> None:
     args = parse_arguments()
     restart_with_threads(args.threads)
-    body = report(measure(args))
-    print(body)
-    if args.write:
-        write_section("Matching hidden states", body)
+    show_report("Matching hidden states", report(measure(args)), args.write)
 
 
 if __name__ == "__main__":

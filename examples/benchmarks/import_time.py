@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from measuring import table, write_section
+from measuring import show_report, table
 
 
 ROUND = """
@@ -49,9 +49,7 @@ def main() -> None:
     body = table(
         ["step", "CPU seconds"], [[step, f"{seconds:.2f}"] for step, seconds in zip(STEPS, best, strict=True)]
     )
-    print(body)
-    if args.write:
-        write_section("Import time", f"Smallest of {args.rounds} rounds.\n\n{body}")
+    show_report("Import time", f"Smallest of {args.rounds} rounds.\n\n{body}", args.write)
 
 
 if __name__ == "__main__":

@@ -137,6 +137,13 @@ def revision() -> str:
     return git("rev-parse", "--short", "HEAD") + ("+" if changed else "")
 
 
+def show_report(title: str, body: str, write: bool) -> None:
+    """Print a report and, with `write`, store it as a section of the results file."""
+    print(body)
+    if write:
+        write_section(title, body)
+
+
 def write_section(title: str, body: str, path: Path = RESULTS) -> None:
     """Write a section to the results file, and replace the section with the same title."""
     command = " ".join(["python", os.path.relpath(sys.argv[0], Path(__file__).parents[2]), *sys.argv[1:]])

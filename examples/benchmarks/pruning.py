@@ -16,7 +16,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
-from measuring import Clock, restart_with_threads, table, write_section
+from measuring import Clock, restart_with_threads, show_report, table
 
 
 ROOT = Path(__file__).parents[2]
@@ -260,10 +260,7 @@ def report(results: dict) -> str:
 def main() -> None:
     args = parse_arguments()
     restart_with_threads(args.threads)
-    body = report(measure(args))
-    print(body)
-    if args.write:
-        write_section("Pruning", body)
+    show_report("Pruning", report(measure(args)), args.write)
 
 
 if __name__ == "__main__":

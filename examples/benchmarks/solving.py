@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-from measuring import Clock, restart_with_threads, table, write_section
+from measuring import Clock, restart_with_threads, show_report, table
 from torch import nn
 from transformers import pipeline
 
@@ -139,10 +139,8 @@ def main() -> None:
     rows = load_mwp_dataset("math23k")["test"].select(range(problems))
     solver = pipeline("math-word-problem", model=args.model, device="cpu")
     reranker = TimedReranker.from_pretrained(args.model)
-    text = report(measure(solver, reranker, rows["text"], args.batch_sizes, rounds), args.batch_sizes)
-    print(text)
-    if args.write:
-        write_section("Solving: greedy, beams, re-ranking", text)
+    figures = measure(solver, reranker, rows["text"], args.batch_sizes, rounds)
+    show_report("Solving: greedy, beams, re-ranking", report(figures, args.batch_sizes), args.write)
 
 
 if __name__ == "__main__":

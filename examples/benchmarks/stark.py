@@ -16,7 +16,7 @@ import time
 from contextlib import nullcontext
 from tempfile import TemporaryDirectory
 
-from measuring import restart_with_threads, table, write_section
+from measuring import restart_with_threads, show_report, table
 from pruning import QUICK, SEED, SHAPES, least, new_batch, new_classifier
 
 
@@ -210,10 +210,7 @@ def report(found: dict, search: dict) -> str:
 def main() -> None:
     args = parse_arguments()
     restart_with_threads(args.threads)
-    body = report(measure(args), measure_search(args))
-    print(body)
-    if args.write:
-        write_section("STARK", body)
+    show_report("STARK", report(measure(args), measure_search(args)), args.write)
 
 
 if __name__ == "__main__":

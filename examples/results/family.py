@@ -107,7 +107,7 @@ def is_dominated(model: Mapping[str, Any], models: Sequence[Mapping[str, Any]], 
 def table(result: Mapping[str, Any]) -> str:
     """Markdown table of a record."""
     lines = [
-        "| model | parameters, M | on disk, MB | ms a problem | answers right, % |\n"
+        "| model | parameters, M | on disk, MB | ms a problem | correct answers, % |\n"
         "| --- | ---: | ---: | ---: | ---: |"
     ]
     for model in result["models"]:
@@ -160,7 +160,7 @@ def draw(result: Mapping[str, Any], path: Path) -> None:
         panels[1].plot(megabytes, shares, "D-", color=color, markersize=4)
         offset = (6, -8) if side == "left" else (2, 5)
         panels[1].annotate(title, (megabytes[0], shares[0]), offset, textcoords="offset points", **text)
-    panels[0].set(ylabel="answers right, %", xlim=(0, 1.8 * max(model["milliseconds"] for model in models)))
+    panels[0].set(ylabel="correct answers, %", xlim=(0, 1.8 * max(model["milliseconds"] for model in models)))
     panels[1].set_xscale("log")
     panels[1].set_xticks([5, 10, 20, 50, 100, 200, 500, 1000], ["5", "10", "20", "50", "100", "200", "500", "1000"])
     # The models in the papers are larger by more than ten times.

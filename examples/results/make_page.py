@@ -62,7 +62,7 @@ DATA_SETS = {
 }
 SEARCHES = {"greedy": "greedy", "beam 5": "beam5", "beam 20, re-ranked": "reranked"}
 HEADING = (
-    f"| answers right, % | problems | count | {' | '.join(SEARCHES)} |\n| --- | --- | ---: | ---: | ---: | ---: |"
+    f"| correct answers, % | problems | count | {' | '.join(SEARCHES)} |\n| --- | --- | ---: | ---: | ---: | ---: |"
 )
 
 
@@ -152,7 +152,7 @@ def draw(path: Path) -> None:
     axes.set(
         xscale="log",
         xlabel="parameters of the encoder, millions",
-        ylabel="answers right, %",
+        ylabel="correct answers, %",
         title="Math23k, public test",
     )
     axes.set_xticks([10, 20, 50, 100], ["10", "20", "50", "100"])

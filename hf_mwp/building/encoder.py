@@ -150,15 +150,15 @@ def keep_layers(encoder: PreTrainedModel, layers: int | list[int] | None) -> Pre
         return encoder
     if encoder.config.model_type in SOURCES:
         return derive_student(MwpStudentModel, encoder, layers=layers, add_pooling_layer=False)
-    count, there = layers if isinstance(layers, int) else len(layers), encoder.config.num_hidden_layers
-    if count > there or (isinstance(layers, list) and layers != list(range(count))):
+    count, total = layers if isinstance(layers, int) else len(layers), encoder.config.num_hidden_layers
+    if count > total or (isinstance(layers, list) and layers != list(range(count))):
         raise UsageError(
             f"Cannot keep the layers {layers} of {type(encoder).__name__}: only its first layers can be kept. "
-            f"Pass a number of at most {there}."
+            f"Pass a number of at most {total}."
         )
     config = copy.deepcopy(encoder.config)
     for name, value in config.to_dict().items():
-        if isinstance(value, list) and len(value) == there:
+        if isinstance(value, list) and len(value) == total:
             setattr(config, name, value[:count])
     config.num_hidden_layers = count
     kept = type(encoder)(config)

@@ -96,8 +96,7 @@ def run_command(name: str, argv: list[str]) -> int:
     folder = "training." if trains(name) else ""
     module = import_module(f".commands.{folder}{name.replace('-', '_')}", __package__)
     common = types_of(name, trainer=False) if trains(name) else None
-    types = getattr(module, "TYPES", partial(types_of, name))
-    options = parse(name, module.__doc__, types, argv, common)
+    options = parse(name, module.__doc__, getattr(module, "TYPES", partial(types_of, name)), argv, common)
     from .terminal.console import make_console, quiet_libraries
 
     if getattr(module, "NEEDS_TORCH", True):

@@ -21,5 +21,5 @@ class DataError(ValueError):
         self.reason, self.line, self.field = message, line, field
         self.file = None if file is None else str(file)
         place = {"{}": self.file, "line {}": line, "field {!r}": field}
-        told = ", ".join(form.format(part) for form, part in place.items() if part is not None)
-        super().__init__(f"{told}: {message}" if told else message)
+        where = ", ".join(form.format(part) for form, part in place.items() if part is not None)
+        super().__init__(f"{where}: {message}" if where else message)

@@ -46,7 +46,6 @@ def _unknown(card: Path, figure: str) -> UsageError:
 
 
 def _rows(text: str) -> Iterator[list[str]]:
-    """Yield the rows of the result tables."""
     is_inside = False
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]

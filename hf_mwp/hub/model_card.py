@@ -153,11 +153,11 @@ def _architecture(model: PreTrainedModel) -> str:
     layers, width, heads, tokens = map(size, ("num_hidden_layers", "hidden_size", "num_attention_heads", "vocab_size"))
     # The names of BERT, DistilBERT and encoder-decoder models.
     neurons = size("intermediate_size", "hidden_dim", "encoder_ffn_dim", "d_ff")
-    told = f"{layers} transformer layers of width {width}"
+    summary = f"{layers} transformer layers of width {width}"
     if kind.has_decoder:
         decoder_layers = size("decoder_layers", "num_decoder_layers")
-        told = f"{layers} encoder and {decoder_layers} decoder layers of width {width}"
-    known = ((layers, told), (neurons, f"feed-forward {neurons}"), (heads, f"{heads} heads"))
+        summary = f"{layers} encoder and {decoder_layers} decoder layers of width {width}"
+    known = ((layers, summary), (neurons, f"feed-forward {neurons}"), (heads, f"{heads} heads"))
     text = ", ".join(part for value, part in (*known, (tokens, f"{tokens or 0:,} tokens")) if value)
     if kind.is_solver:
         text += f", {model.decoder_title}"

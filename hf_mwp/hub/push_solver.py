@@ -264,8 +264,8 @@ def named_errors(repo_id: str) -> Iterator[None]:
             raise
         # For large files, the client wraps the error in a RuntimeError.
         cause = (error.__cause__ or error) if isinstance(error, RuntimeError) else error
-        told = " ".join(str(cause).split())
+        why = " ".join(str(cause).split())
         raise UsageError(
-            f"The upload of {repo_id} to {constants.ENDPOINT} broke off ({told}). Run it again, with a token that has "
+            f"The upload of {repo_id} to {constants.ENDPOINT} broke off ({why}). Run it again, with a token that has "
             f"write access to {repo_id.partition('/')[0]}: uploaded files are not sent twice."
         ) from error

@@ -31,11 +31,11 @@ def count_parameters(model: nn.Module, trainable_only: bool = False, embeddings:
 
 def describe_compression(student: nn.Module, teacher: nn.Module) -> str:
     """Return a sentence with the parameters of a student and the compression factors, with and without embeddings."""
-    told = []
+    parts = []
     for embeddings, kind in ((True, ""), (False, " without embeddings")):
         ours, theirs = (count_parameters(model, embeddings=embeddings) for model in (student, teacher))
-        told.append(f"{ours:,} parameters{kind}, {theirs / max(ours, 1):.1f} times")
-    return f"The student has {told[0]} fewer than its teacher, and {told[1]} fewer."
+        parts.append(f"{ours:,} parameters{kind}, {theirs / max(ours, 1):.1f} times")
+    return f"The student has {parts[0]} fewer than its teacher, and {parts[1]} fewer."
 
 
 def count_flops(function: Callable, inputs: Mapping | None = None) -> int:

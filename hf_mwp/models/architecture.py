@@ -230,8 +230,7 @@ def layer_order(model: nn.Module) -> list[int]:
 
 def cut_heads(model: nn.Module) -> list[list[int]]:
     """Return the pruned heads of each layer from the encoder's config, by their original indices."""
-    encoder = find_encoder(model)
-    noted, layers = getattr(encoder.config, "cut_heads", None), len(layer_parts(model))
+    noted, layers = getattr(find_encoder(model).config, "cut_heads", None), len(layer_parts(model))
     return [list(heads) for heads in noted] if noted and len(noted) == layers else [[] for _ in range(layers)]
 
 

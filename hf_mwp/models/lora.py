@@ -177,16 +177,16 @@ def _adapters(model: nn.Module) -> dict[str, Tensor]:
 def _targeted(encoder: PreTrainedModel, targets: Sequence[str] | None) -> list[str]:
     """Return the names of the encoder's linear layers that `targets` selects."""
     architecture = find_architecture(encoder.config)
-    there = defaultdict(list)
+    by_part = defaultdict(list)
     for name, module in encoder.named_modules():
         if type(module) is nn.Linear:
-            there[name.rpartition(".")[2] if architecture is None else architecture.part_of(name)].append(name)
-    there.pop(None, None)
+            by_part[name.rpartition(".")[2] if architecture is None else architecture.part_of(name)].append(name)
+    by_part.pop(None, None)
     if targets is None and architecture is not None:
-        targets = [target for target in architecture.lora_targets if target in there]
-    unknown = [target for target in targets or () if target not in there]
+        targets = [target for target in architecture.lora_targets if target in by_part]
+    unknown = [target for target in targets or () if target not in by_part]
     if unknown or not targets:
         fault = f"no {unknown[0]!r}" if unknown else "no default LoRA targets"
         kind = encoder.config.model_type
-        raise UsageError(f"An encoder of type {kind!r} has {fault}. Choose from its layers: {', '.join(there)}.")
-    return [name for target in targets for name in there[target]]
+        raise UsageError(f"An encoder of type {kind!r} has {fault}. Choose from its layers: {', '.join(by_part)}.")
+    return [name for target in targets for name in by_part[target]]

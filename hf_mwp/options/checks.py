@@ -36,15 +36,15 @@ def check_numbers(kind: type = Real, **values: Any) -> None:
     """Raise `TypeError` if a value is not a number."""
     for name, value in values.items():
         if isinstance(value, bool) or not isinstance(value, kind):
-            told = "a whole number" if kind is Integral else "a number"
-            raise TypeError(f"`{name}` must be {told}, got {value!r}.")
+            rule = "a whole number" if kind is Integral else "a number"
+            raise TypeError(f"`{name}` must be {rule}, got {value!r}.")
 
 
 check_whole_numbers = partial(check_numbers, Integral)
 
 
 def _check_range(
-    options: Any, *names: str, told: str, low: float = 0, high: float = math.inf, kind: type = Real
+    options: Any, *names: str, rule: str, low: float = 0, high: float = math.inf, kind: type = Real
 ) -> None:
     """Raise `ValueError` unless options are `None` or in `[low, high)`, `TypeError` if one is not a number."""
     for name in names:
@@ -53,11 +53,11 @@ def _check_range(
             continue
         check_numbers(kind, **{name: value})
         if not low <= value < high:
-            raise ValueError(f"`{name}` must be {told}, not {value}.")
+            raise ValueError(f"`{name}` must be {rule}, not {value}.")
 
 
-check_at_least_one = partial(_check_range, told="at least 1", low=1, kind=Integral)
-check_not_negative = partial(_check_range, told="finite and not negative")
-check_positive = partial(_check_range, told="greater than 0 and finite", low=math.ulp(0.0))
-check_share = partial(_check_range, told="at least 0 and below 1", high=1)
-check_weight = partial(_check_range, told="from 0 to 1", high=math.nextafter(1.0, 2.0))
+check_at_least_one = partial(_check_range, rule="at least 1", low=1, kind=Integral)
+check_not_negative = partial(_check_range, rule="finite and not negative")
+check_positive = partial(_check_range, rule="greater than 0 and finite", low=math.ulp(0.0))
+check_share = partial(_check_range, rule="at least 0 and below 1", high=1)
+check_weight = partial(_check_range, rule="from 0 to 1", high=math.nextafter(1.0, 2.0))

@@ -58,8 +58,7 @@ def option(
     resumes. `locate` receives a value (each item of a list) and all options, returns its path, or `None` for a Hub id,
     and raises `ValueError` if it does not exist. A `positional` option has no flag. A list of `choices` may grow.
     """
-    own = dict(zip(OWN_KEYS, (common, affects_result, locate, positional), strict=True))
-    metadata = {"help": help, **own}
+    metadata = {"help": help} | dict(zip(OWN_KEYS, (common, affects_result, locate, positional), strict=True))
     if choices is not None:
         metadata["choices"] = choices if isinstance(choices, list) else list(choices)
     if isinstance(default, list | dict):

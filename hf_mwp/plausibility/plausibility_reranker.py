@@ -175,19 +175,19 @@ def _violations(
     value = f"{float(answer.value):.6g}"
     kind = next(iter(answer.question.kinds)) if len(answer.question.kinds) == 1 else "answer"
     kind = kind.replace("counted", "count")
-    told: list[str] = []
+    found: list[str] = []
     columns = zip(losses, row, better, FEATURES, strict=True)
     for loss, ours, theirs, feature in sorted(columns, key=lambda each: -each[0]):
-        if len(told) == MOST_VIOLATIONS or loss <= 0 or loss < least:
+        if len(found) == MOST_VIOLATIONS or loss <= 0 or loss < least:
             break
         # Skip features that speak for the better answer instead of against this answer.
         if (ours > theirs) != (feature.worse == "larger"):
             continue
         complaint = feature.complaint.format(value=value, unit=answer.question.unit or kind, kind=kind)
         # At most one reason shows the value.
-        if complaint and complaint not in told and not (value in complaint and any(value in each for each in told)):
-            told.append(complaint)
-    return tuple(told)
+        if complaint and complaint not in found and not (value in complaint and any(value in each for each in found)):
+            found.append(complaint)
+    return tuple(found)
 
 
 def check_fit(num_beams: int, min_beams: int | None = None, regularization: float = 1.0) -> None:

@@ -80,11 +80,11 @@ def _tell_parts(names: list[str], things: list[str], counts: list[int], rng: ran
     is_bare = rng.random() < 0.5 or about == "things"
     besides = [""] * 3 if is_bare else [f" and {count} {things[1]}" for count in counts[3:]]
     name, thing = names[0], things[0]
-    told = list(zip(parts, counts, besides, strict=False))
+    facts = list(zip(parts, counts, besides, strict=False))
     if about == "people":
-        story = " ".join(f"{part} {verb} {count} {thing}{more}." for part, count, more in told)
+        story = " ".join(f"{part} {verb} {count} {thing}{more}." for part, count, more in facts)
     else:
-        what = [f"{n} {part}" if about == "things" else f"{n} {thing}{more} {part}" for part, n, more in told]
+        what = [f"{n} {part}" if about == "things" else f"{n} {thing}{more} {part}" for part, n, more in facts]
         story = f"{name} {verb} {', '.join(what[:-1])} and {what[-1]}."
     first, second = sorted(rng.sample(range(len(parts)), 2), key=counts.__getitem__, reverse=True)
     asked = {"x": parts[first], "y": parts[second], "thing": thing, "name": name, "base": base}

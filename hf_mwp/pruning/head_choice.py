@@ -43,15 +43,15 @@ def choose_heads(
     """
     if not 0 <= ratio < 1:
         raise ValueError(f"The ratio of heads to prune must be at least 0 and below 1, not {ratio}.")
-    there = scores.isfinite()
-    wanted = whole_heads(ratio, int(there.sum()) if total is None else total)
+    scored = scores.isfinite()
+    wanted = whole_heads(ratio, int(scored.sum()) if total is None else total)
     # Heads of earlier choices stay chosen and count towards the number.
     chosen = {(layer, head) for layer, heads in (gone or {}).items() for head in heads}
-    left = there.sum(1).tolist()
+    left = scored.sum(1).tolist()
     for layer, head in chosen:
-        left[layer] -= int(there[layer, head])
+        left[layer] -= int(scored[layer, head])
     # Add the lowest scores of all layers, unless a layer is down to its minimum.
-    order = sorted((scores[layer, head].item(), layer, head) for layer, head in there.nonzero().tolist())
+    order = sorted((scores[layer, head].item(), layer, head) for layer, head in scored.nonzero().tolist())
     for _, layer, head in order:
         if len(chosen) >= wanted:
             break

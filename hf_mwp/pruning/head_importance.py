@@ -139,8 +139,8 @@ class GateGradient(HeadImportance):
     """
 
     def measure(self, model: nn.Module, batches: list[Mapping[str, Any]]) -> list[Tensor]:
-        there = HeadGates.found_on(model)
-        with nullcontext(there) if there else HeadGates(model) as gates, torch.enable_grad():
+        existing = HeadGates.found_on(model)
+        with nullcontext(existing) if existing else HeadGates(model) as gates, torch.enable_grad():
             before = gates.values
             gates.values = factors = [each.clone().requires_grad_() for each in before]
             sums = [0.0] * len(factors)

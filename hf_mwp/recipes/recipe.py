@@ -254,8 +254,8 @@ class Recipe:
         return dict(value)
 
     def _check(self, name: str, known: Iterable[str], kind: str, place: str = "") -> None:
-        told = unknown_name(name, known, kind)
-        self._need(told is None, place, told)
+        fault = unknown_name(name, known, kind)
+        self._need(fault is None, place, fault)
 
     def _need(self, condition: Any, place: str, fault: str | None) -> None:
         if not condition:
@@ -319,8 +319,8 @@ def run_recipe(
                     continue
             return recipe.run(commands, targets, on_stage)
     if accuracies:
-        told = ", ".join(accuracies)
-        raise UsageError(f"No model reaches --min_accuracy {min_accuracy:.1%} on the validation problems: {told}.")
+        listed = ", ".join(accuracies)
+        raise UsageError(f"No model reaches --min_accuracy {min_accuracy:.1%} on the validation problems: {listed}.")
     return []
 
 

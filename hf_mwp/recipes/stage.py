@@ -97,8 +97,8 @@ class Stage:
                 arguments.append("--overwrite")
             commands[self.command](arguments)
 
-        told = {"stage": self.name, "command": f"hf-mwp {self.command}", "needs": list(self.needs)}
-        skipped = not folder.fill(work, told)
+        details = {"stage": self.name, "command": f"hf-mwp {self.command}", "needs": list(self.needs)}
+        skipped = not folder.fill(work, details)
         return StageResult(self, folder.record["seconds"], skipped, folder.metrics)
 
 

@@ -45,8 +45,7 @@ class DefaultSearch:
 
     def save_pretrained(self, save_directory: str | PathLike) -> None:
         """Write `generation_config.json` to a folder, usually the folder of the model."""
-        content = json.dumps(asdict(self), indent=2) + "\n"
-        write_whole(Path(save_directory) / self.file_name, content)
+        write_whole(Path(save_directory) / self.file_name, json.dumps(asdict(self), indent=2) + "\n")
 
 
 class FolderSearch:

@@ -262,5 +262,4 @@ def _log_sums(scores: Tensor, groups: Tensor) -> Tensor:
     """Compute the log-sum-exp of the scores in each group."""
     count = int(groups[-1]) + 1
     tops = scores.detach().new_full((count,), -torch.inf).scatter_reduce(0, groups, scores.detach(), "amax")
-    sums = scores.new_zeros(count).index_add(0, groups, (scores - tops[groups]).exp())
-    return sums.log() + tops
+    return scores.new_zeros(count).index_add(0, groups, (scores - tops[groups]).exp()).log() + tops

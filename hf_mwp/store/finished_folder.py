@@ -75,8 +75,8 @@ class FinishedFolder:
             difference = f"fingerprint {found} instead of {self.fingerprint}"
             raise UsageError(f"{self.path} has results of a different run ({difference}). Choose another folder.")
 
-    def fill(self, work: Callable[[], Any], told: Mapping[str, Any] | None = None) -> bool:
-        """Run `work` and write the completion record, which includes `told`. If the job is complete, nothing is run;
+    def fill(self, work: Callable[[], Any], details: Mapping[str, Any] | None = None) -> bool:
+        """Run `work` and write the completion record with `details`. If the job is complete, nothing is run;
         if another process is running it, wait for its end. Returns whether this call ran `work`, which should resume
         from `checkpoint`."""
         if self.is_done:
@@ -88,7 +88,7 @@ class FinishedFolder:
             write_json(self.path / START, {"started": started, "seconds_before": before})
             work()
             seconds = round(before + time.time() - started, 1)
-            record = {**(told or {}), "fingerprint": self.fingerprint, "seconds": seconds}
+            record = {**(details or {}), "fingerprint": self.fingerprint, "seconds": seconds}
             write_json(self.path / RECORD, record)
             return True
 
@@ -135,8 +135,7 @@ def remove_checkpoints(folder: str | os.PathLike) -> None:
 
 def _checkpoints(folder: str | os.PathLike) -> dict[int, Path]:
     """Return the checkpoints in a folder by step, including links and broken links."""
-    found = Path(folder).glob(f"{CHECKPOINT}-*")
-    paths = {path.name.removeprefix(f"{CHECKPOINT}-"): path for path in found}
+    paths = {path.name.removeprefix(f"{CHECKPOINT}-"): path for path in Path(folder).glob(f"{CHECKPOINT}-*")}
     return {int(step): path for step, path in paths.items() if step.isdecimal() and not path.is_file()}
 
 

@@ -158,10 +158,10 @@ class RowStore:
         """Return the row number of each key, -1 for missing keys."""
         keys = np.array(keys, KEY)
         places = np.searchsorted(self._keys, keys)
-        there = places < len(self._keys)
-        there[there] = self._keys[places[there]] == keys[there]
+        known = places < len(self._keys)
+        known[known] = self._keys[places[known]] == keys[known]
         numbers = np.full(len(keys), -1)
-        numbers[there] = self._numbers[places[there]]
+        numbers[known] = self._numbers[places[known]]
         return numbers
 
     def missing(self, keys: Sequence[bytes]) -> np.ndarray:

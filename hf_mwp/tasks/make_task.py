@@ -27,8 +27,8 @@ def make_task(options: TaskArguments) -> Task:
 def tell_data(task: Task, reporter: Reporter) -> None:
     """Print the report on the data, only once for the same data within [`keep_loaded`]."""
     with reporter.status("Reading the data"):
-        told = str(task.load_report or f"{task.name}, split {task.scheme}")
-    once(("told", told), lambda: reporter.print(told, markup=False))
+        text = str(task.load_report or f"{task.name}, split {task.scheme}")
+    once(("told", text), lambda: reporter.print(text, markup=False))
 
 
 def data_record(task: Task) -> dict[str, Any]:

@@ -49,9 +49,9 @@ def begin_run(
     length = _longer(before, changes)
     allowed = MAY_DIFFER | (set() if length is None else set(LENGTHS))
     if refused := {name: values for name, values in changes.items() if name not in allowed}:
-        told = ", ".join(f"{name}: {old!r} -> {new!r}" for name, (old, new) in refused.items())
+        listed = ", ".join(f"{name}: {old!r} -> {new!r}" for name, (old, new) in refused.items())
         raise UsageError(
-            f"{run} was made with different options ({told}), which --resume cannot change. Resume with the old "
+            f"{run} was made with different options ({listed}), which --resume cannot change. Resume with the old "
             f"options (--config {run / CONFIG}), or start over with --overwrite or another --output_dir."
         )
     if length in changes:

@@ -64,11 +64,9 @@ def train(
     task = make_task(data_args)
     config.adapt(task)
     options = (data_args, solver_args, run_args, config)
-
-    def make() -> BaseTrainer:
-        return make_trainer(task, config, *task.build_model(solver_args))
-
-    return train_on_task(task, make, "train", task.kind, options, reporter)
+    return train_on_task(
+        task, lambda: make_trainer(task, config, *task.build_model(solver_args)), "train", task.kind, options, reporter
+    )
 
 
 def distill(
@@ -131,19 +129,15 @@ def train_on_task(
         set_seed(config.seed)
         if task is not None:
             tell_data(task, reporter)
-        is_evaluated = config.validation_fraction if task is None else task.rows("validation", False) is not None
-        if not is_evaluated and config.eval_strategy != "no":
-            reporter.print("No validation split: no evaluation during training, and the last weights are kept.")
-            config.eval_strategy, config.load_best_model_at_end = "no", False
-            config.early_stopping_patience = None
+        _adapt_to_validation(task, config, reporter)
         # DeepSpeed's ZeRO-3 splits the weights when training begins, not while models are built from each other.
         unset_hf_deepspeed_config()
         trainer, record = make() if task is None else (make(), data_record(task))
         begin_record(folder, checkpoint, changes)
         folder.write_json("data.json", record)
-        trained, there = (count_parameters(trainer.model, trainable_only=only) for only in (True, False))
-        if trained < there:
-            reporter.print(f"{trained:,} of {there:,} parameters are trainable.")
+        trained, total = (count_parameters(trainer.model, trainable_only=only) for only in (True, False))
+        if trained < total:
+            reporter.print(f"{trained:,} of {total:,} parameters are trainable.")
         if checkpoint:
             reporter.print(f"Training resumes from {checkpoint}.")
         with reporter.follow(trainer, name):
@@ -151,12 +145,8 @@ def train_on_task(
         # The model is published below, with its metrics.
         trainer.save_model(_internal_call=True)
         trainer.save_state()
-        # The metrics describe the saved model, with adapters merged. If its weights are split over processes, the
-        # main process cannot evaluate it alone and loads it again.
-        model = trainer.model
-        if task is not None and splits_weights(config) and is_main_process():
-            unset_hf_deepspeed_config()
-            model = task.load_model(config.output_dir)[0].to(config.device)
+        model = _saved_model(task, trainer)
+        # The metrics describe the saved model, with adapters merged.
         parameters = count_parameters(merge_lora(model))
         metrics = {"parameters": parameters, "trained_parameters": trained, "train": dict(result.metrics)}
         if task is None:
@@ -181,3 +171,20 @@ def train_on_task(
             if published is not None:
                 reporter.print(f"Published as {published.url}.")
     return RunResult(folder.path, metrics, task, evaluations)
+
+
+def _adapt_to_validation(task: Task | None, config: BaseConfig, reporter: Reporter) -> None:
+    """Turn off evaluation during training if there are no validation rows."""
+    is_evaluated = config.validation_fraction if task is None else task.rows("validation", False) is not None
+    if not is_evaluated and config.eval_strategy != "no":
+        reporter.print("No validation split: no evaluation during training, and the last weights are kept.")
+        config.eval_strategy, config.load_best_model_at_end = "no", False
+        config.early_stopping_patience = None
+
+
+def _saved_model(task: Task | None, trainer: Any) -> PreTrainedModel:
+    """Return the model to evaluate: in the main process loaded again if the trained weights are split."""
+    if task is None or not splits_weights(trainer.args) or not is_main_process():
+        return trainer.model
+    unset_hf_deepspeed_config()
+    return task.load_model(trainer.args.output_dir)[0].to(trainer.args.device)

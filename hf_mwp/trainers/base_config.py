@@ -105,8 +105,8 @@ class BaseConfig(TrainingArguments):
                 setattr(self, name, value)
         chosen, known = self.metric_for_best_model, ["loss", *task.figures]
         if task.figures and chosen is not None and chosen.removeprefix("eval_") not in known:
-            told = f"unknown metric {chosen!r} for {task.name}. Choose one of {', '.join(known)}"
-            raise UsageError(f"`metric_for_best_model`: {told}.")
+            fault = f"unknown metric {chosen!r} for {task.name}. Choose one of {', '.join(known)}"
+            raise UsageError(f"`metric_for_best_model`: {fault}.")
 
     def converted(self, kind: "type[BaseConfig]") -> "BaseConfig":
         """Return the config itself if it is an instance of `kind`, otherwise a `kind` with the same values."""

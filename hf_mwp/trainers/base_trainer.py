@@ -90,8 +90,8 @@ class BaseTrainer(Publishing, Trainer):
             return
         names = self._metric_names()
         if names is not None and metric.removeprefix("eval_") not in names:
-            told = ", ".join(sorted(names))
-            raise ValueError(f"`metric_for_best_model`: evaluations do not report {metric!r}. Choose one of {told}.")
+            known = ", ".join(sorted(names))
+            raise ValueError(f"`metric_for_best_model`: evaluations do not report {metric!r}. Choose one of {known}.")
 
     def _metric_names(self) -> set[str] | None:
         """Return the names of the evaluation metrics, or `None` if they are not known beforehand."""

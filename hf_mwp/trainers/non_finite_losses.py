@@ -33,8 +33,8 @@ class NonFiniteLosses:
         step = min(steps.values())
         if step != NEVER:
             parts = [name for name in names if steps[name] == step]
-            told = ", ".join(f"`{name}`" for name in parts if name != TOTAL or parts == [TOTAL])
+            bad = ", ".join(f"`{name}`" for name in parts if name != TOTAL or parts == [TOTAL])
             raise ValueError(
-                f"The training loss is NaN or infinite: {told} at step {step}. Resume from an earlier checkpoint with "
+                f"The training loss is NaN or infinite: {bad} at step {step}. Resume from an earlier checkpoint with "
                 "a lower `learning_rate`, use bf16 or fp32 instead of fp16, or check data and weights."
             )

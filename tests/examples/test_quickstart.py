@@ -7,6 +7,7 @@ import re
 import pytest
 from transformers import pipeline
 
+import hf_mwp
 from hf_mwp.usage_error import UsageError
 from tests.examples.scripts import load_script
 
@@ -59,9 +60,13 @@ def test_folders_load(shown):
         assert result["numbers"] == ["4", "2"]
 
 
-def test_an_earlier_quickstart_is_replaced_and_nothing_else(shown, encoder, tmp_path):
+def test_an_earlier_quickstart_is_replaced_and_nothing_else(shown, encoder, tmp_path, monkeypatch):
     folder, _ = shown
-    argv = ["--fast", "--no-baseline", "--encoder", str(encoder), "--student_layers=1"]
+    data, report = hf_mwp.load_mwp_dataset("asdiv_a", fold=0, return_report=True)
+    few = {"train": data["train"].select(range(32)), "test": data["test"].select(range(4))}
+    monkeypatch.setattr(hf_mwp, "load_mwp_dataset", lambda *args, **kwargs: (few, report))
+    argv = ["--no-baseline", "--encoder", str(encoder), "--student_layers=1"]
+    argv += ["--teacher_epochs=1", "--student_epochs=1"]
     SCRIPT.main([*argv, "--output_dir", str(folder)])
     assert set(json.loads((folder / "metrics.json").read_text())["test"]) == {"teacher", "student"}
     (tmp_path / "thesis.txt").write_text("mine")

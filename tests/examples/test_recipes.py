@@ -7,6 +7,7 @@ from hf_mwp.options import option_values
 from hf_mwp.options.parsing import parse
 from hf_mwp.options.stages import types_of
 from hf_mwp.recipes import Recipe
+from hf_mwp.recipes.recipe import read_recipe
 from reproduce.reproduction import Reproduction
 from reproduce.table import Table
 
@@ -19,12 +20,10 @@ TYPES = {
 }
 
 
-# Recipes are several commands; tests/cli/commands/test_run.py reads them.
+# Recipes are several commands.
 KINDS = ("compact", "compress", "pruning", "stark")
-SEQ2SEQ = ("distill_translation", "distill_math_seq2seq", "distill_glue")  # see test_seq2seq_recipes.py
-RECIPES = [path for path in sorted(EXAMPLES.glob("*.yaml")) if path.name.startswith((*KINDS, *SEQ2SEQ))]
-# The data of these recipes are not in the repository.
-OUTSIDE_DATA = ("distill_translation", "distill_glue", "stark_rte", "stark_glue")
+OTHERS = ("distill_translation", "distill_math_seq2seq", "distill_glue")
+RECIPES = [path for path in sorted(EXAMPLES.glob("*.yaml")) if path.name.startswith((*KINDS, *OTHERS))]
 COMMANDS = [path for path in sorted(EXAMPLES.glob("*.yaml")) if path not in RECIPES]
 
 
@@ -35,16 +34,20 @@ def test_example_is_read(path, demo_package):
     assert given.items() <= {name: values[name] for name in given}.items()
 
 
-@pytest.mark.parametrize(
-    "path", [path for path in RECIPES if path.stem not in OUTSIDE_DATA], ids=lambda path: path.name
-)
-def test_recipe_is_checked_at_budget_quick(path, tmp_path, demo_package):
-    answers = tmp_path / "answers.jsonl"
-    answers.touch()
-    needs_answers = "answers" in Recipe.from_file(path, tmp_path).variables
-    changes = {"use_cpu": True} | ({"answers": str(answers)} if needs_answers else {})
-    for stage in Recipe.from_file(path, tmp_path, budget="quick", changes=changes).stages.values():
-        stage.check()
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.name)
+def test_stages_are_checked_at_each_budget(path, tmp_path, demo_package):
+    file = tmp_path / "rows.tsv"
+    file.touch()
+    recipe = read_recipe(path)
+    changes = {"use_cpu": True, "bf16": False}
+    # Data that are not in the repository.
+    if "answers" in recipe["variables"]:
+        changes["answers"] = str(file)
+    if path.stem == "distill_translation":
+        changes["dataset"] = str(file)
+    for budget in recipe["budgets"]:
+        for stage in Recipe.from_file(path, tmp_path, budget=budget, changes=changes).stages.values():
+            stage.check()
 
 
 def test_the_encoder_of_the_results_is_a_recipe_to_build_others_on(tmp_path):

@@ -52,8 +52,8 @@ class MwpLoader:
 
     def read_files(self, reader: RecordReader, files: Mapping[str, Sequence[str]]) -> dict[str, Rows]:
         """Read the splits whose files exist. Raises `DataError` if no file exists."""
-        there = [split for split, names in files.items() if reader.find(*names) is not None]
-        return {split: reader.rows(self.row, *files[split]) for split in there or [next(iter(files))]}
+        present = [split for split, names in files.items() if reader.find(*names) is not None]
+        return {split: reader.rows(self.row, *files[split]) for split in present or [next(iter(files))]}
 
 
 def kind_by_operations(count: int) -> str:

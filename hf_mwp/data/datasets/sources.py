@@ -39,10 +39,10 @@ def read_part(
     reader = RecordReader(find_folder(loader, near, beside=True), on_error, loader.origin)
     splits = loader.read(reader, *find_scheme(loader, name, None, None))
     parts = SPLITS if isinstance(loader, FileLoader) or part == "all" else [part] if part else parts
-    there = [each for each in parts if each in splits]
-    if not there:
+    present = [each for each in parts if each in splits]
+    if not present:
         raise DataError(f"{name} has no {' or '.join(parts)} split. Choose from {', '.join(splits)}")
-    return [row for each in there for row in splits[each]], reader.damaged
+    return [row for each in present for row in splits[each]], reader.damaged
 
 
 def locate_dataset(name: str | Path, data_dir: str | Path | None = None, beside: bool = False) -> Path:
@@ -123,8 +123,8 @@ def _hub_folder(name: str | Path, folders: tuple[str, ...] = ()) -> Path | None:
     try:
         folder = Path(snapshot_download(str(name), repo_type="dataset", allow_patterns=patterns))
     except OSError as error:
-        told = " ".join(str(error).split())
-        fault = f"not a file or folder, and the Hub cannot be reached or does not have this dataset ({told})"
+        reason = " ".join(str(error).split())
+        fault = f"not a file or folder, and the Hub cannot be reached or does not have this dataset ({reason})"
         raise DataError(fault, name) from error
     has_records = any(path.name.endswith(RECORD_FILES) for path in folder.iterdir())
     places = [folder / each for each in (*folders, "data") if (folder / each).is_dir()]

@@ -59,8 +59,7 @@ def project_student(
     for model in (source, student):
         # The masks below are for eager attention.
         model.set_attn_implementation("eager")
-    batches = _read_sample(sample, max_tokens, source.device)
-    _Projection(source, student, batches, bottlenecks, ridge).run()
+    _Projection(source, student, _read_sample(sample, max_tokens, source.device), bottlenecks, ridge).run()
     student.set_attn_implementation(attention)
     inherit_training_texts(student, encoder)
     return student.to(encoder.dtype).train(encoder.training)

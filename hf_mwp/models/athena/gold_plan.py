@@ -141,17 +141,17 @@ class TargetReader:
         return self._multiply(left, self._apply("INV", right))
 
     def _power(self, base: Target, node: Expression) -> Target:
-        exponent, allowed, told = None, (2, 3), node.token
+        exponent, allowed, found = None, (2, 3), node.token
         if not node.is_leaf:
-            told = "an expression"
+            found = "an expression"
         elif node.slot_index is None:
             exponent, allowed = Fraction(parse_number(node.token)), (1, 2, 3, Fraction(1, 2))
         elif self.values is not None:
             exponent = Fraction(self.values[node.slot_index])
-            told = f"{node.token} = {exponent}"
+            found = f"{node.token} = {exponent}"
         if exponent not in allowed:
             rule = "exponents must be 1, 2, 3 or 0.5, or numbers of the text with the value 2 or 3"
-            raise ExpressionError(f"{rule}, got {told}", token=node.token)
+            raise ExpressionError(f"{rule}, got {found}", token=node.token)
         if exponent == Fraction(1, 2):
             return self._apply("ROOT", base)
         power = base

@@ -240,7 +240,6 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
         return output
 
     def _embed_candidates(self, initial: Tensor, plans: PlanBatch) -> Tensor:
-        """Return the embeddings of all candidates."""
         embeddings, done = initial[:0], 0
         projected = dict.fromkeys(AGGREGATES, initial.new_zeros(0, 3 * initial.shape[1]))
         # Step by step, because thoughts may be operands of later ones; then all other candidates at once.

@@ -305,5 +305,4 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
 
 def _attend(scores: Tensor, padding: Tensor) -> Tensor:
     """Softmax over valid positions, in fp32."""
-    masked = scores.float().masked_fill(padding, torch.finfo(torch.float32).min)
-    return masked.softmax(-1).to(scores.dtype)
+    return scores.float().masked_fill(padding, torch.finfo(torch.float32).min).softmax(-1).to(scores.dtype)

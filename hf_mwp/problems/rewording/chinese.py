@@ -42,7 +42,7 @@ def turn_chinese(text: str, mention: NumberMention, answer: str) -> str | None:
     begin, end = asked[0][0], asked[0][1] + (text[asked[0][1] :][:1] == "钱")
     answer += "元" * (end - asked[0][1])
     edits = sorted([(begin, end, answer), (mention.start, mention.end, unknown)], reverse=True)
-    rest, told, question = [], [], ""
+    rest, stated, question = [], [], ""
     for start, stop in clauses:
         clause = text[start:stop]
         for first, last, new in edits:
@@ -51,10 +51,10 @@ def turn_chinese(text: str, mention: NumberMention, answer: str) -> str | None:
         if start <= mention.start < stop:
             question = _ENDS.sub("", clause)
         elif start <= begin < stop:
-            told = [_BEGINS.sub("", _ENDS.sub("", clause)), "，"]
+            stated = [_BEGINS.sub("", _ENDS.sub("", clause)), "，"]
         else:
             rest.append(clause)
-    return "".join([*rest, *told, question, "？"])
+    return "".join([*rest, *stated, question, "？"])
 
 
 def _can_be_asked(text: str, mention: NumberMention) -> bool:

@@ -46,7 +46,7 @@ BE = frozenset({"is", "are", "was", "were"})
 _ASKS = re.compile(r"\bhow (?:many|much)\b", flags=re.IGNORECASE)
 SENTENCE_END = re.compile(r"(?<=[.?!])\s+")
 _QUESTION = re.compile(r"(?P<lead>.*?)\bhow (?P<kind>many|much)\b\s*(?P<rest>.*?)\s*\?", flags=re.IGNORECASE)
-_CONDITION = re.compile(r"if\s+(?P<told>.*),\s*", flags=re.IGNORECASE)
+_CONDITION = re.compile(r"if\s+(?P<fact>.*),\s*", flags=re.IGNORECASE)
 _AUXILIARY = "|".join(sorted(MODALS | BE | {"did", "does", "do"}))
 _ASKED = re.compile(
     rf"(?P<thing>(?:(?!(?:{_AUXILIARY})\b)[\w'-]+\s+){{0,6}})(?P<auxiliary>{_AUXILIARY})\s+(?P<rest>.*)"
@@ -78,29 +78,29 @@ def turn_english(text: str, mention: NumberMention, answer: str) -> str | None:
     only question, becomes a statement; the number becomes "some". "Al has 4 pens and Bo has 5 pens. How many pens do
     they have?" becomes "Al has 4 pens and Bo has some pens. They have 9 pens. How many pens does Bo have?".
     """
-    *told, last = SENTENCE_END.split(text.strip())
+    *facts, last = SENTENCE_END.split(text.strip())
     question = _QUESTION.fullmatch(last)
     if question is None or len(_ASKS.findall(text)) != 1 or text.count("?") != 1:
         return None
     lead = question["lead"]
     if condition := _CONDITION.fullmatch(lead):
-        told, lead = [*told, f"{capitalized(condition['told'])}."], ""
+        facts, lead = [*facts, f"{capitalized(condition['fact'])}."], ""
     statement = _state(question["rest"], question["kind"].lower() == "much", lead, answer, text)
-    place = _find(mention, text, told)
+    place = _find(mention, text, facts)
     if statement is None or place is None or mention.is_percent:
         return None
     index, start = place
-    asked = ask_in_english(told[index], start, start + len(mention.text))
+    asked = ask_in_english(facts[index], start, start + len(mention.text))
     if asked is None:
         return None
-    told[index], new_question = asked
-    return " ".join([*told, statement, new_question])
+    facts[index], new_question = asked
+    return " ".join([*facts, statement, new_question])
 
 
-def _find(mention: NumberMention, text: str, told: list[str]) -> tuple[int, int] | None:
-    """Return the index of the sentence with a number and the offset there, or `None` if `told` lacks the number."""
+def _find(mention: NumberMention, text: str, facts: list[str]) -> tuple[int, int] | None:
+    """Return the index of the sentence with a number and the offset there, or `None` if `facts` lacks the number."""
     pattern = re.compile(rf"(?<![\w.]){re.escape(mention.text)}(?!\w)", flags=re.IGNORECASE)
-    places = [(index, match.start()) for index, sentence in enumerate(told) for match in pattern.finditer(sentence)]
+    places = [(index, match.start()) for index, sentence in enumerate(facts) for match in pattern.finditer(sentence)]
     before = len(pattern.findall(text[: mention.start]))
     return places[before] if before < len(places) else None
 

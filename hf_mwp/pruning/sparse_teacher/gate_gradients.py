@@ -10,7 +10,7 @@ from accelerate.utils import send_to_device
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from ...models.model_kind import kind_of
+from ...models.model_kind import CLASSIFIER, kind_of
 from ...usage_error import UsageError
 from ..gates import HeadGates, NeuronGates
 from ..head_importance import left_unchanged
@@ -141,7 +141,7 @@ def batch_losses(teacher: nn.Module, student: nn.Module | None, batch: Mapping, 
         return [loss]
     with torch.no_grad():
         scores = student(**batch)
-    valid = labels != -100 if kind.is_solver or kind.has_decoder else None
+    valid = None if kind is CLASSIFIER else labels != -100
     # A solver may have several outputs to compare; the loss of a row is the sum over them.
     summed = 0.0
     for name in kind.prediction.outputs:

@@ -102,8 +102,8 @@ def _lowest(name: str, scores: Tensor, sparsity: float, round_to: int | None, wi
     if round_to:
         # Round the number of weight columns, `width` for each unit.
         gone = [
-            min(round(round(count * width / round_to) * round_to / width), there)
-            for count, there in zip(gone, scores.isfinite().sum(1).tolist(), strict=True)
+            min(round(round(count * width / round_to) * round_to / width), most)
+            for count, most in zip(gone, scores.isfinite().sum(1).tolist(), strict=True)
         ]
     if sum(gone) >= total:
         raise UsageError(

@@ -158,9 +158,9 @@ class RunFolder(AbstractContextManager):
 def check_output_folder(path: str | Path, for_model: bool = False) -> None:
     """Raise `UsageError` if the folder or a parent is a file, or if the folder contains a model. Commands that write
     models pass `for_model`, which skips the check for models, and call [`RunFolder.check_unused`]."""
-    there = next((place for place in (Path(path), *Path(path).parents) if place.exists()), None)
-    if there is not None and not there.is_dir():
-        raise UsageError(f"{there} is a file. Choose another output folder.")
+    existing = next((place for place in (Path(path), *Path(path).parents) if place.exists()), None)
+    if existing is not None and not existing.is_dir():
+        raise UsageError(f"{existing} is a file. Choose another output folder.")
     weights = {file.name for pattern in WEIGHTS for file in Path(path).glob(pattern)} - {TEXTS}
     if weights and not for_model:
         raise UsageError(f"{path} contains a model ({min(weights)}). Choose another output folder.")

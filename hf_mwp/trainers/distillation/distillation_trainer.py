@@ -167,21 +167,24 @@ class DistillationTrainer(SolverTrainer):
             ours.projected = self.projections.project(ours.output)
             check_losses(self._losses(ours, theirs, inputs), ours, theirs)
         self.model.train(was_training)
-        self.teacher_source = teacher
         if args.cache_teacher_outputs and teacher.request.features:
-            self.teacher_source = CachedTeacher(
-                teacher,
-                Path(args.teacher_cache_dir or Path(args.output_dir) / "teacher_cache"),
-                trim=self._get_collator_with_removed_columns(list),
-                to_device=self._prepare_inputs,
-                context=self.compute_loss_context_manager,
-                length=lambda row: self._length(row) or 0,
-                batch_size=args.per_device_eval_batch_size,
-                processing=self.processing_class,
-                mixed_precision=self.accelerator.mixed_precision,
-                dtype=next(self.model.parameters()).dtype,
-                progress=self._report_teacher_cache,
-            )
+            self.teacher_source = self._cached(teacher)
+
+    def _cached(self, teacher: LiveTeacher) -> CachedTeacher:
+        """Return the source that stores the teacher's outputs on disk and reads them."""
+        return CachedTeacher(
+            teacher,
+            Path(self.args.teacher_cache_dir or Path(self.args.output_dir) / "teacher_cache"),
+            trim=self._get_collator_with_removed_columns(list),
+            to_device=self._prepare_inputs,
+            context=self.compute_loss_context_manager,
+            length=lambda row: self._length(row) or 0,
+            batch_size=self.args.per_device_eval_batch_size,
+            processing=self.processing_class,
+            mixed_precision=self.accelerator.mixed_precision,
+            dtype=next(self.model.parameters()).dtype,
+            progress=self._report_teacher_cache,
+        )
 
     def _student_inputs(self, batch: Mapping[str, Any]) -> dict[str, Any]:
         """Return the entries of a batch without those that only the teacher reads."""

@@ -43,8 +43,8 @@ def prepare_training_rows(
         skipped += [(prepared[place].get("id", ""), error) for place, error in errors.items()]
         prepared = prepared.select([place for place in range(len(prepared)) if place not in errors])
     if skipped:
-        told = f"{len(skipped)} of {len(dataset)} training rows are left out:"
-        logger.warning(show_controls("\n  ".join([told, *_counted_reasons(skipped)])))
+        heading = f"{len(skipped)} of {len(dataset)} training rows are left out:"
+        logger.warning(show_controls("\n  ".join([heading, *_counted_reasons(skipped)])))
     if not len(prepared):
         raise ValueError("No equation in `train_dataset` can be encoded with the symbols of the processor.")
     return prepared

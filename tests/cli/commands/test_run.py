@@ -309,10 +309,8 @@ def test_two_processes_train_a_stage(recipe_file, tmp_path):
 
 
 @pytest.mark.parametrize("budget", ["quick", "cpu", "gpu", "paper"])
-def test_the_example_can_be_read_at_each_budget(budget, tmp_path):
+def test_the_stages_of_the_example_at_each_budget(budget, tmp_path):
     recipe = Recipe.from_file(COMPACT, tmp_path, budget=budget, changes={"use_cpu": True})
-    for stage in recipe.stages.values():
-        stage.check()
     names = [stage.name for stage in recipe.wanted()]
     assert names.index("pretrain") < names.index("distill") < names.index("mix") < names.index("finetune")
     assert {"card", "card_encoder"} <= set(names) and "adapt" not in names
@@ -322,12 +320,8 @@ def test_the_example_can_be_read_at_each_budget(budget, tmp_path):
 
 @pytest.mark.parametrize("budget", ["quick", "cpu", "gpu", "paper"])
 def test_the_example_with_self_training_trains_on_its_labels(budget, tmp_path):
-    answers = tmp_path / "answers.jsonl"
-    answers.touch()
-    changes = {"use_cpu": True, "answers": str(answers)}
+    changes = {"use_cpu": True, "answers": "answers.jsonl"}
     recipe = Recipe.from_file(SELF_TRAINING, tmp_path, budget=budget, changes=changes)
-    for stage in recipe.stages.values():
-        stage.check()
     names = [stage.name for stage in recipe.wanted()]
     assert names.index("teacher") < names.index("label") < names.index("retrain") < names.index("distill")
     for name in ("retrain", "distill", "finetune"):
@@ -354,14 +348,12 @@ def test_self_training_runs_from_its_first_teacher_to_the_student(tmp_path, caps
 
 @pytest.mark.parametrize("file", ENGLISH, ids=lambda file: file.stem)
 @pytest.mark.parametrize("budget", ["quick", "cpu"])
-def test_the_english_examples_can_be_read_at_each_budget(file, budget, tmp_path, demo_package):
+def test_the_english_examples_end_in_a_card(file, budget, tmp_path):
     recipe = Recipe.from_file(file, tmp_path, budget=budget, changes={"use_cpu": True})
-    for stage in recipe.stages.values():
-        stage.check()
     assert {"teacher", "distill", "evaluate", "card"} <= {stage.name for stage in recipe.wanted()}
 
 
-def test_the_english_example_has_a_student_without_a_teacher(tmp_path, demo_package):
+def test_the_english_example_has_a_student_without_a_teacher(tmp_path):
     recipe = Recipe.from_file(ENGLISH[0], tmp_path, budget="gpu", changes={"use_cpu": True})
     assert "alone" in {stage.name for stage in recipe.wanted(["evaluate_alone"])}
 

@@ -52,7 +52,7 @@ class DKD(SoftLabels):
                 'labels, or use `SoftLabels` (`prediction_loss="kd"`).'
             )
         groups = inputs.get("number_groups")
-        if not self.kind.is_solver or groups is None:
+        if groups is None or not prediction.has_numbers:
             return labels
         symbols = logits.shape[-1] - groups.shape[1]
         own = torch.arange(symbols, device=logits.device).expand(len(labels), -1)
