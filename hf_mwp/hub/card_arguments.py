@@ -23,7 +23,9 @@ class CardArguments:
     summary: str = option("", "First paragraph of the card.")
     notes: str = option("", "Last section of the card, as Markdown text or the path of a Markdown file.")
     license: str | None = option(None, "Licence identifier of the weights.")
-    metadata: dict | str | None = option(None, "Further metadata, such as base_model, as a mapping in YAML or JSON.")
+    metadata: dict | str | None = option(
+        None, "Metadata, such as base_model, as a mapping in YAML or JSON, in addition to those of an earlier card."
+    )
     overwrite: bool = option(False, "Replace the model that is in the folder.", affects_result=False)
 
     def __post_init__(self):

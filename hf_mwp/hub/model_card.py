@@ -3,10 +3,12 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
-from huggingface_hub import EvalResult, ModelCard, ModelCardData
+import yaml
+from huggingface_hub import EvalResult, ModelCard, ModelCardData, metadata_load
 from transformers import PreTrainedModel
 
 from ..data.datasets.sources import LOADERS
@@ -17,6 +19,7 @@ from ..metrics import count_parameters
 from ..metrics.accuracy import percent
 from ..models import MwpStudentModel
 from ..models.model_kind import kind_of
+from ..usage_error import UsageError
 from .usage import usage_section
 
 
@@ -29,9 +32,11 @@ MATH_WORD_PROBLEMS: Mapping[str, Any] = {
     "tags": ["hf_mwp", "math-word-problems"],
     "metrics": {"answers": ("answer_accuracy", "num_problems"), "equations": ("equation_accuracy", "num_equations")},
 }
-RECORD = "record.json"
+CARD, RECORD = "README.md", "record.json"
 # Entries of `run.json` that are copied to the record.
 CIRCUMSTANCES = ("seed", "wall_seconds", "cpu_seconds", "machine", "libraries", "trained_parameters")
+# Metadata that cards are generated with.
+GENERATED = frozenset({"language", "library_name", "pipeline_tag", "tags", "datasets", "model-index"})
 # Maximum number of table rows and metadata results in the card; the record has all figures.
 MAX_ROWS = 8
 DISTILLATIONS = ("hf-mwp distill", "DistillationTrainer", "Seq2SeqDistillationTrainer")
@@ -129,6 +134,17 @@ def build_model_card(
     ]
     text = "\n\n".join(section.strip() for section in sections if section.strip())
     return ModelCard(f"---\n{data.to_yaml()}\n---\n\n{text}\n")
+
+
+def earlier_metadata(card: Path | None, license: str | None = None) -> dict[str, Any]:
+    """Return the metadata of a card, if it exists, that are not generated, such as `base_model`, without those of its
+    licence if there is a new `license`. Raises `UsageError` if the card cannot be read."""
+    try:
+        known = (metadata_load(card) if card and card.is_file() else None) or {}
+    except (ValueError, yaml.YAMLError) as error:
+        raise UsageError(f"The metadata of {card} cannot be read ({error}). Correct or delete the file.") from error
+    kept = known.keys() - GENERATED
+    return {name: known[name] for name in kept if license is None or not name.startswith("license")}
 
 
 def model_record(

@@ -24,7 +24,7 @@ from ..runtime.output_vocabulary import OutputVocabulary
 from ..store.runs.run_folder import RunFolder, check_output_folder
 from ..usage_error import UsageError
 from .card_arguments import CardArguments
-from .model_card import RECORD, build_model_card, model_record
+from .model_card import CARD, RECORD, build_model_card, earlier_metadata, model_record
 from .run_records import read_figures, read_stage, read_task
 from .usage import EXAMPLES
 
@@ -56,7 +56,9 @@ def make_model_folder(args: CardArguments) -> None:
     is_solver = kind_of(model).is_solver and not encoder_only
     if args.reranker is not None and not is_solver:
         raise UsageError("`reranker` applies only to solvers. Remove it for an encoder or a classifier.")
-    about: dict[str, Any] = {"license": args.license, "metadata": args.metadata, "summary": args.summary}
+    metadata = earlier_metadata(find_beside(source, CARD), args.license)
+    metadata |= earlier_metadata(Path(folder) / CARD, args.license) | (args.metadata or {})
+    about: dict[str, Any] = {"license": args.license, "metadata": metadata, "summary": args.summary}
     if isinstance(processor, MwpProcessor):
         about |= {"language": processor.language, "indexed_numbers": processor.indexed_numbers}
     search = []
@@ -141,4 +143,4 @@ def write_model_folder(
             part["dtype"] = str(model.dtype).removeprefix("torch.")
     path.write_text(json.dumps(config, indent=2, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
     if card is not None:
-        card.save(folder / "README.md")
+        card.save(folder / CARD)

@@ -33,10 +33,10 @@ from ..runtime.solver import EXPORT_RECORD
 from ..store.files import read_json, write_json
 from ..usage_error import UsageError
 from .card_figures import check_card
-from .model_card import RECORD, ModelFigures, TrainingStage, build_model_card, model_record
+from .model_card import CARD, RECORD, ModelFigures, TrainingStage, build_model_card, earlier_metadata, model_record
 
 
-CARD, CONFIG, WEIGHTS, INDEX = "README.md", "config.json", "model.safetensors", "model.safetensors.index.json"
+CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 TOKENIZER = (
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json"),
     *("vocab.txt", "merges.txt", "chat_template.jinja", "*.spm", "spiece.model", "sentencepiece.bpe.model"),
@@ -154,18 +154,16 @@ def push_trained_model(
     blocking: bool = True,
     **options: Any,
 ) -> Publication | Future:
-    """
-    Publish a copy of a folder saved by a trainer, with the `options` of [`push_solver_to_hub`] and a new card
-    ([`build_model_card`]) and record. The files are collected before the function returns; unless `blocking`, it
-    returns a `Future` of the upload.
-    """
+    """Publish a copy of a folder saved by a trainer, with the `options` of [`push_solver_to_hub`] and a new record and
+    card ([`build_model_card`], with [`earlier_metadata`] of the folder). The files are collected before the function
+    returns; unless `blocking`, it returns a `Future` of the upload."""
     reads = {}
     if isinstance(processor, MwpProcessor):
         reads = {"language": processor.language, "indexed_numbers": processor.indexed_numbers}
     # The folder has neither the heads that a `HeadPruningCallback` closed nor separate adapters.
     saved = prune(model) if "save_pretrained" in vars(model) else model
     saved = merge_lora(copy.deepcopy(saved)) if has_lora(saved) else saved
-    card = build_model_card(saved, repo_id, figures, stages, **reads)
+    card = build_model_card(saved, repo_id, figures, stages, metadata=earlier_metadata(Path(folder) / CARD), **reads)
     record = model_record(figures, stages, training_texts_of(model))
     workspace = TemporaryDirectory()
     made = Path(workspace.name)
@@ -182,10 +180,8 @@ def push_trained_model(
 
 
 def collect_files(folder: Path, target: Path) -> None:
-    """
-    Copy the files to publish, with weights as one file in half precision (of an export unchanged) and an encoder's
-    code. Raises `UsageError` if the configuration or weights are missing or damaged, or an export is incomplete.
-    """
+    """Copy the files to publish, with weights as one file in half precision (of an export unchanged) and an encoder's
+    code. Raises `UsageError` if the configuration or weights are missing or damaged, or an export is incomplete."""
     for path in folder.iterdir():
         if path.is_file() and any(fnmatch(path.name, each) for each in PUBLISHED):
             shutil.copy(path, target)

@@ -172,10 +172,10 @@ class MathWordProblemPipeline(FolderSearch, Pipeline):
     ):
         from ..solving.solve_problems import solve_problems
 
-        reranker, num_beams = self.search(num_beams, rerank)
+        reranker, num_beams = self.search(num_beams, rerank, top_k)
         if confidence_threshold is not None:
             # Keep all beams as candidates of an unsure answer.
-            num_beams, top_k = max(num_beams, top_k), None
+            top_k = None
         options = {"num_beams": num_beams, "top_k": top_k, "max_decode_length": max_decode_length, "batch_size": None}
         return solve_problems(self.model, self.processor, problems, reranker=reranker, **options)
 

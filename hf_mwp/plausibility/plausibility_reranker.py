@@ -90,10 +90,8 @@ class PlausibilityReranker:
         check_fit(self.num_beams, self.min_beams)
 
     def check(self, language: str, num_beams: int | None = None) -> int:
-        """
-        Return the number of beams to search: `num_beams`, by default the number used for fitting. Raises
-        `PlausibilityError` if the language of the solver differs or `num_beams` is too small.
-        """
+        """Return the number of beams to search: `num_beams`, by default the number used for fitting. Raises
+        `PlausibilityError` if the language of the solver differs or `num_beams` is too small."""
         if language != self.language:
             raise PlausibilityError(
                 f"the re-ranker was fitted on problems in the language {self.language!r}, not {language!r}. Fit a "

@@ -87,7 +87,7 @@ class Recipe:
     A file with `base: other.yaml`, a path from its own folder, contains only the changes to that file. OmegaConf
     replaces `${name}` by the value of a variable or by the folder of a stage, which then runs first; a backslash
     before it prevents this. A stage's folder is named after the fingerprint of its options and inputs, so recipes with
-    the same `output_dir` reuse it until an option changes.
+    the same `output_dir` reuse it until an option changes. A variable `???` must be set to run the stages that use it.
 
     `changes`, a mapping or several (later ones win), override the file: `{"seed": 1}` sets a variable,
     `{"teacher.max_steps": 5}` or `{"teacher": {"max_steps": 5}}` options of a stage; `None` removes an option.
@@ -135,6 +135,7 @@ class Recipe:
             self._check(self.search["variable"], self.variables, "variable", "search")
             self._check(self.search["stage"], self._options, "stage", "search")
         self.stages: dict[str, Stage] = {}
+        self._unset: dict[str, str] = {}  # errors of stages with a variable that must be set
         options = self._filled()
         for name in options:
             self._add_stage(name, options, ())
@@ -150,6 +151,7 @@ class Recipe:
         while waiting:
             name = waiting.pop()
             self._check(name, self.stages, "stage")
+            self._need(name not in self._unset, f"stage {name}", self._unset.get(name))
             names.add(name)
             waiting += self.stages[name].needs
         # Stages follow those that they need.
@@ -190,7 +192,7 @@ class Recipe:
     def _filled(self) -> dict[str, dict[str, Any]]:
         """Return the options of all stages, with values in place of variables and placeholders in place of stages."""
         from omegaconf import OmegaConf
-        from omegaconf.errors import InterpolationKeyError, OmegaConfBaseException
+        from omegaconf.errors import InterpolationKeyError, InterpolationToMissingValueError, OmegaConfBaseException
 
         def option(place: str, value: Any) -> Any:
             if "${" not in str(value):
@@ -198,6 +200,13 @@ class Recipe:
             try:
                 config = OmegaConf.create({"value": value}, parent=root)
                 return OmegaConf.to_container(config, resolve=True)["value"]
+            except InterpolationToMissingValueError as error:
+                variable = re.search(r"value: (\S+)", error.msg)[1]
+                stage, _, name = place.partition(".")
+                known = options_of(str(self._options[stage].get("command"))).get(name)
+                told = known.metadata["help"] if known else ""
+                self._unset[stage] = f"key {name!r} needs a value for --{variable}. {told}"
+                return None
             except OmegaConfBaseException as error:
                 if isinstance(error, InterpolationKeyError):
                     missing = re.search("'(.*)'", error.msg)[1]

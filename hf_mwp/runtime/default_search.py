@@ -27,10 +27,8 @@ class DefaultSearch:
 
     @classmethod
     def from_pretrained(cls, name_or_path: str | PathLike, **kwargs) -> Self:
-        """
-        Read the settings of a folder or repository, greedy search without a file. `kwargs` (`revision`, `token`, ...)
-        are passed to the download. Raises `UsageError` if the file is damaged.
-        """
+        """Read the settings of a folder or repository, greedy search without a file. `kwargs` (`revision`, `token`,
+        ...) are passed to the download. Raises `UsageError` if the file is damaged."""
         path = find_beside(name_or_path, cls.file_name, **kwargs)
         if path is None:
             return cls()
@@ -75,12 +73,19 @@ class FolderSearch:
             self._rerankers[source] = PlausibilityReranker.from_pretrained(source, **options)
         return self._rerankers[source]
 
-    def search(self, num_beams: int | None, rerank: Rerank) -> tuple[PlausibilityReranker | None, int]:
-        """
-        Return the re-ranker, `None` without re-ranking, and the number of beams for the options of a call. Raises
-        `PlausibilityError` if the re-ranker cannot be loaded, or does not support the language or number of beams.
-        """
+    def search(
+        self, num_beams: int | None, rerank: Rerank, top_k: int | None = None
+    ) -> tuple[PlausibilityReranker | None, int]:
+        """Return the re-ranker, `None` without re-ranking, and the number of beams for the options of a call. Raises
+        `PlausibilityError` if the re-ranker cannot be loaded, or does not support the language or number of beams."""
         if num_beams is None and rerank is None:
             num_beams, rerank = self.default_search.num_beams, self.default_search.rerank
         reranker = self.find_reranker(rerank)
-        return reranker, (num_beams or 1) if reranker is None else reranker.check(self._language, num_beams)
+        return reranker, count_beams(num_beams, top_k, reranker, self._language)
+
+
+def count_beams(num_beams: int | None, top_k: int | None, reranker: PlausibilityReranker | None, language: str) -> int:
+    """Return the number of beams to search: `num_beams` (default: that of the re-ranker, or 1), but at least `top_k`.
+    Raises `PlausibilityError` if the re-ranker does not support the language or number of beams."""
+    given = num_beams and max(num_beams, top_k or 1)
+    return max(given or 1 if reranker is None else reranker.check(language, given), top_k or 1)

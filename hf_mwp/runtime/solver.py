@@ -75,8 +75,7 @@ class RuntimeSolver(FolderSearch):
         """
         check_search(confidence_threshold, num_beams=num_beams, top_k=top_k, max_decode_length=max_decode_length)
         single = isinstance(problems, str | MathWordProblem | Mapping)
-        reranker, num_beams = self.search(num_beams, rerank)
-        num_beams = max(num_beams, top_k or 1)
+        reranker, num_beams = self.search(num_beams, rerank, top_k)
         found = []
         for problem in [problems] if single else problems:
             answer = self.answer(self.reader.problem(problem), num_beams, reranker, max_decode_length)

@@ -74,7 +74,10 @@ class LabelArguments(RankedSearchOptions):
     """Options of `hf-mwp pseudo-label`."""
 
     problems: list[str] = option(
-        [], "Files, datasets or their splits; with task, only one (must be given).", common=True, locate=locate_source
+        [],
+        "Problems with `text` and `answer`: files, datasets or their splits; with task, only one (must be given).",
+        common=True,
+        locate=locate_source,
     )
     output_dir: str | None = option(None, "Folder for labelled.jsonl and the counts (must be given).")
     data_dir: str | None = option(None, "Folder of the datasets.")

@@ -16,6 +16,7 @@ from ..options.checks import check_at_least_one
 from ..plausibility import PlausibilityReranker
 from ..problems import MathWordProblem, refusal
 from ..runtime.answer import Beam, read_trees
+from ..runtime.default_search import count_beams
 from ..runtime.text_reader import share_of_unknown
 from .kept_records import kept_records
 from .solver_prediction import SolverPrediction
@@ -80,8 +81,7 @@ def solve_problems(
     check_at_least_one(counts, *counts)
     if answer_match not in ANSWER_MATCHES:
         raise ValueError(f"`answer_match` must be one of {', '.join(ANSWER_MATCHES)}, not {answer_match!r}.")
-    num_beams = (num_beams or 1) if reranker is None else reranker.check(processor.language, num_beams)
-    num_beams = max(num_beams, top_k or 1)
+    num_beams = count_beams(num_beams, top_k, reranker, processor.language)
     kept = num_beams if top_k is None or reranker is not None else top_k
     read = processor.problems(problems)
     search = find_beams if unfinished is None else partial(find_kept_beams, unfinished)
@@ -108,10 +108,8 @@ def find_beams(
     progress: Callable[[Sequence], Iterable] | None,
     **settings: int | None,
 ) -> list[Beam]:
-    """
-    Search for the best trees of each problem with the `settings` of [`solve_batch`]. A beam has no tree if the problem
-    is refused ([`~problems.refusal`]) or all its numbers are cut off.
-    """
+    """Search for the best trees of each problem with the `settings` of [`solve_batch`]. A beam has no tree if the
+    problem is refused ([`~problems.refusal`]) or all its numbers are cut off."""
     if model.training:
         model.eval()
     found = [Beam()] * len(problems)

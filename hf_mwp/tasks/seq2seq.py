@@ -90,7 +90,7 @@ class Seq2SeqTask(Task):
         return make_student_seq2seq(teacher, processor, options), processor
 
     def collator(self, model, processor):
-        return DataCollatorForSeq2Seq(processor, model=model)
+        return _PairCollator(processor, model=model)
 
     def prepare(self, rows, processor):
         """Tokenise and truncate pairs, and keep the columns that are recorded in the model's folder."""
@@ -149,6 +149,19 @@ class Seq2SeqTask(Task):
     def _example(self) -> str:
         """Return the source text that a model card shows."""
         return next(self.pair(rows[0])[0] for rows in reversed(self.splits.values()) if len(rows))
+
+
+class _PairCollator(DataCollatorForSeq2Seq):
+    """Collator of pairs, some of which may have no target, so that all their labels are -100."""
+
+    def __call__(self, features, return_tensors=None):
+        missing = [set(each["labels"]) == {-100} for each in features]
+        # mBART and PLBart need a token in each row of labels for the decoder's inputs.
+        pairs = zip(features, missing, strict=True)
+        rows = [{**row, "labels": row["input_ids"][:1]} if is_missing else row for row, is_missing in pairs]
+        batch = super().__call__(rows, return_tensors)
+        batch["labels"][missing] = -100
+        return batch
 
 
 class MathSeq2Seq(Seq2SeqTask, MathWordProblems):

@@ -157,6 +157,9 @@ def test_bare_fractions_and_signs_reach_the_answer(solver, monkeypatch):
     (result,) = solver("最高气温是1/2℃，最低气温是-5℃，相差多少℃？")
     assert (result["equation"], result["value"]) == ("(1/2)-(-5)", "11/2")
     assert result["numbers"] == ["(1/2)", "-5"]
+    (result,) = solver("余额是-￥5，小明有1又1/2元，付了25 %，还有多少元？")
+    assert (result["equation"], result["value"]) == ("(-5)-1(1/2)", "-13/2")
+    assert result["numbers"] == ["-5", "1(1/2)", "25%"]
 
 
 def test_a_text_of_another_language_comes_with_a_warning(solver):

@@ -11,6 +11,7 @@ import hf_mwp
 from hf_mwp.expressions import Expression
 from hf_mwp.models import SolveOutput
 from hf_mwp.plausibility import FEATURES, PlausibilityError, PlausibilityReranker
+from hf_mwp.runtime import load_solver
 from hf_mwp.runtime.default_search import DefaultSearch
 
 
@@ -111,6 +112,18 @@ def test_what_does_not_suit_is_refused(solver, tmp_path):
         solver(TEXT, rerank=reranker(language="en"))
     with pytest.raises(PlausibilityError, match="plausibility.json.*`hf-mwp rerank"):
         solver(TEXT, rerank=str(tmp_path))
+
+
+@pytest.mark.parametrize("threshold", [{}, {"confidence_threshold": 0.1}])
+def test_there_are_at_least_top_k_beams_to_rank(solver, folder, threshold):
+    given = {"rerank": True, "num_beams": 2, **threshold}
+    results = solver(TEXT, top_k=4, **given)
+    assert solver.asked == [(4, 4)] and results == solver(TEXT, top_k=4, **given | {"num_beams": 4})
+    (of_runtime,) = [load_solver(folder)(TEXT, top_k=5, **given)]
+    assert of_runtime == load_solver(folder)(TEXT, top_k=5, **given | {"num_beams": 5})
+    for solve in (solver, load_solver(folder)):
+        with pytest.raises(PlausibilityError, match="4 beams.* 3.*num_beams=4"):
+            solve(TEXT, top_k=3, **given)
 
 
 def test_the_folder_says_how_to_search_unless_the_call_does(folder, solver, tmp_path):

@@ -49,6 +49,20 @@ def test_a_wrong_option_of_a_late_stage_is_found_before_the_first_one_runs(path)
     assert not ran
 
 
+def test_a_variable_that_must_be_set_is_named_before_the_first_stage_runs(path):
+    recipe = yaml.safe_load(path.read_text("utf-8"))
+    recipe["stages"]["label"] = {"command": "pseudo-label", "model": "${one}", "problems": ["${answers}", "x.jsonl"]}
+    path.write_text(yaml.safe_dump(recipe | {"variables": {"answers": "???"}, "targets": ["label"]}), "utf-8")
+    ran = []
+    commands = {name: lambda argv, name=name: ran.append(name) for name in ("train", "pseudo-label")}
+    with pytest.raises(UsageError, match="stage label: .*'problems'.*--answers.*`text` and `answer`"):
+        run_recipe(path, commands=commands)
+    assert not ran
+    # Other stages do not need it.
+    run_recipe(path, commands=commands, targets=["one"])
+    assert ran == ["train"]
+
+
 def test_without_commands_each_stage_is_a_process(path, monkeypatch):
     started = []
     monkeypatch.setattr("hf_mwp.recipes.recipe.start_command", lambda *words: started.append(words))

@@ -17,6 +17,7 @@ TEXTS = [
     "小明有(1/2)个苹果，吃了25%，又买了3.5个和4个，还有几个？[NUM]",
     "Tom的苹果？7",
     " 把１２个苹果平均分给6人 ",
+    "余额是-￥5，小明有1又1/2个苹果，吃了25 %",
     "每盒5个苹果，" * 12,
 ]
 
@@ -52,6 +53,8 @@ def test_language_and_number_words(tmp_path):
     tiny_processor(language="en", parse_number_words=False).save_pretrained(tmp_path)
     problem = TextReader(tmp_path).problem("Seven pens and 2 more.")
     assert (problem.language, problem.numbers) == ("en", ("2",))
+    tiny_processor().save_pretrained(tmp_path)
+    assert TextReader(tmp_path).problem(TEXTS[4]).numbers == ("-5", "1(1/2)", "25%")
     given = MathWordProblem("3", language="zh")
     assert TextReader(tmp_path).problem(given) is given
 

@@ -10,6 +10,8 @@ from transformers import (
     AutoTokenizer,
     BartConfig,
     BartForConditionalGeneration,
+    MBartConfig,
+    MBartForConditionalGeneration,
     T5Config,
     T5ForConditionalGeneration,
 )
@@ -27,6 +29,7 @@ from hf_mwp.tasks.seq2seq import read_equation, write_equation
 from hf_mwp.trainers import (
     DistillationConfig,
     RecursiveDistillationConfig,
+    Seq2SeqDistillationConfig,
     Seq2SeqFineTuningConfig,
     SolverTrainingConfig,
     StarkConfig,
@@ -274,7 +277,14 @@ def test_math_word_problems_as_sequences(problems, tmp_path, capsys):
     assert "| answers % |" in card and "[NUM0]" in card and "text2text-generation" in card
 
 
-def test_problems_without_an_equation_do_not_count_in_the_loss(problems, tmp_path):
+@pytest.mark.parametrize("distilled", [False, True])
+@pytest.mark.parametrize(
+    ("config_class", "model_class"),
+    [(BartConfig, BartForConditionalGeneration), (MBartConfig, MBartForConditionalGeneration)],
+)
+def test_problems_without_an_equation_do_not_count_in_the_loss(
+    config_class, model_class, distilled, problems, tmp_path
+):
     rows = [json.loads(line) for line in (problems / "valid.jsonl").open(encoding="utf-8")]
     extra = [{"text": row["text"], "answer": row["answer"], "id": f"no-{row['id']}"} for row in rows[:3]]
     mixed = tmp_path / "mixed"
@@ -285,17 +295,18 @@ def test_problems_without_an_equation_do_not_count_in_the_loss(problems, tmp_pat
     for data, count in ((problems, 6), (mixed, 9)):
         task = make_task(TaskArguments(task="math_seq2seq", dataset=str(data)))
         torch.manual_seed(0)
-        config = BartConfig(**SIZES, vocab_size=80, pad_token_id=1, decoder_start_token_id=2)
+        config = config_class(**SIZES, vocab_size=80, pad_token_id=1, decoder_start_token_id=2)
         texts = [text for row in task.rows("train") for text in task.pair(row)]
-        arguments = task.trainer_arguments(
-            BartForConditionalGeneration(config), learn_tokenizer(texts, 80, task.placeholders)
-        )
+        arguments = task.trainer_arguments(model_class(config), learn_tokenizer(texts, 80, task.placeholders))
         assert len(arguments["train_dataset"]) == 18 and len(arguments["eval_dataset"]) == count
-        args = Seq2SeqFineTuningConfig(
-            str(tmp_path), use_cpu=True, report_to="none", per_device_eval_batch_size=1, max_decode_length=10
-        )
+        fields = {"use_cpu": True, "report_to": "none", "per_device_eval_batch_size": 1, "max_decode_length": 10}
         arguments |= task.metric_arguments(arguments["processing_class"])
-        metrics = task.trainer_class(args=args, **arguments).evaluate()
+        if distilled:
+            teacher = model_class(config)
+            args = Seq2SeqDistillationConfig(str(tmp_path), soft_label_weight=0.5, **fields)
+            metrics = task.distillation_class(args=args, teacher_model=teacher, **arguments).evaluate()
+        else:
+            metrics = task.trainer_class(args=Seq2SeqFineTuningConfig(str(tmp_path), **fields), **arguments).evaluate()
         assert metrics["eval_num_problems"] == count
         losses.append(metrics["eval_loss"])
     assert losses[0] == pytest.approx(losses[1], rel=1e-6)

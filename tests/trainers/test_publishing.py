@@ -71,7 +71,7 @@ def test_a_solver_goes_up_as_the_published_folders_do(hub, trainer_of, tmp_path)
     assert len(files["model.safetensors"]) < 0.6 * (tmp_path / "run" / "model.safetensors").stat().st_size
 
 
-def test_weights_that_were_not_evaluated_have_no_figures(hub, trainer_of):
+def test_weights_that_were_not_evaluated_have_no_figures(hub, trainer_of, tmp_path):
     trainer = trainer_of(save_strategy="no", hub_model_id="user/student", hub_private_repo=False, push_to_hub=True)
     assert not hub.repositories["user/student"].private
     trainer.train()
@@ -79,7 +79,10 @@ def test_weights_that_were_not_evaluated_have_no_figures(hub, trainer_of):
     files = pushed(hub, "user/student")
     assert files.keys() == SOLVER and json.loads(files["record.json"])["figures"] == []
     trainer.evaluate()
+    (tmp_path / "run" / "README.md").write_text("---\nbase_model: me/encoder\nlicense: mit\ntags: [old]\n---\n")
     assert trainer.push_to_hub(revision="v2").figures == 2
+    data = ModelCard(hub.repositories["user/student"].files("v2")["README.md"].decode()).data
+    assert (data.base_model, data.license) == ("me/encoder", "mit") and "old" not in data.tags
     assert json.loads(hub.repositories["user/student"].files("v2")["record.json"])["figures"]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from inspect import signature
@@ -133,26 +133,7 @@ class MwpSolver(PreTrainedModel, Solver):
             if folder.is_dir() and (damage := _damage(folder, file)):
                 raise SolverFolderError(f"{source} {damage}. Download or train it again.") from error
             raise
-        missing, unexpected = set(found["missing_keys"]), set(found["unexpected_keys"])
-        if any(name.startswith("bottlenecks.") for name in missing | unexpected):
-            # The caller's config may add bottleneck networks, which are new, or leave some out.
-            saved = PreTrainedConfig.get_config_dict(source, **hub)[0].get("bottleneck_layers") or ()
-            changed = tuple(f"bottlenecks.{layer}." for layer in {*saved} ^ {*model.config.bottleneck_layers})
-            missing = {name for name in missing if not name.startswith(changed)}
-            unexpected = {name for name in unexpected if not name.startswith(changed)}
-        if (missing or unexpected) and find_beside(source, EXPORT_RECORD, **hub):
-            ways = "Load it with `hf_mwp.runtime.load_solver` or `hf-mwp solve --runtime numpy`."
-            raise SolverFolderError(f"{source} was exported for the runtime without PyTorch. {ways}")
-        fault, foreign = None, "weights and config.json belong to different models"
-        if missing:
-            fault = f"{file} lacks {_told(missing)} of the solver, which would be random numbers"
-        elif unexpected:
-            fault = f"{file} has {_told(unexpected)} that the solver of config.json does not have; {foreign}"
-        elif found["mismatched_keys"] and not any_size:
-            name, stored, own = min(found["mismatched_keys"])
-            fault = f"{name} is {tuple(stored)} in {file} and {tuple(own)} by config.json; {foreign}"
-        if fault:
-            raise SolverFolderError(f"{source}: {fault}. Download or train it again.")
+        _check_weights(source, file, model.config, found, hub, any_size)
         note_download(model, hub)
         return (model, found) if with_info else model
 
@@ -324,6 +305,32 @@ class MwpSolver(PreTrainedModel, Solver):
         return self.decoder.generate(
             states, attention_mask, number_positions, num_beams, max_length, num_return_sequences, **extra
         )
+
+
+def _check_weights(
+    source: str | PathLike, file: str, config: MwpSolverConfig, found: Mapping, hub: Mapping, any_size: bool
+) -> None:
+    """Raise `SolverFolderError` for missing, unexpected or (unless `any_size`) mismatched weights in `found`."""
+    missing, unexpected = set(found["missing_keys"]), set(found["unexpected_keys"])
+    if any(name.startswith("bottlenecks.") for name in missing | unexpected):
+        # The caller's config may add bottleneck networks, which are new, or leave some out.
+        saved = PreTrainedConfig.get_config_dict(source, **hub)[0].get("bottleneck_layers") or ()
+        changed = tuple(f"bottlenecks.{layer}." for layer in {*saved} ^ {*config.bottleneck_layers})
+        missing = {name for name in missing if not name.startswith(changed)}
+        unexpected = {name for name in unexpected if not name.startswith(changed)}
+    if (missing or unexpected) and find_beside(source, EXPORT_RECORD, **hub):
+        ways = "Load it with `hf_mwp.runtime.load_solver` or `hf-mwp solve --runtime numpy`."
+        raise SolverFolderError(f"{source} was exported for the runtime without PyTorch. {ways}")
+    fault, foreign = None, "weights and config.json belong to different models"
+    if missing:
+        fault = f"{file} lacks {_told(missing)} of the solver, which would be random numbers"
+    elif unexpected:
+        fault = f"{file} has {_told(unexpected)} that the solver of config.json does not have; {foreign}"
+    elif found["mismatched_keys"] and not any_size:
+        name, stored, own = min(found["mismatched_keys"])
+        fault = f"{name} is {tuple(stored)} in {file} and {tuple(own)} by config.json; {foreign}"
+    if fault:
+        raise SolverFolderError(f"{source}: {fault}. Download or train it again.")
 
 
 def _damage(folder: Path, file: str) -> str | None:

@@ -10,15 +10,22 @@ from ...expressions.numbers import MAX_NUMBER_LENGTH, VULGAR, VULGAR_PATTERN, to
 
 
 _MINUS = "−–﹣－-"  # for use at the end of a character class
-_SIGN_BEFORE = re.compile(rf"[{_MINUS}]\s?(?=[\d(（.{VULGAR}])")
-_WRITTEN_FRACTION = re.compile(r"(?:(\d+)\s)?(\d+) ?[/／⁄] ?(\d+)")
+_CURRENCY = "$€£¥￥"
+_SIGN_BEFORE = re.compile(rf"[{_MINUS}]\s?[{_CURRENCY}]?(?=[\d(（.{VULGAR}])")
+_WRITTEN_FRACTION = re.compile(r"(?:(\d+)(?:\s?又\s?|\s))?(\d+) ?[/／⁄] ?(\d+)")
 _SCIENTIFIC = re.compile(r"([\d,]+(?:\.\d+)?)[eE]([-+]?\d{1,9})", flags=re.ASCII)
 
 _FRACTION = r"[(（]\d+[/／](?![0０]+[)）])\d+[)）]"
-_PATTERN = re.compile(
-    rf"\d*{_FRACTION}|(?:\d{{1,3}}(?:,\d{{3}})+(?!\d)|\d+)"
-    rf"(?:\s?[{VULGAR}]|(?:[.．]\d+)?(?:[%％]|[eE][-+]?\d+(?![0-9A-Za-z_]))?)|(?<![\w.])\.\d+[%％]?|[{VULGAR}]"
-)
+# In English, a percent sign follows without a space, because the equations of MAWPS have `12*0.01` for "12 %".
+_PERCENT = {"en": "[%％]", "zh": r"(?:[%％]|\s[%％](?!\s?[\d(（]))"}
+_PATTERN = {
+    language: re.compile(
+        rf"(?:\d+(?:\s?又\s?)?)?{_FRACTION}|(?:\d{{1,3}}(?:,\d{{3}})+(?!\d)|\d+)"
+        rf"(?:\s?[{VULGAR}]|(?:[.．]\d+)?(?:{percent}|[eE][-+]?\d+(?![0-9A-Za-z_]))?)"
+        rf"|(?<![\w.])\.\d+{percent}?|[{VULGAR}]"
+    )
+    for language, percent in _PERCENT.items()
+}
 _SLASH = "/／⁄"
 _HAS_SLASH = re.compile(f"[{_SLASH}]")
 _HAS_MINUS = re.compile(f"[{_MINUS}]")
@@ -29,7 +36,7 @@ _BARE_FRACTION = {
     "en": re.compile(rf"\d{{1,3}}[{_SLASH}](?!0)\d{{1,4}}"),
     "zh": re.compile(rf"\d{{1,3}} ?[{_SLASH}] ?(?!0)\d{{1,4}}"),
 }
-_WHOLE = re.compile(r"\d{1,3}")
+_MIXED = re.compile(rf"\d{{1,3}}(?:[ \u3000\xa0]|\s?又\s?)\d+[{_SLASH}]\d+")
 _OPERATORS = f"=＝<>＜＞≤≥+＋*×✕∗·⋅^÷□{_SLASH}"
 _OPERATOR_BEFORE = re.compile(rf"(?:[{_OPERATORS}{_MINUS}]\s*|[A-Za-z_])\Z")
 _OPERATOR_BEHIND = re.compile(rf"\s*(?:[{_OPERATORS}%％]|[{_MINUS}]\s*[\d(（])|[xyzXYZ](?![A-Za-z])")
@@ -45,20 +52,22 @@ _DIVISION_BEHIND = {
     ),
 }
 
+_MINUS_BEFORE = re.compile(rf"[{_MINUS}]\s?[{_CURRENCY}]?\Z")
 _SIGN = re.compile(
-    rf"(?:(?:\A|[\n\r]|[.!?]\s)\s*[{_MINUS}]|(?:[(（\[【{{｛〔=＝<>＜＞≤≥*×÷/／^，,、；;。！？：:]"
+    rf"(?:(?:\A|[\n\r]|[.!?]\s)\s*[{_MINUS}]|[A-Z]{{2}} [{_MINUS}](?=[{_CURRENCY}])"
+    rf"|(?:[(（\[【{{｛〔=＝<>＜＞≤≥*×÷/／^，,、；;。！？：:]"
     r"|[是为作得到达着至于进从比的上以温度高低]|加|减去?|乘|表示|[与及]|(?<!的)(?<!的 )和"
-    rf"|[\w)）%％]\s?(?:[+＋]|[{_MINUS}]\s)"
+    rf"|(?<!\d)(?<!\d\s)[{_CURRENCY}]|[\w)）%％]\s?(?:[+＋]|[{_MINUS}]\s)"
     r"|\b(?:is|are|was|were|be|of|and|or|to|by|from|between|than|at|with|equals?|plus|minus|times|over|below|above"
     r"|reads?|add(?:ed|ing)?|subtract(?:ed|ing)?|multipl(?:y|ied)|divided?|temperatures?|g[eo]ts?|gives?)[^\S\r\n])"
-    rf"[^\S\r\n]?[{_MINUS}]\s?)\Z",
+    rf"[^\S\r\n]?[{_MINUS}]\s?)[{_CURRENCY}]?\Z",
     re.IGNORECASE,
 )
 
 
 def find_digit_numbers(text: str, language: str) -> Iterator[tuple[int, int, Fraction | None]]:
     """Yield start, end and value of each number in digits. The value is `None` if number or exponent is too large."""
-    spans = [match.span() for match in _PATTERN.finditer(text)]
+    spans = [match.span() for match in _PATTERN[language].finditer(text)]
     if len(spans) > 1 and _HAS_SLASH.search(text):
         spans = _join_fractions(text, spans, language)
     if spans and _HAS_MINUS.search(text):
@@ -104,25 +113,20 @@ def _is_fraction(text: str, first: tuple[int, int], second: tuple[int, int], lan
 
 
 def _is_mixed(text: str, whole: tuple[int, int], first: tuple[int, int], second: tuple[int, int]) -> bool:
-    """Return whether `whole` and a fraction are a mixed number: one space between, and a fraction below 1."""
-    return (
-        text[whole[1] : first[0]] in (" ", "\u3000", "\xa0")
-        and second[0] - first[1] == 1
-        and _WHOLE.fullmatch(text, *whole) is not None
-        and int(text[slice(*first)]) < int(text[slice(*second)])
-    )
+    """Return whether `whole` and a fraction are a mixed number: a space or 又 between, and a fraction below 1."""
+    mixed = _MIXED.match(text, whole[0])
+    return mixed is not None and mixed.end() == second[1] and int(text[slice(*first)]) < int(text[slice(*second)])
 
 
 def _start_of_sign(text: str, start: int) -> int:
     """Return the start of the minus sign before the number at `start`, or `start` if there is no sign."""
-    before = start - 1 if start and text[start - 1] in _MINUS else start - 2
-    if before < 0 or text[before] not in _MINUS or not (before == start - 1 or text[start - 1].isspace()):
-        return start
-    return before if _SIGN.search(text, max(0, start - _REACH), start) else start
+    reach = max(0, start - _REACH)
+    minus = _MINUS_BEFORE.search(text, reach, start)
+    return minus.start() if minus and _SIGN.search(text, reach, start) else start
 
 
 def literal_in_digits(written: str) -> str:
-    """Convert digits to a literal: `1/2` to `(1/2)`, `1½` to `1(1/2)`, `1.5e3` to `1500`, `− 4` to `-4`."""
+    """Convert digits to a literal: `1/2` to `(1/2)`, `1½` to `1(1/2)`, `1.5e3` to `1500`, `− 4` and `-$4` to `-4`."""
     if sign := _SIGN_BEFORE.match(written):
         return "-" + to_half_width(literal_in_digits(written[sign.end() :]))
     if fraction := _WRITTEN_FRACTION.fullmatch(written):
@@ -134,7 +138,7 @@ def literal_in_digits(written: str) -> str:
         if abs(int(exponent)) >= MAX_NUMBER_LENGTH:
             raise ExpressionError(f"an exponent must be below {MAX_NUMBER_LENGTH}", token=written)
         return literal_of(Fraction(mantissa.replace(",", "")) * Fraction(10) ** int(exponent))
-    return written
+    return "".join(written.split()).replace("又", "")
 
 
 def literal_of(value: Fraction) -> str:

@@ -50,12 +50,14 @@ def find_numbers(text: str, language: str = "zh", parse_number_words: bool | Non
     - Digits in half width or full width: integers, decimals with `.` or `．`, thousands commas (`3,409`, but not
       `2,5,11`), percentages, bracketed fractions `(3/8)`, mixed numbers `1(3/4)`, and scientific notation `1.2e3`. A
       full stop or comma without a following digit, and a full-width comma, are punctuation.
-    - A bare fraction `3/8`, `1 3/8` or `1½` is a single number. It is a division of two numbers next to an operator or
-      an equals sign (`2*3/8`, `6/3=2`), next to words for a division (`6/3的商`, `算式6/3`, "divide 6/3"), in
-      `3/8/2024`, or with more than three digits over four digits.
+    - Words for large numbers after digits remain in the text (`28万`, `32 million`), in English also "percent" and `%`
+      after a space, because the equations of the datasets have 28, 32 and, for `5 %`, `5*0.01`.
+    - A bare fraction `3/8`, `1 3/8`, `1又3/8` or `1½` is a single number. It is a division of two numbers next to an
+      operator or an equals sign (`2*3/8`, `6/3=2`), next to words for a division (`6/3的商`, `算式6/3`, "divide 6/3"),
+      in `3/8/2024`, or with more than three digits over four digits.
     - A minus sign is part of a number if no operand can precede it: at the start of the text or a line, after an
       opening bracket, a comma, a colon, an operator, or a word such as 是, 得, 气温, "is", "of", "and". It is an
-      operator in `5-3`, `10-15` and `x-5`.
+      operator in `5-3`, `10-15` and `x-5`. In `-$20` and `$-20`, too, the sign is part of the number.
     - `12:30`, `3:2` and `(1/6)0` are two numbers. In `x2` or `l4小时`, only the digit is a number.
     - Number words (`english_numerals.py`, `chinese_numerals.py`) are included if `parse_number_words`. `None` includes
       them in English and excludes them in Chinese.

@@ -7,7 +7,7 @@ import shutil
 import pytest
 import torch
 import yaml
-from huggingface_hub import ModelCard
+from huggingface_hub import ModelCard, metadata_load
 from safetensors.torch import load_file
 from transformers import AutoModel, BertConfig, BertModel
 
@@ -53,6 +53,28 @@ def test_a_solver_built_on_the_encoder_reads_numbers_as_it_does(folders):
     # Which constants there are is the solver's own: an encoder knows of none.
     assert hf_mwp.MwpProcessor.from_pretrained(folders["encoder"]).vocabulary.constants == ()
     assert hf_mwp.MwpProcessor.from_pretrained(folders["solver"]).vocabulary.constants == ("1",)
+
+
+def test_a_card_made_again_keeps_the_metadata_given_by_hand(solver, tmp_path):
+    first, second = tmp_path / "first", tmp_path / "second"
+    given = {"base_model": "google-bert/bert-base-chinese", "license_name": "research-only"}
+    metadata = ["--license", "other", "--metadata", json.dumps(given)]
+    assert main(["card", "--model", str(solver), "--output_dir", str(first), *metadata]) == 0
+    before = metadata_load(first / "README.md")
+    assert given.items() <= before.items()
+    assert main(["card", "--model", str(solver), "--output_dir", str(first), "--overwrite"]) == 0
+    assert metadata_load(first / "README.md") == before
+    licensed = ["--license", "mit", "--metadata", "{base_model_relation: finetune}"]
+    assert main(["card", "--model", str(first), "--output_dir", str(second), *licensed]) == 0
+    after = metadata_load(second / "README.md")
+    assert (after["base_model"], after["base_model_relation"]) == (given["base_model"], "finetune")
+    assert after["license"] == "mit" and "license_name" not in after
+
+
+def test_a_card_that_cannot_be_read_is_named(solver, tmp_path, capsys):
+    (tmp_path / "README.md").write_text("---\nbase_model: [\n---\n")
+    assert main(["card", "--model", str(solver), "--output_dir", str(tmp_path)]) == 1
+    assert str(tmp_path / "README.md") in capsys.readouterr().err
 
 
 def test_the_examples_of_the_cards_run(folders):

@@ -333,6 +333,14 @@ def test_the_example_with_self_training_trains_on_its_labels(budget, tmp_path):
     assert plain.stages["teacher"].fingerprint == recipe.stages["teacher"].fingerprint
 
 
+@pytest.mark.parametrize("name", ["self_training", "reversed", "gemma"])
+def test_an_example_without_its_answers_says_what_to_pass(name, tmp_path, capsys):
+    path = COMPACT.with_name(f"compact_math23k_{name}.yaml")
+    argv = ["run", str(path), "--use_cpu", "true", "--output_dir", str(tmp_path), "--dry_run"]
+    assert main(argv) == 1
+    assert "--answers" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_self_training_runs_from_its_first_teacher_to_the_student(tmp_path, capsys):
     rows = load_mwp_dataset("math23k")["train"].select(range(40))

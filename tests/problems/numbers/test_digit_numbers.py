@@ -37,6 +37,8 @@ def test_bare_fractions(text, numbers):
     [
         ("已卖的是剩下的2/3，还剩全程的9/16", ["(2/3)", "(9/16)"]),
         ("占 总数 的 1 / 3 ，", ["(1/3)"]),
+        ("长1又1/2米，宽 2 又 3/4 米，高8又(1/2)米", ["1(1/2)", "2(3/4)", "8(1/2)"]),
+        ("先卖1/3，又20支，后卖5又3/2", ["(1/3)", "20", "5", "(3/2)"]),
         ("用去1 1/2小时，比面粉的３／４少", ["1(1/2)", "(3/4)"]),
         ("404/2的商，12/4得多少，594/5商是118", ["404", "2", "12", "4", "594", "5", "118"]),
         ("62与5的差乘8/4的商，口算300/6时", ["62", "5", "8", "4", "300", "6"]),
@@ -62,6 +64,10 @@ def test_bare_fractions_and_divisions_in_chinese(text, numbers):
         ("三天的气温：\n-5℃，\n- 3℃", "zh", ["-5", "3"]),
         ("最低气温-5℃，最高－２℃，成绩记作：-3分", "zh", ["-5", "-2", "-3"]),
         ("气温 是 - 4 ℃ ，和 为 -60", "zh", ["-4", "-60"]),
+        ("-$20, a debt of −$1,234.50; it is $-30, US$-40 or - €.5", "en", ["-20", "-1,234.50", "-30", "-40", "-.5"]),
+        ("Tom had -$20, x -$7, a 3 -$2", "en", ["-20", "7", "3", "2"]),
+        ("$5-$3, $5 - $3, 5$-3$, 5 $-3\n- $4", "en", ["5", "3", "5", "3", "5", "3", "5", "3", "4"]),
+        ("余额是-￥20，向左走记作$$-2$$", "zh", ["-20", "-2"]),
         ("3与5的和-2，它的3倍-5，1-6月，(-1)^6*(-24)", "zh", ["3", "5", "2", "3", "5", "1", "6", "-1", "6", "-24"]),
     ],
 )
@@ -73,6 +79,20 @@ def test_signs(text, language, numbers):
 def test_white_space_after_a_fraction_takes_linear_time(language):
     # Trying all ways to split the spaces would take hours.
     assert read(f"1/2{' ' * 20_000}个", language) == [("1/2", "(1/2)")]
+
+
+def test_a_space_before_a_percent_sign():
+    (mention,) = find_numbers("打折 20 ％ ，", "zh")
+    assert (mention.text, mention.literal, mention.is_percent) == ("20 ％", "20％", True)
+    assert mention.value == Fraction(1, 5)
+    assert [literal for _, literal in read("2.5 %和7 % 3，1e3 %", "zh")] == ["2.5%", "7", "3", "1000"]
+    # The equations of MAWPS have 12 * 0.01 for "12 %".
+    assert read("12 % of 50") == [("12", "12"), ("50", "50")]
+
+
+def test_units_of_large_numbers_remain_in_the_text():
+    assert MathWordProblem("售价28万元，共2.5亿").masked.text() == "售价[NUM]万元，共[NUM]亿"
+    assert MathWordProblem("$32 million", language="en").masked.text() == "$[NUM] million"
 
 
 def test_scientific_notation_and_what_is_too_large():
@@ -105,7 +125,7 @@ def test_equations_find_fractions_and_negative_numbers(text, equation, prefix):
     assert problem.expression.evaluate(problem.values) == plain.expression.evaluate()
 
 
-@given(st.text(alphabet="0123456789-−/ .eE+%,:½(xX是商of１٣", max_size=25), st.sampled_from(["zh", "en"]))
+@given(st.text(alphabet="0123456789-−/ .eE+%,:½(xX是商of１٣$又", max_size=25), st.sampled_from(["zh", "en"]))
 def test_every_number_is_a_literal_of_its_value(text, language):
     end = 0
     for mention in find_numbers(text, language):

@@ -24,7 +24,7 @@ class AttentionMaps(HeadObjective):
     options = {"output_hidden_states": True, "output_attentions": True}
     stacks = ("encoder", "decoder", "cross")
     cacheable = False
-    kinds = ("attention",)
+    kinds, are_matrices = ("attention",), True
 
     def __init__(self, loss: nn.Module | None = None, name: str = "attention", **kwargs) -> None:
         super().__init__(AttentionMSELoss() if loss is None else loss, name=name, **kwargs)

@@ -29,6 +29,8 @@ class AttentionRelations(HeadObjective):
         name (`str`, *optional*, defaults to `"relations"`), kwargs: See [`LayerObjective`].
     """
 
+    are_matrices = False
+
     def __init__(
         self, heads: int | None = None, kinds: Sequence[str] = KINDS, name: str = "relations", **kwargs
     ) -> None:

@@ -29,11 +29,13 @@ class SurvivingHeads:
 class HeadObjective(LayerObjective):
     """
     Base class of objectives on attention heads. Pruned heads are left out, and the others are compared with the same
-    heads of the teacher. A derived class defines the features of a layer (`kinds`). Attention within windows (LED,
-    Longformer) is not supported.
+    heads of the teacher. A derived class defines the features of a layer (`kinds`), and whether they are matrices
+    `(batch, heads, queries, keys)` or vectors `(batch, tokens, width)`. Attention within windows (LED, Longformer) is
+    not supported.
     """
 
     kinds: Sequence[str]
+    are_matrices: bool
 
     def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
         for features in (student, teacher):
@@ -64,7 +66,7 @@ class HeadObjective(LayerObjective):
                 parts[part] = sum(each.float().sum() for each in ours or [student.layers(self.hidden)[pair[0]]]) * 0.0
             elif any(len(each.places) < each.total for each in known):
                 both = zip((ours, theirs), heads, strict=True)
-                kept = ([each if h is None else select_heads(each, h) for each in side] for side, h in both)
+                kept = ([select_heads(each, h, self.are_matrices) for each in side] for side, h in both)
                 parts[part] = self._compare_kept(*kept, mask)
             else:
                 parts[part] = self._compare(ours, theirs, mask)
@@ -110,9 +112,11 @@ def counterparts(
     return tuple(replace(each, places={head: each.places[head] for head in common}) for each in (student, teacher))
 
 
-def select_heads(values: Tensor, heads: SurvivingHeads) -> Tensor:
-    """Select heads of attention matrices `(batch, heads, queries, keys)`, or of vectors `(batch, tokens, width)`."""
-    dim, width = (1, 1) if values.dim() == 4 else (-1, heads.head_dim)
+def select_heads(values: Tensor, heads: SurvivingHeads | None, are_matrices: bool) -> Tensor:
+    """Select heads (all if `None`) of attention matrices or of vectors, see [`HeadObjective`]."""
+    if heads is None:
+        return values
+    dim, width = (1, 1) if are_matrices else (-1, heads.head_dim)
     places = [*heads.places.values()]
     if places == [*range(values.shape[dim] // width)]:
         return values
