@@ -328,6 +328,9 @@ def test_wrong_use_is_named(trainer_of, processor, tmp_path):
         SolverTrainer(model_init=lambda: tiny_solver(processor), processing_class=processor)
     with pytest.raises(ValueError, match="label_smoothing_factor"):
         trainer_of(label_smoothing_factor=0.1)
+    for fields in ({"batch_eval_metrics": True}, {"eval_do_concat_batches": False}):
+        with pytest.raises(ValueError, match=next(iter(fields))):
+            trainer_of(**fields)
     with pytest.raises(ValueError, match="`eval_dataset`.*empty"):
         trainer_of(eval_rows=[])
     with pytest.raises(ValueError, match="equation.*`train_dataset`"):
