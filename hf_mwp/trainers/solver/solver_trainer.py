@@ -75,6 +75,8 @@ class SolverTrainer(BaseTrainer):
         self.kind: ModelKind = kind_of(model)
         if self.solvers_only and not self.kind.is_solver:
             remedy = "Add a decoder with `MwpSolver.from_encoder_decoder_pretrained(encoder, processor)`."
+            if hasattr(model, "peft_config"):
+                remedy = "Add adapters to a solver with `hf_mwp.add_lora(solver, rank)`."
             raise TypeError(f"Expected a `Solver`, got `{type(model).__name__}`. {remedy}")
         if args.label_smoothing_factor:
             raise ValueError("`label_smoothing_factor` does not apply to solvers and distillation. Set it to 0.")

@@ -339,6 +339,15 @@ def test_wrong_use_is_named(trainer_of, processor, tmp_path):
         trainer_of(eval_rows=processor.prepare_dataset(tiny_dataset()).remove_columns(["text"]))
 
 
+# peft reads it; transformers will remove it.
+@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated")
+def test_adapters_of_peft_are_refused_with_a_remedy(trainer_of, processor):
+    peft = pytest.importorskip("peft")
+    adapted = peft.get_peft_model(tiny_solver(processor), peft.LoraConfig(r=2, target_modules=["query"]))
+    with pytest.raises(TypeError, match="`PeftModel`.*`hf_mwp.add_lora"):
+        trainer_of(model=adapted)
+
+
 def test_zero_3_is_refused(trainer_of, monkeypatch):
     # What this function answers after DeepSpeed's configuration was read.
     monkeypatch.setattr("hf_mwp.trainers.solver.solver_trainer.is_deepspeed_zero3_enabled", lambda: True)
