@@ -11,7 +11,14 @@ from ..options import option
 from ..options.checks import check_share
 from ..options.yaml_values import parse_mapping
 from ..usage_error import UsageError
-from .model_sources import load_config, load_pretrained, locate_encoder, locate_tokenizer, resolve_encoder
+from .model_sources import (
+    check_fields,
+    load_config,
+    load_pretrained,
+    locate_encoder,
+    locate_tokenizer,
+    resolve_encoder,
+)
 
 
 if TYPE_CHECKING:
@@ -87,6 +94,7 @@ class EncoderArguments:
         """Return the configuration of an encoder with random weights; `fields` override `encoder_config`."""
         from ..models import MwpStudentConfig
 
+        check_fields("encoder_config", MwpStudentConfig(), self.encoder_config)
         sizes = {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id or 0}
         config = MwpStudentConfig(**(sizes | self.encoder_config | fields))
         if self.attn_implementation is not None:

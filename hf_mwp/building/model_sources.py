@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,14 @@ def resolve_encoder(name: str | None) -> str | None:
             f"'hf-mwp[demo]', or set --encoder to a folder or a Hub id such as sentence-transformers/{name}."
         )
     return str(Path(spec.origin).parent / "model")
+
+
+def check_fields(option: str, config: PreTrainedConfig, fields: Iterable[str]) -> None:
+    """Raise `UsageError` if an option sets a field that the default configuration does not have, or `model_type`."""
+    if unknown := [name for name in fields if name == "model_type" or not hasattr(config, name)]:
+        close = get_close_matches(unknown[0], config.to_dict(), n=1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        raise UsageError(f"`{option}`: {type(config).__name__} has no field {unknown[0]!r}.{hint}")
 
 
 def solver_class(model_type: str | None) -> type[Solver] | None:

@@ -11,7 +11,7 @@ from ..options.checks import check_used
 from ..usage_error import UsageError
 from .classifier import cut_to, load_classifier
 from .encoder import parse_layers, set_dropout
-from .model_sources import check_same_tokens, is_classifier, load_config, load_pretrained, load_tokenizer
+from .model_sources import check_fields, check_same_tokens, is_classifier, load_config, load_pretrained, load_tokenizer
 from .solver import MAX_LENGTH, SolverArguments, load_solver
 from .student import StudentArguments
 
@@ -178,8 +178,7 @@ def _random_model(options: SolverArguments, tokenizer: PreTrainedTokenizerBase) 
             f"`encoder_config`: model_type {kind!r} is not a sequence-to-sequence model. Use {', '.join(known)}."
         )
     usual = CONFIG_MAPPING[kind]()
-    if unknown := [name for name in sizes if not hasattr(usual, name)]:
-        raise UsageError(f"`encoder_config`: a {type(usual).__name__} has no {unknown[0]!r}.")
+    check_fields("encoder_config", usual, sizes)
     ends = {name: getattr(tokenizer, name) for name in ("pad_token_id", "eos_token_id")}
     if None in ends.values():
         raise UsageError("`tokenizer`: a sequence-to-sequence model needs one with a padding and an end token.")

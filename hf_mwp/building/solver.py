@@ -13,7 +13,15 @@ from ..options.checks import check_at_least_one, check_positive, check_share
 from ..options.yaml_values import parse_mapping
 from ..usage_error import UsageError
 from .encoder import EncoderArguments, keep_layers, load_encoder, parse_layers, set_dropout
-from .model_sources import check_folder, load_config, load_tokenizer, loading, locate_solver, solver_class
+from .model_sources import (
+    check_fields,
+    check_folder,
+    load_config,
+    load_tokenizer,
+    loading,
+    locate_solver,
+    solver_class,
+)
 
 
 if TYPE_CHECKING:
@@ -170,6 +178,8 @@ def build_solver(
         _change_solver(solver, processor, options)
         options.add_lora(solver, processor.number_token_ids)
         return solver, processor
+    decoder = decoder_classes()[options.decoder or next(iter(DECODERS))]
+    check_fields("decoder_config", decoder.config_class(), options.decoder_config or ())
     problems = (problem_from_row(row, parse_number_words, options.language or "zh") for row in rows)
     first = list(islice(problems, 1))
     processor = MwpProcessor.build(
@@ -191,7 +201,7 @@ def build_solver(
     solver = models.MwpSolver.from_encoder_decoder_pretrained(
         encoder,
         processor,
-        decoder=decoder_classes()[options.decoder or next(iter(DECODERS))],
+        decoder=decoder,
         decoder_kwargs=({} if dropout is None else {"dropout": dropout}) | (options.decoder_config or {}),
         **options.bottleneck_fields,
     )

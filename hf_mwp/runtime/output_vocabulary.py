@@ -64,8 +64,11 @@ class OutputVocabulary:
         given = []
         for constant in constants:
             # With the spelling that equations have: 2 for 2.0, 0.5 for 50%.
-            tree = align_literals(Expression.from_infix(str(constant)), ())
-            if tree.left is not None or tree.is_slot:
+            try:
+                tree = align_literals(Expression.from_infix(str(constant)), ())
+            except ExpressionError:
+                tree = None
+            if tree is None or tree.left is not None or tree.is_slot:
                 raise ExpressionError(f"the constant {constant!r} is not a number", token=str(constant))
             given.append(tree.token)
         added = [each for each in dict.fromkeys(given) if each not in self.constants]

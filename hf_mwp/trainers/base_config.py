@@ -97,6 +97,12 @@ class BaseConfig(TrainingArguments):
         if self.early_stopping_patience is not None and self.eval_strategy == "no":
             raise ValueError("`early_stopping_patience` needs evaluations during training. Set `eval_strategy`.")
 
+    def check_joint_metrics(self) -> None:
+        """Raise `ValueError` if predictions would not be joined for the metrics of answers or generated texts."""
+        if self.batch_eval_metrics or not self.eval_do_concat_batches:
+            wanted = "Set `batch_eval_metrics=False` and `eval_do_concat_batches=True`."
+            raise ValueError(f"Answers and generated texts are compared after all batches. {wanted}")
+
     def adapt(self, task: Any) -> None:
         """Replace defaults by those of a [`Task`]. Raises `UsageError` for a metric that the task does not report."""
         usual = {each.name: default_of(each) for each in fields(self)}

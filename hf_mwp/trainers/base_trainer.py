@@ -139,8 +139,8 @@ class BaseTrainer(Publishing, Trainer):
         super()._issue_warnings_after_load(load_result._replace(missing_keys=missing))
 
     def _run_epoch(self, *args, **kwargs):
-        # A resumed run that had stopped early does not continue.
-        if not self.control.should_training_stop:
+        # A resumed run that had stopped early, or ended within an epoch, does not continue.
+        if not self.control.should_training_stop and self.state.global_step < self.state.max_steps:
             super()._run_epoch(*args, **kwargs)
 
     # Data

@@ -41,6 +41,20 @@ def test_dropout_has_the_names_of_the_encoder(distilbert, encoder):
     assert (solver.encoder.config.dropout, solver.encoder.config._attn_implementation) == (0.1, "eager")
 
 
+@pytest.mark.parametrize(
+    ("fields", "match"),
+    [
+        ({"decoder": "athena", "decoder_config": {"treshold": 0.4}}, "`decoder_config`: Athena.*'threshold'"),
+        ({"decoder_config": {"threshold": 0.4}}, "`decoder_config`: GTSConfig has no field 'threshold'"),
+        ({"encoder_config": {"hidden_siz": 8}, "encoder": None}, "`encoder_config`: Mwp.*'hidden_size'"),
+        ({"encoder_config": {"model_type": "bert"}, "encoder": None}, "`encoder_config`: Mwp.*'model_type'"),
+    ],
+)
+def test_fields_that_a_configuration_does_not_have(distilbert, fields, match):
+    with pytest.raises(UsageError, match=match):
+        build_solver(tiny_rows(), **({"encoder": distilbert, "tokenizer": distilbert} | fields))
+
+
 def test_dropout_of_a_student_on_a_distilbert(distilbert):
     processor = tiny_processor(max_length=64)
     processor.save_pretrained(distilbert)

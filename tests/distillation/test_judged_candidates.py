@@ -45,12 +45,14 @@ def teacher_and_student(processor):
     return teacher, make_student(teacher, processor, student_layers="0,2")
 
 
-def test_live_and_cached_teachers_teach_the_same(processor, tmp_path):
+@pytest.mark.parametrize("bf16", [False, True])
+def test_live_and_cached_teachers_teach_the_same(processor, tmp_path, bf16):
     teacher, start = teacher_and_student(processor)
     runs = []
     for cached in (False, True):
         student = copy.deepcopy(start)
-        trainer = distil(tmp_path / str(cached), processor, teacher, student, cache_teacher_outputs=cached)
+        fields = {"cache_teacher_outputs": cached, "bf16": bf16}
+        trainer = distil(tmp_path / str(cached), processor, teacher, student, **fields)
         trainer.train()
         runs.append((training_logs(trainer), copy_of(student)))
     cache = trainer.teacher_source.cache

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from hf_mwp.expressions import Expression, ExpressionError
@@ -36,7 +38,7 @@ def test_further_constants_go_after_the_known_ones():
 
 @pytest.mark.parametrize("wrong", ["N0", "1+2", "eleven", ""])
 def test_what_is_no_number_is_no_constant(wrong):
-    with pytest.raises(ExpressionError):
+    with pytest.raises(ExpressionError, match=f"constant '{re.escape(wrong)}' is not a number"):
         OutputVocabulary().with_constants([wrong])
 
 

@@ -6,6 +6,7 @@ from transformers import default_data_collator
 from hf_mwp.trainers.base_config import BaseConfig
 from hf_mwp.trainers.base_trainer import BaseTrainer
 from tests.tiny import tiny_classifier
+from tests.trainers.distilling import unchanged
 
 
 def test_accumulated_batches_have_the_gradient_of_one(tmp_path):
@@ -18,3 +19,14 @@ def test_accumulated_batches_have_the_gradient_of_one(tmp_path):
         trainer.train()
         logs.append({name: trainer.state.log_history[0][name] for name in ("loss", "grad_norm")})
     assert logs[1] == pytest.approx(logs[0], rel=1e-4)
+
+
+def test_a_finished_run_is_not_continued(tmp_path):
+    rows = [{"input_ids": [2, 5, 6, index, 3], "attention_mask": [1] * 5, "labels": index % 3} for index in range(8)]
+    fields = {"per_device_train_batch_size": 2, "max_steps": 3, "save_steps": 3, "lr_scheduler_type": "constant"}
+    args = BaseConfig(output_dir=str(tmp_path), use_cpu=True, report_to="none", disable_tqdm=True, **fields)
+    first, again = (BaseTrainer(tiny_classifier(), args, default_data_collator, rows) for _ in range(2))
+    first.train()
+    again.train(resume_from_checkpoint=True)
+    assert again.state.global_step == 3
+    assert unchanged(again.model, first.model.state_dict())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -117,14 +118,11 @@ def _rows(records: Iterable[Record], names: Sequence[str], place: Path) -> Rows:
     rows = []
     for record in records:
         nested = record.fields.get("translation")
-        fields = nested if isinstance(nested, Mapping) else record.fields
-        for name in names:
-            text = fields.get(name)
-            if name not in fields:
-                record.fail(f"the field is missing. The fields are {', '.join(map(str, fields))}", name)
-            if not isinstance(text, str) or not text.strip():
-                record.fail(f"expected a non-empty text, not {str(text)[:40]!r}", name)
-        texts = (fields[name].strip() for name in names)
+        if isinstance(nested, Mapping):
+            record = replace(record, fields=nested)
+        texts = [record.text(name).strip() for name in names]
+        if "" in texts:
+            record.fail("the text is empty", names[texts.index("")])
         name = Path(record.file).name.partition(".")[0]
         rows.append({"id": f"{name}-{record.line}", **dict(zip(("text", "target"), texts, strict=False))})
     if not rows:

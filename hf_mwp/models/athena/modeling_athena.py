@@ -227,6 +227,8 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
         pool, owners = embeddings.index_select(0, plans.kept), plans.problems.index_select(0, plans.kept)
         goals = self.goals(states, attention_mask, question_positions)
         answers = self.answering_logits(pool, goals, owners, plans.pooled, plans.num_pooled)
+        # Padding has the smallest number of fp32, also under autocast, whose outputs Accelerate converts to fp32.
+        logits, answers = (scores.to(torch.promote_types(scores.dtype, torch.float32)) for scores in (logits, answers))
         judged, pooled = (len(states), plans.num_judged), (len(states), plans.num_pooled)
         output = AthenaOutput(
             loss=self._loss(logits, answers, plans),
@@ -281,10 +283,9 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
         return self.reason.attend(padded, keys_values, visible, layout.places)
 
     def _loss(self, logits: Tensor, answers: Tensor, plans: PlanBatch) -> Tensor:
-        dtype = torch.promote_types(logits.dtype, torch.float32)
         kept = torch.zeros_like(logits).index_fill(0, plans.kept, 1)
         loss = sum(
-            F.binary_cross_entropy_with_logits(scores.to(dtype), labels.to(dtype), reduction="sum")
+            F.binary_cross_entropy_with_logits(scores, labels.to(scores.dtype), reduction="sum")
             for scores, labels in ((logits, kept), (answers, plans.targets))
         )
         count = plans.shape[0] if self.config.loss_normalization == "problems" else len(logits) + len(answers)

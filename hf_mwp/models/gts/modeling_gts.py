@@ -158,9 +158,13 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
         return weights.view(batch, count, -1) @ memory.states
 
     def symbol_scores(self, state: Tensor, candidate_keys: Tensor, missing: Tensor) -> Tensor:
-        """Return scores `(..., symbols)` of `state = [goal ; context]`; missing numbers get the smallest number."""
+        """
+        Return scores `(..., symbols)` of `state = [goal ; context]` in fp32 (fp64 stays fp64). Missing numbers get the
+        smallest number.
+        """
         state = self.dropout(state)
         candidates = self.candidate_scorer(state, candidate_keys)
+        candidates = candidates.to(torch.promote_types(candidates.dtype, torch.float32))
         candidates = candidates.masked_fill(missing, torch.finfo(candidates.dtype).min)
         return torch.cat([self.operator_scorer(state), candidates], -1)
 

@@ -48,6 +48,7 @@ class GenerationEvaluation:
             raise ValueError("Texts need a tokenizer as `processing_class`, or set `predict_with_generate=False`.")
         self.text_metrics, self._text_names = text_metrics, []
         if scores_texts:
+            args.check_joint_metrics()
             compute_metrics = self._score_texts
             if kwargs.get("eval_dataset") is not None:
                 # Fail before training if a package for the metrics is missing.

@@ -35,7 +35,8 @@ class SolverTrainer(BaseTrainer):
             be a `dict` of such datasets. Training leaves out rows whose equation cannot be encoded, with a warning;
             evaluation keeps all rows and counts unsolved problems as wrong.
         processing_class ([`MwpProcessor`]): Masks numbers, tokenises, encodes equations; saved with the model.
-        kwargs: As in `Trainer` (`callbacks`, `compute_metrics`, `optimizers`, ...).
+        kwargs: As in `Trainer` (`callbacks`, `compute_metrics`, `optimizers`, ...). `compute_metrics` gets the prefix
+            ids, scores and losses of the rows as predictions, and their indices in the dataset as labels.
 
     Raises:
         TypeError: The model is not a solver, `processing_class` is not an [`MwpProcessor`], or a dataset has the wrong
@@ -74,6 +75,8 @@ class SolverTrainer(BaseTrainer):
         self.kind: ModelKind = kind_of(model)
         if self.solvers_only and not self.kind.is_solver:
             remedy = "Add a decoder with `MwpSolver.from_encoder_decoder_pretrained(encoder, processor)`."
+            if hasattr(model, "peft_config"):
+                remedy = "Add adapters to a solver with `hf_mwp.add_lora(solver, rank)`."
             raise TypeError(f"Expected a `Solver`, got `{type(model).__name__}`. {remedy}")
         if args.label_smoothing_factor:
             raise ValueError("`label_smoothing_factor` does not apply to solvers and distillation. Set it to 0.")
@@ -82,6 +85,7 @@ class SolverTrainer(BaseTrainer):
             raise TypeError(f"The `processing_class` of a solver must be an `MwpProcessor`, got `{kind}`.")
         self._numbers_rows, self._evaluated = self.kind.is_solver, None
         if self.kind.is_solver:
+            args.check_joint_metrics()
             if train_dataset is not None:
                 train_dataset = prepare_training_rows(train_dataset, processing_class, model.target_error)
                 languages = train_dataset.unique("language") if "language" in train_dataset.column_names else ()

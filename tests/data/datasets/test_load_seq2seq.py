@@ -80,8 +80,9 @@ def test_parallel_files_and_a_share_held_out(tmp_path):
             ['{"en": "a", "fr": "b"}', '{"en": "a"}'],
             "line 2, field 'fr': .* en",
         ),
-        ("train.jsonl", ['{"en": "", "fr": "b"}'], "line 1, field 'en': .*text.* ''"),
-        ("train.jsonl", ['{"en": 3, "fr": "b"}'], "line 1, field 'en': .*text.* '3'"),
+        ("train.jsonl", ['{"en": "", "fr": "b"}'], "line 1, field 'en': .*empty"),
+        ("train.jsonl", ['{"en": true, "fr": "b"}'], "line 1, field 'en': .*string.* True"),
+        ("train.jsonl", ['{"en": null, "fr": "b"}'], "line 1, field 'en': .*null"),
         ("train.jsonl", ['{"en": "a"'], "line 1: .*JSON"),
         ("train.jsonl", [], "no rows"),
         ("train.tsv", ["a\tb"], "line 1, field 'en': .*columns.* 1, 2"),
@@ -93,6 +94,18 @@ def test_damaged_files(name, lines, message, tmp_path):
     path = write(tmp_path / name, lines)
     with pytest.raises(DataError, match=re.escape(str(path)) + ".*" + message):
         load_seq2seq(path, "en", "fr")
+
+
+def test_a_text_that_is_not_utf8(tmp_path):
+    (path := tmp_path / "train.tsv").write_bytes(b"a dog\tun chien\na pupil\tun \xe9l\xe8ve\n")
+    with pytest.raises(DataError, match=r"train\.tsv, line 2, field '2': .*UTF-8"):
+        load_seq2seq(path, "1", "2", validation_fraction=0)
+
+
+def test_numbers_are_texts(tmp_path):
+    path = write(tmp_path / "train.jsonl", ['{"text": "one half", "answer": 0.5}', '{"text": "none", "answer": 0}'])
+    data = load_seq2seq(path, "text", "answer", validation_fraction=0)
+    assert pairs(data["train"]) == [("one half", "0.5"), ("none", "0")]
 
 
 def test_paths_that_do_not_exist(tmp_path):

@@ -166,6 +166,18 @@ def test_accumulation_and_loader_processes_change_nothing(solvers):
         assert {n: a[n] for n in PARTS} == pytest.approx({n: b[n] for n in PARTS}, rel=1e-4, abs=1e-6)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_a_teacher_in_half_precision(solvers, processor, dtype):
+    # The batches of the cache have more numbers than those of the training.
+    teacher, runs = tiny_solver(processor, layers=4, hidden_size=24, seed=1).to(dtype), []
+    for cached in (False, True):
+        trainer = solvers(teacher=teacher, cache_teacher_outputs=cached, per_device_train_batch_size=1, max_steps=3)
+        trainer.train()
+        runs.append(training_logs(trainer))
+    for live, stored in zip(*runs, strict=True):
+        assert {n: live[n] for n in PARTS} == pytest.approx({n: stored[n] for n in PARTS}, rel=1e-2)
+
+
 def test_evaluation_has_no_part_in_it(solvers):
     trainer = solvers(cache_teacher_outputs=True, eval_strategy="epoch", max_steps=2)
     collator = trainer.data_collator

@@ -222,6 +222,8 @@ def test_resuming_is_exact(make, kind, tmp_path):
     ("change", "message"),
     [
         ({"metric_for_best_model": "blue", "eval_strategy": "epoch"}, "'blue'.*bleu"),
+        ({"batch_eval_metrics": True}, "`batch_eval_metrics=False`"),
+        ({"eval_do_concat_batches": False}, "`eval_do_concat_batches=True`"),
         ({"student": tiny_classifier()}, "BertForSequenceClassification"),
         ({"teacher": tiny_classifier()}, "the teacher, a `BertForSequenceClassification`, is not"),
         ({"student": tiny_seq2seq(vocab_size=50)}, "50 tokens.*pseudo-label"),

@@ -329,12 +329,24 @@ def test_wrong_use_is_named(trainer_of, processor, tmp_path):
         SolverTrainer(model_init=lambda: tiny_solver(processor), processing_class=processor)
     with pytest.raises(ValueError, match="label_smoothing_factor"):
         trainer_of(label_smoothing_factor=0.1)
+    for fields in ({"batch_eval_metrics": True}, {"eval_do_concat_batches": False}):
+        with pytest.raises(ValueError, match=next(iter(fields))):
+            trainer_of(**fields)
     with pytest.raises(ValueError, match="`eval_dataset`.*empty"):
         trainer_of(eval_rows=[])
     with pytest.raises(ValueError, match="equation.*`train_dataset`"):
         trainer_of(rows=[{**row, "equation": ""} for row in tiny_rows(3)])
     with pytest.raises(ValueError, match="`text`"):
         trainer_of(eval_rows=processor.prepare_dataset(tiny_dataset()).remove_columns(["text"]))
+
+
+# peft reads it; transformers will remove it.
+@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated")
+def test_adapters_of_peft_are_refused_with_a_remedy(trainer_of, processor):
+    peft = pytest.importorskip("peft")
+    adapted = peft.get_peft_model(tiny_solver(processor), peft.LoraConfig(r=2, target_modules=["query"]))
+    with pytest.raises(TypeError, match="`PeftModel`.*`hf_mwp.add_lora"):
+        trainer_of(model=adapted)
 
 
 def test_zero_3_is_refused(trainer_of, monkeypatch):
