@@ -15,9 +15,10 @@ _WRITTEN_FRACTION = re.compile(r"(?:(\d+)\s)?(\d+) ?[/／⁄] ?(\d+)")
 _SCIENTIFIC = re.compile(r"([\d,]+(?:\.\d+)?)[eE]([-+]?\d{1,9})", flags=re.ASCII)
 
 _FRACTION = r"[(（]\d+[/／](?![0０]+[)）])\d+[)）]"
+# The lookahead rejects most characters before the alternatives are tried.
 _PATTERN = re.compile(
-    rf"\d*{_FRACTION}|(?:\d{{1,3}}(?:,\d{{3}})+(?!\d)|\d+)"
-    rf"(?:\s?[{VULGAR}]|(?:[.．]\d+)?(?:[%％]|[eE][-+]?\d+(?![0-9A-Za-z_]))?)|(?<![\w.])\.\d+[%％]?|[{VULGAR}]"
+    rf"(?=[\d(（.{VULGAR}])(?:\d*{_FRACTION}|(?:\d{{1,3}}(?:,\d{{3}})+(?!\d)|\d+)"
+    rf"(?:\s?[{VULGAR}]|(?:[.．]\d+)?(?:[%％]|[eE][-+]?\d+(?![0-9A-Za-z_]))?)|(?<![\w.])\.\d+[%％]?|[{VULGAR}])"
 )
 _SLASH = "/／⁄"
 _HAS_SLASH = re.compile(f"[{_SLASH}]")
