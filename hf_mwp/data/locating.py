@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from .corpus.pretraining_texts import read_texts
-from .datasets.glue import GLUE_SOURCES
+from .datasets.glue import GLUE_SOURCES, find_glue_folder
 from .datasets.seq2seq import locate_pairs
 from .datasets.sources import locate_dataset
 
@@ -18,6 +18,12 @@ def locate_problems(source: str, options: Mapping[str, Any]) -> Path | None:
     if task == "seq2seq":
         return locate_pairs(source)
     return None if task in GLUE_SOURCES else locate_dataset(source, options.get("data_dir"))
+
+
+def locate_glue(data_dir: str, options: Mapping[str, Any]) -> Path | None:
+    """Return the folder of a GLUE task in `data_dir`, or `None` for other tasks, which locate their `dataset`."""
+    task = options.get("task")
+    return find_glue_folder(task, data_dir) if task in GLUE_SOURCES else None
 
 
 def locate_source(source: str, options: Mapping[str, Any]) -> Path | None:

@@ -65,9 +65,13 @@ class Expression:
                 parse_number(token)
                 token = normalize_number(token)
             size, depth = 1, 0
-        fields = {"token": token, "left": left, "right": right, "depth": depth, "_size": size}
-        for name, value in (fields | {"_hash": hash((token, left, right))}).items():
-            object.__setattr__(self, name, value)
+        set_field = object.__setattr__
+        set_field(self, "token", token)
+        set_field(self, "left", left)
+        set_field(self, "right", right)
+        set_field(self, "depth", depth)
+        set_field(self, "_size", size)
+        set_field(self, "_hash", hash((token, left, right)))
 
     @classmethod
     def from_infix(cls, text: str, numbers: Iterable[str] | None = None) -> "Expression":

@@ -65,6 +65,7 @@ def to_half_width(text: str) -> str:
     return text if text.isascii() else text.translate(_HALF_WIDTH)
 
 
+@lru_cache(maxsize=8192)
 def normalize_number(text: str) -> str:
     """Return a literal in half-width characters, without white space, thousands commas and plus sign."""
     return "".join(to_half_width(text).split()).replace(",", "").removeprefix("+")

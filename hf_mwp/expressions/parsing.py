@@ -217,4 +217,4 @@ class _Scan:
 
 def is_slot(token: str) -> bool:
     """Return whether a token is a number slot: `N0`, `N1`, ..."""
-    return SLOT_PATTERN.fullmatch(token) is not None
+    return token[:1] == "N" and SLOT_PATTERN.fullmatch(token) is not None

@@ -55,13 +55,14 @@ def compare_counts(
     people = [match[1] if (match := _NAME.search(problem.text)) else "" for problem in problems]
     counted = [_COUNTED.findall(problem.text) for problem in problems]
     things = [sorted({each for each in found if not _UNCOUNTED.search(each)}) for found in counted]
-    all_people, all_things = sorted({*people} - {""}), sorted({each for found in things for each in found})
+    all_people = sorted({*people} - {""})
+    nouns = {each: each.split()[-1] for each in sorted({each for found in things for each in found})}
     for index, (problem, person, own) in enumerate(zip(problems, people, things, strict=True)):
         rng, made = random.Random(f"{seed} {index} {problem.text}"), []
         other_people = [each for each in all_people if each != person]
         for number in range(per_problem if problem.language == "en" and person and own else 0):
             thing = rng.choice(own)
-            other_things = [each for each in all_things if each.split()[-1] != thing.split()[-1]]
+            other_things = [each for each, noun in nouns.items() if noun != nouns[thing]]
             if min(len(other_people), len(other_things)) < 2:
                 break
             names, counted = [person, *rng.sample(other_people, 2)], [thing, *rng.sample(other_things, 2)]

@@ -64,9 +64,13 @@ def ask_steps(problem: MathWordProblem, worked: str) -> list[MathWordProblem]:
             continue
         text, answer = " ".join([*context, asked]), re.sub(r"[$€£,\s]", "", steps[-1].rpartition("=")[2])
         new = replace(problem, text=text, answer=answer, id=f"{problem.id}-S{len(steps)}", context="", kind="")
-        new = replace(new, equation=_compose(new, steps))
+        try:
+            equation = compose_steps(new, " ".join(f"<<{step}>>" for step in steps), drop_unused=True)
+        except StepError:
+            continue
+        new = new.with_equation(f"x={equation.to_infix()}")
         # The numbers in the question of the problem are not in the new text.
-        if new.equation and not new.constants.intersection(problem.values).difference(new.values):
+        if not new.constants.intersection(problem.values).difference(new.values):
             made.append(new)
     asked_for = Counter(each.text for each in (problem, *made))
     return [each for each in made if asked_for[each.text] == 1]
@@ -89,15 +93,3 @@ def _ask(line: str) -> str | None:
     word = "how many" if not currency and _COUNTED.match(after) else "how much"
     question = f"{before} {'what percentage' if match['percent'] else word}{after}?".lstrip()
     return capitalized(question) if len(question.split()) >= _MIN_WORDS else None
-
-
-def _compose(problem: MathWordProblem, steps: list[str]) -> str | None:
-    """Return the equation of the last step and of the earlier steps that it needs, or `None` if there is none."""
-    needed = list(steps)
-    while True:
-        try:
-            return f"x={compose_steps(problem, ' '.join(f'<<{step}>>' for step in needed)).to_infix()}"
-        except StepError as error:
-            if error.unused is None:
-                return None
-            del needed[error.unused]

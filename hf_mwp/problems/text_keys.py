@@ -16,7 +16,7 @@ _CHINESE = re.compile("[\u3400-\u9fff〇]")
 _SPACE = re.compile(r"\s+")
 _SHARE = re.compile(r"(?<!\d)(\d+)分之(\d+(?:\.\d+)?)")  # linear in the number of digits
 # `.:/*-` are punctuation except between digits (numbers and calculations). `\w` includes the underscore.
-_DROPPED = re.compile(r"(?:(?<!\d)[.:/*-]|[.:/*-](?!\d)|[^\w.:/*+<=>±≈≠≤≥√-]|_)+")
+_DROPPED = re.compile(r"(?=[\W_])(?:(?<!\d)[.:/*-]|[.:/*-](?!\d)|[^\w.:/*+<=>±≈≠≤≥√-]|_)+")
 # `find_english_numerals` skips "one", which rarely is a number.
 _ONE = re.compile(r"\bone\b")
 _NUMBER = re.compile(r"\d+(?:[.:/]\d+)*")

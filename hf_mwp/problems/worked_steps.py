@@ -1,12 +1,17 @@
 """Function that combines the calculation steps of a worked answer, as in GSM8K, into one expression."""
 
 import re
+from collections.abc import Iterable
 from fractions import Fraction
-from itertools import product
+from itertools import islice, product
 
 from ..expressions import Expression, ExpressionError, parse_number
+from ..expressions.canonical import canonical_prefix
+from ..expressions.evaluation import evaluate_postfix
+from ..expressions.expression import MAX_NODES
 from ..expressions.numbers import to_half_width
-from ..expressions.operators import fold_postfix
+from ..expressions.operators import PRECEDENCE, infix_from_postfix
+from ..expressions.parsing import infix_to_postfix, is_slot
 from .math_word_problem import MathWordProblem, ProblemError
 from .numbers.digit_numbers import literal_of
 
@@ -32,24 +37,26 @@ _CURRENCY = re.compile(r"[$€£\s]")
 _PERCENTAGE = re.compile(r"(?<![\d./^])(?:(\d+(?:\.\d+)?)(?:/100|\*0?\.01)|0?\.01\*(\d+(?:\.\d+)?))(?![\d.%^])")
 _ROUNDING = Fraction(1, 200)  # maximum rounding error of a written result
 
-Reading = tuple[Expression, frozenset[int]]  # interpretation of a step: tree, and indices of the earlier steps in it
+Tokens = tuple[str, ...]  # of a tree in postfix order
+Reading = tuple[Tokens, frozenset[int]]  # interpretation of a step, and indices of the earlier steps in it
 
 
 class StepError(ProblemError):
-    """Error if steps cannot be combined. `reason` is a key of `STEP_FAULTS`, `unused` the index of an unused step."""
+    """Error if steps cannot be combined. `reason` is a key of `STEP_FAULTS`."""
 
-    def __init__(self, reason: str, detail: str = "", unused: int | None = None):
-        self.reason, self.unused = reason, unused
+    def __init__(self, reason: str, detail: str = ""):
+        self.reason = reason
         super().__init__(f"{STEP_FAULTS[reason]}{detail and f': {detail}'}")
 
 
-def compose_steps(problem: MathWordProblem, worked: str) -> Expression:
+def compose_steps(problem: MathWordProblem, worked: str, drop_unused: bool = False) -> Expression:
     """
     Combine the steps of a worked answer into one expression: `48+48/2` for `<<48/2=24>>` and `<<48+24=72>>`.
 
     Numbers that equal the result of an earlier step are replaced by this step. If such a number also occurs in the
     text, the choice is made so that the results of all steps are used. Numbers from neither the text nor an earlier
-    step must be in `CONSTANTS`. `20/100` and `0.2` become `20%` if the text contains `20%` or `20 percent`.
+    step must be in `CONSTANTS`. `20/100` and `0.2` become `20%` if the text contains `20%` or `20 percent`. With
+    `drop_unused`, steps that the last step does not need are left out.
 
     The expression has literals instead of slots. Raises `StepError` if no or more than one expression uses all steps,
     or if the last step does not give the answer of the problem.
@@ -66,7 +73,7 @@ def compose_steps(problem: MathWordProblem, worked: str) -> Expression:
         results.append(result)
     if problem.answer_value is None or abs(results[-1] - Fraction(problem.answer_value)) > _ROUNDING:
         raise StepError("open_steps", f"<<{steps[-1]}>>, but the answer is {problem.answer}")
-    return _put_together(readings, steps)
+    return _put_together(readings, steps, drop_unused)
 
 
 class _TextNumbers:
@@ -76,16 +83,15 @@ class _TextNumbers:
         mentions = problem.masked.mentions
         self.values = set(problem.values)
         self.percentages = {100 * mention.value for mention in mentions if mention.is_percent}
-        shares = {value / 100: Expression(f"{literal_of(value)}%") for value in self.percentages}
+        shares: dict[Fraction, Tokens] = {value / 100: (f"{literal_of(value)}%",) for value in self.percentages}
         if "percent" in problem.text.lower():
             written = {value: literal_of(value) for value in problem.values if value > 0}
-            shares |= {value / 100: Expression.from_infix(f"{literal}/100") for value, literal in written.items()}
+            shares |= {value / 100: _postfix(f"{literal}/100") for value, literal in written.items()}
         # A step may use 0.2, 1.2, 0.8, 20, 120 and 80 for 20%.
-        self.derived: dict[Fraction, Expression] = {}
-        one, hundred = Expression("1"), Expression("100")
+        self.derived: dict[Fraction, Tokens] = {}
         for value, share in shares.items():
-            parts = {value: share, 1 + value: Expression("+", one, share), 1 - value: Expression("-", one, share)}
-            self.derived |= {100 * part: Expression("*", tree, hundred) for part, tree in parts.items()} | parts
+            parts = {value: share, 1 + value: ("1", *share, "+"), 1 - value: ("1", *share, "-")}
+            self.derived |= {100 * part: (*tree, "100", "*") for part, tree in parts.items()} | parts
         # The same literals as in `MathWordProblem.expression`.
         self.literals = (*problem.numbers, *(mention.text for mention in mentions if mention.is_bare_fraction))
 
@@ -95,13 +101,17 @@ class _TextNumbers:
         return f"{number}%" if Fraction(number) in self.percentages else match.group()
 
 
-def _read_step(step: str, numbers: _TextNumbers) -> tuple[Expression, Fraction]:
+def _postfix(calculation: str, literals: Iterable[str] = ()) -> Tokens:
+    return tuple(token for token, _ in infix_to_postfix(calculation, literals))
+
+
+def _read_step(step: str, numbers: _TextNumbers) -> tuple[Tokens, Fraction]:
     """Parse a step and return the tree of the calculation and the written result."""
     calculation, _, written = _CURRENCY.sub("", to_half_width(step)).rpartition("=")
     calculation = _PERCENTAGE.sub(numbers.percentage, calculation)
     try:
-        tree, result = Expression.from_infix(calculation, numbers.literals), parse_number(written)
-        value = Fraction(tree.evaluate())
+        tree, result = _postfix(calculation, numbers.literals), parse_number(written)
+        value = Fraction(evaluate_postfix(tree))
     except ExpressionError as error:
         raise StepError("unreadable_step", f"<<{step}>>") from error
     if abs(value - result) > max(_ROUNDING, abs(result) / 1000):
@@ -109,68 +119,76 @@ def _read_step(step: str, numbers: _TextNumbers) -> tuple[Expression, Fraction]:
     return tree, result
 
 
-def _step_readings(tree: Expression, results: list[Fraction], numbers: _TextNumbers, step: str) -> list[Reading]:
+def _step_readings(tree: Tokens, results: list[Fraction], numbers: _TextNumbers, step: str) -> list[Reading]:
     """Return the interpretations of a step. In their trees, `N0`, `N1`, ... stand for results of earlier steps."""
     # Each leaf may be an earlier result with the same value, or a number from the text.
-    choices = []
-    for leaf in tree.leaves():
-        value = parse_number(leaf.token)
-        earlier = [(Expression(f"N{index}"), index) for index, result in enumerate(results) if result == value]
+    choices: list[list[tuple[Tokens, int | None]]] = []
+    for token in tree:
+        if token in PRECEDENCE:
+            choices.append([((token,), None)])
+            continue
+        value = parse_number(token)
+        earlier = [((f"N{index}",), index) for index, result in enumerate(results) if result == value]
         if value in numbers.values or not earlier:
-            earlier.append((_number(leaf, value, numbers, step), None))
+            earlier.append((_number(token, value, numbers, step), None))
         choices.append(earlier)
     # Interpretations with the same canonical tree count once.
-    readings = {}
-    for number, chosen in enumerate(product(*choices)):
-        if number == MAX_READINGS:
-            raise StepError("ambiguous_steps", f"<<{step}>>")
-        filled = _fill(tree, [leaf for leaf, _ in chosen])
+    readings: dict[Tokens, Reading] = {}
+    combinations = _combinations(choices, f"<<{step}>>")
+    for chosen in combinations:
+        filled = tuple(token for tokens, _ in chosen for token in tokens)
         used = frozenset(index for _, index in chosen if index is not None)
-        readings.setdefault(filled.canonical(), (filled, used))
+        readings.setdefault(canonical_prefix(filled) if len(combinations) > 1 else filled, (filled, used))
     return list(readings.values())
 
 
-def _number(leaf: Expression, value: Fraction, numbers: _TextNumbers, step: str) -> Expression:
-    """Return the leaf if it is a constant or a number in the text, or a tree if it is derived from a percentage."""
+def _combinations(choices: list[list], place: str) -> list[tuple]:
+    """Return all ways to choose an item of each list. Raises `StepError` if there are more than `MAX_READINGS`."""
+    found = list(islice(product(*choices), MAX_READINGS + 1))
+    if len(found) > MAX_READINGS:
+        raise StepError("ambiguous_steps", place)
+    return found
+
+
+def _number(literal: str, value: Fraction, numbers: _TextNumbers, step: str) -> Tokens:
+    """Return the literal if it is a constant or a number in the text, or a tree if it is derived from a percentage."""
     if value not in numbers.values and value in numbers.derived:
         return numbers.derived[value]
     if value not in numbers.values and value not in CONSTANTS:
-        raise StepError("unknown_number", f"{leaf.token} in <<{step}>>")
-    return leaf
+        raise StepError("unknown_number", f"{literal} in <<{step}>>")
+    return (literal,)
 
 
-def _fill(tree: Expression, leaves: list[Expression]) -> Expression:
-    """Replace the leaves of a tree by `leaves`, from left to right."""
-    rest = iter(leaves)
-    return fold_postfix(tree.to_postfix(), lambda _: next(rest), Expression)
-
-
-def _put_together(readings: list[list[Reading]], steps: list[str]) -> Expression:
+def _put_together(readings: list[list[Reading]], steps: list[str], drop_unused: bool) -> Expression:
     """Insert the earlier steps into the last one. Raises `StepError` unless one expression contains all steps."""
     needed = frozenset(range(len(steps) - 1))
-    usable = frozenset().union(*(used for step in readings for _, used in step))
-    if unused := needed - usable:
-        raise StepError("unused_step", f"<<{steps[min(unused)]}>>", min(unused))
+    while unused := needed.difference(*(used for step in readings for _, used in step)):
+        place = min(unused)
+        if not drop_unused:
+            raise StepError("unused_step", f"<<{steps[place]}>>")
+        needed -= {place}
+        readings[place] = [((), frozenset())]
     # Try each combination of interpretations in which every earlier step is used.
-    found: dict[Expression, Expression] = {}
-    for number, chosen in enumerate(product(*readings)):
-        if number == MAX_READINGS:
-            raise StepError("ambiguous_steps", "the steps can be combined in too many ways")
+    found: dict[Tokens, Tokens] = {}
+    for chosen in _combinations(readings, "the steps can be combined in too many ways"):
         if needed.issubset(frozenset().union(*(used for _, used in chosen))):
             whole = _insert([tree for tree, _ in chosen])
-            found.setdefault(whole.canonical(), whole)
+            found.setdefault(canonical_prefix(whole), whole)
     if len(found) != 1:
-        ways = " or ".join(sorted(each.to_infix() for each in found.values()))
+        ways = " or ".join(sorted(infix_from_postfix(each) for each in found.values()))
         raise StepError("ambiguous_steps" if found else "unused_step", ways)
     (whole,) = found.values()
-    if whole.is_leaf:
+    if len(whole) == 1:
         raise StepError("no_steps", f"<<{steps[-1]}>>")
-    return whole
+    return Expression.from_postfix(whole)
 
 
-def _insert(trees: list[Expression]) -> Expression:
+def _insert(trees: list[Tokens]) -> Tokens:
     """Return the last tree with each slot replaced by the tree of the earlier step."""
-    whole: list[Expression] = []
+    whole: list[Tokens] = []
     for tree in trees:
-        whole.append(_fill(tree, [whole[leaf.slot_index] if leaf.is_slot else leaf for leaf in tree.leaves()]))
+        parts = (whole[int(token[1:])] if is_slot(token) else (token,) for token in tree)
+        whole.append(tuple(token for part in parts for token in part))
+        if len(whole[-1]) > MAX_NODES:
+            raise StepError("unreadable_step", f"the expression has more than {MAX_NODES:,} nodes")
     return whole[-1]

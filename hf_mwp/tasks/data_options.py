@@ -4,7 +4,7 @@ from dataclasses import dataclass, fields
 
 from ..data.datasets.glue import GLUE_SOURCES
 from ..data.datasets.sources import DEFAULT_DATASET
-from ..data.locating import locate_problems, locate_source, locate_texts
+from ..data.locating import locate_glue, locate_problems, locate_source, locate_texts
 from ..options import given_options, option
 from ..options.checks import check_at_least_one, check_not_negative, check_share
 
@@ -22,7 +22,9 @@ class DataArguments:
         common=True,
         locate=locate_problems,
     )
-    data_dir: str | None = option(None, "Folder of the dataset's files; the loader's default folder if not given.")
+    data_dir: str | None = option(
+        None, "Folder of the dataset's files; the loader's default folder if not given.", locate=locate_glue
+    )
     split_scheme: str | None = option(None, "Public split or fold scheme; the dataset's usual scheme if not given.")
     fold: int | None = option(None, "Fold to hold out, for datasets with folds.", common=True)
     on_error: str = option("raise", "Stop at a damaged row, or skip and count it.", choices=("raise", "skip"))

@@ -57,6 +57,8 @@ def test_composed(text, answer, steps, equation, prefix):
         ("unreadable_step", "9 by 0", "5", ["9/0=5"]),
         ("wrong_step", "3 and 4", "8", ["3+4=8"]),
         ("unknown_number", "3 and 4", "20", ["3+17=20"]),
+        # An expression with 16,383 nodes.
+        ("unreadable_step", "3 and 4", "28672", ["3+4=7", *(f"{7 << n}+{7 << n}={14 << n}" for n in range(12))]),
         # A result that is in no step.
         ("unknown_number", "3, 4 and 9", "46", ["3+4=7", "7*2=14", "28+18=46"]),
         ("unused_step", "3 and 4", "12", ["3+4=7", "3*4=12"]),
@@ -69,6 +71,12 @@ def test_faults(reason, text, answer, steps):
     with pytest.raises(StepError) as caught:
         compose(text, answer, *steps)
     assert caught.value.reason == reason and reason in STEP_FAULTS
+
+
+def test_steps_that_the_last_one_does_not_need_are_left_out():
+    problem = MathWordProblem("3 and 4", answer="12", language="en")
+    tree = compose_steps(problem, "<<3+4=7>> <<7*2=14>> <<3*4=12>>", drop_unused=True)
+    assert tree.to_infix() == "3*4"
 
 
 def test_number_of_ways_is_bounded():

@@ -95,11 +95,12 @@ class Gsm8kStepsLoader(Gsm8kLoader):
         """Create the row of a record. Its `questions` are the rows of all questions on its context."""
         row = super().row(record) | {"context": f"{Path(record.file).name.partition('.')[0]}-{record.line}"}
         usable = {column: value for column, value in row.items() if column != "fault"}
-        asked = ask_steps(problem_from_row(row), row["worked"])
+        problem = problem_from_row(row)
+        asked = ask_steps(problem, row["worked"])
         made = [usable | {name: getattr(new, name) for name in MADE} for new in asked]
-        for each in (row, *made) if made else ():
+        for each, new in zip((row, *made), (problem, *asked), strict=True) if made else ():
             if each["equation"]:
-                each["kind"] = kind_by_operations(problem_from_row(each).expression.num_operators)
+                each["kind"] = kind_by_operations(new.expression.num_operators)
         return row | {"questions": [row, *made] if made else []}
 
 

@@ -104,7 +104,7 @@ def load_glue(
     if data_dir is None:
         rows = _read_hub(task, source)
     else:
-        folder = _find_folder(source, Path(data_dir))
+        folder = find_glue_folder(task, data_dir)
         rows = {part: _read_file(folder, part, source) for part in (TRAIN, *source.dev)}
     train = rows.pop(TRAIN)
     held_out = _held_out([row["label"] for row in train], validation_fraction, seed)
@@ -123,8 +123,10 @@ def load_glue(
     return DatasetDict({part: Dataset.from_list(each, features=features) for part, each in parts.items()})
 
 
-def _find_folder(source: GlueSource, data_dir: Path) -> Path:
-    for folder in (data_dir / source.folder, data_dir):
+def find_glue_folder(task: str, data_dir: str | Path) -> Path:
+    """Return the folder with the files of a GLUE task. Raises `DataError` if there is none."""
+    source = GLUE_SOURCES[task]
+    for folder in (Path(data_dir) / source.folder, Path(data_dir)):
         if any((folder / f"{part}.tsv").is_file() for part in (TRAIN, *source.dev)):
             return folder
     fault = f"neither {source.folder}/{TRAIN}.tsv nor {TRAIN}.tsv exists"

@@ -18,11 +18,12 @@ _SCIENTIFIC = re.compile(r"([\d,]+(?:\.\d+)?)[eE]([-+]?\d{1,9})", flags=re.ASCII
 _FRACTION = r"[(（]\d+[/／](?![0０]+[)）])\d+[)）]"
 # In English, a percent sign follows without a space, because the equations of MAWPS have `12*0.01` for "12 %".
 _PERCENT = {"en": "[%％]", "zh": r"(?:[%％]|\s[%％](?!\s?[\d(（]))"}
+# The lookahead rejects most characters before the alternatives are tried.
 _PATTERN = {
     language: re.compile(
-        rf"(?:\d+(?:\s?又\s?)?)?{_FRACTION}|(?:\d{{1,3}}(?:,\d{{3}})+(?!\d)|\d+)"
+        rf"(?=[\d(（.{VULGAR}])(?:(?:\d+(?:\s?又\s?)?)?{_FRACTION}|(?:\d{{1,3}}(?:,\d{{3}})+(?!\d)|\d+)"
         rf"(?:\s?[{VULGAR}]|(?:[.．]\d+)?(?:{percent}|[eE][-+]?\d+(?![0-9A-Za-z_]))?)"
-        rf"|(?<![\w.])\.\d+{percent}?|[{VULGAR}]"
+        rf"|(?<![\w.])\.\d+{percent}?|[{VULGAR}])"
     )
     for language, percent in _PERCENT.items()
 }

@@ -32,8 +32,8 @@ _AND = rf"(?:,?\s+|-)(?:and{_GAP})?"
 _TAIL = rf"(?:{_AND}{_BELOW_1000}\b(?!{_GAP}{_choice(_SCALES)}\b))?"
 _THOUSANDS = rf"(?:{_AND}{_HEAD}{_GAP}thousand\b)?"
 _MILLIONS = rf"(?:{_AND}{_HEAD}{_GAP}million\b)?"
-# The lookahead rejects most words before the alternatives are tried.
-_FIRST = rf"(?=an?[\s-]|half|dozen|{_choice([*_ONES, *_TENS])})"
+# The lookaheads reject most words before the alternatives are tried. If case is ignored, `ſ` matches s.
+_FIRST = rf"(?-i:(?=[adefhnostzſADEFHNOSTZ]))(?=an?[\s-]|half|dozen|{_choice([*_ONES, *_TENS])})"
 _PATTERN = re.compile(
     rf"\b{_FIRST}(?:half(?:-|\s(?:a\s)?)dozen|dozens?|{_HEAD}{_GAP}billion\b{_MILLIONS}{_THOUSANDS}{_TAIL}"
     rf"|{_HEAD}{_GAP}million\b{_THOUSANDS}{_TAIL}|{_HEAD}{_GAP}thousand\b{_TAIL}|{_BELOW_1000})\b",
