@@ -65,7 +65,7 @@ def test_cm17k(shared_data):
 def test_unbiasedmwp(shared_data):
     train, validation, test = load(shared_data, "unbiasedmwp").values()
     assert (train.read, train.kept, train.dropped) == (6976, 6865, {"no_context": 111})
-    assert (validation.read, validation.kept, test.read, test.kept) == (800, 799, 829, 829)
+    assert (validation.read, validation.kept, test.read, test.kept) == (800, 800, 829, 829)
     # The same context twice under two names.
     assert (validation.overlap, test.overlap) == (2, 8)
     options = {"extra_train": ["unbiasedmwp"], "extra_exclude": ["unbiasedmwp"]}
