@@ -4,11 +4,15 @@ import gc
 import json
 import logging
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
 
+# Compiled files are kept, whatever the environment says: many tests start processes that import the package.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ["OMP_NUM_THREADS"] = "1"  # torch reads it when it is imported
 gc.set_threshold(100_000, 50, 100)  # importing torch and transformers makes millions of objects, and no garbage
 os.environ.setdefault("HF_HUB_OFFLINE", "1")

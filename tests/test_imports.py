@@ -79,9 +79,13 @@ def imported(path: Path, node: ast.Import | ast.ImportFrom) -> list[tuple[str, .
 
 
 @cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
 def imports_of(path: Path) -> list[tuple[int, tuple[str, ...]]]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    nodes = [node for node in ast.walk(tree_of(path)) if isinstance(node, ast.Import | ast.ImportFrom)]
     return [(node.lineno, name) for node in nodes for name in imported(path, node)]
 
 
@@ -99,7 +103,7 @@ def imports_at_load(path: Path) -> list[tuple[int, tuple[str, ...]]]:
         for child in ast.iter_child_nodes(node):
             visit(child)
 
-    visit(ast.parse(path.read_text(encoding="utf-8")))
+    visit(tree_of(path))
     return found
 
 
@@ -122,9 +126,9 @@ def test_only_models_and_the_registry_name_a_decoder():
     allowed = {"__init__.py", "building/solver.py", "runtime/tree_search.py"}
     found = set()
     for path in modules():
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-        for node in ast.walk(tree):
+        nodes = [*ast.walk(tree_of(path))] if pattern.search(path.read_text(encoding="utf-8")) else []
+        texts = {node.value for node in nodes if isinstance(node, ast.Expr)}
+        for node in nodes:
             named = [getattr(node, field, None) for field in ("id", "attr", "name", "value") if node not in texts]
             if any(isinstance(each, str) and pattern.search(each) for each in named):
                 found.add(path.relative_to(PACKAGE).as_posix())
