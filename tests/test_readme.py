@@ -84,11 +84,12 @@ def workspace(tmp_path_factory) -> Path:
         rows = [json.loads(next(file)) for _ in range(60)]
     few = [{"id": row["iIndex"], "text": row["sQuestion"], "answer": row["lSolutions"][0]} for row in rows]
     (folder / "mawps.jsonl").write_text("".join(json.dumps(row) + "\n" for row in few), encoding="utf-8")
-    (folder / "GLUE" / "RTE").mkdir(parents=True)
-    for part in ("train", "dev"):
-        lines = ["index\tsentence1\tsentence2\tlabel"]
-        lines += [f"{index}\tTom has {index} apples.\tTom has fruit.\tentailment" for index in range(10)]
-        (folder / "GLUE" / "RTE" / f"{part}.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    for task, column, label in (("RTE", "label", "entailment"), ("STS-B", "score", "3.5")):
+        (folder / "GLUE" / task).mkdir(parents=True)
+        lines = [f"index\tsentence1\tsentence2\t{column}"]
+        lines += [f"{index}\tTom has {index} apples.\tTom has fruit.\t{label}" for index in range(10)]
+        for part in ("train", "dev"):
+            (folder / "GLUE" / task / f"{part}.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return folder
 
 
