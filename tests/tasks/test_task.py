@@ -137,13 +137,13 @@ def test_its_record_and_its_parts():
     del task.splits["train"]
     with pytest.raises(UsageError, match="totals .*train.*validation, test"):
         task.rows("train")
-    with pytest.raises(UsageError, match=r"totals .*'train'.*validation, test"):
+    with pytest.raises(UsageError, match=r"totals .*'train'.*validation, test.*--split"):
         evaluate_split(task, None, None, "train")
     task.splits["validation"] = task.splits["validation"].select([])
     assert task.rows("validation", needed=False) is None and len(task.rows("test")) == 12
     with pytest.raises(UsageError, match=r"totals .*train.* test\b"):
         task.rows("train")
-    with pytest.raises(UsageError, match=r"totals .*'validation'.* test"):
+    with pytest.raises(UsageError, match=r"totals .*'validation'.* test.*--split"):
         task.rows("validation")
     task.splits["train"] = task.splits["test"] = task.splits["validation"]
     with pytest.raises(UsageError, match=r"totals .*train.*different data"):

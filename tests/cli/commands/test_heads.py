@@ -43,7 +43,7 @@ def test_what_is_wrong_is_named(problems, solver_folder, capsys):
     assert main(["heads", "--dataset", str(problems)]) == 1
     assert "`model`" in capsys.readouterr().err
     assert main(["heads", "--model", str(solver_folder), "--dataset", str(problems), "--split", "dev"]) == 1
-    assert re.search("'dev'.* train, validation, test", capsys.readouterr().err)
+    assert re.search("'dev'.* train, validation, test.*--split", capsys.readouterr().err)
     argv = ["heads", "--model", str(solver_folder), "--dataset", str(problems)]
     assert main([*argv, "--output_dir", str(solver_folder / "config.json")]) == 1
     assert re.search(r"config\.json .*another output folder", capsys.readouterr().err)
