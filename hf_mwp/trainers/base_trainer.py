@@ -11,13 +11,14 @@ import torch
 from torch import nn
 from torch.utils.data import RandomSampler, SequentialSampler
 from transformers import EarlyStoppingCallback, Trainer
-from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, has_length
+from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, EvalLoopOutput, has_length
 
 from ..data.training_lineage import ancestry_of, note_training_texts, texts_of_rows, write_training_texts
 from ..data.training_texts import TrainingTexts
 from ..models.lora import has_lora, load_adapters, merged_weights, save_adapters
 from ..store.finished_folder import forget_state, last_complete_checkpoint
 from ..store.runs.main_process import splits_weights
+from .adapters import adapter_of
 from .base_config import BaseConfig
 from .length_grouped_sampler import LengthGroupedSampler
 from .non_finite_losses import TOTAL, NonFiniteLosses
@@ -44,11 +45,29 @@ class BaseTrainer(Publishing, Trainer):
     """
 
     config_class = BaseConfig
-    # If true, evaluation rows are numbered and can be evaluated in any order.
-    _numbers_rows = False
 
-    def __init__(self, model: nn.Module | None = None, args: BaseConfig | None = None, *inputs: Any, **kwargs) -> None:
+    def __init__(
+        self,
+        model: nn.Module | None = None,
+        args: BaseConfig | None = None,
+        data_collator: Any = None,
+        train_dataset: Any = None,
+        eval_dataset: Any = None,
+        processing_class: Any = None,
+        **kwargs,
+    ) -> None:
         args = self._checked(args, kwargs)
+        _check_not_empty(train_dataset, eval_dataset)
+        self.adapter = adapter_of(model)(model, args, processing_class)
+        if train_dataset is not None:
+            train_dataset = self.adapter.training_rows(train_dataset)
+        if isinstance(eval_dataset, dict):
+            eval_dataset = {name: self.adapter.evaluation_rows(rows) for name, rows in eval_dataset.items()}
+        elif eval_dataset is not None:
+            eval_dataset = self.adapter.evaluation_rows(eval_dataset)
+        self._evaluated = None
+        if data_collator is None:
+            data_collator = self.adapter.data_collator()
         chooses = args.load_best_model_at_end or args.early_stopping_patience is not None
         if args.metric_for_best_model is None and (chooses or args.save_strategy == "best"):
             args.metric_for_best_model = self._default_metric()
@@ -57,7 +76,7 @@ class BaseTrainer(Publishing, Trainer):
         if args.early_stopping_patience is not None:
             stopping = ResumableEarlyStopping(args.early_stopping_patience, args.early_stopping_threshold)
             kwargs["callbacks"] = [*(kwargs.get("callbacks") or []), stopping]
-        super().__init__(model, args, *inputs, **kwargs)
+        super().__init__(model, args, data_collator, train_dataset, eval_dataset, processing_class, **kwargs)
         # `Trainer` would take `**kwargs` in `forward` as a sign that the loss is divided by `num_items_in_batch`, but
         # losses are means over a batch (also those of Transformers' classifiers).
         self.model_accepts_loss_kwargs = False
@@ -95,7 +114,7 @@ class BaseTrainer(Publishing, Trainer):
 
     def _metric_names(self) -> set[str] | None:
         """Return the names of the evaluation metrics, or `None` if they are not known beforehand."""
-        return {"loss"} if self.compute_metrics is None else None
+        return self.adapter.metric_names(self.eval_dataset) if self.compute_metrics is None else None
 
     def train(self, resume_from_checkpoint=None, trial=None, ignore_keys_for_eval=None):
         """Train the model. `resume_from_checkpoint=True` ignores incompletely written checkpoints."""
@@ -145,6 +164,11 @@ class BaseTrainer(Publishing, Trainer):
 
     # Data
 
+    def _set_signature_columns_if_needed(self) -> None:
+        if self._signature_columns is None and self.adapter.columns is not None:
+            self._signature_columns = list(self.adapter.columns)
+        super()._set_signature_columns_if_needed()
+
     @contextmanager
     def _collating(self, collator: Any) -> Iterator[None]:
         """Create data loaders with a different collator inside the context."""
@@ -174,15 +198,18 @@ class BaseTrainer(Publishing, Trainer):
 
     def get_eval_dataloader(self, eval_dataset=None):
         """Return the loader of the evaluation rows, which may be raw or encoded."""
-        if eval_dataset is not None and not isinstance(eval_dataset, str):
-            eval_dataset = self._prepare_evaluation(eval_dataset)
+        if eval_dataset is None or isinstance(eval_dataset, str):
+            self._evaluated = self.eval_dataset if eval_dataset is None else self.eval_dataset[eval_dataset]
+        else:
+            eval_dataset = self._evaluated = self._prepare_evaluation(eval_dataset)
         with self._collating(self.evaluation_collator):
             return super().get_eval_dataloader(eval_dataset)
 
     def get_test_dataloader(self, test_dataset):
         """Return the loader of test rows, which may be raw or encoded."""
+        self._evaluated = self._prepare_evaluation(test_dataset)
         with self._collating(self.evaluation_collator):
-            return super().get_test_dataloader(self._prepare_evaluation(test_dataset))
+            return super().get_test_dataloader(self._evaluated)
 
     def evaluate(self, eval_dataset=None, ignore_keys=None, metric_key_prefix="eval", **kwargs):
         """Evaluate as in `Trainer`. The number of given rows is logged, as they may not be the evaluation split."""
@@ -194,10 +221,28 @@ class BaseTrainer(Publishing, Trainer):
     @property
     def evaluation_collator(self) -> Any:
         """Collator of evaluation batches; `data_collator` is used for training batches."""
-        return self.data_collator
+        return self.adapter.evaluation_collator(self.data_collator)
+
+    @property
+    def _numbers_rows(self) -> bool:
+        """`True` if evaluation rows are numbered and can be evaluated in any order."""
+        return self.adapter.numbers_rows
 
     def _prepare_evaluation(self, rows: Any) -> Any:
-        return rows
+        return self.adapter.evaluation_rows(rows)
+
+    def prediction_step(self, model, inputs, prediction_loss_only, ignore_keys=None):
+        """Return loss, predictions and labels of an evaluation batch, as the adapter or `Trainer` computes them."""
+        found = self.adapter.predict(self, model, inputs)
+        return super().prediction_step(model, inputs, prediction_loss_only, ignore_keys) if found is None else found
+
+    def evaluation_loop(
+        self, dataloader, description, prediction_loss_only=None, ignore_keys=None, metric_key_prefix="eval"
+    ) -> EvalLoopOutput:
+        """Run the evaluation, and add the metrics of the kind of model."""
+        loss_only = False if self.adapter.needs_predictions else prediction_loss_only
+        output = super().evaluation_loop(dataloader, description, loss_only, ignore_keys, metric_key_prefix)
+        return self.adapter.add_metrics(output, self._evaluated, metric_key_prefix)
 
     def _lengths(self, dataset: Any) -> Sequence[int] | None:
         """Return the length of each example, or `None` if it is not known."""
@@ -225,7 +270,8 @@ class BaseTrainer(Publishing, Trainer):
     @property
     def _notes_texts(self) -> bool:
         """`True` if saved folders record the training texts ([`~data.TrainingTexts`]). Streams are not read."""
-        return has_length(self.train_dataset) and "text" in (getattr(self.train_dataset, "column_names", None) or ())
+        columns = getattr(self.train_dataset, "column_names", None) or ()
+        return self.adapter.notes_texts or (has_length(self.train_dataset) and "text" in columns)
 
     @cached_property
     def _own_texts(self) -> TrainingTexts:
@@ -265,7 +311,7 @@ class BaseTrainer(Publishing, Trainer):
 
     def _own_rates(self) -> list[tuple[nn.Module, float, float]]:
         """Return (module, learning rate, weight decay) for modules whose rates differ from the arguments."""
-        return []
+        return self.adapter.own_rates()
 
     # Parts of the loss
 
@@ -334,3 +380,12 @@ class BaseTrainer(Publishing, Trainer):
             logs.update(zip(self._loss_parts, means, strict=True))
             self._loss_parts, self._num_loss_parts = {}, 0
         super().log(logs, start_time)
+
+
+def _check_not_empty(train_dataset: Any, eval_dataset: Any) -> None:
+    """Raise `ValueError` if a dataset of known length is empty."""
+    parts = eval_dataset if isinstance(eval_dataset, dict) else {"": eval_dataset}
+    given = {"train_dataset": train_dataset} | {f"eval_dataset {name}".strip(): rows for name, rows in parts.items()}
+    for name, rows in given.items():
+        if has_length(rows) and len(rows) == 0:
+            raise ValueError(f"`{name}` is empty. Pass at least one row, or `None`.")

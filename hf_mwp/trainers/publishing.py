@@ -14,10 +14,8 @@ from transformers.trainer_utils import has_length
 from ..data.data_error import DataError
 from ..data.reading.load_report import dataset_report
 from ..hub import ModelFigures, Publication, TrainingStage, push_trained_model
-from ..hub.model_card import MATH_WORD_PROBLEMS
 from ..hub.push_solver import open_repository
 from ..hub.run_records import PLACES
-from ..models.model_kind import kind_of
 from ..options import affects_result, default_of
 from ..store.files import without_folder
 from ..store.runs.run_folder import describe_environment, plain
@@ -110,9 +108,8 @@ def evaluated_figures(trainer: Trainer) -> list[ModelFigures]:
         for key, value in logs[-1].items()
         if key.startswith("eval_") and not key.endswith(_SPEED) and isinstance(value, Real)
     }
-    beams = args.num_beams if kind_of(trainer._own_model).is_solver else None
     reports = {"all": {items: len(rows)} | report}
-    dataset = "evaluation data"
+    dataset, beams = "evaluation data", trainer.adapter.num_beams
     with suppress(DataError, AttributeError):
         dataset = dataset_report(rows).dataset
     return [ModelFigures("this model", dataset, "evaluation split", beams, args.answer_match, reports)]
@@ -120,8 +117,8 @@ def evaluated_figures(trainer: Trainer) -> list[ModelFigures]:
 
 def _task(trainer: Trainer) -> dict[str, Any]:
     """Return the card fields (tags, items, metrics) of the trainer's task, as [`~tasks.Task.card`] does."""
-    if kind_of(trainer._own_model).is_solver:
-        return dict(MATH_WORD_PROBLEMS)
+    if trainer.adapter.card is not None:
+        return dict(trainer.adapter.card)
     metric = (trainer.args.metric_for_best_model or "loss").removeprefix("eval_")
     metrics = {metric.replace("_", " "): (metric, "num_examples")}
     return {"tags": ["hf_mwp"], "items": "examples", "metrics": metrics}

@@ -17,11 +17,11 @@ from ...distillation.teachers.cached_teacher import CachedTeacher, random_state_
 from ...distillation.teachers.ensemble_teacher import TEACHER_INPUTS, members_of
 from ...distillation.teachers.live_teacher import LiveTeacher
 from ...store.runs.main_process import splits_weights
-from ..solver.solver_trainer import SolverTrainer
+from ..base_trainer import BaseTrainer
 from .distillation_config import DistillationConfig, default_objectives
 
 
-class DistillationTrainer(SolverTrainer):
+class DistillationTrainer(BaseTrainer):
     """
     Trainer that teaches a student the predictions, hidden states and embeddings of a frozen teacher.
 
@@ -74,7 +74,6 @@ class DistillationTrainer(SolverTrainer):
     """
 
     config_class = DistillationConfig
-    solvers_only = False
 
     def __init__(
         self,
@@ -114,7 +113,7 @@ class DistillationTrainer(SolverTrainer):
         if self.train_dataset is not None:
             self.train_dataset, columns = teacher.add_columns(self.train_dataset)
             self._set_signature_columns_if_needed()
-            if args.remove_unused_columns and not self.kind.is_solver:
+            if args.remove_unused_columns and self.adapter.columns is None:
                 self._only_teacher |= teacher.input_names - {*self._signature_columns}
             self._signature_columns += [*columns, *sorted(self._only_teacher)]
             self._plan(teacher)

@@ -27,7 +27,6 @@ from ...store.runs.main_process import splits_weights
 from ...usage_error import UsageError
 from ..distillation.distillation_config import DistillationConfig, default_objectives
 from ..distillation.distillation_trainer import DistillationTrainer
-from ..solver.solver_dataset import prepare_training_rows
 from ..stage_folders import TrainingStages, digest_of_rows, fill_together
 from .stark_config import StarkConfig
 
@@ -219,9 +218,9 @@ class StarkTrainer:
         with TemporaryDirectory() as args.output_dir:
             # A trainer runs both models on two examples.
             trainer = self.stages.make_trainer(copy.deepcopy(self._student), copy.deepcopy(self.teacher_model), args)
-        if trainer.kind.is_solver and self.scores is None:
+        if self.scores is None:
             try:
-                prepare_training_rows(self.score_dataset, self.processing_class)
+                trainer.adapter.training_rows(self.score_dataset)
             except ValueError as error:
                 raise UsageError(f"Heads and neurons are scored on `score_dataset`: {error}") from error
 
