@@ -70,11 +70,12 @@ def _differences(result: TableResult) -> list[str]:
     columns = [each for each in result.shown_columns if not each.optional and each.name not in parts]
     by_name, lines = {arm.name: arm for arm in result.arms}, []
     for arm in result.arms:
-        other = by_name.get(arm.compare_with or result.compare_with, arm)
-        for column in columns:
-            interval = None if arm is other else paired_interval(arm, other, column)
-            if interval is not None:
-                lines.append(f"- {arm.title} minus {other.title}, {column.title}: {interval}")
+        for name in (arm.compare_with or result.compare_with).split():
+            other = by_name[name]
+            for column in columns:
+                interval = None if arm is other else paired_interval(arm, other, column)
+                if interval is not None:
+                    lines.append(f"- {arm.title} minus {other.title}, {column.title}: {interval}")
     return lines
 
 

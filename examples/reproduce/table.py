@@ -143,7 +143,7 @@ class Arm:
     weights: str | None = None  # variable with pretrained weights; the arm is skipped if they are unavailable
     layers: int | None = None  # layers that the teacher needs; the arm is skipped if it has fewer
     seeds: Mapping[str, int] = field(default_factory=dict)  # number of the table's seeds to run, by budget
-    compare_with: str | None = None  # arm to compare with, instead of the table's
+    compare_with: str | None = None  # arms to compare with, separated by spaces, instead of the table's
     missing: str | None = None  # why the arm cannot be run; only the paper's figures are shown
     note: str = ""  # for the reader
 
@@ -170,7 +170,7 @@ class Table:
     recipe: ../compact_math23k.yaml            # relative to this file
     teacher_stage: teacher                     # optional: the stage of the teacher, for its description
     x: layers                                  # for a sweep: the variable on the x axis of the picture
-    compare_with: "1"                          # the arm to compare the others with, with intervals
+    compare_with: "1"                          # the arms to compare the others with, with intervals
     seeds: {cpu: [42, 1, 2]}                   # by budget; the recipe's seed by default
     variables: {layers: 12}                    # added to the recipe's variables
     stages: {}                                 # added to the recipe's stages
@@ -272,7 +272,7 @@ class Table:
         names = [
             ("stage", None if teacher == "teacher" else teacher, self.source),
             ("variable", self.x, self.source),
-            ("arm", self.compare_with, self.source),
+            *(("arm", name, self.source) for name in (self.compare_with or "").split()),
         ]
         for column in self.columns.values():
             place = f"{self.source}, column {column.name!r}"
@@ -284,7 +284,8 @@ class Table:
         for arm in self.arms.values():
             place = f"{self.source}, arm {arm.name!r}"
             names += [("column", column, place) for column in arm.paper]
-            names += [("arm", arm.compare_with, place), ("variable", arm.weights, place)]
+            names += [*(("arm", name, place) for name in (arm.compare_with or "").split())]
+            names += [("variable", arm.weights, place)]
         known = {
             "stage": self.stage_names,
             "variable": [*(self.recipe.get("variables") or {}), *(self.content.get("variables") or {})],

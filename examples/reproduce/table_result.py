@@ -58,7 +58,7 @@ class ArmResult:
     note: str = ""
     runs: list[ArmRun] = field(default_factory=list)  # one for each seed
     x: float | None = None  # position in a sweep
-    compare_with: str = ""  # arm to compare with
+    compare_with: str = ""  # arms to compare with, separated by spaces
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
@@ -103,7 +103,7 @@ class TableResult:
     arms: list[ArmResult]  # the rows
     data: str = ""  # dataset and its size
     x: str = ""  # variable of a sweep, or empty
-    compare_with: str = ""  # arm to compare the others with, or empty
+    compare_with: str = ""  # arms to compare the others with, or empty
     changes: dict[str, Any] = field(default_factory=dict)  # from the command line
     environment: dict[str, Any] = field(default_factory=dict)  # versions of libraries, machine, revision, time
     # Parts of joined results: `seeds`, `arms` and `columns` that have figures, `changes` and `environment` of each.

@@ -176,6 +176,8 @@ def test_differences_of_arms_are_told_with_their_intervals():
     told = "+2.00, 95 % interval +1.00 to +3.00 (2 pairs of seeds, bootstrap over seeds)"
     assert f"- first | arm minus second, Answer: {told}" in to_markdown(compared).splitlines()
     assert to_markdown(compared).count("bootstrap") == 1 and "bootstrap" not in to_markdown(result())
+    compared.arms[1].compare_with = f"{compared.arms[0].name} b"
+    assert to_markdown(compared).count("bootstrap") == 2
 
 
 def test_results_without_a_teacher_name_none():
