@@ -88,7 +88,7 @@ def make_model_folder(args: CardArguments) -> None:
     replaced = earlier_metadata(Path(folder) / CARD, args.license)
     if _has_other_weights(Path(folder), model):
         if lost := sorted(replaced.keys() - about["metadata"].keys() - {*(args.metadata or ())}):
-            logger.warning(f"The card in {folder} is of another model: {', '.join(lost)} not kept. Pass them by --metadata.")
+            logger.warning(f"The card in {folder} is of another model: {', '.join(lost)} not kept. Use --metadata.")
     else:
         about["metadata"] |= replaced
     about["metadata"] |= args.metadata or {}

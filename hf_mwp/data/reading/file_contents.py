@@ -77,7 +77,7 @@ def read_lines(path: Path) -> Iterator[str]:
                 number += 1
                 yield line
     except UnicodeDecodeError as error:
-        raise DataError(f"damaged UTF-16: {error.reason}. Save the file as UTF-8", path, number + 1) from error
+        raise DataError("the UTF-16 text is damaged or truncated here. Save it as UTF-8", path, number + 1) from error
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(f"the gzip file is damaged or truncated here: {error}", path, number + 1) from error
     except OSError as error:
