@@ -220,7 +220,7 @@ def report(times: dict, starts: dict, right: dict, sizes: dict, problems: int, t
         "solves them one after the other). The last column compares p50 of greedy search at batch 1; the student in "
         f"PyTorch takes {1e3 * base:.1f} ms, the quickest of all {1e3 * fastest:.1f} ms.\n\n{speed}\n\nFrom the "
         "command line to the first answer, files in the page cache; maximum resident memory; size of the files; "
-        f"right answers of {problems:,} test problems. Heads are pruned without further training.\n\n"
+        f"correct answers of {problems:,} test problems. Heads are pruned without further training.\n\n"
         f"{table(head, rows)}"
     )
 

@@ -1,5 +1,5 @@
 """
-Measures solvers of a family side by side in the NumPy runtime: parameters, megabytes on disk, milliseconds and right
+Measures solvers of a family side by side in the NumPy runtime: parameters, megabytes on disk, milliseconds and correct
 answers. Writes a record, a table and a Pareto plot (accuracy against milliseconds and megabytes, with the papers'
 figures for the same dataset).
 
@@ -95,7 +95,7 @@ def accuracy(model: Mapping[str, Any]) -> tuple[float, float]:
 
 
 def is_dominated(model: Mapping[str, Any], models: Sequence[Mapping[str, Any]], cost: str) -> bool:
-    """Return whether another model costs no more and has no fewer right answers, and is better in one of them."""
+    """Return whether another model costs no more and has no fewer correct answers, and is better in one of them."""
     return any(
         other[cost] <= model[cost]
         and other["right"] >= model["right"]

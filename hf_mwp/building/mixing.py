@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..options import option
 from ..options.checks import check_given, check_weight
@@ -54,7 +54,8 @@ class MixArguments:
 def mix_solvers(options: MixArguments) -> tuple[Solver, MwpProcessor]:
     """
     Interpolate only the encoder of a distilled solver with the pretrained encoder it started from, or average whole
-    solvers. Return the processor too. Raises `UsageError` if solvers to average have other tokens or symbols.
+    solvers. Return the processor too. Raises `UsageError` if solvers to average differ in tokens, symbols, or in how
+    they read problems or predict targets.
     """
     from transformers import AutoModel
 
@@ -62,10 +63,13 @@ def mix_solvers(options: MixArguments) -> tuple[Solver, MwpProcessor]:
     from ..distillation import average_parameters, mix_parameters
 
     if options.solvers is not None:
-        solvers, (processor, *_) = zip(*map(load_solver, options.solvers), strict=True)
-        for name, each in zip(options.solvers, solvers, strict=True):
+        solvers, processors = zip(*map(load_solver, options.solvers), strict=True)
+        processor, (rules, *others) = processors[0], map(_rules, solvers, processors)
+        for name, each, other in zip(options.solvers[1:], solvers[1:], others, strict=True):
             try:
                 processor.check_model(each)
+                if differing := [rule for rule in rules if rules[rule] != other.get(rule)]:
+                    raise ValueError(f"{', '.join(differing)} differ. Average solvers with the same initial weights.")
             except ValueError as error:
                 raise UsageError(f"mix: {name} cannot be averaged with {options.solvers[0]}: {error}") from error
         solver = average_parameters(solvers)
@@ -78,3 +82,8 @@ def mix_solvers(options: MixArguments) -> tuple[Solver, MwpProcessor]:
         solver = mix_parameters(pretrained, solver, options.pretrained_weight, inplace=True)
     note_training_texts(solver, ancestry_of(solver))
     return solver, processor
+
+
+def _rules(solver: Solver, processor: MwpProcessor) -> dict[str, Any]:
+    """Return what solvers to average must share besides their symbols and shapes."""
+    return {"tokens": processor.tokenizer.get_vocab(), **processor.settings, **solver.prediction_rules}

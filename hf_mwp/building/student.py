@@ -154,10 +154,8 @@ class StudentArguments(ShapeTargets):
         """Return the indices (from 0) of the teacher's layers from which the student starts."""
         from ..distillation.students.cut_student import choose_layers
 
-        layers = parse_layers(self.student_layers or "3")
-        if isinstance(layers, list):
-            return layers
-        return choose_layers(layers, teacher.config.num_hidden_layers, self.student_layer_choice or "first")
+        layers, count = parse_layers(self.student_layers or "3"), teacher.config.num_hidden_layers
+        return choose_layers(layers, count, self.student_layer_choice or "first")
 
     def random_config(
         self, teacher: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, **fields

@@ -21,7 +21,7 @@ def mix_parameters(
 
     For two models of the same class all weights are mixed. For different classes only the base models are mixed, for
     example the encoder of a solver with a pretrained encoder. Weights that only the distilled model has (decoder,
-    bottlenecks, heads), poolers that one model lacks, and integers keep their distilled values.
+    bottlenecks, heads) and poolers that one model lacks keep their distilled values; integers are the larger ones.
 
     Args:
         pretrained (`nn.Module`): The model before distillation.
@@ -55,6 +55,9 @@ def mix_parameters(
             # `lerp` is exact at both ends.
             value.copy_(torch.lerp(value.float(), before, pretrained_weight).to(value.dtype))
             mixed.add(value.data_ptr())
+        elif name in old and value.dtype == torch.long:
+            # For example ATHENA's limit of the search, the depth of the deepest training target.
+            value.copy_(torch.maximum(value, old[name].to(value.device)))
     inherit_training_texts(distilled, pretrained)
     return distilled
 

@@ -6,9 +6,13 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import torch
 from huggingface_hub import ModelCard
+from safetensors import SafetensorError
+from safetensors.torch import load_file
 from torch import nn
 from transformers import PreTrainedModel
+from transformers.utils import SAFE_WEIGHTS_NAME, logging
 
 from ..building.seq2seq import load_any
 from ..data.batches.mwp_processor import MwpProcessor
@@ -27,6 +31,9 @@ from .card_arguments import CardArguments
 from .model_card import CARD, RECORD, build_model_card, earlier_metadata, model_record
 from .run_records import read_figures, read_stage, read_task
 from .usage import EXAMPLES
+
+
+logger = logging.get_logger(__name__)
 
 
 def make_model_folder(args: CardArguments) -> None:
@@ -51,14 +58,12 @@ def make_model_folder(args: CardArguments) -> None:
     check_output_folder(folder, for_model=True)
     notes = args.notes
     if notes.endswith(".md") and (Path(notes).is_file() or len(notes.split()) == 1):
-        notes = Path(notes).read_text(encoding="utf-8")
+        notes = Path(notes).read_text(encoding="utf-8-sig")
     model, processor = load_any(str(source))
     is_solver = kind_of(model).is_solver and not encoder_only
     if args.reranker is not None and not is_solver:
         raise UsageError("`reranker` applies only to solvers. Remove it for an encoder or a classifier.")
-    metadata = earlier_metadata(find_beside(source, CARD), args.license)
-    metadata |= earlier_metadata(Path(folder) / CARD, args.license) | (args.metadata or {})
-    about: dict[str, Any] = {"license": args.license, "metadata": metadata, "summary": args.summary}
+    about: dict[str, Any] = {"license": args.license, "summary": args.summary}
     if isinstance(processor, MwpProcessor):
         about |= {"language": processor.language, "indexed_numbers": processor.indexed_numbers}
     search = []
@@ -79,6 +84,14 @@ def make_model_folder(args: CardArguments) -> None:
         fitted = Path(args.reranker or source)
         default = DefaultSearch.from_pretrained(fitted if (fitted / DefaultSearch.file_name).is_file() else source)
         search = [each for each in (default, reranker) if each not in (None, DefaultSearch())]
+    about["metadata"] = earlier_metadata(find_beside(source, CARD), args.license)
+    replaced = earlier_metadata(Path(folder) / CARD, args.license)
+    if _has_other_weights(Path(folder), model):
+        if lost := sorted(replaced.keys() - about["metadata"].keys() - {*(args.metadata or ())}):
+            logger.warning(f"The card in {folder} is of another model: {', '.join(lost)} not kept. Use --metadata.")
+    else:
+        about["metadata"] |= replaced
+    about["metadata"] |= args.metadata or {}
     own = "solver built on it" if encoder_only else "this model"
     evaluated = {own: args.evaluations, "teacher": args.teacher_evaluations}
     figures = [read_figures(each, name) for name, folders in evaluated.items() for each in folders or ()]
@@ -95,6 +108,18 @@ def make_model_folder(args: CardArguments) -> None:
             save_student_code(folder)
         for part in search:
             part.save_pretrained(folder)
+
+
+def _has_other_weights(folder: Path, model: nn.Module) -> bool:
+    """Return whether a folder has weights of another model; those of this model may be in half precision."""
+    if not (folder / SAFE_WEIGHTS_NAME).is_file():
+        return False
+    state = model.state_dict()
+    try:
+        stored = load_file(folder / SAFE_WEIGHTS_NAME)
+    except SafetensorError:
+        return True
+    return any(name not in state or not torch.equal(value, state[name].to(value)) for name, value in stored.items())
 
 
 def _encoder_alone(solver: Any, source: str | PathLike) -> MwpStudentModel:

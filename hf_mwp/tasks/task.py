@@ -52,7 +52,8 @@ class Task(ABC):
             return None
         lack = "no usable rows in its" if split in self.splits else "no"
         others = ", ".join(name for name, rows in self.splits.items() if len(rows))
-        remedy = f"Splits with rows: {others} (--split)." if others else "No split has rows. Use different data."
+        remedy = f"Splits with rows: {others} (`--split` of evaluate, heads and rerank)."
+        remedy = remedy if others else "No split has rows. Use different data."
         raise UsageError(f"{self.name} has {lack} {split!r} split. {remedy}")
 
     @abstractmethod

@@ -30,6 +30,7 @@ def test_value_worked_out_by_hand():
     mixed = mix_parameters(pretrained, distilled)
     # 0.2 * 1 + 0.8 * 2 and 0.2 * -2 + 0.8 * 8
     assert mixed.w.tolist() == pytest.approx([1.8, 6.0]) and mixed.steps.item() == 7
+    assert mix_parameters(distilled, pretrained).steps.item() == 7, "the larger count"
     assert distilled.w.tolist() == [2.0, 8.0]
     assert mix_parameters(pretrained, distilled, 0.5, inplace=True).w.tolist() == [1.5, 3.0]
     assert distilled.w.tolist() == [1.5, 3.0]
@@ -137,8 +138,8 @@ def test_an_average_is_the_mean_of_each_parameter():
     models = [model(a=torch.tensor([value, 8.0]), count=torch.tensor(value, dtype=torch.long)) for value in (1, 2, 6)]
     mean = average_parameters(models)
     torch.testing.assert_close(mean.a, torch.tensor([3.0, 8.0]))
-    assert mean.count == 1  # integers stay those of the first
-    assert torch.equal(models[0].a, torch.tensor([1.0, 8.0])), "the first is not changed"
+    assert mean.count == 6  # the largest
+    assert torch.equal(models[0].a, torch.tensor([1.0, 8.0])) and models[0].count == 1, "the first is not changed"
     assert torch.equal(average_parameters(models[:1]).a, models[0].a)
     with pytest.raises(ValueError, match="models"):
         average_parameters([])

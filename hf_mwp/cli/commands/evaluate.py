@@ -40,10 +40,10 @@ def calibration_table(report: Mapping[str, Any]) -> Table:
     """Return a table of the values of [`metrics.calibration_report`]."""
     auroc = "-" if report["auroc"] is None else f"{report['auroc']:.3f}"
     error = f"mean distance of probability and accuracy, {report['num_bins']} bins"
-    surest = f"answers right among the {report['num_surer_half']} surest of {report['num_problems']}"
+    surest = f"correct answers among the {report['num_surer_half']} surest of {report['num_problems']}"
     rows = (
         ("expected calibration error", f"{report['expected_calibration_error']:.3f}", error),
-        ("AUROC", auroc, "how often a right answer is surer than a wrong one"),
+        ("AUROC", auroc, "how often a correct answer is surer than a wrong one"),
         ("surer half %", percent(report["surer_half_accuracy"]), surest),
     )
     return make_table("Calibration of the probabilities", ("figure", "value", "meaning"), rows, right=["value"])

@@ -1,11 +1,13 @@
 """Functions that read the lines and records of data files: JSON lines, JSON arrays and CSV, plain or gzipped."""
 
+import codecs
 import csv
 import gzip
 import json
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from .schema import Record, Rows
 
 RECORD_SUFFIXES = (".jsonl", ".json", ".csv")
 RECORD_FILES = tuple(f"{suffix}{end}" for suffix in RECORD_SUFFIXES for end in ("", ".gz"))
+UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _parse = partial(json.loads, parse_constant=lambda name: None)  # NaN and infinite numbers become `None`.
 
 
@@ -60,15 +63,21 @@ class RecordReader:
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """Yield the lines of a text file, plain or gzipped, with their line ends. Bytes that are not UTF-8 become lone
-    surrogates, so that only the record with these bytes is rejected. Raises `DataError` if the file cannot be read."""
+    """Yield the lines of a text file, plain or gzipped, with their line ends. The file is UTF-8, or UTF-16 with a byte
+    order mark, as some editors write it. Bytes that are not UTF-8 become lone surrogates, so that only the record with
+    these bytes is rejected. Raises `DataError` if the file cannot be read."""
     number = 0
-    options = {"mode": "rt", "encoding": "utf-8-sig", "errors": "surrogateescape", "newline": ""}
     try:
-        with gzip.open(path, **options) if path.suffix == ".gz" else path.open(**options) as file:
-            for line in file:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            beginning = file.peek(2)[:2]
+            if b"\0" in beginning:
+                raise DataError("UTF-16 without a byte order mark, or not a text file. Save it as UTF-8", path, 1)
+            encoding = "utf-16" if beginning in UTF16_MARKS else "utf-8-sig"
+            for line in TextIOWrapper(file, encoding, "surrogateescape", newline=""):
                 number += 1
                 yield line
+    except UnicodeDecodeError as error:
+        raise DataError("the UTF-16 text is damaged or truncated here. Save it as UTF-8", path, number + 1) from error
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(f"the gzip file is damaged or truncated here: {error}", path, number + 1) from error
     except OSError as error:

@@ -14,7 +14,7 @@ from typing import Any
 from ...problems.math_word_problem import MAX_TEXT_LENGTH, TOO_LONG
 from ...usage_error import UsageError
 from ..datasets.file_loader import ALIASES, text_fields
-from .file_contents import RECORD_FILES, read_lines, read_records
+from .file_contents import RECORD_FILES, UTF16_MARKS, read_lines, read_records
 from .schema import Record
 
 
@@ -66,7 +66,7 @@ def _from_file(path: Path) -> Iterator[dict[str, Any]]:
     # Ignore errors here. A damaged file raises an error below, when its lines are read.
     with suppress(EOFError, OSError, zlib.error), gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
         beginning = file.read(8192)
-    if b"\0" in beginning:
+    if b"\0" in beginning and not beginning.startswith(UTF16_MARKS):
         raise UsageError(f"--file: {path} is not UTF-8 text. Pass a text file, or save the file as UTF-8.")
     if path.name.endswith(RECORD_FILES):
         yield from map(_problem, read_records(path))

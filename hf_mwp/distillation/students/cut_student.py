@@ -1,29 +1,39 @@
 """Students made of some layers of their teacher."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ...data.training_lineage import inherit_training_texts
 from ...models import MwpSolver, MwpSolverConfig, MwpStudentModel
 from ...models.mwp_solver.bottlenecks import bottlenecks_apart
+from ...options.checks import check_whole_numbers
 from ..layer_mapping import map_layers
 
 
 LAYER_CHOICES = ("first", "last", "uniform", "alternate")
 
 
-def choose_layers(num_layers: int, num_teacher_layers: int, choice: str = "first") -> list[int]:
+def choose_layers(layers: int | Iterable[int], num_teacher_layers: int, choice: str = "first") -> list[int]:
     """
     Return the indices, from 0, of the teacher's layers that a student starts from. For 3 layers from 12, `"first"`
     returns 0, 1, 2 (the best in table 4 of the compact model, AAAI 2025), `"last"` 9, 10, 11, `"uniform"` 3, 7, 11 as
-    in the uniform mapping, and `"alternate"` 0, 4, 8 as in DistilBERT. Raises `ValueError` for anything else.
+    in the uniform mapping, and `"alternate"` 0, 4, 8 as in DistilBERT. If `layers` are indices, return them. Raises
+    `TypeError` if `layers` are not whole numbers, `ValueError` for anything else.
     """
+    if isinstance(layers, Iterable):
+        layers = list(layers)
+        for each in layers:
+            check_whole_numbers(layers=each)
+        if not layers or not {*layers} <= {*range(num_teacher_layers)}:
+            raise ValueError(f"`layers` must be indices from 0 to {num_teacher_layers - 1}, got {layers}.")
+        return layers
+    check_whole_numbers(layers=layers)
     if choice not in LAYER_CHOICES:
         raise ValueError(f"Unknown choice of layers {choice!r}. Use one of {list(LAYER_CHOICES)}, or layer indices.")
-    if not 1 <= num_layers <= num_teacher_layers:
-        raise ValueError(f"A student of {num_layers} layers cannot be made from a teacher of {num_teacher_layers}.")
+    if not 1 <= layers <= num_teacher_layers:
+        raise ValueError(f"A student of {layers} layers cannot be made from a teacher of {num_teacher_layers}.")
     if choice == "alternate":
-        return [index * num_teacher_layers // num_layers for index in range(num_layers)]
-    return [teacher - 1 for _, teacher in map_layers(choice, num_layers, num_teacher_layers)]
+        return [index * num_teacher_layers // layers for index in range(layers)]
+    return [teacher - 1 for _, teacher in map_layers(choice, layers, num_teacher_layers)]
 
 
 def cut_student(
@@ -41,8 +51,7 @@ def cut_student(
     [`MwpStudentConfig`] other than sizes. Raises `ValueError` if the teacher does not have the layers, or its encoder
     is not a BERT or RoBERTa.
     """
-    count = teacher.config.num_hidden_layers
-    layers = choose_layers(layers, count, choice) if isinstance(layers, int) else list(layers)
+    layers = choose_layers(layers, teacher.config.num_hidden_layers, choice)
     with bottlenecks_apart(teacher.encoder) as bottlenecks:
         encoder = MwpStudentModel.from_encoder(teacher.encoder, layers, add_pooling_layer=False, **encoder_fields)
     decoder_config = teacher.decoder.new_config(dropout=decoder_dropout)

@@ -2,6 +2,7 @@
 
 import copy
 import re
+from collections.abc import Sequence
 
 import torch
 from transformers import PreTrainedModel
@@ -9,6 +10,7 @@ from transformers.utils import logging
 
 from ...metrics import describe_compression
 from ...models.architecture import CUT_PREFIX
+from ...options.checks import check_at_least_one
 from .cut_student import choose_layers
 
 
@@ -23,8 +25,8 @@ LAYER = re.compile(r"^((?:model\.)?(encoder|decoder)\.(?:layers|block)\.)(\d+)\.
 
 def make_seq2seq_student(
     teacher: PreTrainedModel,
-    encoder_layers: int,
-    decoder_layers: int,
+    encoder_layers: int | Sequence[int],
+    decoder_layers: int | Sequence[int],
     hidden_size: int | None = None,
     init: str = "slice",
     choice: str = "uniform",
@@ -36,19 +38,21 @@ def make_seq2seq_student(
 
     Args:
         teacher (`PreTrainedModel`): A BART, mBART, Marian, Pegasus, M2M100 or T5 model for conditional generation.
-        encoder_layers (`int`), decoder_layers (`int`): Numbers of layers of the student's encoder and decoder.
+        encoder_layers, decoder_layers (`int` or `Sequence[int]`):
+            Layers of the student's encoder and decoder: their number, or the teacher's layers (indices from 0).
         hidden_size (`int`, *optional*): Width of the student. Defaults to the teacher's width.
         init (`str`, *optional*, defaults to `"slice"`): `"slice"`: the leading part `W[:d, :d]` of the weights of the
             chosen layers, at the teacher's width the complete weights. `"embeddings"`: random weights, except for the
             teacher's word embeddings projected onto their `d` principal directions. `"random"`: random weights.
-        choice (`str`, *optional*, defaults to `"uniform"`): Layers of each stack that are sliced, see
-            [`choose_layers`]. The default is every k-th layer, as in the `"alternating"` mapping.
+        choice (`str`, *optional*, defaults to `"uniform"`): Which layers of a stack are sliced if only their number
+            is given, see [`choose_layers`]. The default is every k-th layer, as in the `"alternating"` mapping.
 
     Returns:
         `PreTrainedModel`: the student, in the teacher's dtype, with its own copies of the weights and the teacher's
         generation config.
 
     Raises:
+        TypeError: if a size is not a whole number.
         ValueError: if the teacher's architecture is not supported, the student has more layers or a larger width than
             the teacher, the heads do not divide the width, or `init` is unknown.
 
@@ -61,16 +65,18 @@ def make_seq2seq_student(
     """
     if init not in INITS:
         raise ValueError(f"`init` must be one of {', '.join(INITS)}, got {init!r}.")
-    config, names = copy.deepcopy(teacher.config), _sizes_of(teacher)
+    names = _sizes_of(teacher)
+    config = copy.deepcopy(teacher.config)
+    check_at_least_one({"hidden_size": hidden_size}, "hidden_size")
     width = config.d_model if hidden_size is None else hidden_size
-    if not 0 < width <= config.d_model:
+    if width > config.d_model:
         raise ValueError(f"`hidden_size` must be from 1 to {config.d_model}, the teacher's width, got {hidden_size}.")
     layers = {}
-    for stack, count in (("encoder", encoder_layers), ("decoder", decoder_layers)):
-        layers[stack] = choose_layers(count, getattr(config, names[stack]), choice)
-        setattr(config, names[stack], count)
+    for stack, chosen in (("encoder", encoder_layers), ("decoder", decoder_layers)):
+        layers[stack] = choose_layers(chosen, getattr(config, names[stack]), choice)
+        setattr(config, names[stack], len(layers[stack]))
     if hasattr(config, "num_hidden_layers") and "num_hidden_layers" not in getattr(config, "attribute_map", {}):
-        config.num_hidden_layers = encoder_layers
+        config.num_hidden_layers = len(layers["encoder"])
     _narrow(config, names, width)
     student = type(teacher)(config).to(teacher.dtype)
     with torch.no_grad():
@@ -86,8 +92,8 @@ def make_seq2seq_student(
 
 
 def _sizes_of(teacher: PreTrainedModel) -> dict:
-    config = teacher.config
-    if hasattr(teacher, "get_base_model") or config.model_type.startswith(CUT_PREFIX):
+    config = getattr(teacher, "config", None)
+    if hasattr(teacher, "get_base_model") or getattr(config, "model_type", "").startswith(CUT_PREFIX):
         raise ValueError(
             f"`{type(teacher).__name__}` has adapters or pruned heads. Merge the adapters (`merge_and_unload()`), or "
             "create the student before the teacher is pruned."

@@ -71,6 +71,23 @@ def test_a_card_made_again_keeps_the_metadata_given_by_hand(solver, tmp_path):
     assert after["license"] == "mit" and "license_name" not in after
 
 
+def test_a_card_does_not_inherit_metadata_of_another_model(solver, tmp_path, caplog):
+    argv = ["card", "--output_dir", str(tmp_path / "card"), "--overwrite", "--model"]
+    given = '{"base_model": "google-bert/bert-base-chinese", "tags": ["mine"]}'
+    assert main([*argv, str(solver), "--license", "other", "--metadata", given]) == 0
+    processor = tiny_processor(max_length=64, indexed_numbers=True)
+    tiny_solver(processor, seed=7).save_pretrained(tmp_path / "other")
+    processor.save_pretrained(tmp_path / "other")
+    assert main([*argv, str(tmp_path / "other")]) == 0
+    assert not {"base_model", "license"} & metadata_load(tmp_path / "card" / "README.md").keys()
+    assert re.search("base_model, license.*--metadata", caplog.text)
+    # A card without a model, such as that of a new repository, is kept.
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / "README.md").write_text("---\nlicense: mit\n---\n")
+    assert main(["card", "--output_dir", str(tmp_path / "new"), "--model", str(solver)]) == 0
+    assert metadata_load(tmp_path / "new" / "README.md")["license"] == "mit"
+
+
 def test_a_card_that_cannot_be_read_is_named(solver, tmp_path, capsys):
     (tmp_path / "README.md").write_text("---\nbase_model: [\n---\n")
     assert main(["card", "--model", str(solver), "--output_dir", str(tmp_path)]) == 1

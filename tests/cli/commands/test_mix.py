@@ -5,7 +5,7 @@ import torch
 from transformers import AutoModel
 
 from hf_mwp.cli.main import main
-from hf_mwp.models import MwpSolver
+from hf_mwp.models import AthenaModel, MwpSolver
 from tests.tiny import tiny_processor, tiny_solver
 
 
@@ -69,12 +69,37 @@ def test_whole_solvers_are_averaged(siblings, tmp_path, capsys):
         torch.testing.assert_close(value, sum(part[name] for part in parts) / 3)
 
 
-def test_solvers_that_do_not_belong_together_are_refused(siblings, folders, tmp_path, capsys):
-    def refuse(*argv):
+@pytest.fixture
+def refuse(tmp_path, capsys):
+    """A function that runs a command that must fail, and returns its message."""
+
+    def run(*argv):
         assert main(["mix", *argv, "--output_dir", str(tmp_path / "out")]) == 1
         assert not (tmp_path / "out").exists()
         return " ".join(capsys.readouterr().err.split())
 
+    return run
+
+
+def save_athena(folder, depth, **decoder_fields):
+    """Save a solver with a thought-expansion decoder whose deepest training target has this depth."""
+    processor = tiny_processor()
+    encoder = tiny_solver(processor).encoder
+    fields = {"num_attention_heads": 2} | decoder_fields
+    solver = MwpSolver.from_encoder_decoder_pretrained(encoder, processor, AthenaModel, decoder_kwargs=fields)
+    solver.decoder.deepest_target.fill_(depth)
+    solver.save_pretrained(folder)
+    processor.save_pretrained(folder)
+    return str(folder)
+
+
+def test_an_average_searches_as_deep_as_its_deepest_solver(tmp_path):
+    folders = [save_athena(tmp_path / str(depth), depth) for depth in (3, 5)]
+    assert main(["mix", "--solvers", *folders, "--output_dir", str(tmp_path / "mean")]) == 0
+    assert MwpSolver.from_pretrained(tmp_path / "mean").decoder.deepest_target == 5
+
+
+def test_solvers_that_do_not_belong_together_are_refused(siblings, tmp_path, refuse):
     assert "`solvers`" in refuse("--solvers", siblings[0])
     both = ["--solvers", *siblings, "--distilled", siblings[0]]
     assert re.search("`pretrained`.*`distilled`", refuse(*both))
@@ -89,3 +114,15 @@ def test_solvers_that_do_not_belong_together_are_refused(siblings, folders, tmp_
     tiny_solver(tiny_processor(), layers=3).save_pretrained(tmp_path / "deeper")
     tiny_processor().save_pretrained(tmp_path / "deeper")
     assert "encoder.layer.2" in refuse("--solvers", siblings[0], str(tmp_path / "deeper"))
+
+
+def test_solvers_that_read_or_write_problems_differently_are_refused(siblings, tmp_path, refuse):
+    processor = tiny_processor()
+    processor.parse_number_words = True
+    tiny_solver(processor, seed=4).save_pretrained(tmp_path / "words")
+    processor.save_pretrained(tmp_path / "words")
+    message = refuse("--solvers", siblings[0], str(tmp_path / "words"))
+    assert re.search(rf"{tmp_path / 'words'} .*{siblings[0]}.*parse_number_words", message)
+    # One initial constant each, so that the weights have the same shapes.
+    athena = [save_athena(tmp_path / each, 3, initial_constants=[each]) for each in ("1", "2")]
+    assert "initial_constants" in refuse("--solvers", *athena)

@@ -271,6 +271,14 @@ def test_lines_of_gzipped_text_are_problems(tmp_path):
         list(problem_batches([], str(path), 8))
 
 
+@pytest.mark.parametrize(("name", "content"), [("x.txt", "3个\r\n"), ("x.jsonl", '{"text": "3个"}\n')])
+def test_files_in_utf16(tmp_path, name, content):
+    from hf_mwp.data.reading.problem_lines import problem_batches
+
+    (tmp_path / name).write_text(content, encoding="utf-16")
+    assert list(problem_batches([], str(tmp_path / name), 8)) == [[{"text": "3个"}]]
+
+
 def test_no_text_file(solver_folder, tmp_path, capsys):
     assert "none.txt" in run(capsys, "--model", solver_folder, "--file", tmp_path / "none.txt")[2]
     path = tmp_path / "binary.txt"

@@ -154,6 +154,23 @@ def test_bytes_that_are_not_utf8_damage_one_record(tmp_path):
     assert [error.line for error in reader.damaged] == [2]
 
 
+@pytest.mark.parametrize("name", ["x.jsonl", "x.csv.gz", "x.txt"])
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf16_with_a_byte_order_mark(tmp_path, name, encoding):
+    content = {"x.jsonl": '{"a": "好"}\r\n', "x.csv.gz": "a\r\n好\r\n", "x.txt": "好\r\n"}[name]
+    path = write(tmp_path / name, f"\ufeff{content}".encode(encoding))
+    assert list(read_lines(path)) == content.splitlines(keepends=True)
+    assert name == "x.txt" or read(path) == [{"a": "好"}]
+
+
+@pytest.mark.parametrize("name", ["x.jsonl", "x.jsonl.gz"])
+def test_other_utf16_is_named(tmp_path, name):
+    path = write(tmp_path / name, '{"a": 1}\n'.encode("utf-16-le"))
+    check(path, [(1, "UTF-16 without.*UTF-8")])
+    path = write(path, '\ufeff{"a": 1}\n{"a": 2}'.encode("utf-16-le")[:-1])
+    check(path, [{"a": 1}, (2, "UTF-16.*UTF-8")])
+
+
 def test_fields(tmp_path):
     record = {"n": 3, "f": 1.5, "s": "a", "l": [1, "b"], "o": {}, "b": True, "z": None, "neg": -1}
     write(tmp_path / "x.jsonl", json.dumps(record))

@@ -58,11 +58,13 @@ def test_all_layers_at_the_same_width_are_the_teacher(teacher):
     assert not {each.data_ptr() for each in student.parameters()} & {each.data_ptr() for each in teacher.parameters()}
 
 
-def test_every_other_layer_is_copied(teacher):
-    student = make_seq2seq_student(teacher, 2, 1)
+@pytest.mark.parametrize(("layers", "sources"), [(2, (1, 3)), ([0, 2], (0, 2))])
+def test_chosen_layers_are_copied(teacher, layers, sources):
+    student = make_seq2seq_student(teacher, layers, 1)
+    assert student.config.num_hidden_layers == 2
     ours, theirs = (dict(model.named_parameters()) for model in (student, teacher))
     stack = "encoder.block" if teacher.config.model_type == "t5" else "model.encoder.layers"
-    for layer, source in ((0, 1), (1, 3)):
+    for layer, source in enumerate(sources):
         names = [name for name in ours if name.startswith(f"{stack}.{layer}.") and "relative" not in name]
         assert names
         for name in names:
@@ -114,11 +116,17 @@ def test_whole_heads_are_kept_where_their_size_divides_the_width():
         ({"hidden_size": 17}, r"`hidden_size`.*16.*17"),
         ({"hidden_size": 10}, r"4 heads.* 10.*multiple of 4"),
         ({"init": "copy"}, "`init`.*'copy'"),
+        ({"encoder_layers": [0, 4]}, r"`layers`.* 3\b.*\[0, 4\]"),
+        ({"encoder_layers": []}, r"`layers`.*\[\]"),
+        ({"encoder_layers": "0,2"}, "whole number.*'0'"),
+        ({"decoder_layers": 1.0}, r"whole number.* 1\.0"),
+        ({"decoder_layers": None}, "whole number.*None"),
+        ({"hidden_size": "8"}, "`hidden_size`.*whole number.*'8'"),
     ],
 )
 def test_wrong_sizes_are_named(options, message):
     teacher = AutoModelForSeq2SeqLM.from_config(CONFIGS["bart"]())
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         make_seq2seq_student(teacher, **({"encoder_layers": 2, "decoder_layers": 1} | options))
 
 
@@ -141,3 +149,5 @@ def test_other_models_are_refused():
     )
     with pytest.raises(ValueError, match="BertForSequenceClassification.*BART"):
         make_seq2seq_student(model, 1, 1)
+    with pytest.raises(ValueError, match="`str`.*BART"):
+        make_seq2seq_student("facebook/bart-large", 1, 1)

@@ -9,7 +9,15 @@ from hf_mwp.distillation.objectives import AttentionMaps, HardLabels, LayerObjec
 from hf_mwp.models.architecture import layer_parts
 from hf_mwp.pruning import RandomImportance
 from tests.pruning.encoders import tiny_encoder
-from tests.tiny import tiny_athena_solver, tiny_classifier_rows, tiny_processor, tiny_rows, tiny_solver
+from tests.tiny import (
+    tiny_athena_solver,
+    tiny_classifier_rows,
+    tiny_processor,
+    tiny_rows,
+    tiny_solver,
+    tiny_tokenizer,
+)
+from tests.tiny_seq2seq import tiny_pairs, tiny_seq2seq
 from tests.trainers.distilling import pad
 
 
@@ -171,6 +179,12 @@ def test_a_solver(make, tmp_path):
     loaded = MwpSolver.from_pretrained(generations[0].folder)
     assert sum(len(range(parts.num_heads)) for parts in layer_parts(loaded)) == sum(generations[0].heads)
     assert "eval_answer_accuracy" in generations[0].metrics["eval"]
+
+
+def test_a_sequence_to_sequence_model_without_a_collator(tmp_path):
+    args, rows = arguments(tmp_path, ratios=[0.25]), tiny_pairs(10)
+    (generation,) = recursive_distillation(tiny_seq2seq(), args, rows[:8], rows[8:], tiny_tokenizer())
+    assert sum(generation.heads) == 9 and "eval_loss" in generation.metrics["eval"]
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,15 @@ from hf_mwp.pruning.sparse_teacher.unstructured import WeightSparsifier
 from hf_mwp.trainers import DistillationTrainer
 from hf_mwp.usage_error import UsageError
 from tests.pruning.encoders import tiny_encoder
-from tests.tiny import tiny_athena_solver, tiny_classifier_rows, tiny_processor, tiny_rows, tiny_solver
+from tests.tiny import (
+    tiny_athena_solver,
+    tiny_classifier_rows,
+    tiny_processor,
+    tiny_rows,
+    tiny_solver,
+    tiny_tokenizer,
+)
+from tests.tiny_seq2seq import tiny_pairs, tiny_seq2seq
 from tests.trainers.distilling import copy_of, pad, unchanged
 from tests.trainers.processes import launch
 from tests.trainers.stark.run_stark import FIELDS, arguments, of_classifier, teacher_and_student, train
@@ -244,6 +252,16 @@ def test_a_solver(make, tmp_path):
     assert sum(student.heads) == 2 and isinstance(trainer.model, MwpSolver)
     trainer.save_model()
     assert same(MwpSolver.from_pretrained(tmp_path), student.load())
+
+
+def test_a_sequence_to_sequence_model_without_a_collator(tmp_path):
+    teacher, student, rows = tiny_seq2seq(seed=1), tiny_seq2seq(encoder_layers=1, decoder_layers=1), tiny_pairs(10)
+    trainer = StarkTrainer(
+        student, teacher, arguments(tmp_path, sparsities=[0.5]), None, rows[:8], rows[8:], tiny_tokenizer()
+    )
+    found = trainer.train()
+    # Half of the 12 heads of encoder, decoder and cross attention.
+    assert sum(found.heads) == 6 and found.value == trainer.evaluate()["eval_loss"]
 
 
 def test_split_weights_are_not_scored(tmp_path, monkeypatch):
