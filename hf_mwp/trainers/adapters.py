@@ -2,12 +2,13 @@
 
 from typing import Any
 
-from ..models.model_kind import SOLVER, kind_of
+from ..models.model_kind import SEQ2SEQ, SOLVER, kind_of
 from .model_adapter import ModelAdapter
+from .seq2seq.seq2seq_adapter import Seq2SeqAdapter
 from .solver.solver_adapter import SolverAdapter
 
 
-ADAPTERS = {SOLVER.name: SolverAdapter}
+ADAPTERS = {SOLVER.name: SolverAdapter, SEQ2SEQ.name: Seq2SeqAdapter}
 
 
 def adapter_of(model: Any) -> type[ModelAdapter]:

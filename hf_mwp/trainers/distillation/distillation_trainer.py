@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 from torch import nn
-from transformers import DataCollatorForSeq2Seq
 
 from ...data.training_lineage import ancestry_of
 from ...distillation.compatibility import check_losses, check_only_predictions
@@ -17,7 +16,6 @@ from ...distillation.objectives.objective import Objective, TeacherRequest
 from ...distillation.teachers.cached_teacher import CachedTeacher, random_state_kept
 from ...distillation.teachers.ensemble_teacher import TEACHER_INPUTS, members_of
 from ...distillation.teachers.live_teacher import LiveTeacher
-from ...models.model_kind import kind_of
 from ...store.runs.main_process import splits_weights
 from ..base_trainer import BaseTrainer
 from .distillation_config import DistillationConfig, default_objectives
@@ -100,8 +98,6 @@ class DistillationTrainer(BaseTrainer):
         if 0 in teacher.own_processors:
             check_only_predictions(self.objectives)
         teacher.check_student(model)
-        if data_collator is None and processing_class is not None and kind_of(model).has_decoder:
-            data_collator = DataCollatorForSeq2Seq(processing_class)
         super().__init__(model, args, data_collator, train_dataset, eval_dataset, processing_class, **kwargs)
         self.teacher_source: LiveTeacher | CachedTeacher = teacher
         self.projections = FeatureProjections({})

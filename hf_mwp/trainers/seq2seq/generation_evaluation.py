@@ -20,12 +20,11 @@ class GenerationEvaluation:
     Args:
         model (`PreTrainedModel`): The model.
         processing_class (tokenizer, *optional*): Decodes texts; required unless `compute_metrics` is given.
-        data_collator (`Callable`, *optional*): `DataCollatorForSeq2Seq` by default.
         compute_metrics (`Callable`, *optional*): As in `Trainer`, on token ids; replaces `text_metrics`.
         text_metrics (`Callable`, *optional*):
             Function of two lists, the generated and the reference texts, that returns a `dict` of metrics (higher is
             better); [`text_report`] (BLEU and chrF) by default.
-        kwargs: As in the trainer.
+        kwargs: As in the trainer. `DataCollatorForSeq2Seq` is the default collator.
     """
 
     def __init__(
@@ -34,7 +33,6 @@ class GenerationEvaluation:
         *,
         args: Any = None,
         processing_class: Any = None,
-        data_collator: Any = None,
         compute_metrics: Callable | None = None,
         text_metrics: Callable[[list[str], list[str]], dict[str, float]] = text_report,
         **kwargs,
@@ -53,10 +51,8 @@ class GenerationEvaluation:
             if kwargs.get("eval_dataset") is not None:
                 # Fail before training if a package for the metrics is missing.
                 self._text_names = list(text_metrics(["a text"], ["a text"]))
-        if data_collator is None and processing_class is not None:
-            data_collator = DataCollatorForSeq2Seq(processing_class)
-        kwargs |= {"processing_class": processing_class, "data_collator": data_collator}
-        super().__init__(model, args=args, compute_metrics=compute_metrics, **kwargs)
+        kwargs |= {"processing_class": processing_class, "compute_metrics": compute_metrics}
+        super().__init__(model, args=args, **kwargs)
         if isinstance(self.data_collator, DataCollatorForSeq2Seq):
             # With label smoothing, the collator has to shift the labels.
             self.data_collator.model = self._own_model
