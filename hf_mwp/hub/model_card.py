@@ -97,14 +97,14 @@ def build_model_card(
     Markdown. `task` describes the task ([`~tasks.Task.card`]) if no stage does.
     """
     task = {**MATH_WORD_PROBLEMS, **next((stage.task for stage in reversed(stages) if stage.task), task or {})}
-    is_encoder, is_solver = isinstance(model, MwpStudentModel), kind_of(model).is_solver
-    reads_problems = is_encoder or is_solver
+    kind, is_encoder = kind_of(model), isinstance(model, MwpStudentModel)
+    reads_problems = is_encoder or kind.is_solver
     language = language or task.get("language") or ("zh" if reads_problems else None)
     tag = "feature-extraction" if is_encoder else task.get("pipeline_tag")
     # Classifiers and sequence-to-sequence models follow the paper only if they were distilled.
     is_papers = reads_problems or any(stage.command in DISTILLATIONS for stage in stages)
     paper, citation = PAPER, HiddenMSELoss.citation
-    if kind_of(model).has_decoder:
+    if kind.has_decoder:
         paper, citation = SEQ2SEQ_PAPER, CKALoss.citation
     shown = _most_telling(figures)
     results = [] if is_encoder else [_eval_result(each, task) for each in shown if each.model == "this model"]
@@ -113,7 +113,7 @@ def build_model_card(
         license=license,
         library_name="transformers",
         pipeline_tag=tag,
-        tags=[*task["tags"], "knowledge-distillation", "mwp_solver" if is_solver else model.config.model_type],
+        tags=[*task["tags"], "knowledge-distillation", "mwp_solver" if kind.is_solver else model.config.model_type],
         model_name=model_id.rstrip("/").rpartition("/")[2],
         eval_results=results or None,
         datasets=_data_sets(stages, training_texts_of(model)) or None,
@@ -125,7 +125,13 @@ def build_model_card(
         summary,
         f"Architecture: {_architecture(model)}." + (f" Method: {paper}." if is_papers else ""),
         usage_section(
-            TASK if is_solver else tag, model_id, language, indexed_numbers, task.get("example"), output, type(model)
+            TASK if kind.is_solver else tag,
+            model_id,
+            language,
+            indexed_numbers,
+            task.get("example"),
+            output,
+            type(model),
         ),
         _results_section(shown, task),
         notes,
