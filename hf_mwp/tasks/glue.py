@@ -14,7 +14,7 @@ from ..building.encoder import SAMPLE_BATCH, SAMPLE_SIZE
 from ..data.datasets.glue import GLUE_SOURCES, HUB_ID, load_glue
 from ..metrics import GLUE_FIGURES
 from .data_options import TaskArguments
-from .task import Task, limited
+from .task import Task, labelled_batches, limited
 
 
 # Tasks whose main metric is not accuracy; for STS-B (regression) it is Spearman's correlation.
@@ -94,7 +94,7 @@ class GlueTask(Task):
 
     def make_student(self, teacher, processor, options):
         def batches() -> list[Mapping[str, Any]]:
-            return self.batches(teacher, processor, islice(self.rows("train"), SAMPLE_SIZE), SAMPLE_BATCH)
+            return labelled_batches(self, teacher, processor, islice(self.rows("train"), SAMPLE_SIZE), SAMPLE_BATCH)
 
         return make_student_classifier(teacher, processor, batches, options), processor
 
@@ -113,7 +113,7 @@ class GlueTask(Task):
         pairs = ((row, processor(row["sentence1"], row["sentence2"], truncation=True)) for row in rows)
         return [{**inputs, "labels": row["label"]} for row, inputs in pairs]
 
-    def trainer_arguments(self, model, processor):
+    def trainer_arguments(self, model, processor, generates=False):
         return super().trainer_arguments(model, processor) | {"compute_metrics": self._figures_of_logits}
 
     def _figures_of_logits(self, output: Any) -> dict[str, float]:

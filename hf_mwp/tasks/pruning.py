@@ -22,6 +22,7 @@ from .make_task import data_record, make_task, tell_data
 from .pictures import draw_models
 from .reporter import SILENT, Reporter
 from .run_options import IMPORTANCES, HeadsArguments, PruneArguments
+from .task import labelled_batches
 from .training import RunResult
 
 
@@ -123,7 +124,7 @@ def score_heads(args: HeadsArguments, data_args: MeasuredTaskArguments) -> tuple
     rows = task.learnable(task.rows(args.split))
     rows = list(rows.select(range(min(len(rows), args.num_batches * args.batch_size))))
     model, processor = task.load_model(args.model, args.split)
-    batches = task.batches(model, processor, rows, args.batch_size)
+    batches = labelled_batches(task, model, processor, rows, args.batch_size)
     scores = importance.scores(model, batches)
     folder.mkdir(parents=True, exist_ok=True)
     known = {"model": args.model, "importance": args.importance, "dataset": task.name}

@@ -109,7 +109,12 @@ class Seq2SeqTask(Task):
 
         return [read(*self.pair(row)) for row in rows]
 
-    def metric_arguments(self, processor):
+    def trainer_arguments(self, model, processor, generates=False):
+        metrics = self.metric_arguments(processor) if generates else {}
+        return super().trainer_arguments(model, processor) | metrics
+
+    def metric_arguments(self, processor: Any) -> dict[str, Any]:
+        """Return the arguments of a trainer that measure the texts generated in evaluations."""
         options = self.options
         return {"text_metrics": partial(text_report, metrics=options.text_metrics, language=options.target)}
 

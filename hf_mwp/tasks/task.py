@@ -86,15 +86,8 @@ class Task(ABC):
         """Return the inputs and labels of rows, for the collator. Rows without labels may be left out."""
         raise NotImplementedError
 
-    def batches(
-        self, model: PreTrainedModel, processor: Any, rows: Iterable[Mapping[str, Any]], batch_size: int
-    ) -> list[Mapping[str, Any]]:
-        """Return batches of rows with labels."""
-        encoded, collate = list(self.encode(rows, processor)), self.collator(model, processor)
-        return [collate(encoded[start : start + batch_size]) for start in range(0, len(encoded), batch_size)]
-
-    def trainer_arguments(self, model: PreTrainedModel, processor: Any) -> dict[str, Any]:
-        """Return the arguments of a trainer except its config."""
+    def trainer_arguments(self, model: PreTrainedModel, processor: Any, generates: bool = False) -> dict[str, Any]:
+        """Return a trainer's arguments except its config. With `generates`, evaluations measure generated texts."""
         validation = self.rows("validation", needed=False)
         return {
             "model": model,
@@ -103,10 +96,6 @@ class Task(ABC):
             "eval_dataset": None if validation is None else self.prepare(validation, processor),
             "processing_class": processor,
         }
-
-    def metric_arguments(self, processor: Any) -> dict[str, Any]:
-        """Return the arguments of a trainer that measure the texts generated in evaluations."""
-        return {}
 
     def defaults_of(self, config: BaseConfig) -> Mapping[str, Any]:
         """Return the fields of a config for which the task has a different default."""
@@ -137,6 +126,14 @@ class Task(ABC):
         `shares` (`False` if the metrics are not shares; the first share is shown in percent), `items` (noun for the
         rows in `num_{items}`; default: problems), and `example` (an input of the pipeline).
         """
+
+
+def labelled_batches(
+    task: Task, model: PreTrainedModel, processor: Any, rows: Iterable[Mapping[str, Any]], batch_size: int
+) -> list[Mapping[str, Any]]:
+    """Return batches of the rows that have labels, as inputs of the model."""
+    encoded, collate = list(task.encode(rows, processor)), task.collator(model, processor)
+    return [collate(encoded[start : start + batch_size]) for start in range(0, len(encoded), batch_size)]
 
 
 def limited(rows: Dataset, split: str, options: DataArguments) -> Dataset:

@@ -104,7 +104,7 @@ def make_distillation(
 def make_trainer(task: Task, config: BaseConfig, model: PreTrainedModel, processor: Any, **teachers) -> BaseTrainer:
     """Return the trainer that fine-tunes a model or, with arguments of `teachers`, distils them into it."""
     kind = task.distillation_class if teachers else task.trainer_class
-    arguments = task.trainer_arguments(model, processor) | task.metric_arguments(processor) | teachers
+    arguments = task.trainer_arguments(model, processor, generates=True) | teachers
     return kind(args=config.converted(kind.config_class), **arguments)
 
 
