@@ -186,3 +186,11 @@ def evaluate_splits(
             options |= _predict_options(task, config, beams[split])
             found[split] = evaluate_split(task, model, processor, split, **options)
     return found
+
+
+def measure_splits(
+    task: Task, model: PreTrainedModel, processor: Any, config: Any, args: Any, reporter: Reporter = SILENT
+) -> dict[str, dict[str, Any]]:
+    """Move a model to the config's device, and return the [`Evaluation.record`] of each of [`evaluate_splits`]."""
+    found = evaluate_splits(task, model.to(config.device), processor, config, args, reporter)
+    return {split: evaluation.record for split, evaluation in found.items()}

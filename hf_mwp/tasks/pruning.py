@@ -1,6 +1,7 @@
 """Tasks that score attention heads, and prune them in rounds of distillation ("generations")."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from ..store.runs.run_folder import RunFolder, check_output_folder
 from ..trainers import DistillationTrainer, Generation, RecursiveDistillationConfig, recursive_distillation
 from ..usage_error import UsageError
 from .data_options import MeasuredTaskArguments, TaskArguments
-from .evaluation import evaluate_splits
+from .evaluation import measure_splits
 from .make_task import data_record, make_task, tell_data
 from .pictures import draw_models
 from .reporter import SILENT, Reporter
@@ -76,16 +77,10 @@ def prune(
         if is_main_process():
             generations[-1].load().save_pretrained(folder.path)
             processor.save_pretrained(folder.path)
-
-            def measure(model: PreTrainedModel) -> dict[str, Any]:
-                found = evaluate_splits(task, model.to(config.device), processor, config, args, reporter)
-                return {split: evaluation.record for split, evaluation in found.items()}
-
-            metrics = _metrics_of(model, generations, measure)
-            models, path = metrics["models"], folder.path / ACCURACY_LATENCY
-            times = [100 * each["seconds"] / models[0]["seconds"] for each in models]
-            labels, axis = [f"{each['ratio']:.0%}" for each in models], "time of the encoder, % of the first model's"
-            draw_models(models, times, task.metric, path, f"{Path(args.model).name} on {task.name}", axis, labels)
+            options = {"processor": processor, "config": config, "args": args, "reporter": reporter}
+            metrics = _metrics_of(model, generations, partial(measure_splits, task, **options))
+            title, path = f"{Path(args.model).name} on {task.name}", folder.path / ACCURACY_LATENCY
+            _draw_accuracy_latency(metrics["models"], task.metric, path, title)
             for generation in generations:
                 scores, number = scores_of(generation.metrics["events"][-1]["scores"]), generation.number
                 heading = f"{args.importance} of heads, generation {number}"
@@ -110,6 +105,12 @@ def _metrics_of(
         splits = measure(each)
         models.append({**about, **cost, "saved": saved, **splits})
     return {"models": models, "saved": models[-1]["saved"], **splits}
+
+
+def _draw_accuracy_latency(models: Sequence[Mapping[str, Any]], metric: str, path: Path, title: str) -> None:
+    times = [100 * each["seconds"] / models[0]["seconds"] for each in models]
+    labels, axis = [f"{each['ratio']:.0%}" for each in models], "time of the encoder, % of the first model's"
+    draw_models(models, times, metric, path, title, axis, labels)
 
 
 def score_heads(args: HeadsArguments, data_args: MeasuredTaskArguments) -> tuple[Path, list[list[float | None]]]:

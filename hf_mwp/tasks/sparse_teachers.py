@@ -1,6 +1,7 @@
 """Task that finds the sparse teacher with the best student (STARK)."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,12 @@ from ..store.runs.run_folder import RunFolder
 from ..trainers import DistillationTrainer, StarkConfig, StarkTrainer
 from ..usage_error import UsageError
 from .data_options import TaskArguments
-from .evaluation import evaluate_splits
+from .evaluation import measure_splits
 from .make_task import data_record, make_task, tell_data
 from .pictures import draw_models
 from .reporter import SILENT, Reporter
 from .run_options import StarkArguments
+from .task import Task
 from .training import RunResult
 
 
@@ -48,53 +50,61 @@ def find_sparse_teacher(
         folder.check_unused(args.overwrite or folder.is_unfinished)
         task = make_task(data_args)
         config.adapt(task)
-        # The same seed gives a student with the same random weights when the run resumes.
-        set_seed(config.seed)
-        teacher, processor = task.load_model(args.teacher)
-        tell_data(task, reporter)
-        settle_shape(student_args, teacher, processor, config, reporter.print)
-        student, own = task.make_student(teacher, processor, student_args)
-        if own is not processor:
-            raise UsageError(f"stark: {student_args.student} must have the same tokenizer as its teacher.")
-        if task.rows("validation", needed=False) is None:
-            raise UsageError(f"stark: {task.name} has no validation split. Set --validation_fraction.")
-        config.disable_tqdm = True
-        trainer = StarkTrainer(
-            teacher_model=teacher,
-            args=config,
-            score_dataset=task.prepare(task.learnable(task.rows("validation")), processor),
-            scores=config.make_sparsifier().random(teacher, config.seed) if args.scores == "random" else None,
-            **task.trainer_arguments(student, processor),
-        )
+        trainer = make_stark_trainer(task, args, student_args, config, reporter)
         folder.remove_old_model()
         folder.begin()
         folder.write_json("data.json", data_record(task))
-
-        def on_trainer(trainer: DistillationTrainer, sparsity: float) -> None:
-            reporter.follow(trainer, f"student, sparsity {sparsity:.0%}" if sparsity else "trial student")
-
-        trainer.on_trainer, trainer.on_scores = on_trainer, reporter.progress("Scoring")
         trainer.train()
         trainer.save_model(folder.path)
         metrics: dict[str, Any] = {}
         if is_main_process():
-
-            def measure(model: PreTrainedModel) -> dict[str, Any]:
-                found = evaluate_splits(task, model.to(config.device), processor, config, args, reporter)
-                return {split: evaluation.record for split, evaluation in found.items()}
-
-            metrics = _metrics_of(trainer, measure, task.metric)
+            options = {"processor": trainer.processing_class, "config": config, "args": args, "reporter": reporter}
+            metrics = _metrics_of(trainer, partial(measure_splits, task, **options), task.metric)
             metrics["scores"] = args.scores
-            title, models = f"{Path(args.teacher).name} on {task.name}", metrics["models"]
-            shares, path = [100 * each["sparsity"] for each in models], folder.path / SPARSITIES
-            axis, chosen = "share of the teacher removed, %", 100 * trainer.chosen.sparsity
-            draw_models(models, shares, task.metric, path, title, axis, chosen=chosen)
-            if trainer.knowledgeable is not None and not config.unstructured:
-                scores = {"heads": trainer.scores.heads, "neurons": trainer.scores.neurons}
-                densities = {name: ScoreDensity.of(each) for name, each in scores.items()}
-                draw_densities(densities, folder.path / DENSITIES, title=f"Scores, {title}")
+            _draw(trainer, metrics["models"], task.metric, folder.path, f"{Path(args.teacher).name} on {task.name}")
             folder.finish(metrics)
     return RunResult(folder.path, metrics, task)
+
+
+def make_stark_trainer(
+    task: Task, args: StarkArguments, student_args: StudentArguments, config: StarkConfig, reporter: Reporter
+) -> StarkTrainer:
+    """Load the teacher, create the student, and return the trainer. Raises `UsageError` if they do not match."""
+    # The same seed gives a student with the same random weights when the run resumes.
+    set_seed(config.seed)
+    teacher, processor = task.load_model(args.teacher)
+    tell_data(task, reporter)
+    settle_shape(student_args, teacher, processor, config, reporter.print)
+    student, own = task.make_student(teacher, processor, student_args)
+    if own is not processor:
+        raise UsageError(f"stark: {student_args.student} must have the same tokenizer as its teacher.")
+    if task.rows("validation", needed=False) is None:
+        raise UsageError(f"stark: {task.name} has no validation split. Set --validation_fraction.")
+    config.disable_tqdm = True
+
+    def on_trainer(trainer: DistillationTrainer, sparsity: float) -> None:
+        reporter.follow(trainer, f"student, sparsity {sparsity:.0%}" if sparsity else "trial student")
+
+    return StarkTrainer(
+        teacher_model=teacher,
+        args=config,
+        score_dataset=task.prepare(task.learnable(task.rows("validation")), processor),
+        scores=config.make_sparsifier().random(teacher, config.seed) if args.scores == "random" else None,
+        on_trainer=on_trainer,
+        on_scores=reporter.progress("Scoring"),
+        **task.trainer_arguments(student, processor),
+    )
+
+
+def _draw(trainer: StarkTrainer, models: list[dict[str, Any]], metric: str, folder: Path, title: str) -> None:
+    """Draw the students' metric over the sparsity, and the density of measured scores."""
+    shares, chosen = [100 * each["sparsity"] for each in models], 100 * trainer.chosen.sparsity
+    axis = "share of the teacher removed, %"
+    draw_models(models, shares, metric, folder / SPARSITIES, title, axis, chosen=chosen)
+    if trainer.knowledgeable is not None and not trainer.args.unstructured:
+        scores = {"heads": trainer.scores.heads, "neurons": trainer.scores.neurons}
+        densities = {name: ScoreDensity.of(each) for name, each in scores.items()}
+        draw_densities(densities, folder / DENSITIES, title=f"Scores, {title}")
 
 
 def _metrics_of(

@@ -149,27 +149,18 @@ def train_on_task(
         # The metrics describe the saved model, with adapters merged.
         parameters = count_parameters(merge_lora(model))
         metrics = {"parameters": parameters, "trained_parameters": trained, "train": dict(result.metrics)}
-        if task is None:
-            panels, title = {"masked words, loss": "eval_mlm_loss", "tagging, F1": "eval_pos_f1"}, "Pretraining"
-            if trainer.eval_dataset is not None:
-                found = trainer.evaluate(metric_key_prefix="validation")
-                metrics["validation"] = {key.removeprefix("validation_"): value for key, value in found.items()}
-        else:
-            metric, title = task.metric, f"{name} on {task.name}"
-            panels = {"training loss": "loss", metric.replace("_", " "): f"eval_{metric}"}
+        if task is not None:
             evaluations |= evaluate_splits(task, model, trainer.processing_class, config, args, reporter)
             metrics["best_model_checkpoint"] = trainer.state.best_model_checkpoint
             metrics |= {split: evaluation.record for split, evaluation in evaluations.items()}
+        elif trainer.eval_dataset is not None:
+            found = trainer.evaluate(metric_key_prefix="validation")
+            metrics["validation"] = {key.removeprefix("validation_"): value for key, value in found.items()}
         if is_main_process():
-            path = folder.path / "learning_curve.png"
-            draw_learning_curve({name: trainer.state.log_history}, path, title, panels)
+            _draw_history(task, name, trainer.state.log_history, folder.path / "learning_curve.png")
         folder.finish(metrics)
         if config.push_to_hub:
-            figures = [read_figures(folder.path, "this model", split) for split in evaluations]
-            stages = [read_stage(folder.path)] if is_main_process() else []
-            published = trainer.push_to_hub(figures=None if task is None else figures, stages=stages)
-            if published is not None:
-                reporter.print(f"Published as {published.url}.")
+            _publish(trainer, folder.path, None if task is None else [*evaluations], reporter)
     return RunResult(folder.path, metrics, task, evaluations)
 
 
@@ -188,3 +179,22 @@ def _saved_model(task: Task | None, trainer: Any) -> PreTrainedModel:
         return trainer.model
     unset_hf_deepspeed_config()
     return task.load_model(trainer.args.output_dir)[0].to(trainer.args.device)
+
+
+def _draw_history(task: Task | None, name: str, history: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """Draw the learning curve of a model on a task, or of pretraining."""
+    if task is None:
+        panels, title = {"masked words, loss": "eval_mlm_loss", "tagging, F1": "eval_pos_f1"}, "Pretraining"
+    else:
+        panels = {"training loss": "loss", task.metric.replace("_", " "): f"eval_{task.metric}"}
+        title = f"{name} on {task.name}"
+    draw_learning_curve({name: history}, path, title, panels)
+
+
+def _publish(trainer: Any, folder: Path, splits: Sequence[str] | None, reporter: Reporter) -> None:
+    """Publish the saved model with the metrics of the evaluated splits, if any, and the options of its run."""
+    figures = None if splits is None else [read_figures(folder, "this model", split) for split in splits]
+    stages = [read_stage(folder)] if is_main_process() else []
+    published = trainer.push_to_hub(figures=figures, stages=stages)
+    if published is not None:
+        reporter.print(f"Published as {published.url}.")
