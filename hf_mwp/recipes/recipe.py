@@ -318,11 +318,7 @@ def run_recipe(
 
         with keep_loaded():
             if search:
-                metrics = recipe.run(commands, [search["stage"]], on_stage)[-1].metrics
-                reports = metrics.get("validation", {}).get("reports", {"all problems": {}})
-                accuracy = reports["all problems"].get("answer_accuracy")
-                if accuracy is None:
-                    raise UsageError(f"{path}, search: stage {search['stage']!r} has no validation answer accuracy.")
+                accuracy = _accuracy_of_search(recipe, commands, on_stage)
                 accuracies.append(f"{recipe.variables[search['variable']]} {accuracy:.1%}")
                 if accuracy < min_accuracy:
                     continue
@@ -331,6 +327,17 @@ def run_recipe(
         listed = ", ".join(accuracies)
         raise UsageError(f"No model reaches --min_accuracy {min_accuracy:.1%} on the validation problems: {listed}.")
     return []
+
+
+def _accuracy_of_search(recipe: Recipe, commands: Commands, on_stage: Callable[[Stage, int, int], None]) -> float:
+    """Run the stage of a recipe's search, and return its answer accuracy on the validation problems."""
+    stage = recipe.search["stage"]
+    metrics = recipe.run(commands, [stage], on_stage)[-1].metrics
+    reports = metrics.get("validation", {}).get("reports", {"all problems": {}})
+    accuracy = reports["all problems"].get("answer_accuracy")
+    if accuracy is None:
+        raise UsageError(f"{recipe.source}, search: stage {stage!r} has no validation answer accuracy.")
+    return accuracy
 
 
 def with_launcher(commands: Commands, launch: str | None) -> Commands:
