@@ -5,8 +5,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from .precision import without_autocast
 from .product_loss import MIN_ROWS, ProductLoss, centred_rows, safe_sqrt
-from .state_loss import citation_of, masked, without_autocast
+from .state_loss import citation_of, masked
 
 
 EPSILON = 1e-8  # as in the authors' implementation

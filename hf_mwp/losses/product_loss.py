@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor
 
-from .state_loss import StateLoss, masked, without_autocast
+from .precision import without_autocast
+from .state_loss import StateLoss, masked
 
 
 # Minimum number of valid tokens. With two, all centred states have the same direction, so any two models look alike.

@@ -1,11 +1,12 @@
 """Base class of losses between hidden states of student and teacher, and functions that all losses share."""
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
+
+from .precision import at_least_fp32, without_autocast
 
 
 States = Tensor | Sequence[Tensor]
@@ -78,13 +79,7 @@ def valid_tokens(mask: Tensor | None, states: Tensor) -> Tensor:
 def masked(vectors: Tensor, mask: Tensor) -> Tensor:
     """Return vectors in fp32 (fp64 stays fp64), with zeros where the mask is false."""
     # `where` instead of a product: values at padding, NaN included, must not reach the loss.
-    return torch.where(mask.unsqueeze(-1), vectors.to(torch.promote_types(vectors.dtype, torch.float32)), 0.0)
-
-
-def without_autocast(tensor: Tensor) -> AbstractContextManager:
-    """Return a context in which matrix products on the tensor's device keep the precision of their inputs."""
-    kind = tensor.device.type
-    return torch.autocast(kind, enabled=False) if torch.amp.is_autocast_available(kind) else nullcontext()
+    return torch.where(mask.unsqueeze(-1), at_least_fp32(vectors), 0.0)
 
 
 def citation_of(key: str) -> str:

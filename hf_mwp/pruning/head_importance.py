@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
+from ..losses.precision import at_least_fp32
 from ..models.architecture import find_architecture, find_encoder, layer_order, layer_parts
 from ..options.checks import check_numbers
 from .gates import HeadGates
@@ -195,7 +196,7 @@ def mean_over_queries(model: nn.Module, batches: list[Mapping[str, Any]], measur
     with eager_attention(model):
         for batch in batches:
             for layer, (maps, mask) in enumerate(_attentions(model, batch)):
-                values = measure(maps.to(torch.promote_types(maps.dtype, torch.float32))).double()
+                values = measure(at_least_fp32(maps)).double()
                 # Padding with all keys masked may be NaN. Sums in float64 do not depend on the batch size.
                 sums[layer] += values.where(mask[:, None] > 0, 0.0).sum((0, 2)).cpu()
                 counts[layer] += int(mask.sum(dtype=torch.float64))

@@ -13,6 +13,7 @@ from transformers.utils import ModelOutput
 
 from ...data.batches.mwp_processor import MwpProcessor
 from ...expressions import ExpressionError
+from ...losses.precision import at_least_fp32
 from ...runtime.output_vocabulary import OutputVocabulary
 from ..decoder import Decoder, DecoderPreTrainedModel
 from ..solver import CANDIDATES, SolveOutput
@@ -228,7 +229,7 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
         goals = self.goals(states, attention_mask, question_positions)
         answers = self.answering_logits(pool, goals, owners, plans.pooled, plans.num_pooled)
         # Padding has the smallest number of fp32, also under autocast, whose outputs Accelerate converts to fp32.
-        logits, answers = (scores.to(torch.promote_types(scores.dtype, torch.float32)) for scores in (logits, answers))
+        logits, answers = at_least_fp32(logits), at_least_fp32(answers)
         judged, pooled = (len(states), plans.num_judged), (len(states), plans.num_pooled)
         output = AthenaOutput(
             loss=self._loss(logits, answers, plans),

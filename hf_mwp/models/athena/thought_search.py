@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ...losses.precision import at_least_fp32
 from ..solver import SolveOutput
 from .gold_plan import PlanMaker
 from .layers_athena import pad_rows
@@ -139,7 +140,7 @@ class ThoughtSearch:
         keys_values = self.reference.index_select(0, self._index(reference.ravel())).unflatten(0, reference.shape)
         attended = judge.attend(padded, keys_values, visible.unsqueeze(1), places)
         contexts, logits = judge.conclude(rows, attended)
-        return contexts, _full(logits).tolist()
+        return contexts, at_least_fp32(logits).tolist()
 
     def _choose(self, state: ProblemState, logits: list[float]) -> list[int]:
         """Add the accepted candidates to the pool and return their indices in the round."""
@@ -175,7 +176,7 @@ class ThoughtSearch:
         logits = self.decoder.answering_logits(embeddings, self.goals, problems, places, width)
         for state in owners if self.config.chain == "replace" else ():
             state.reference = []
-        for number, (state, logit) in enumerate(zip(owners, _full(logits).tolist(), strict=True)):
+        for number, (state, logit) in enumerate(zip(owners, at_least_fp32(logits).tolist(), strict=True)):
             if self.config.chain != "none":
                 state.reference.append(first_reference + number)
             state.rows.append(first + number)
@@ -200,10 +201,6 @@ class ThoughtSearch:
             order = [int(np.argmax([state.answering[place] for place in places]))]
         vocabulary = self.maker.vocabulary
         return [(self.table.prefix(pool[places[each]], vocabulary), float(shares[each])) for each in order[:count]]
-
-
-def _full(logits: Tensor) -> Tensor:
-    return logits.to(torch.promote_types(logits.dtype, torch.float32))
 
 
 def _logit(probability: float) -> float:

@@ -11,6 +11,7 @@ from transformers.utils import ModelOutput
 from ...data.batches.mwp_collator import MwpCollator
 from ...data.batches.mwp_processor import MwpProcessor
 from ...data.batches.tree_batch import TreeBatch
+from ...losses.precision import at_least_fp32
 from ...runtime.tree_search import TreeDecoder
 from ..decoder import Decoder, DecoderPreTrainedModel
 from ..solver import SolveOutput
@@ -163,8 +164,7 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
         smallest number.
         """
         state = self.dropout(state)
-        candidates = self.candidate_scorer(state, candidate_keys)
-        candidates = candidates.to(torch.promote_types(candidates.dtype, torch.float32))
+        candidates = at_least_fp32(self.candidate_scorer(state, candidate_keys))
         candidates = candidates.masked_fill(missing, torch.finfo(candidates.dtype).min)
         return torch.cat([self.operator_scorer(state), candidates], -1)
 
