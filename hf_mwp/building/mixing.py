@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..options import option
 from ..options.checks import check_given, check_weight
@@ -54,8 +54,7 @@ class MixArguments:
 def mix_solvers(options: MixArguments) -> tuple[Solver, MwpProcessor]:
     """
     Interpolate only the encoder of a distilled solver with the pretrained encoder it started from, or average whole
-    solvers. Return the processor too. Raises `UsageError` if solvers to average differ in tokens, symbols, or in how
-    they read problems or predict targets.
+    solvers. Return the processor too. Raises `UsageError` if solvers to average differ in tokens, symbols or settings.
     """
     from transformers import AutoModel
 
@@ -64,11 +63,15 @@ def mix_solvers(options: MixArguments) -> tuple[Solver, MwpProcessor]:
 
     if options.solvers is not None:
         solvers, processors = zip(*map(load_solver, options.solvers), strict=True)
-        processor, (rules, *others) = processors[0], map(_rules, solvers, processors)
-        for name, each, other in zip(options.solvers[1:], solvers[1:], others, strict=True):
+        processor = processors[0]
+        rules = [
+            {"tokens": own.tokenizer.get_vocab(), **own.settings, **each.prediction_rules}
+            for each, own in zip(solvers, processors, strict=True)
+        ]
+        for name, each, others in zip(options.solvers, solvers, rules, strict=True):
             try:
                 processor.check_model(each)
-                if differing := [rule for rule in rules if rules[rule] != other.get(rule)]:
+                if differing := [rule for rule, value in rules[0].items() if value != others.get(rule)]:
                     raise ValueError(f"{', '.join(differing)} differ. Average solvers with the same initial weights.")
             except ValueError as error:
                 raise UsageError(f"mix: {name} cannot be averaged with {options.solvers[0]}: {error}") from error
@@ -82,8 +85,3 @@ def mix_solvers(options: MixArguments) -> tuple[Solver, MwpProcessor]:
         solver = mix_parameters(pretrained, solver, options.pretrained_weight, inplace=True)
     note_training_texts(solver, ancestry_of(solver))
     return solver, processor
-
-
-def _rules(solver: Solver, processor: MwpProcessor) -> dict[str, Any]:
-    """Return what solvers to average must share besides their symbols and shapes."""
-    return {"tokens": processor.tokenizer.get_vocab(), **processor.settings, **solver.prediction_rules}

@@ -84,14 +84,13 @@ def make_model_folder(args: CardArguments) -> None:
         fitted = Path(args.reranker or source)
         default = DefaultSearch.from_pretrained(fitted if (fitted / DefaultSearch.file_name).is_file() else source)
         search = [each for each in (default, reranker) if each not in (None, DefaultSearch())]
-    about["metadata"] = earlier_metadata(find_beside(source, CARD), args.license)
+    metadata = earlier_metadata(find_beside(source, CARD), args.license)
     replaced = earlier_metadata(Path(folder) / CARD, args.license)
-    if _has_other_weights(Path(folder), model):
-        if lost := sorted(replaced.keys() - about["metadata"].keys() - {*(args.metadata or ())}):
-            logger.warning(f"The card in {folder} is of another model: {', '.join(lost)} not kept. Use --metadata.")
-    else:
-        about["metadata"] |= replaced
-    about["metadata"] |= args.metadata or {}
+    if not _has_other_weights(Path(folder), model):
+        metadata |= replaced
+    elif lost := sorted(replaced.keys() - metadata.keys() - {*(args.metadata or ())}):
+        logger.warning(f"The card in {folder} is of another model: {', '.join(lost)} not kept. Use --metadata.")
+    about["metadata"] = metadata | (args.metadata or {})
     own = "solver built on it" if encoder_only else "this model"
     evaluated = {own: args.evaluations, "teacher": args.teacher_evaluations}
     figures = [read_figures(each, name) for name, folders in evaluated.items() for each in folders or ()]

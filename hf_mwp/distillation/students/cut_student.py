@@ -21,8 +21,7 @@ def choose_layers(layers: int | Iterable[int], num_teacher_layers: int, choice: 
     """
     if isinstance(layers, Iterable):
         layers = list(layers)
-        for each in layers:
-            check_whole_numbers(layers=each)
+        check_whole_numbers(**{f"layers[{place}]": each for place, each in enumerate(layers)})
         if not layers or not {*layers} <= {*range(num_teacher_layers)}:
             raise ValueError(f"`layers` must be indices from 0 to {num_teacher_layers - 1}, got {layers}.")
         return layers

@@ -65,8 +65,7 @@ def make_seq2seq_student(
     """
     if init not in INITS:
         raise ValueError(f"`init` must be one of {', '.join(INITS)}, got {init!r}.")
-    names = _sizes_of(teacher)
-    config = copy.deepcopy(teacher.config)
+    names, config = _sizes_of(teacher), copy.deepcopy(teacher.config)
     check_at_least_one({"hidden_size": hidden_size}, "hidden_size")
     width = config.d_model if hidden_size is None else hidden_size
     if width > config.d_model:
