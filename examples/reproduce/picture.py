@@ -14,14 +14,15 @@ MEASURED, PAPER = "#4c78a8", "#e45756"
 
 def draw_table(result: TableResult, path: str | Path) -> bool:
     """
-    Draw the columns in percent to a PNG file, with the standard deviation of the seeds and the paper's figures: a line
-    per column for a sweep, otherwise a panel per column with a bar per arm. Returns `False` if there is nothing to
-    draw.
+    Draw the columns in percent and, except for a sweep, the compared columns without a unit to a PNG file, with the
+    standard deviation of the seeds and the paper's figures: a line per column for a sweep, otherwise a panel per
+    column with a bar per arm. Returns `False` if there is nothing to draw.
     """
     columns = [
         column
         for column in result.shown_columns
-        if column.unit == "%" and any(arm.values(column.name) or column.name in arm.paper for arm in result.arms)
+        if column.unit == "%" or not (column.unit or column.optional or result.x)
+        if any(arm.values(column.name) or column.name in arm.paper for arm in result.arms)
     ]
     if not columns:
         return False
@@ -41,6 +42,9 @@ def _draw_bars(figure: Figure, result: TableResult, columns: list[Column]) -> No
     panels = figure.subplots(1, len(columns), sharey=True, squeeze=False)[0]
     for panel, column in zip(panels, columns, strict=True):
         measured = [(place, arm) for place, arm in enumerate(result.arms) if arm.values(column.name)]
+        known = [(arm.paper[column.name], place) for place, arm in enumerate(result.arms) if column.name in arm.paper]
+        largest = max([arm.mean(column.name) for _, arm in measured] + [value for value, _ in known])
+        scale = 100 if column.unit == "%" else largest
         panel.barh(
             [place for place, _ in measured],
             [arm.mean(column.name) for _, arm in measured],
@@ -51,11 +55,14 @@ def _draw_bars(figure: Figure, result: TableResult, columns: list[Column]) -> No
         )
         # At the edge of the panel: beside the bars, numbers would cover the paper's marks.
         for place, arm in measured:
-            panel.text(122, place, f"{arm.mean(column.name):.1f}", fontsize="small", ha="right", va="center")
-        known = [(arm.paper[column.name], place) for place, arm in enumerate(result.arms) if column.name in arm.paper]
+            number = f"{arm.mean(column.name):.{1 if scale >= 10 else 2}f}"
+            panel.text(1.22 * scale, place, number, fontsize="small", ha="right", va="center")
         if known:
             panel.plot(*zip(*known, strict=True), "D", color=PAPER, markersize=5, label="paper")
-        panel.set(title=textwrap.fill(f"{column.title}, %", 26), xlim=(0, 124), xticks=range(0, 101, 20))
+        unit = ", %" if column.unit == "%" else ""
+        panel.set(title=textwrap.fill(f"{column.title}{unit}", 26), xlim=(0, 1.24 * scale))
+        if column.unit == "%":
+            panel.set_xticks(range(0, 101, 20))
         panel.grid(axis="x", alpha=0.3)
     panels[0].set_yticks(places, [arm.title for arm in result.arms])
     panels[0].invert_yaxis()

@@ -154,6 +154,16 @@ def test_the_same_results_give_the_same_picture(tmp_path):
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_metrics_without_a_unit_are_drawn_and_other_figures_are_not(tmp_path):
+    measured = result()
+    measured.columns = [{"name": "answer", "title": "BLEU", "unit": ""}]
+    assert draw_table(measured, tmp_path / "bleu.png")
+    measured.columns[0]["optional"] = True
+    assert not draw_table(measured, tmp_path / "optional.png")
+    measured.columns = [{"name": "answer", "title": "Parameters", "unit": "M"}]
+    assert not draw_table(measured, tmp_path / "parameters.png")
+
+
 def test_a_sweep_is_drawn_as_lines(tmp_path):
     bars, lines = result(), result()
     lines.x = "layers"
