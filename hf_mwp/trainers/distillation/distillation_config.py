@@ -135,6 +135,8 @@ class DistillationConfig(SolverTrainingConfig):
         check_not_negative(self, "prediction_weight", "embedding_weight", "projection_learning_rate")
         check_share(self, "skew_alpha")
         check_weight(self, "soft_label_weight")
+        if self.label_smoothing_factor:
+            raise ValueError("`label_smoothing_factor` does not apply to distillation. Set it to 0.")
         for mapping in self.mappings.values():
             if mapping not in STRATEGIES:
                 # The numbers of layers are not known yet, so only the syntax of the pairs is checked.

@@ -26,8 +26,8 @@ class SolverAdapter(ModelAdapter):
 
     Raises:
         TypeError: `processing_class` is not an [`MwpProcessor`].
-        ValueError: Model and processor have different symbols, the encoder has no embedding for some tokens, or
-            DeepSpeed's ZeRO-3 splits the weights.
+        ValueError: Model and processor have different symbols, the encoder has no embedding for some tokens,
+            `label_smoothing_factor` is set, or DeepSpeed's ZeRO-3 splits the weights.
     """
 
     numbers_rows = notes_texts = True
@@ -42,6 +42,8 @@ class SolverAdapter(ModelAdapter):
             # It gathers the weights of a module at each call, and decoders run a different number of steps in each
             # process.
             raise ValueError("DeepSpeed's ZeRO-3 cannot split the weights of a solver. Use ZeRO-2, FSDP or DDP.")
+        if args.label_smoothing_factor:
+            raise ValueError("`label_smoothing_factor` does not apply to solvers. Set it to 0.")
         args.check_joint_metrics()
         if args.metric_for_best_model is None and not args.prediction_loss_only:
             args.metric_for_best_model = "answer_accuracy"
