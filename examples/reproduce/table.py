@@ -284,7 +284,7 @@ class Table:
         for arm in self.arms.values():
             place = f"{self.source}, arm {arm.name!r}"
             names += [("column", column, place) for column in arm.paper]
-            names += [*(("arm", name, place) for name in (arm.compare_with or "").split())]
+            names += [("arm", name, place) for name in (arm.compare_with or "").split()]
             names += [("variable", arm.weights, place)]
         known = {
             "stage": self.stage_names,

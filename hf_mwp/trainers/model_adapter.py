@@ -1,4 +1,4 @@
-"""What trainers need to know about a kind of model."""
+"""Base class of the adapters of trainers to a kind of model."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -65,7 +65,7 @@ class ModelAdapter:
 
     @property
     def needs_predictions(self) -> bool:
-        """Whether [`~ModelAdapter.add_metrics`] needs predictions, even if only the loss is asked for."""
+        """`True` if evaluations keep the predictions for `add_metrics`, even if `Trainer` asks only for the loss."""
         return False
 
     def add_metrics(self, output: EvalLoopOutput, rows: Any, prefix: str) -> EvalLoopOutput:

@@ -4,7 +4,7 @@ from typing import Any
 
 from torch import nn
 
-from ...models.model_kind import SOLVER, kind_of
+from ...models.model_kind import kind_of
 from ..base_trainer import BaseTrainer
 from .solver_config import SolverTrainingConfig
 
@@ -50,7 +50,7 @@ class SolverTrainer(BaseTrainer):
         self, model: nn.Module | None = None, args: SolverTrainingConfig | None = None, *inputs: Any, **kwargs
     ) -> None:
         args = self._checked(args, kwargs)
-        if kind_of(model).name != SOLVER.name:
+        if not kind_of(model).is_solver:
             remedy = "Add a decoder with `MwpSolver.from_encoder_decoder_pretrained(encoder, processor)`."
             if hasattr(model, "peft_config"):
                 remedy = "Add adapters to a solver with `hf_mwp.add_lora(solver, rank)`."
