@@ -22,8 +22,8 @@ from pathlib import Path
 
 from hf_mwp.data import load_mwp_dataset, problem_from_row
 from hf_mwp.problems import MathWordProblem, add_distractors, reverse_operations
+from hf_mwp.problems.augmentation.distractors import with_added_numbers
 from hf_mwp.problems.clauses import split_clauses
-from hf_mwp.problems.distractors import with_added_numbers
 
 
 HELD_OUT = ["unbiasedmwp", "cm17k", "hmwp", "ape_clean:test", "ape210k:test"]

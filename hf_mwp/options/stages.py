@@ -14,26 +14,26 @@ TASK, STUDENT = "tasks.data_options.TaskArguments", "building.student.StudentArg
 # Modules are imported when they are needed, because the trainers' configs import Transformers.
 STAGES: Mapping[str, tuple[str, ...]] = {
     "pretrain": (
-        "tasks.run_options.CorpusArguments",
+        "tasks.runs.run_options.CorpusArguments",
         "building.pretraining.PretrainingArguments",
-        "tasks.run_options.ResumeArguments",
+        "tasks.runs.run_options.ResumeArguments",
         "trainers.PreTrainingConfig",
     ),
     "train": (
         TASK,
         "building.solver.SolverArguments",
-        "tasks.run_options.RunArguments",
+        "tasks.runs.run_options.RunArguments",
         "trainers.SolverTrainingConfig",
     ),
     "distill": (
         TASK,
         "building.student.TeacherArguments",
         STUDENT,
-        "tasks.run_options.DistillRunArguments",
+        "tasks.runs.run_options.DistillRunArguments",
         "trainers.DistillationConfig",
     ),
-    "prune": (TASK, "tasks.run_options.PruneArguments", "trainers.RecursiveDistillationConfig"),
-    "stark": (TASK, "tasks.run_options.StarkArguments", STUDENT, "trainers.StarkConfig"),
+    "prune": (TASK, "tasks.runs.run_options.PruneArguments", "trainers.RecursiveDistillationConfig"),
+    "stark": (TASK, "tasks.runs.run_options.StarkArguments", STUDENT, "trainers.StarkConfig"),
     "mix": ("building.mixing.MixArguments",),
     "pseudo-label": ("solving.search_options.LabelArguments",),
     "rerank": ("solving.search_options.RerankArguments", "tasks.data_options.DataArguments"),

@@ -8,13 +8,13 @@ from ..lazy_names import lazy_names
 
 _NAMES = {
     "answer": ("answer_half_unit", "answer_value"),
-    "distractors": ("add_distractors",),
-    "english_comparisons": ("compare_counts",),
+    "augmentation.distractors": ("add_distractors",),
+    "augmentation.english_comparisons": ("compare_counts",),
+    "augmentation.reversed_problems": ("reverse_operations",),
+    "augmentation.step_questions": ("ask_steps",),
     "keywords": ("find_keywords",),
     "math_word_problem": ("MathWordProblem", "ProblemError", "refusal"),
     "numbers.masked_text": ("MaskedText", "NumberMention", "find_numbers", "mask_numbers"),
-    "reversed_problems": ("reverse_operations",),
-    "step_questions": ("ask_steps",),
     "tagging": ("JiebaTagger", "LtpTagger", "PosTagger", "load_tagger"),
     "tagging.pos_tagger": ("TaggedWord",),
 }

@@ -4,17 +4,17 @@ from ..lazy_names import lazy_names
 
 
 _NAMES = {
-    "evaluation": ("evaluate", "evaluate_split"),
     "glue": ("GlueTask",),
     "math_word_problems": ("MathWordProblems",),
-    "pretraining": ("pretrain",),
-    "pruning": ("prune", "score_heads"),
-    "pseudo_labels": ("pseudo_label",),
     "reporter": ("Reporter",),
-    "reranking": ("rerank",),
+    "runs.evaluation": ("evaluate", "evaluate_split"),
+    "runs.pretraining": ("pretrain",),
+    "runs.pruning": ("prune", "score_heads"),
+    "runs.pseudo_labels": ("pseudo_label",),
+    "runs.reranking": ("rerank",),
+    "runs.sparse_teachers": ("find_sparse_teacher",),
+    "runs.training": ("RunResult", "distill", "train"),
     "seq2seq": ("MathSeq2Seq", "Seq2SeqTask"),
-    "sparse_teachers": ("find_sparse_teacher",),
     "task": ("Task",),
-    "training": ("RunResult", "distill", "train"),
 }
 __all__, __getattr__, __dir__ = lazy_names(__name__, _NAMES)

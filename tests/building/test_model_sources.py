@@ -21,7 +21,7 @@ from hf_mwp.downloads import find_beside, missing_folder
 from hf_mwp.options.yaml_values import parse_mapping
 from hf_mwp.plausibility import PlausibilityReranker
 from hf_mwp.runtime import load_solver as load_runtime_solver
-from hf_mwp.tasks.run_options import locate_tagger
+from hf_mwp.tasks.runs.run_options import locate_tagger
 from hf_mwp.usage_error import UsageError
 from tests.damage import change_fields, cut
 

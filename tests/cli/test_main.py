@@ -38,7 +38,7 @@ def test_help_all_of_train_names_every_field(capsys):
 
     from hf_mwp.building.solver import SolverArguments
     from hf_mwp.tasks.data_options import DataArguments
-    from hf_mwp.tasks.run_options import RunArguments
+    from hf_mwp.tasks.runs.run_options import RunArguments
     from hf_mwp.trainers import SolverTrainingConfig
 
     with pytest.raises(SystemExit):

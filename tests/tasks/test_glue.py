@@ -20,8 +20,8 @@ from hf_mwp.cli.main import main
 from hf_mwp.metrics.accuracy import report_cells
 from hf_mwp.models import MwpStudentForSequenceClassification
 from hf_mwp.tasks.data_options import TaskArguments
-from hf_mwp.tasks.evaluation import evaluate_split
 from hf_mwp.tasks.glue import GluePrediction, GlueTask
+from hf_mwp.tasks.runs.evaluation import evaluate_split
 from hf_mwp.trainers import DistillationConfig, SolverTrainingConfig
 from hf_mwp.usage_error import UsageError
 from tests.tiny import TEMPLATES, tiny_classifier, tiny_tokenizer

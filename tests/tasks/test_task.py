@@ -13,11 +13,11 @@ from transformers import DataCollatorWithPadding
 from hf_mwp.cli.terminal.console import CommandConsole, print_evaluation
 from hf_mwp.options.parsing import read_options
 from hf_mwp.tasks.data_options import TASK_NAMES, TaskArguments
-from hf_mwp.tasks.evaluation import evaluate_split
 from hf_mwp.tasks.make_task import data_record
-from hf_mwp.tasks.run_options import RunArguments
+from hf_mwp.tasks.runs.evaluation import evaluate_split
+from hf_mwp.tasks.runs.run_options import RunArguments
+from hf_mwp.tasks.runs.training import train_on_task
 from hf_mwp.tasks.task import Task
-from hf_mwp.tasks.training import train_on_task
 from hf_mwp.trainers.base_config import BaseConfig
 from hf_mwp.trainers.base_trainer import BaseTrainer
 from hf_mwp.usage_error import UsageError

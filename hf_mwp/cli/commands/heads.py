@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ... import tasks
 from ...tasks.data_options import MeasuredTaskArguments
-from ...tasks.run_options import HeadsArguments
+from ...tasks.runs.run_options import HeadsArguments
 from ..terminal.console import CommandConsole, make_table
 
 

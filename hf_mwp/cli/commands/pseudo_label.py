@@ -14,7 +14,7 @@ from ..terminal.console import CommandConsole, make_table
 
 def run(console: CommandConsole, args: LabelArguments) -> None:
     from ...solving.label_problems import FATES
-    from ...tasks.pseudo_labels import TEXT_FATES, pseudo_label
+    from ...tasks.runs.pseudo_labels import TEXT_FATES, pseudo_label
 
     path, fates = pseudo_label(args, console)
     meanings, items = (FATES, "problems") if args.task is None else (TEXT_FATES, "texts")

@@ -22,8 +22,8 @@ from ...tasks.reporter import Reporter
 if TYPE_CHECKING:
     from transformers import Trainer
 
-    from ...tasks.evaluation import Evaluation
-    from ...tasks.training import RunResult
+    from ...tasks.runs.evaluation import Evaluation
+    from ...tasks.runs.training import RunResult
 
 
 class CommandConsole(Console, Reporter):

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from ...problems.step_questions import ask_steps
+from ...problems.augmentation.step_questions import ask_steps
 from ...problems.worked_steps import StepError, compose_steps
 from ..reading.file_contents import RecordReader
 from ..reading.schema import Record, Rows, make_row, problem_from_row

@@ -12,7 +12,7 @@ from transformers import PreTrainedModel
 from ...distillation import objectives
 from ...distillation.layer_mapping import STRATEGIES, map_layers
 from ...losses import AttentionMSELoss, CKALoss, CosineLoss, GramLoss, NSTLoss, ProcrustesLoss
-from ...losses.logit_distillation_loss import DIRECTIONS
+from ...losses.predictions.logit_distillation_loss import DIRECTIONS
 from ...options.checks import check_not_negative, check_positive, check_share, check_weight
 from ..base_config import setting
 from ..solver.solver_config import SolverTrainingConfig

@@ -13,7 +13,7 @@ def run(console: CommandConsole, *options) -> None:
     if not run_args.estimate:
         print_result(console, tasks.distill(*options, reporter=console), "student")
         return
-    from ....tasks.estimating import estimate_distillation
+    from ....tasks.runs.estimating import estimate_distillation
 
     estimate = estimate_distillation(data_args, teacher_args, student_args, config, console)
     rows = []

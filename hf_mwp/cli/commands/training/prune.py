@@ -18,7 +18,7 @@ COLUMNS = {
 
 
 def run(console: CommandConsole, *options) -> None:
-    from ....tasks.pruning import ACCURACY_LATENCY, prune
+    from ....tasks.runs.pruning import ACCURACY_LATENCY, prune
 
     result = prune(*options, reporter=console)
     if result.metrics:

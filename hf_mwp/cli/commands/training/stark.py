@@ -19,7 +19,7 @@ COLUMNS = {
 
 
 def run(console: CommandConsole, *options) -> None:
-    from ....tasks.sparse_teachers import PICTURES, find_sparse_teacher
+    from ....tasks.runs.sparse_teachers import PICTURES, find_sparse_teacher
 
     result = find_sparse_teacher(*options, reporter=console)
     if metrics := result.metrics:

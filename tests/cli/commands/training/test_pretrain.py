@@ -14,8 +14,8 @@ from hf_mwp.models import MwpSolver, MwpStudentForMaskedLM
 from hf_mwp.options import option_values
 from hf_mwp.options.parsing import parse
 from hf_mwp.options.stages import types_of
-from hf_mwp.tasks.pretraining import make_pretraining_trainer, read_corpus
-from hf_mwp.tasks.run_options import CorpusArguments
+from hf_mwp.tasks.runs.pretraining import make_pretraining_trainer, read_corpus
+from hf_mwp.tasks.runs.run_options import CorpusArguments
 from tests.pretraining import tiny_texts
 from tests.tiny import tiny_tokenizer
 

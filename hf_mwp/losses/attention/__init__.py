@@ -1,0 +1,1 @@
+"""Losses between attention scores, and between relations of queries, keys or values."""

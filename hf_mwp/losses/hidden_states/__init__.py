@@ -1,0 +1,1 @@
+"""Losses between hidden states, of equal or of different width."""

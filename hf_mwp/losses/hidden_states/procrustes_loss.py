@@ -1,0 +1,58 @@
+"""Loss on hidden states of any width: Procrustes distance."""
+
+import torch
+from torch import Tensor
+
+from ..state_loss import StateLoss
+from .gram_loss import GramLoss
+from .product_loss import centred_rows, safe_sqrt
+
+
+class ProcrustesLoss(StateLoss):
+    r"""
+    Squared distance between the hidden states of student and teacher after the best rotation: `2 - 2 ||Xᵀ Y||_*`
+    (nuclear norm). `X` and `Y` are the states, centred over the valid tokens and divided by their Frobenius norms. The
+    rotation is computed without a gradient, and directions without variance receive no gradient, so that gradients
+    stay finite for dead features. Computed in fp32, or fp64 for fp64 states.
+
+    References: Bhattarai et al., Knowledge distillation through geometry-aware representational alignment:
+    https://huggingface.co/papers/2509.25253
+
+    Requirements: At least three valid tokens in a batch.
+
+    Inputs: As in [`HiddenMSELoss`]. Widths may differ.
+
+    Relations: [`CKALoss`] and [`GramLoss`] compare the same states without a singular value decomposition, which is
+    faster.
+
+    Example:
+        >>> ProcrustesLoss()(student_states[1], teacher_states[4], mask=batch["attention_mask"])
+    """
+
+    def compare(self, ours: Tensor, theirs: Tensor, mask: Tensor) -> Tensor:
+        *rows, number = centred_rows(ours, theirs, mask)
+        # A zero matrix stays zero.
+        unit = [each / (safe_sqrt(each.square().sum()) + torch.finfo(each.dtype).tiny) for each in rows]
+        return torch.where(number > 0, 2 - 2 * _nuclear_norm(*unit), 0.0)
+
+    citation = GramLoss.citation
+
+
+def _nuclear_norm(ours: Tensor, theirs: Tensor) -> Tensor:
+    """
+    Return `||XᵀY||_*` for `(rows, width)` and `(rows, other width)`. Its gradient with respect to `XᵀY` is the polar
+    factor `U Vᵀ`, so with this factor as a constant, the trace of `V Uᵀ XᵀY` has the same value and gradient.
+    """
+    with torch.no_grad():
+        if ours.shape[0] < min(ours.shape[1], theirs.shape[1]):
+            # With fewer rows than features, compute the product in the spaces spanned by the rows.
+            left, small_left = torch.linalg.qr(ours.T)
+            right, small_right = torch.linalg.qr(theirs.T)
+            u, values, v = torch.linalg.svd(small_left @ small_right.T, full_matrices=False)
+            u, v = left @ u, right @ v.T
+        else:
+            u, values, v = torch.linalg.svd(ours.T @ theirs, full_matrices=False)
+            v = v.T
+        alive = values > values.max() * torch.finfo(values.dtype).eps * max(ours.shape)
+        v = v * alive
+    return ((ours @ u) * (theirs @ v)).sum()

@@ -1,0 +1,1 @@
+"""New problems made from others by rules."""

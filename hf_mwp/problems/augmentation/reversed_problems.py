@@ -1,0 +1,95 @@
+"""Reverse-operation augmentation: the answer is given, and a number of the problem becomes the unknown."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+
+from ...expressions import Expression
+from ..equation_alignment import INVERSE
+from ..math_word_problem import MathWordProblem
+from .rewording.chinese import answer_in_chinese, turn_chinese
+from .rewording.english import answer_in_english, turn_english
+
+
+# Limits for an answer that becomes a number in a text: 1234567/891 apples would not be plausible.
+MAX_ANSWER = 10**7
+MAX_DENOMINATOR = 100
+
+_REWORDINGS = {"zh": (answer_in_chinese, turn_chinese), "en": (answer_in_english, turn_english)}
+
+
+def reverse_operations(problem: MathWordProblem) -> list[MathWordProblem]:
+    """
+    Create problems that state the answer of `problem` and ask for one of its numbers (reverse-operation augmentation:
+    Liu et al., RODA, IEEE/ACM TASLP 2022). The rules for rewording ([`~problems.augmentation.rewording`]) are not from
+    the paper.
+
+    A problem is created for each number that the equation uses once, if the rules apply: the question becomes a
+    statement, the clause with the number becomes the question at the end, and the equation is solved for the number.
+    The new equation must have the same number of operators and evaluate to the new answer. Pronouns are not changed,
+    so some texts are unidiomatic.
+
+    Returns:
+        `list[MathWordProblem]`: New problems, in the order of the numbers in the equation. The list is empty if no
+        rule applies or the equation does not evaluate to the answer.
+
+    Example:
+
+    ```python
+    >>> problem = MathWordProblem("食堂运来105千克萝卜，运来的青菜是萝卜的3倍，运来青菜多少千克？", "x=105*3", "315")
+    >>> for each in reverse_operations(problem):
+    ...     print(each.text, each.equation)
+    运来的青菜是萝卜的3倍，运来青菜315千克，食堂运来多少千克萝卜？ x=315/3
+    食堂运来105千克萝卜，运来青菜315千克，运来的青菜是萝卜的多少倍？ x=315/105
+    ```
+    """
+    if not problem.agrees() or problem.expression.is_leaf:
+        return []
+    value = Fraction(problem.answer_value)
+    if not 0 < value <= MAX_ANSWER or value.denominator > MAX_DENOMINATOR:
+        return []
+    answer_in_text, turn = _REWORDINGS[problem.language]
+    answer = answer_in_text(value, problem.answer, problem.text)
+    values, constants = Counter(problem.values), problem.constants
+    if answer is None or problem.answer_value in values or problem.answer_value in constants:
+        return []
+    turned = []
+    for slot, expression in _solved_for_slots(problem.expression, Expression(answer)):
+        mention = problem.masked.mentions[slot]
+        if values[mention.value] > 1 or mention.value in constants:
+            continue
+        text = turn(problem.text, mention, answer)
+        if text is None:
+            continue
+        fields = {"equation": f"x={expression.bind(problem.numbers).to_infix()}", "answer": mention.text}
+        new = replace(problem, text=text, **fields, id=f"{problem.id}-N{slot}", context="", kind="")
+        if _is_sound(new, problem):
+            turned.append(new)
+    return turned
+
+
+def _solved_for_slots(tree: Expression, value: Expression) -> Iterator[tuple[int, Expression]]:
+    """Yield each slot that occurs once and in no power, and the equation `tree = value` solved for this slot."""
+    once = {token for token, count in Counter(leaf.token for leaf in tree.leaves()).items() if count == 1}
+    waiting = [(tree, value)]
+    while waiting:
+        node, known = waiting.pop()
+        if node.is_slot and node.token in once:
+            yield node.slot_index, known
+        elif not node.is_leaf and node.token != "^":
+            left, right = node.left, node.right
+            inverse = INVERSE[node.token]
+            if node.token in "+*":
+                waiting.append((right, Expression(inverse, known, left)))
+            else:
+                waiting.append((right, Expression(node.token, left, known)))
+            waiting.append((left, Expression(inverse, known, right)))
+
+
+def _is_sound(new: MathWordProblem, old: MathWordProblem) -> bool:
+    """Return whether a reversed problem has as many numbers and operators as the original, and a correct equation."""
+    if not new.agrees() or len(new.numbers) != len(old.numbers):
+        return False
+    slots = [sum(leaf.is_slot for leaf in each.expression.leaves()) for each in (new, old)]
+    return new.expression.num_operators == old.expression.num_operators and slots[0] == slots[1]

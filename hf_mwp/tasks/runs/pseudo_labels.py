@@ -1,0 +1,170 @@
+"""Tasks that create pseudo-labels: equations for problems without equations, or target texts from a teacher."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ...building.seq2seq import load_seq2seq_model
+from ...building.solver import load_solver
+from ...data.datasets.seq2seq import load_seq2seq
+from ...data.datasets.sources import read_part
+from ...data.training_lineage import ancestry_of
+from ...expressions import ExpressionError
+from ...options import option_values
+from ...solving.generate_texts import generate_texts
+from ...solving.label_problems import label_problems
+from ...solving.search_options import LabelArguments, find_device
+from ...store.files import remove_folder, write_json_lines
+from ...store.runs.main_process import is_main_process, share_rows, wait_for_all
+from ...store.runs.run_folder import RunFolder
+from ...usage_error import UsageError
+from ..data_options import SEQ2SEQ, TaskArguments
+from ..reporter import SILENT, Reporter
+from ..seq2seq import MathSeq2Seq, read_equation
+from ..task import limited
+
+
+TEXT_FATES = {
+    "labelled": "the generated text is kept",
+    "unsure": "its best text is not among the most probable (keep_fraction)",
+    "empty": "nothing was generated, or no equation with a value",
+}
+LABEL_OPTIONS = ("pseudo_label_fraction", "data_dir", "batch_size")
+
+
+def pseudo_label(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Path, Mapping[str, int]]:
+    """
+    Label the problems of files and datasets ([`label_problems`]), and write `labelled.jsonl`: `hf-mwp pseudo-label`.
+    Processes under `accelerate launch` share the problems, and an interrupted run resumes. If `args.task` is set, see
+    [`label_texts`]. Raises `UsageError` if the folder already contains labels, or solver and problems do not match.
+    Returns the file, and the number of problems by result ([`~solving.label_problems.FATES`]).
+    """
+    if args.task is not None:
+        return label_texts(args, reporter)
+    device = find_device(args.device)
+    with RunFolder(args.output_dir, "pseudo-label", option_values(args)) as folder:
+        folder.check_record()
+        unfinished, path = folder.path / "unfinished", folder.path / "labelled.jsonl"
+        # If there is unfinished work, the file was written by the same run before it was killed.
+        folder.check_unused(args.overwrite or unfinished.exists(), (path.name,))
+        model, processor = load_solver(args.model)
+        reranker, num_beams = args.load_reranker(processor)
+        sources = [read_part(source, args.data_dir, language=processor.language)[0] for source in args.problems]
+        folder.begin()
+        labelled = label_problems(
+            model.to(device),
+            processor,
+            (row for rows in sources for row in rows),
+            **{name: getattr(args, name) for name in LABEL_OPTIONS},
+            num_beams=num_beams,
+            reranker=reranker,
+            exclude=args.exclude or (),
+            unfinished=unfinished,
+            progress=reporter.progress(),
+        )
+        # Wait until all processes have read each other's labels.
+        wait_for_all()
+        if is_main_process():
+            write_json_lines(path, labelled.rows)
+            # Models trained on the labels inherit the record of the labeller's training texts.
+            ancestry_of(model).save(folder.path)
+            remove_folder(unfinished)
+        folder.finish({"problems": args.problems, "fates": labelled.fates})
+    return path, labelled.fates
+
+
+def label_texts(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Path, Mapping[str, int]]:
+    """
+    Generate targets for the training texts of a dataset, or equations for training problems (Kim and Rush,
+    "Sequence-Level Knowledge Distillation", EMNLP 2016), and write them to `train.jsonl`, with the unchanged other
+    splits: a dataset for students with any tokenizer. Each row has the texts `args.source` and `args.target`, or the
+    fields of a problem, and also `score`, the mean log probability per token, and `rank`, the position among the
+    beams. Processes under `accelerate launch` share the texts. Raises `UsageError` if the folder already contains
+    labels, the model has a different kind, or it generates no usable text. Returns the file, and the number of source
+    texts by result (`TEXT_FATES`).
+    """
+    device = find_device(args.device)
+    with RunFolder(args.output_dir, "pseudo-label", option_values(args)) as folder:
+        folder.check_record()
+        path, others = folder.path / "train.jsonl", ("validation.jsonl", "test.jsonl")
+        folder.check_unused(args.overwrite, (path.name, *others))
+        model, tokenizer = load_seq2seq_model(args.model, languages=(args.source, args.target))
+        rows, sources, label, other_splits = (_read_pairs if args.task == SEQ2SEQ else _read_problems)(args)
+        folder.begin()
+        search = {name: getattr(args, name) for name in ("num_beams", "num_return_sequences", "batch_size")}
+        search |= {"max_length": args.max_decode_length, "progress": reporter.progress()}
+        found = share_rows(partial(generate_texts, model.to(device), tokenizer, **search), sources)
+        records: list[list[dict[str, Any]]] = [[] for _ in rows]
+        for row, texts, made in zip(rows, found, records, strict=True):
+            for rank, each in enumerate(texts):
+                if each.text and (record := label(row, each.text)) is not None:
+                    score = each.log_probability / max(each.num_tokens, 1)
+                    made.append(record | {"score": score, "rank": rank})
+        usable = [index for index, made in enumerate(records) if made]
+        if not usable:
+            remedy = "Train it longer, or set a higher --max_decode_length"
+            raise UsageError(f"{args.model} generated no usable target for any of {len(rows)} texts. {remedy}.")
+        likeliest = sorted(usable, key=lambda index: records[index][0]["score"], reverse=True)
+        likeliest = likeliest[: max(round(args.keep_fraction * len(usable)), 1)]
+        if is_main_process():
+            for name in others:
+                (folder.path / name).unlink(missing_ok=True)
+            write_json_lines(path, [record for index in sorted(likeliest) for record in records[index]])
+            for split, unchanged in other_splits.items():
+                write_json_lines(folder.path / f"{split}.jsonl", unchanged)
+            # Models trained on the labels inherit the record of the teacher's training texts.
+            ancestry_of(model).save(folder.path)
+        fates = {"labelled": len(likeliest), "unsure": len(usable) - len(likeliest), "empty": len(rows) - len(usable)}
+        folder.finish({"problems": args.problems, "fates": fates})
+    return path, fates
+
+
+def _read_pairs(args: LabelArguments) -> tuple[Any, list[str], Callable, Mapping[str, Iterable]]:
+    """
+    Return the dataset to label; its source texts; a function that takes a row and its generated text and returns an
+    output row (`None` if the text is not usable); and the output rows of the other splits.
+    """
+
+    def label(row: Mapping[str, Any], text: str) -> dict[str, Any]:
+        return {"id": row["id"], args.source: row["text"], args.target: text}
+
+    splits = load_seq2seq(args.problems[0], args.source, None, validation_fraction=0)
+    rows = _pop_train(splits, args)
+    # The training split needs no targets if there is no other split.
+    pairs = load_seq2seq(args.problems[0], args.source, args.target, validation_fraction=0) if splits else {}
+    others = {split: [label(row, row["target"]) for row in pairs[split]] for split in splits}
+    return rows, [args.source_prefix + text for text in rows["text"]], label, others
+
+
+def _read_problems(args: LabelArguments) -> tuple[Any, list[str], Callable, Mapping[str, Iterable]]:
+    """Return the same as [`_read_pairs`] for math word problems, whose target texts are equations."""
+    options = {"task": args.task, "dataset": args.problems[0], "data_dir": args.data_dir, "validation_fraction": 0.0}
+    task = MathSeq2Seq(TaskArguments(**options))
+
+    def label(row: Mapping[str, Any], text: str) -> dict[str, Any] | None:
+        problem = task.problem(row)
+        expression = read_equation(text, len(problem.numbers))
+        try:
+            if expression is None or expression.evaluate(problem.values) is None:
+                return None
+        except ExpressionError:
+            return None
+        problem = replace(problem, equation=expression.bind(problem.numbers).to_infix())
+        # An annotated answer is kept if the equation evaluates to it.
+        return _fields_of(vars(problem) | {"answer": problem.answer if problem.agrees() else None})
+
+    splits = dict(task.splits)
+    rows = _pop_train(splits, args)
+    others = {split: map(_fields_of, rows) for split, rows in splits.items()}
+    return rows, [task.pair(row)[0] for row in rows], label, others
+
+
+def _pop_train(splits: dict[str, Any], args: LabelArguments) -> Any:
+    """Remove the training split, or the first one if there is none, and return its first `max_train_samples` rows."""
+    return limited(splits.pop("train" if "train" in splits else next(iter(splits))), "train", args)
+
+
+def _fields_of(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: row.get(name) for name in ("id", "text", "equation", "answer", "language")}

@@ -1,0 +1,72 @@
+"""Task that fits a re-ranker to a solver."""
+
+import random
+from pathlib import Path
+
+from ...options import option_values
+from ...plausibility import PlausibilityReranker
+from ...runtime.default_search import DefaultSearch
+from ...solving.fit_reranker import fit_reranker
+from ...solving.search_options import RerankArguments, find_device
+from ...store.files import without_folder
+from ...store.runs.main_process import check_one_process
+from ...store.runs.run_folder import RunFolder
+from ...usage_error import UsageError
+from ..data_options import DataArguments
+from ..make_task import data_record, tell_data
+from ..math_word_problems import MathWordProblems
+from ..reporter import SILENT, Reporter
+
+
+FIT_OPTIONS = ("num_beams", "min_beams", "regularization", "mc_dropout_fraction", "batch_size")
+
+
+def rerank(
+    args: RerankArguments, data_args: DataArguments, reporter: Reporter = SILENT
+) -> tuple[Path, PlausibilityReranker]:
+    """
+    Fit a re-ranker to a solver's beams ([`fit_reranker`]), evaluate it on the validation split, and save it:
+    `hf-mwp rerank`. If it is saved in the model's folder and improves the accuracy, the model uses it by default.
+    Returns the file of the re-ranker, and the re-ranker with its accuracies.
+    """
+    check_one_process("rerank", launches=False)
+    device = find_device(args.device)
+    model_folder = Path(args.model)
+    if args.output_dir is None and not model_folder.is_dir():
+        raise UsageError(f"{args.model} is not a local folder. Pass --output_dir for the re-ranker.")
+    place = model_folder if args.output_dir is None else Path(args.output_dir)
+    # The model's folder keeps the records of the model's own run.
+    beside = place.exists() and model_folder.exists() and place.samefile(model_folder)
+    values = option_values(args, data_args)
+    with RunFolder(place, "rerank", values, for_model=beside) as folder:
+        if not beside:
+            folder.check_record()
+        folder.check_unused(args.overwrite, (PlausibilityReranker.file_name,))
+        num_samples, data_args.max_train_samples = data_args.max_train_samples or args.num_samples, None
+        task = MathWordProblems(data_args)
+        model, processor = task.load_model(args.model, args.split)
+        tell_data(task, reporter)
+        rows = list(task.rows(args.split))
+        random.Random(args.seed).shuffle(rows)
+        splits = {args.split: rows[:num_samples]}
+        if args.split == "train" and (held_out := task.rows("validation", needed=False)) is not None:
+            splits["validation"] = list(held_out)
+        if not beside:
+            folder.begin()
+        source = {"model": without_folder(args.model), "dataset": task.name, "scheme": task.scheme}
+        reranker = fit_reranker(
+            model.to(device),
+            processor,
+            splits,
+            **{name: getattr(args, name) for name in FIT_OPTIONS},
+            fitted_on={**source, "split": args.split},
+            progress=reporter.progress(),
+        )
+        reranker.save_pretrained(folder.path)
+        shares = reranker.measured.get("validation") or reranker.measured[args.split]
+        better = shares["with"] > shares["without"]
+        DefaultSearch(args.min_beams or reranker.num_beams if better else 1, better).save_pretrained(folder.path)
+        if not beside:
+            folder.write_json("data.json", data_record(task))
+            folder.finish({"model": args.model, "dataset": task.name, "reranking": reranker.measured})
+    return folder.path / reranker.file_name, reranker

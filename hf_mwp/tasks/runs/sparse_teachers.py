@@ -1,0 +1,136 @@
+"""Task that finds the sparse teacher with the best student (STARK)."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from transformers import PreTrainedModel, set_seed
+
+from ...building.student import StudentArguments
+from ...building.student_shape import settle_shape
+from ...options import option_values
+from ...pruning import ScoreDensity, draw_densities
+from ...store.runs.main_process import is_main_process
+from ...store.runs.run_folder import RunFolder
+from ...trainers import DistillationTrainer, StarkConfig, StarkTrainer
+from ...usage_error import UsageError
+from ..data_options import TaskArguments
+from .evaluation import measure_splits
+from ..make_task import data_record, make_task, tell_data
+from ..pictures import draw_models
+from ..reporter import SILENT, Reporter
+from .run_options import StarkArguments
+from ..task import Task
+from .training import RunResult
+
+
+SPARSITIES, DENSITIES = PICTURES = "sparsities.png", "densities.png"
+
+
+def find_sparse_teacher(
+    data_args: TaskArguments,
+    args: StarkArguments,
+    student_args: StudentArguments,
+    config: StarkConfig,
+    reporter: Reporter = SILENT,
+) -> RunResult:
+    """
+    Find the sparse teacher with the best student ([`StarkTrainer`]), and evaluate every student: `hf-mwp stark`.
+    Finished students are reused, and an interrupted student resumes. Raises `UsageError` if the folder contains a
+    different run, or model, data and options do not match. The metrics of the result are `models` (the trial student
+    and the students of sparse teachers, with sizes of their teachers and reports), `trial` and `chosen` (two of these
+    models), the reports of the `teacher`, and `gain_over_trial` (metric of the chosen minus the trial student).
+    """
+    if config.auto_sparsity and args.scores == "random":
+        raise UsageError("stark: --auto_sparsity does not support --scores random. Use --scores knowledgeable.")
+    values = option_values(data_args, args, student_args, config)
+    with RunFolder(config.output_dir, "stark", values, for_model=True) as folder:
+        folder.check_record()
+        folder.check_unused(args.overwrite or folder.is_unfinished)
+        task = make_task(data_args)
+        config.adapt(task)
+        trainer = make_stark_trainer(task, args, student_args, config, reporter)
+        folder.remove_old_model()
+        folder.begin()
+        folder.write_json("data.json", data_record(task))
+        trainer.train()
+        trainer.save_model(folder.path)
+        metrics: dict[str, Any] = {}
+        if is_main_process():
+            options = {"processor": trainer.processing_class, "config": config, "args": args, "reporter": reporter}
+            metrics = _metrics_of(trainer, partial(measure_splits, task, **options), task.metric)
+            metrics["scores"] = args.scores
+            _draw(trainer, metrics["models"], task.metric, folder.path, f"{Path(args.teacher).name} on {task.name}")
+            folder.finish(metrics)
+    return RunResult(folder.path, metrics, task)
+
+
+def make_stark_trainer(
+    task: Task, args: StarkArguments, student_args: StudentArguments, config: StarkConfig, reporter: Reporter
+) -> StarkTrainer:
+    """Load the teacher, create the student, and return the trainer. Raises `UsageError` if they do not match."""
+    # The same seed gives a student with the same random weights when the run resumes.
+    set_seed(config.seed)
+    teacher, processor = task.load_model(args.teacher)
+    tell_data(task, reporter)
+    settle_shape(student_args, teacher, processor, config, reporter.print)
+    student, own = task.make_student(teacher, processor, student_args)
+    if own is not processor:
+        raise UsageError(f"stark: {student_args.student} must have the same tokenizer as its teacher.")
+    if task.rows("validation", needed=False) is None:
+        raise UsageError(f"stark: {task.name} has no validation split. Set --validation_fraction.")
+    config.disable_tqdm = True
+
+    def on_trainer(trainer: DistillationTrainer, sparsity: float) -> None:
+        reporter.follow(trainer, f"student, sparsity {sparsity:.0%}" if sparsity else "trial student")
+
+    return StarkTrainer(
+        teacher_model=teacher,
+        args=config,
+        score_dataset=task.prepare(task.learnable(task.rows("validation")), processor),
+        scores=config.make_sparsifier().random(teacher, config.seed) if args.scores == "random" else None,
+        on_trainer=on_trainer,
+        on_scores=reporter.progress("Scoring"),
+        **task.trainer_arguments(student, processor),
+    )
+
+
+def _draw(trainer: StarkTrainer, models: list[dict[str, Any]], metric: str, folder: Path, title: str) -> None:
+    """Draw the students' metric over the sparsity, and the density of measured scores."""
+    shares, chosen = [100 * each["sparsity"] for each in models], 100 * trainer.chosen.sparsity
+    axis = "share of the teacher removed, %"
+    draw_models(models, shares, metric, folder / SPARSITIES, title, axis, chosen=chosen)
+    if trainer.knowledgeable is not None and not trainer.args.unstructured:
+        scores = {"heads": trainer.scores.heads, "neurons": trainer.scores.neurons}
+        densities = {name: ScoreDensity.of(each) for name, each in scores.items()}
+        draw_densities(densities, folder / DENSITIES, title=f"Scores, {title}")
+
+
+def _metrics_of(
+    trainer: StarkTrainer, measure: Callable[[PreTrainedModel], dict[str, Any]], metric: str
+) -> dict[str, Any]:
+    models = {}
+    for each in (trainer.trial, *trainer.students):
+        known = {"sparsity": each.sparsity, "heads": list(each.heads), "neurons": list(each.neurons)}
+        known |= {"teacher_parameters": each.teacher_parameters, "folder": each.folder.name, each.metric: each.value}
+        models[each.sparsity] = known | measure(each.load())
+    chosen, trial = models[trainer.chosen.sparsity], models[0.0]
+    reports = {split: chosen[split] for split in ("validation", "test") if split in chosen}
+    gains = {split: metric_of(chosen, split, metric) - metric_of(trial, split, metric) for split in reports}
+    return {
+        "models": list(models.values()),
+        "chosen": chosen,
+        "chosen_sparsity": trainer.chosen.sparsity,
+        "chosen_by": trainer.chosen.metric,
+        "trial": trial,
+        "teacher": measure(trainer.teacher_model),
+        "gain_over_trial": gains,
+        **({} if trainer.knowledgeable is None else {"scored": dict(trainer.knowledgeable.about)}),
+        **reports,
+    }
+
+
+def metric_of(model: Mapping[str, Any], split: str, metric: str) -> float:
+    """Return a metric of a model in `metrics.json` on all rows of a split, or NaN if it is missing."""
+    return model[split]["reports"]["all problems"].get(metric, float("nan"))

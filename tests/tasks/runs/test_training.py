@@ -1,0 +1,57 @@
+"""The commands as functions, without a command line."""
+
+import json
+
+import pytest
+import yaml
+
+from hf_mwp.building.solver import SolverArguments
+from hf_mwp.building.student import StudentArguments, TeacherArguments
+from hf_mwp.options import option_values, options_in
+from hf_mwp.options.parsing import read_options
+from hf_mwp.options.stages import types_of
+from hf_mwp.solving.search_options import EvaluateArguments
+from hf_mwp.store.runs.run_folder import RunFolder, last_options, plain
+from hf_mwp.tasks import evaluate, train
+from hf_mwp.tasks.data_options import MeasuredTaskArguments, TaskArguments
+from hf_mwp.tasks.runs.run_options import RunArguments
+from hf_mwp.trainers import DistillationConfig, SolverTrainingConfig
+
+
+def test_a_solver_is_trained_and_evaluated_in_python(problems, encoder, tmp_path):
+    folder = tmp_path / "run"
+    small = {"use_cpu": True, "max_steps": 2, "per_device_train_batch_size": 8, "report_to": "none"}
+    config = SolverTrainingConfig(str(folder), **small)
+    result = train(TaskArguments(str(problems)), SolverArguments(encoder=str(encoder)), RunArguments(), config)
+    assert (result.folder, result.task.name, list(result.evaluations)) == (
+        folder,
+        problems.name,
+        ["validation", "test"],
+    )
+    assert json.loads((folder / "metrics.json").read_text())["test"] == json.loads(json.dumps(result.metrics["test"]))
+    options = yaml.safe_load((folder / "run_config.yaml").read_text())
+    assert (options["encoder"], options["dataset"], options["max_steps"]) == (str(encoder), str(problems), 2)
+
+    data = MeasuredTaskArguments(str(problems))
+    args = EvaluateArguments(str(folder), device="cpu", output_dir=str(tmp_path / "evaluation"))
+    evaluation, figures, path = evaluate(args, data)
+    assert figures["reports"]["all problems"] == result.metrics["test"]["reports"]["all problems"]
+    assert len(path.read_text(encoding="utf-8").splitlines()) == len(evaluation.predictions) == 9
+
+
+@pytest.mark.parametrize(
+    ("command", "options", "config"),
+    [
+        ("train", (SolverArguments(encoder="a"),), SolverTrainingConfig),
+        ("train", (SolverArguments(solver="a"),), SolverTrainingConfig),
+        ("distill", (TeacherArguments(["a"]), StudentArguments()), DistillationConfig),
+        ("distill", (TeacherArguments(["a"]), StudentArguments(student="b")), DistillationConfig),
+    ],
+)
+def test_the_command_reads_the_record_of_a_run_in_python(command, options, config, tmp_path):
+    values = option_values(TaskArguments(), *options, RunArguments(), config(str(tmp_path / "run"), use_cpu=True))
+    with RunFolder(tmp_path / "run", command, values) as folder:
+        folder.begin()
+    again = read_options(command, types_of(command), last_options(tmp_path / "run"))
+    parsed = {name: getattr(each, name) for each in again for name in options_in(type(each))}
+    assert plain(parsed).items() >= plain(values).items()
