@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import textwrap
+from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -118,6 +119,11 @@ def run(code: str) -> str:
 def test_every_package_is_in_the_layout():
     packages = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()}
     assert packages <= set(LAYOUT)
+
+
+def test_no_folder_has_more_than_twelve_modules():
+    sizes = Counter(path.parent.relative_to(PACKAGE).as_posix() for path in modules() if path.name != "__init__.py")
+    assert {folder: size for folder, size in sizes.items() if size > 12} == {}
 
 
 def test_only_models_and_the_registry_name_a_decoder():
