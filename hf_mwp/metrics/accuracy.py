@@ -13,8 +13,8 @@ from .matching import answers_match, equations_match, failure_reason
 
 
 LEVELS = ("low", "medium", "high")
-# GLUE metrics that are shares, to be shown in percent. For MNLI, a suffix follows the name.
-SHARES = ("accuracy", "f1", "matthews", "spearman")
+# Beginnings of the names of metrics that are shares. For MNLI, a suffix follows.
+SHARES = ("accuracy", "answer_accuracy", "f1", "matthews", "spearman")
 
 
 @dataclass(frozen=True)
@@ -146,6 +146,18 @@ def percent(fraction: float | None) -> str:
     return "-" if fraction is None else f"{100 * fraction:.1f}"
 
 
+def is_share(metric: str) -> bool:
+    """Return whether a metric is a share, to be shown in percent, such as an accuracy. BLEU is none."""
+    return metric.startswith(SHARES)
+
+
+def metric_cell(name: str, value: float | None) -> tuple[str, str]:
+    """Return the heading and the table cell of a metric of any task."""
+    if is_share(name):
+        return f"{name.replace('_', ' ')} %", percent(value)
+    return name.replace("_", " "), "-" if value is None else f"{value:.3f}"
+
+
 def of_equations(report: Mapping[str, float], prefix: str = "") -> str:
     """Return the suffix of an equation accuracy: the number of equations if it differs from the number of problems."""
     count = report.get(f"{prefix}num_equations")
@@ -158,10 +170,7 @@ def report_cells(report: Mapping[str, float]) -> dict[str, str]:
     if "num_problems" not in report:
         counts = {name: value for name, value in report.items() if name.startswith("num_")}
         found = {name.removeprefix("num_"): f"{value:,}" for name, value in counts.items()}
-        for name, value in report.items():
-            if name not in counts:
-                found |= {f"{name} %": percent(value)} if name.startswith(SHARES) else {name: f"{value:.3f}"}
-        return found
+        return found | dict(metric_cell(name, value) for name, value in report.items() if name not in counts)
     left_out = int(report.get("num_unjudged", 0))
     cells = {
         "problems": f"{int(report.get('num_problems', 0))}" + (f" ({left_out} left out)" if left_out else ""),

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..metrics.accuracy import is_share, metric_cell
+
 
 PANELS = {"training loss": "loss", "answer accuracy": "eval_answer_accuracy"}
 
@@ -54,8 +56,9 @@ def draw_models(
 
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")
     panel = figure.subplots()
+    scale = 100 if is_share(metric) else 1
     for number, split in enumerate(split for split in ("validation", "test") if split in models[0]):
-        values = [100 * model[split]["reports"]["all problems"].get(metric, float("nan")) for model in models]
+        values = [scale * model[split]["reports"]["all problems"].get(metric, float("nan")) for model in models]
         panel.plot(places, values, "o-", color=f"C{number}", label=split)
         for label, *place in zip(labels, places, values, strict=True) if labels else ():
             panel.annotate(label, place, textcoords="offset points", xytext=(5, 5), fontsize="small")
@@ -63,7 +66,7 @@ def draw_models(
             panel.axhline(values[0], color=f"C{number}", linewidth=0.8, linestyle="--")
     if chosen is not None:
         panel.axvline(chosen, color="grey", linewidth=0.8, linestyle=":", label="chosen")
-    panel.set(xlabel=xlabel, ylabel=f"{metric.replace('_', ' ')}, %", title=title)
+    panel.set(xlabel=xlabel, ylabel=metric_cell(metric, None)[0], title=title)
     panel.grid(alpha=0.3)
     if panel.get_legend_handles_labels()[0]:
         panel.legend()

@@ -12,10 +12,11 @@ from typing import Any
 from rich.table import Table
 
 from ... import tasks
+from ...metrics.accuracy import percent
 from ...solving.search_options import EvaluateArguments
 from ...store.runs.main_process import is_main_process
 from ...tasks.data_options import MeasuredTaskArguments
-from ..terminal.console import CommandConsole, make_table, percent, print_evaluation
+from ..terminal.console import CommandConsole, make_table, print_evaluation
 
 
 def run(console: CommandConsole, args: EvaluateArguments, data_args: MeasuredTaskArguments) -> None:

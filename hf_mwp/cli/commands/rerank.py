@@ -4,8 +4,9 @@ the accuracy on validation problems, the solver re-ranks by default.
 """
 
 from ... import tasks
+from ...metrics.accuracy import percent
 from ...plausibility import FEATURES
-from ..terminal.console import CommandConsole, make_table, percent
+from ..terminal.console import CommandConsole, make_table
 
 
 def run(console: CommandConsole, *options) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.table import Table
 
-from ...metrics.accuracy import percent
+from ...metrics.accuracy import is_share, metric_cell, percent
 from ...options.checks import check_at_least_one, check_share
 from ...options.yaml_values import read_value
 from ...recipes import Recipe, Stage, StageResult, run_recipe
@@ -98,11 +98,13 @@ def headline(metrics: Mapping[str, Any]) -> str:
         section = metrics.get(split, {})
         if "reports" in section:
             report = section["reports"]["all problems"]
-            # Reports of other tasks begin with their main metric.
-            name = "answer_accuracy" if "num_beams" in section else next(iter(report))
-            beams = section.get("num_beams")
-            how = {None: name, 1: "greedy"}.get(beams, f"{beams} beams")
-            shown.append(f"{split} {percent(report.get(name))} % ({how})")
+            # Reports of other tasks than math word problems begin with their main metric.
+            name = "answer_accuracy" if "num_problems" in report else next(iter(report))
+            _, cell = metric_cell(name, report.get(name))
+            unit, beams = " %" if is_share(name) else "", section.get("num_beams")
+            how = [] if name == "answer_accuracy" else [name]
+            how += {None: [], 1: ["greedy"]}.get(beams, [f"{beams} beams"])
+            shown.append(f"{split} {cell}{unit} ({', '.join(how)})")
         if "pos_f1" in section:
             shown.append(f"POS F1 {percent(section['pos_f1'])} %")
         if "mlm_loss" in section:

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ...expressions import Expression, draw
-from ...metrics.accuracy import LEVELS, percent, report_cells
+from ...metrics.accuracy import LEVELS, metric_cell, report_cells
 from ...problems.control_characters import show_controls
 from ...store.runs.main_process import is_main_process
 from ...tasks.reporter import Reporter
@@ -116,13 +116,12 @@ def model_table(
 ) -> Table:
     """Return a table of the models in a run's `metrics.json`: cells from `columns`, and a metric on each split."""
     splits = [split for split in ("validation", "test") if split in models[-1]]
-    metric_name = metric.replace("_", " ")
 
     def cells(model: Mapping) -> Iterable[str]:
         yield from (column(model) for column in columns.values())
-        yield from (percent(model[split]["reports"]["all problems"].get(metric)) for split in splits)
+        yield from (metric_cell(metric, model[split]["reports"]["all problems"].get(metric))[1] for split in splits)
 
-    headings = [*columns, *(f"{split}, {metric_name} %" for split in splits)]
+    headings = [*columns, *(f"{split}, {metric_cell(metric, None)[0]}" for split in splits)]
     return make_table(title, headings, map(cells, models), right=headings[1:])
 
 

@@ -380,3 +380,10 @@ def test_card_needs_evaluations_and_runs(solver_folder, tmp_path, capsys):
 def test_the_headline_of_a_classifier_is_its_first_metric():
     report = {"matthews": 0.321, "accuracy": 0.7, "num_examples": 9}
     assert headline({"test": {"reports": {"all problems": report}}}) == "test 32.1 % (matthews)"
+
+
+def test_the_headline_of_a_translator_has_no_percent():
+    section = {"num_beams": 4, "reports": {"all problems": {"bleu": 34.557, "chrf": 56.9, "num_examples": 9}}}
+    assert headline({"test": section}) == "test 34.557 (bleu, 4 beams)"
+    problems = {"num_beams": 4, "reports": {"all problems": {"answer_accuracy": 0.25, "num_problems": 4}}}
+    assert headline({"test": problems}) == "test 25.0 % (4 beams)"

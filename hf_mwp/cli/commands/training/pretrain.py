@@ -4,7 +4,8 @@ more often, and with part-of-speech tagging.
 """
 
 from .... import tasks
-from ...terminal.console import CommandConsole, make_table, percent, print_result
+from ....metrics.accuracy import percent
+from ...terminal.console import CommandConsole, make_table, print_result
 
 
 LABELS = {
