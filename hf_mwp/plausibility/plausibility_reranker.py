@@ -120,7 +120,8 @@ class PlausibilityReranker:
             PlausibilityError: If the language of the problem differs from the language of the re-ranker.
         """
         self.check(problem.language)
-        answers = candidate_answers(Question.read(problem), trees)
+        # A text without trees may be too long to parse.
+        answers = candidate_answers(Question.read(problem), trees) if trees else []
         if not answers:
             return []
         rows = [feature_row(answer) for answer in answers]

@@ -7,6 +7,7 @@ import pytest
 from hf_mwp.expressions import Expression
 from hf_mwp.plausibility import FEATURES, PlausibilityError, PlausibilityReranker
 from hf_mwp.problems import MathWordProblem
+from hf_mwp.problems.math_word_problem import MAX_TEXT_LENGTH
 
 
 MODEL_CARDS = Path(__file__).parents[2] / "model_cards"
@@ -83,6 +84,10 @@ def test_ties_keep_the_order_of_the_beam():
 def test_a_beam_without_values_has_no_answers():
     assert reranker().rerank(PEOPLE, beam(("N0/(N1-N1)", 0.5))) == []
     assert reranker().rerank(PEOPLE, []) == []
+
+
+def test_a_text_that_is_too_long_has_no_answers():
+    assert reranker().rerank(MathWordProblem("4" * (MAX_TEXT_LENGTH + 1)), []) == []
 
 
 def test_answer_and_equation_are_not_looked_at():
