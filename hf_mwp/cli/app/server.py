@@ -62,14 +62,15 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         # The request is read to its end, because browsers accept no answer before they have sent everything.
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        length = self.headers.get("Content-Length", "")
+        body = self.rfile.read(int(length) if length.isdecimal() else 0)
         if self.path != "/solve" or len(body) > MAX_BYTES:
             self.send_error(413 if self.path == "/solve" else 404)
             return
         try:
             text = json.loads(body)["text"]
             lines = [line for line in text.splitlines() if line.strip()] or [""]
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             self.send_error(400)
             return
         solved = [self._solve(line) for line in lines[:MAX_PROBLEMS]]

@@ -81,11 +81,19 @@ def test_two_users_at_once_get_their_own_answers(address):
 
 
 @pytest.mark.parametrize(
-    "path, body, status", [("/solve", b"no JSON", 400), ("/solve", b"{}", 400), ("/other", b"{}", 404)]
+    "path, body, headers, status",
+    [
+        ("/solve", b"no JSON", {}, 400),
+        ("/solve", b"{}", {}, 400),
+        ("/solve", b"[" * 100_000, {}, 400),
+        ("/solve", b"{}", {"Content-Length": "two"}, 400),
+        ("/solve", b"{}", {"Content-Length": "-1"}, 400),
+        ("/other", b"{}", {}, 404),
+    ],
 )
-def test_requests_that_are_wrong(address, path, body, status):
+def test_requests_that_are_wrong(address, path, body, headers, status):
     with pytest.raises(urllib.error.HTTPError) as raised:
-        urllib.request.urlopen(urllib.request.Request(address + path, body))
+        urllib.request.urlopen(urllib.request.Request(address + path, body, headers), timeout=9)
     assert raised.value.code == status
 
 
