@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from numbers import Integral, Real
 from typing import Any, Self
 
 from ..expressions import Expression, ExpressionError
@@ -146,10 +147,10 @@ def answer_records(answer: Answer, top_k: int = 1, confidence_threshold: float |
 def check_search(confidence_threshold: float | None, **counts: int | None) -> None:
     """Raise `ValueError` if the threshold is no probability, or a count is below 1. `None` is accepted."""
     for name, value in counts.items():
-        if value is not None and (not isinstance(value, int) or value < 1):
+        if value is not None and (not isinstance(value, Integral) or value < 1):
             raise ValueError(f"`{name}` must be an integer of at least 1, not {value!r}.")
     value = confidence_threshold
-    if value is not None and not (type(value) in (int, float) and 0 <= value <= 1):
+    if value is not None and (isinstance(value, bool) or not isinstance(value, Real) or not 0 <= value <= 1):
         raise ValueError(f"`confidence_threshold` must be a number between 0 and 1, not {value!r}.")
 
 

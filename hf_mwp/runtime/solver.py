@@ -74,7 +74,7 @@ class RuntimeSolver(FolderSearch):
         neither a text nor a [`MathWordProblem`].
         """
         check_search(confidence_threshold, num_beams=num_beams, top_k=top_k, max_decode_length=max_decode_length)
-        single = isinstance(problems, str | MathWordProblem | Mapping)
+        single = isinstance(problems, str | bytes | MathWordProblem | Mapping) or not isinstance(problems, Iterable)
         reranker, num_beams = self.search(num_beams, rerank, top_k)
         found = []
         for problem in [problems] if single else problems:

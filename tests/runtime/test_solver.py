@@ -4,6 +4,7 @@ import sys
 import textwrap
 from pathlib import Path
 
+import numpy as np
 import pytest
 from transformers import pipeline
 
@@ -78,10 +79,16 @@ def test_one_text_gives_a_list_as_in_the_pipeline(solvers):
         assert_same(found, torch_pipeline(TEXTS[0], **options))
 
 
-@pytest.mark.parametrize("problems", [{"text": TEXTS[0]}, [{"text": TEXTS[0]}], [None]])
+def test_options_may_be_numbers_of_numpy(solvers):
+    for solver in solvers:
+        found = solver(TEXTS[0], top_k=np.int64(2), confidence_threshold=np.float64(0))
+        assert_same(found, solver(TEXTS[0], top_k=2, confidence_threshold=0))
+
+
+@pytest.mark.parametrize("problems", [{"text": TEXTS[0]}, [{"text": TEXTS[0]}], [None], None, b"4 5"])
 def test_what_is_no_text_is_an_error_as_in_the_pipeline(solvers, problems):
     for solver in solvers:
-        with pytest.raises(TypeError, match="dict|NoneType"):
+        with pytest.raises(TypeError, match="(text|MathWordProblem).*(dict|NoneType|bytes)"):
             solver(problems)
 
 
