@@ -14,9 +14,11 @@ def read_yaml(path: str | Path) -> Any:
     from omegaconf.errors import OmegaConfBaseException
 
     try:
-        config = OmegaConf.load(path)
+        # From bytes, YAML detects UTF-16 by its byte order mark.
+        with open(path, "rb") as file:
+            config = OmegaConf.load(file)
         # OmegaConf returns an empty mapping for an empty file.
-        return OmegaConf.to_container(config) if config else yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        return OmegaConf.to_container(config) if config else yaml.safe_load(Path(path).read_bytes())
     except FileNotFoundError:
         raise UsageError(f"The file {path} does not exist.") from None
     except (OSError, UnicodeDecodeError, yaml.YAMLError, OmegaConfBaseException) as error:

@@ -64,6 +64,12 @@ def test_no_without_quotes_is_a_choice(yaml_file):
     assert read("--config", yaml_file("mode: no"))[0].mode == "no"
 
 
+def test_a_file_in_utf16(tmp_path):
+    path = tmp_path / "toy.yaml"
+    path.write_text("mode: fast\n", encoding="utf-16")
+    assert read("--config", str(path))[0].mode == "fast"
+
+
 def test_flags_win_over_the_file_and_the_file_over_defaults(yaml_file):
     path = yaml_file("rate: 1e-4\ncount: 5\nsize: 9\nweights: [1, 0.5]\nfields: {a: 1}\nlimit: null\nverbose: true\n")
     toy, other, _ = read("--config", path, "--count", "6", "--name=other")

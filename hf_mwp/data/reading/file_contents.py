@@ -97,7 +97,7 @@ def read_entries(path: Path, header: Sequence[str] = ()) -> Iterator[tuple[int, 
     fields of the record, or an error if it is damaged. `header` contains the columns of a `.csv` or `.tsv` file
     without a header; in a `.tsv` file, quotes have no special meaning. A file that begins with `[` is a JSON array;
     any other file has one JSON object per line. Blank lines are ignored."""
-    lines, name = read_lines(path), path.name.removesuffix(".gz")
+    lines, name = read_lines(path), path.name.lower().removesuffix(".gz")
     try:
         if name.endswith((".csv", ".tsv")):
             dialect = {"delimiter": "\t", "quoting": csv.QUOTE_NONE} if name.endswith(".tsv") else {"strict": True}

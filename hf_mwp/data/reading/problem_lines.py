@@ -1,5 +1,6 @@
 """Functions that read problems without answers from arguments, a file, or standard input."""
 
+import codecs
 import gzip
 import re
 import sys
@@ -45,16 +46,17 @@ def _batches(problems: Iterator[dict[str, Any]], size: int) -> Iterator[list[dic
 
 
 def _waiting_batches(stream: BufferedIOBase, size: int) -> Iterator[list[dict[str, Any]]]:
-    number, rest, read = 0, b"", b" "
+    number, rest, read, decoder = 0, "", b" ", None
     while read:
         # `read1` returns the available bytes and waits only if the pipe is empty.
         read = stream.read1(1 << 16)
-        *lines, rest = (rest + read).split(b"\n")
-        # A longer line has too many characters, because UTF-8 uses at most four bytes per character.
-        rest = rest[: 4 * MAX_TEXT_LENGTH + 1]
+        if decoder is None:
+            encoding = "utf-16" if read[:2] in UTF16_MARKS else "utf-8"
+            decoder = codecs.getincrementaldecoder(encoding)("surrogateescape")
+        *lines, rest = (rest + decoder.decode(read, final=not read)).split("\n")
+        rest = rest[: 4 * MAX_TEXT_LENGTH]  # a longer line is refused in any case
         lines += [] if read else [rest]
-        texts = [line.decode("utf-8", "surrogateescape") for line in lines]
-        problems = [_checked(text, f"Line {at}") for at, text in enumerate(texts, start=number + 1) if text.strip()]
+        problems = [_checked(text, f"Line {at}") for at, text in enumerate(lines, start=number + 1) if text.strip()]
         number += len(lines)
         yield from _batches(iter(problems), size)
 
@@ -68,7 +70,7 @@ def _from_file(path: Path) -> Iterator[dict[str, Any]]:
         beginning = file.read(8192)
     if b"\0" in beginning and not beginning.startswith(UTF16_MARKS):
         raise UsageError(f"--file: {path} is not UTF-8 text. Pass a text file, or save the file as UTF-8.")
-    if path.name.endswith(RECORD_FILES):
+    if path.name.lower().endswith(RECORD_FILES):
         yield from map(_problem, read_records(path))
         return
     for number, line in enumerate(read_lines(path), start=1):

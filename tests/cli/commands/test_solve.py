@@ -151,6 +151,9 @@ def test_batches_are_the_lines_that_wait():
     assert texts(b"a\n", b"b\nc\nd\ne", b"f\n\n", b"g") == [["a"], ["b", "c"], ["d"], ["ef"], ["g"]]
     assert texts("每".encode()[:1], "每".encode()[1:] + b"\r\n") == [["每"]]
     assert texts(b"\xef\xbb\xbfa\n") == [["a"]]
+    for encoding in ("utf-16-le", "utf-16-be"):
+        content = "\ufeff每\r\n\n上\n".encode(encoding)  # 上 contains the byte of a line end
+        assert texts(content[:5], content[5:]) == [["每", "上"]]
 
 
 def test_a_line_that_is_too_long_is_told_in_its_place(solver_folder, tmp_path, capsys, monkeypatch):
@@ -271,7 +274,7 @@ def test_lines_of_gzipped_text_are_problems(tmp_path):
         list(problem_batches([], str(path), 8))
 
 
-@pytest.mark.parametrize(("name", "content"), [("x.txt", "3个\r\n"), ("x.jsonl", '{"text": "3个"}\n')])
+@pytest.mark.parametrize(("name", "content"), [("x.txt", "3个\r\n"), ("X.JSONL", '{"text": "3个"}\n')])
 def test_files_in_utf16(tmp_path, name, content):
     from hf_mwp.data.reading.problem_lines import problem_batches
 

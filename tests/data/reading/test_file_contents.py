@@ -49,7 +49,7 @@ def test_json_array(tmp_path, name):
     assert read(write(tmp_path / name, '\n \n[{"a": 1}]')) == [{"a": 1}]
 
 
-@pytest.mark.parametrize("name", ["x.csv", "x.csv.gz"])
+@pytest.mark.parametrize("name", ["x.csv", "x.csv.gz", "X.CSV"])
 def test_csv(tmp_path, name):
     path = write(tmp_path / name, ' id,text \r\n1,"two\nlines, one ""field"""\n\n2,\n')
     assert list(read_entries(path)) == [
