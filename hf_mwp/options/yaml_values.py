@@ -7,14 +7,13 @@ from ..usage_error import UsageError
 
 
 def read_yaml(path: str | Path) -> Any:
-    """Parse a YAML file. Raises `UsageError` if it is missing, is not valid YAML, or repeats a key in a mapping."""
+    """Parse a YAML file in UTF-8 or UTF-16. Raises `UsageError` if it is missing, damaged, or repeats a key."""
     # Imported here, so that `hf-mwp --help` needs no package.
     import yaml
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
     try:
-        # From bytes, YAML detects UTF-16 by its byte order mark.
         with open(path, "rb") as file:
             config = OmegaConf.load(file)
         # OmegaConf returns an empty mapping for an empty file.

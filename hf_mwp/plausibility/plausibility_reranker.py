@@ -120,8 +120,7 @@ class PlausibilityReranker:
             PlausibilityError: If the language of the problem differs from the language of the re-ranker.
         """
         self.check(problem.language)
-        # A text without trees may be too long to parse.
-        answers = candidate_answers(Question.read(problem), trees) if trees else []
+        answers = candidate_answers(Question.read(problem), trees) if trees else []  # the text may be too long
         if not answers:
             return []
         rows = [feature_row(answer) for answer in answers]

@@ -119,7 +119,7 @@ class MathWordProblem:
         text). Raises `ProblemError` without an equation, and `ExpressionError` if the equation cannot be parsed."""
         if self.equation is None or not self.equation.strip():
             raise ProblemError(f"problem {self.id!r} has no equation: set `equation` to compute its expression")
-        bare = (mention.text for mention in self.masked.mentions if mention.is_bare_fraction)
+        bare = (mention.literal[1:-1] for mention in self.masked.mentions if mention.is_bare_fraction)
         written = Expression.from_infix(self.equation, (*self.numbers, *bare))
         return align_literals(written, self.masked.mentions)
 

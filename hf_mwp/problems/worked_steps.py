@@ -93,7 +93,7 @@ class _TextNumbers:
             parts = {value: share, 1 + value: ("1", *share, "+"), 1 - value: ("1", *share, "-")}
             self.derived |= {100 * part: (*tree, "100", "*") for part, tree in parts.items()} | parts
         # The same literals as in `MathWordProblem.expression`.
-        self.literals = (*problem.numbers, *(mention.text for mention in mentions if mention.is_bare_fraction))
+        self.literals = (*problem.numbers, *(each.literal[1:-1] for each in mentions if each.is_bare_fraction))
 
     def percentage(self, match: re.Match) -> str:
         """Replace a match of `_PERCENTAGE` (`20/100`, `20*.01`) by `20%` if the text contains `20%`."""

@@ -12,7 +12,6 @@ from .solver import RuntimeSolver
 # Default values keep the column types the same in all batches, also if a batch has no value for a column.
 EMPTY = {"answer": nan, "value": "", "equation": "", "score": nan, "plausibility": nan, "error": ""}
 
-
 _solver = cache(RuntimeSolver)
 
 

@@ -1,10 +1,10 @@
 """Functions that read problems without answers from arguments, a file, or standard input."""
 
-import codecs
 import gzip
 import re
 import sys
 import zlib
+from codecs import getincrementaldecoder
 from collections.abc import Iterator
 from contextlib import suppress
 from io import BufferedIOBase
@@ -50,9 +50,7 @@ def _waiting_batches(stream: BufferedIOBase, size: int) -> Iterator[list[dict[st
     while read:
         # `read1` returns the available bytes and waits only if the pipe is empty.
         read = stream.read1(1 << 16)
-        if decoder is None:
-            encoding = "utf-16" if read[:2] in UTF16_MARKS else "utf-8"
-            decoder = codecs.getincrementaldecoder(encoding)("surrogateescape")
+        decoder = decoder or getincrementaldecoder("utf-16" if read[:2] in UTF16_MARKS else "utf-8")("surrogateescape")
         *lines, rest = (rest + decoder.decode(read, final=not read)).split("\n")
         rest = rest[: 4 * MAX_TEXT_LENGTH]  # a longer line is refused in any case
         lines += [] if read else [rest]

@@ -20,7 +20,7 @@ _MAX_LENGTH = 24  # maximum number of characters of a numeral
 
 # Words that contain the character of a numeral but no number.
 _NO_NUMBERS = re.compile(
-    "一共|一起|一样|一些|一定|一直|一般|一边|一同|一次性|一下|一点|统一|同一|万一|十分|千万|三角|四边形|二维|四周|"
+    "[百千万]分之(?=\\d)|一共|一起|一样|一些|一定|一直|一般|一边|一同|一次性|一下|一点|统一|同一|万一|十分|千万|三角|四边形|二维|四周|"
     "星期[一二三四五六]|周[一二三四五六]|第[零一二两三四五六七八九十百]+"
 )
 

@@ -11,17 +11,29 @@ from ...expressions.numbers import MAX_NUMBER_LENGTH, VULGAR, VULGAR_PATTERN, to
 
 _MINUS = "−–﹣－-"  # for use at the end of a character class
 _CURRENCY = "$€£¥￥"
-_SIGN_BEFORE = re.compile(rf"[{_MINUS}]\s?[{_CURRENCY}]?(?=[\d(（.{VULGAR}])")
-_WRITTEN_FRACTION = re.compile(r"(?:(\d+)(?:\s?又\s?|\s))?(\d+) ?[/／⁄] ?(\d+)")
+_SIGN_BEFORE = re.compile(rf"[{_MINUS}]\s?[{_CURRENCY}]?(?=[\d(（.\\{VULGAR}])")
+# Ways to write a number, and its literal.
+_WRITTEN = {
+    re.compile(r"(?:(\d+)(?:\s?又\s?|\s| and ))?(\d+) ?[/／⁄] ?(\d+)"): r"\1(\2/\3)",
+    re.compile(r"(?:(\d+)\s?又\s?)?(\d+)分之(\d+)"): r"\1(\3/\2)",
+    re.compile(r"(\d*)(?:\s?又\s?)?\\[dt]?frac\{(\d+)\}\{(\d+)\}"): r"\1(\2/\3)",
+    re.compile(r"(\d+)\D+half"): r"\1(1/2)",
+    re.compile(r"百分之(\d+(?:[.．]\d+)?)|(.+?)\s?\\[%％]"): r"\1\2%",
+}
 _SCIENTIFIC = re.compile(r"([\d,]+(?:\.\d+)?)[eE]([-+]?\d{1,9})", flags=re.ASCII)
 
-_FRACTION = r"[(（]\d+[/／](?![0０]+[)）])\d+[)）]"
+_FRACTION = r"(?:[(（]\d+[/／](?![0０]+[)）])\d+[)）]|\\[dt]?frac\{\d+\}\{(?!0+\})\d+\})"
+_IN_WORDS = {
+    "en": r"\d+(?:\sand\s|-and-)(?:a|one)[\s-]half\b(?![\s-](?:a\s)?dozen)",
+    "zh": r"百分之\d+(?:[.．]\d+)?|(?:\d+\s?又\s?)?(?![0０]+分)\d+分之\d+",
+}
 # In English, a percent sign follows without a space, because the equations of MAWPS have `12*0.01` for "12 %".
-_PERCENT = {"en": "[%％]", "zh": r"(?:[%％]|\s[%％](?!\s?[\d(（]))"}
+_PERCENT = {"en": r"\\?[%％]", "zh": r"(?:\\?[%％]|\s\\?[%％](?!\s?[\d(（]))"}
 # The lookahead rejects most characters before the alternatives are tried.
 _PATTERN = {
     language: re.compile(
-        rf"(?=[\d(（.{VULGAR}])(?:(?:\d+(?:\s?又\s?)?)?{_FRACTION}|(?:\d{{1,3}}(?:,\d{{3}})+(?!\d)|\d+)"
+        rf"(?=[\d(（.\\百{VULGAR}])(?:{_IN_WORDS[language]}|(?:\d+(?:\s?又\s?)?)?{_FRACTION}"
+        rf"|(?:\d{{1,3}}(?:(?:,\d{{3}})+|(?: \d{{3}})* 000)(?!\d)|\d+)"
         rf"(?:\s?[{VULGAR}]|(?:[.．]\d+)?(?:{percent}|[eE][-+]?\d+(?![0-9A-Za-z_]))?)"
         rf"|(?<![\w.])\.\d+{percent}?|[{VULGAR}])"
     )
@@ -37,21 +49,18 @@ _BARE_FRACTION = {
     "en": re.compile(rf"\d{{1,3}}[{_SLASH}](?!0)\d{{1,4}}"),
     "zh": re.compile(rf"\d{{1,3}} ?[{_SLASH}] ?(?!0)\d{{1,4}}"),
 }
-_MIXED = re.compile(rf"\d{{1,3}}(?:[ \u3000\xa0]|\s?又\s?)\d+[{_SLASH}]\d+")
+_MIXED = re.compile(rf"\d{{1,3}}(?:[ \u3000\xa0]|\s?又\s?|( and ))\d+[{_SLASH}]\d+")
+_PAIR_BEFORE = re.compile(r"\b(?:(?:sum|difference|product|quotient|ratio) of|between|add|multiply) \Z", re.IGNORECASE)
 _OPERATORS = f"=＝<>＜＞≤≥+＋*×✕∗·⋅^÷□{_SLASH}"
 _OPERATOR_BEFORE = re.compile(rf"(?:[{_OPERATORS}{_MINUS}]\s*|[A-Za-z_])\Z")
 _OPERATOR_BEHIND = re.compile(rf"\s*(?:[{_OPERATORS}%％]|[{_MINUS}]\s*[\d(（])|[xyzXYZ](?![A-Za-z])")
-_DIVISION_BEFORE = {
-    "en": re.compile(r"\b(?:calculate|compute|evaluate|divide|quotient of|remainder of)[\s:]*\Z", re.IGNORECASE),
-    "zh": re.compile(r"(?:[算式]|除法)[\s：:]*\Z"),
-}
-_DIVISION_BEHIND = {
-    "en": re.compile(r"(?!)"),
-    "zh": re.compile(
-        r"\s*+(?:[，,]?\s*+(?:所得|得到)?的?\s*+(?:商|余|得数|结果|简便)|得|[，,]?\s*+再\s*[加减乘除]"
-        r"|[与和]\s*\d+(?:[.．]\d+)?\s*的\s*[和差积]|中[，,].{0,4}除数)"
-    ),
-}
+_DIVISION_BEFORE = re.compile(
+    r"(?:\b(?:calculate|compute|evaluate|divide|quotient of|remainder of)|[算式]|除法)[\s：:]*\Z", re.IGNORECASE
+)
+_DIVISION_BEHIND = re.compile(
+    r"\s*+(?:[，,]?\s*+(?:所得|得到)?的?\s*+(?:商|余|得数|结果|简便)|得|[，,]?\s*+再\s*[加减乘除]"
+    r"|[与和]\s*\d+(?:[.．]\d+)?\s*的\s*[和差积]|中[，,].{0,4}除数)"
+)
 
 _MINUS_BEFORE = re.compile(rf"[{_MINUS}]\s?[{_CURRENCY}]?\Z")
 _SIGN = re.compile(
@@ -108,15 +117,17 @@ def _is_fraction(text: str, first: tuple[int, int], second: tuple[int, int], lan
         return False
     return not (
         _OPERATOR_BEHIND.match(text, end)
-        or _DIVISION_BEFORE[language].search(text, reach, start)
-        or _DIVISION_BEHIND[language].match(text, end)
+        or _DIVISION_BEFORE.search(text, reach, start)
+        or _DIVISION_BEHIND.match(text, end)
     )
 
 
 def _is_mixed(text: str, whole: tuple[int, int], first: tuple[int, int], second: tuple[int, int]) -> bool:
-    """Return whether `whole` and a fraction are a mixed number: a space or 又 between, and a fraction below 1."""
+    """Return whether `whole` and a fraction below 1 are a mixed number, with a space, 又 or "and" between them."""
     mixed = _MIXED.match(text, whole[0])
-    return mixed is not None and mixed.end() == second[1] and int(text[slice(*first)]) < int(text[slice(*second)])
+    if mixed is None or mixed.end() != second[1] or int(text[slice(*first)]) >= int(text[slice(*second)]):
+        return False
+    return not (mixed[1] and _PAIR_BEFORE.search(text, max(0, whole[0] - _REACH), whole[0]))
 
 
 def _start_of_sign(text: str, start: int) -> int:
@@ -130,8 +141,9 @@ def literal_in_digits(written: str) -> str:
     """Convert digits to a literal: `1/2` to `(1/2)`, `1½` to `1(1/2)`, `1.5e3` to `1500`, `− 4` and `-$4` to `-4`."""
     if sign := _SIGN_BEFORE.match(written):
         return "-" + to_half_width(literal_in_digits(written[sign.end() :]))
-    if fraction := _WRITTEN_FRACTION.fullmatch(written):
-        return to_half_width(f"{fraction[1] or ''}({fraction[2]}/{fraction[3]})")
+    for pattern, literal in _WRITTEN.items():
+        if match := pattern.fullmatch(written):
+            return to_half_width(match.expand(literal))
     if vulgar := VULGAR_PATTERN.fullmatch(written):
         return vulgar_literal(vulgar)
     if scientific := _SCIENTIFIC.fullmatch(written):

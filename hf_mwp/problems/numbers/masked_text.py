@@ -13,7 +13,6 @@ from .english_numerals import find_english_numerals
 
 LANGUAGES = ("zh", "en")
 _IN_DIGITS = re.compile(rf"[\d{VULGAR}]")
-_BARE = re.compile(rf"\d+ ?[/／⁄] ?\d+|[{VULGAR}]")
 _MAX_NUMERAL_BITS = 400  # the decimal digits of numerator and denominator must fit into a literal
 _NUMERAL_FINDERS = {"en": find_english_numerals, "zh": find_chinese_numerals}
 
@@ -30,7 +29,7 @@ class NumberMention:
     @property
     def is_bare_fraction(self) -> bool:
         """Return whether the number is a fraction without brackets and whole part: `1/2`, `½`, but not `(1/2)`."""
-        return _BARE.fullmatch(self.text) is not None
+        return self.literal[0] == "(" and self.text[0] not in "(（"
 
     @property
     def is_percent(self) -> bool:
@@ -48,21 +47,21 @@ def find_numbers(text: str, language: str = "zh", parse_number_words: bool | Non
     Find the numbers in a text, from left to right.
 
     - Digits in half width or full width: integers, decimals with `.` or `．`, thousands commas (`3,409`, but not
-      `2,5,11`), percentages, bracketed fractions `(3/8)`, mixed numbers `1(3/4)`, and scientific notation `1.2e3`. A
-      full stop or comma without a following digit, and a full-width comma, are punctuation.
+      `2,5,11`), `50 000`, percentages, bracketed fractions `(3/8)`, mixed numbers `1(3/4)`, LaTeX
+      `\\frac{3}{8}` and `80\\%`, scientific notation `1.2e3`. A full stop or comma without a following digit, and a
+      full-width comma, are punctuation.
     - Words for large numbers after digits remain in the text (`28万`, `32 million`), in English also "percent" and `%`
       after a space, because the equations of the datasets have 28, 32 and, for `5 %`, `5*0.01`.
-    - A bare fraction `3/8`, `1 3/8`, `1又3/8` or `1½` is a single number. It is a division of two numbers next to an
-      operator or an equals sign (`2*3/8`, `6/3=2`), next to words for a division (`6/3的商`, `算式6/3`, "divide 6/3"),
-      in `3/8/2024`, or with more than three digits over four digits.
+    - A bare fraction `3/8`, `1 3/8`, `1 and 3/8`, `1又3/8` or `1½` is a single number. It is a division of two numbers
+      next to an operator or an equals sign (`2*3/8`, `6/3=2`), next to words for a division (`6/3的商`, `算式6/3`,
+      "divide 6/3"), in `3/8/2024`, or with more than three digits over four digits.
+    - "4 and a half", `8分之3`, `1又8分之3` and `百分之80` are single numbers.
     - A minus sign is part of a number if no operand can precede it: at the start of the text or a line, after an
       opening bracket, a comma, a colon, an operator, or a word such as 是, 得, 气温, "is", "of", "and". It is an
       operator in `5-3`, `10-15` and `x-5`. In `-$20` and `$-20`, too, the sign is part of the number.
     - `12:30`, `3:2` and `(1/6)0` are two numbers. In `x2` or `l4小时`, only the digit is a number.
-    - Number words (`english_numerals.py`, `chinese_numerals.py`) are included if `parse_number_words`. `None` includes
-      them in English and excludes them in Chinese.
-    - Numbers with more than 256 characters (`hf_mwp.expressions.numbers.MAX_NUMBER_LENGTH`) are skipped;
-      [`mask_numbers`] lists them.
+    - Number words ("seven", 三) are included if `parse_number_words`, by default only in English.
+    - Numbers with more than 256 characters are skipped; [`mask_numbers`] lists them.
     """
     return list(mask_numbers(text, language, parse_number_words).mentions)
 

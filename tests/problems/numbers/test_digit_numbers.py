@@ -26,6 +26,12 @@ def read(text, language="en"):
         ("the quotient of 12/4", [("12", "12"), ("4", "4")]),
         ("10 / 2, 1/2x, 33333/66666", [(n, n) for n in ("10", "2", "1", "2", "33333", "66666")]),
         ("3:45 and 3:2", [(n, n) for n in ("3", "45", "3", "2")]),
+        ("1 and 1/2 cups, 3/4 and 3/5", [("1 and 1/2", "1(1/2)"), ("3/4", "(3/4)"), ("3/5", "(3/5)")]),
+        ("2 and a half hours", [("2 and a half", "2(1/2)")]),
+        ("5-and-one-half", [("5-and-one-half", "5(1/2)")]),
+        ("the sum of 3 and 1/2", [("3", "3"), ("1/2", "(1/2)")]),
+        ("between 4 and 1/2", [("4", "4"), ("1/2", "(1/2)")]),
+        ("3 and a half dozen", [("3", "3"), ("half dozen", "6")]),
     ],
 )
 def test_bare_fractions(text, numbers):
@@ -45,6 +51,8 @@ def test_bare_fractions(text, numbers):
         ("155/20与18的差，商=", ["155", "20", "18"]),
         ("150/(7-90/15)", ["150", "7", "90", "15"]),
         ("（58+16）-24/6", ["58", "16", "24", "6"]),
+        ("男生占8分之5，长1又2分之1米，１又２分之１", ["(5/8)", "1(1/2)", "1(1/2)"]),
+        ("降价百分之20，百分之12.5，0分之1", ["20%", "12.5%", "0", "1"]),
     ],
 )
 def test_bare_fractions_and_divisions_in_chinese(text, numbers):
@@ -88,6 +96,22 @@ def test_a_space_before_a_percent_sign():
     assert [literal for _, literal in read("2.5 %和7 % 3，1e3 %", "zh")] == ["2.5%", "7", "3", "1000"]
     # The equations of MAWPS have 12 * 0.01 for "12 %".
     assert read("12 % of 50") == [("12", "12"), ("50", "50")]
+
+
+@pytest.mark.parametrize("language", ["zh", "en"])
+def test_latex(language):
+    text = r"$\frac{1}{2}$ + $1\dfrac{2}{3}$ = 20\%, $-\frac{3}{4}$; \frac{1}{0}"
+    assert [literal for _, literal in read(text, language)] == ["(1/2)", "1(2/3)", "20%", "-(3/4)", "1", "0"]
+
+
+def test_thousands_after_spaces():
+    assert read("$400 000, 5 650 000") == [("400 000", "400000"), ("5 650 000", "5650000")]
+    assert read("在1 100中，5 0000", "zh") == [(n, n) for n in ("1", "100", "5", "0000")]
+
+
+@pytest.mark.parametrize("text", ["男生占8分之5", r"男生占\frac{5}{8}", "男生占5/8"])
+def test_fractions_of_all_notations_are_found_in_equations(text):
+    assert MathWordProblem(f"共48人，{text}", "x=48*5/8").expression.to_infix() == "N0*N1"
 
 
 def test_units_of_large_numbers_remain_in_the_text():

@@ -96,6 +96,7 @@ def test_english_number_words_are_written_in_digits_for_expressions():
         ("三分之二，百分之八十", [Fraction(2, 3), Fraction(4, 5)]),
         ("一共，一起，一些，第三天，星期三，三角形，十分，统一", []),
         ("3万元，5个", [3, 5]),
+        ("百分之20，百分之二十", [Fraction(1, 5), Fraction(1, 5)]),
         ("一二三", []),
     ],
 )
