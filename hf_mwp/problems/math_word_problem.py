@@ -177,7 +177,7 @@ def refusal(problem: MathWordProblem) -> str | None:
         return "The text is empty."
     if problem.masked.unreadable:
         listed = ", ".join(each if len(each) <= 20 else f"{each[:20]}..." for each in problem.masked.unreadable)
-        return f"The text has a number that cannot be parsed: {listed}. Use at most {MAX_NUMBER_LENGTH} digits."
+        return f"The text has a number that cannot be parsed: {listed}. Use up to {MAX_NUMBER_LENGTH} digits 0 to 9."
     if not problem.numbers:
         return "The text contains no number to calculate with. Write its numbers in digits."
     return None

@@ -15,6 +15,7 @@ from hf_mwp.problems.math_word_problem import MAX_TEXT_LENGTH
         ("没有数字", "zh", None, "number"),
         ("三个苹果", "zh", None, "in digits"),
         ("Seven apples", "en", False, "number"),
+        ("有٣个苹果", "zh", None, "digits 0 to 9"),
         ("4个" + "苹" * (MAX_TEXT_LENGTH - 2), "zh", None, None),
         ("4个" + "苹" * (MAX_TEXT_LENGTH - 1), "zh", None, "100,000 characters"),
     ],

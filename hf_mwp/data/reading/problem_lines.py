@@ -82,7 +82,7 @@ def _problem(record: Record) -> dict[str, Any]:
     if parts[-1] is None and not record.fields.keys().isdisjoint(ALIASES["text"]):
         parts = [""]  # an empty cell, which is answered with an error like an empty text
     if not all(isinstance(part, str) for part in parts):
-        raise UsageError(f"{place}: Expected an object with a field `text`.")
+        raise UsageError(f"{place}: Expected a text in a field `text`, found the fields {', '.join(record.fields)}.")
     return ({"id": record.fields[id_name]} if id_name else {}) | _checked(" ".join(parts), place)
 
 

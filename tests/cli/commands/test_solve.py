@@ -215,7 +215,7 @@ def test_jsonl_file_keeps_ids(solver_folder, tmp_path, capsys):
             "line 2: .*JSON.*column 10.*last line",
         ),
         ('{"text": "1"}\n{"text" 2}\n', "line 2: .*JSON"),
-        ('{"words": "1"}\n', "line 1: .*`text`"),
+        ('{"words": "1"}\n', "line 1: .*`text`.* words"),
         ('{"text": 3}\n', "line 1: .*`text`"),
         ("[3]\n", "line 1: .*JSON object.* int"),
         ('{"text": "1"}\n[]\n', "line 2: .*JSON object.* list"),
