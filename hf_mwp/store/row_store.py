@@ -109,7 +109,8 @@ class RowStore:
 
     def _read_manifest(self) -> None:
         path = self.folder / MANIFEST
-        text = path.read_text("utf-8") if path.is_file() else ""
+        # Bytes that are not UTF-8, as after a power failure, become invalid JSON.
+        text = path.read_text("utf-8", "replace") if path.is_file() else ""
         if text == self._manifest:
             return
         try:

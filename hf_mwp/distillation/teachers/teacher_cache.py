@@ -131,9 +131,8 @@ class TeacherCache(RowStore):
         numbers = self.find(keys).tolist()
         if -1 in numbers:
             raise CacheError(
-                self.folder,
-                f"has no example {numbers.index(-1)} of the batch: the dataset returns different rows than at the "
-                "start of training. Rows that change cannot be cached: set `cache_teacher_outputs=False`.",
+                f"{self.folder} has no example {numbers.index(-1)} of the batch: the dataset returns different rows "
+                "than at the start of training. Rows that change cannot be cached: set `cache_teacher_outputs=False`."
             )
         return [_arrays_of(memoryview(row["outputs"])) for row in self.rows(numbers, ["outputs"])]
 
