@@ -157,7 +157,9 @@ def model_record(
     figures: Sequence[ModelFigures] = (), stages: Sequence[TrainingStage] = (), texts: TrainingTexts | None = None
 ) -> dict[str, Any]:
     """Return the content of `record.json`. Of the training texts, number, sources and unknown ancestors are kept."""
-    known = texts and {"texts": len(texts), "sources": list(texts.sources), "unknown": list(texts.unknown)}
+    known = None
+    if texts is not None:
+        known = {"texts": len(texts), "sources": list(texts.sources), "unknown": list(texts.unknown)}
     steps = []
     for stage in stages:
         kept = {name: stage.record[name] for name in CIRCUMSTANCES if name in stage.record}

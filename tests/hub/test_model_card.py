@@ -85,6 +85,9 @@ def test_the_record_has_all_that_the_card_leaves_out():
     assert record["stages"][0]["machine"]["cores"] == 2
     assert record["training_texts"]["texts"] == 2
     assert model_record()["training_texts"] is None
+    # Only ancestors are known, whose texts are not.
+    unknown = TrainingTexts(unknown=("bert",))
+    assert model_record(texts=unknown)["training_texts"] == {"texts": 0, "sources": [], "unknown": ["bert"]}
 
 
 def test_a_table_of_many_figures_keeps_the_widest_search_of_each_split(solver):
