@@ -17,6 +17,7 @@ from hf_mwp.building.classifier import build_classifier, load_classifier, make_s
 from hf_mwp.building.solver import SolverArguments
 from hf_mwp.building.student import StudentArguments
 from hf_mwp.cli.main import main
+from hf_mwp.data import TrainingTexts
 from hf_mwp.metrics.accuracy import report_cells
 from hf_mwp.models import MwpStudentForSequenceClassification
 from hf_mwp.tasks.data_options import TaskArguments
@@ -168,6 +169,7 @@ def test_heads_are_pruned(glue, trained, tmp_path):
     assert [sum(each["heads"]) for each in metrics["models"]] == [4, 3]
     assert len(metrics["models"][0]["test"]["outcomes"]) == 12
     assert AutoModelForSequenceClassification.from_pretrained(tmp_path).num_labels == 2
+    assert TrainingTexts.load(tmp_path).sources == ("nyu-mll/glue, rte",)
 
 
 def test_a_sparse_teacher_is_found(glue, trained, tmp_path, capsys):

@@ -8,6 +8,7 @@ from typing import Any
 from transformers import PreTrainedModel
 
 from ... import pruning
+from ...data.training_lineage import write_training_texts
 from ...metrics import compare_costs
 from ...models.architecture import find_encoder, layer_parts
 from ...options import option_values
@@ -75,7 +76,9 @@ def prune(
             raise UsageError(f"The first generation does not reach {least}. Set lower --ratios, or train it longer.")
         metrics: dict[str, Any] = {}
         if is_main_process():
-            generations[-1].load().save_pretrained(folder.path)
+            pruned = generations[-1].load()
+            pruned.save_pretrained(folder.path)
+            write_training_texts(pruned, folder.path)
             processor.save_pretrained(folder.path)
             options = {"processor": processor, "config": config, "args": args, "reporter": reporter}
             metrics = _metrics_of(model, generations, partial(measure_splits, task, **options))
