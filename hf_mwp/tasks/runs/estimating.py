@@ -65,10 +65,10 @@ def estimate_distillation(
     reporter: Reporter = SILENT,
 ) -> Estimate:
     """Estimate a distillation without its final test from twenty steps: `hf-mwp distill --estimate`. Saves nothing."""
-    task = make_task(data_args)
-    config.adapt(task)
+    task, student_args, plan = make_task(data_args), copy.copy(student_args), copy.copy(config)
+    plan.adapt(task)
     tell_data(task, reporter)
-    plan = copy.copy(config)
+    config = copy.copy(plan)
     with TemporaryDirectory() as folder:
         config.output_dir = config.teacher_cache_dir = folder
         config.eval_strategy = config.save_strategy = "no"

@@ -1,5 +1,6 @@
 """Functions that evaluate a model on a split of a task."""
 
+import copy
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -100,6 +101,7 @@ def evaluate(
     device = find_device(args.device)
     with RunFolder(_output_folder(args, data_args), "evaluate", option_values(args, data_args)) as folder:
         folder.check_record()
+        data_args = copy.copy(data_args)
         if args.split == "test":
             # Test problems are compared with all problems that a model may have been trained on.
             data_args.validation_fraction = 0.0

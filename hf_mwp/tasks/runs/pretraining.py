@@ -1,5 +1,6 @@
 """Functions that pretrain an encoder on a corpus, which is read and tagged first."""
 
+import copy
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
@@ -31,6 +32,7 @@ def pretrain(
     reporter: Reporter = SILENT,
 ) -> RunResult:
     """Pretrain an encoder on a corpus, and evaluate it on held-out texts: `hf-mwp pretrain`. See [`train`]."""
+    model_args, config = copy.copy(model_args), copy.copy(config)
     options = (corpus_args, model_args, resume_args, config)
     make = partial(make_pretraining_trainer, corpus_args, model_args, config, reporter)
     return train_on_task(None, make, "pretrain", "student", options, reporter)

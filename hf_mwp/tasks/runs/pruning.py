@@ -1,5 +1,6 @@
 """Tasks that score attention heads, and prune them in rounds of distillation ("generations")."""
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -51,7 +52,7 @@ def prune(
     with RunFolder(config.output_dir, "prune", values, for_model=True) as folder:
         folder.check_record()
         folder.check_unused(args.overwrite or folder.is_unfinished)
-        task = make_task(data_args)
+        task, config = make_task(data_args), copy.copy(config)
         config.adapt(task)
         model, processor = task.load_model(args.model)
         config.check_model(model)

@@ -1,5 +1,6 @@
 """Task that fits a re-ranker to a solver."""
 
+import copy
 import random
 from pathlib import Path
 
@@ -42,7 +43,8 @@ def rerank(
         if not beside:
             folder.check_record()
         folder.check_unused(args.overwrite, (PlausibilityReranker.file_name,))
-        num_samples, data_args.max_train_samples = data_args.max_train_samples or args.num_samples, None
+        num_samples, data_args = data_args.max_train_samples or args.num_samples, copy.copy(data_args)
+        data_args.max_train_samples = None
         task = MathWordProblems(data_args)
         model, processor = task.load_model(args.model, args.split)
         tell_data(task, reporter)

@@ -1,5 +1,6 @@
 """Task that finds the sparse teacher with the best student (STARK)."""
 
+import copy
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -48,7 +49,7 @@ def find_sparse_teacher(
     with RunFolder(config.output_dir, "stark", values, for_model=True) as folder:
         folder.check_record()
         folder.check_unused(args.overwrite or folder.is_unfinished)
-        task = make_task(data_args)
+        task, student_args, config = make_task(data_args), copy.copy(student_args), copy.copy(config)
         config.adapt(task)
         trainer = make_stark_trainer(task, args, student_args, config, reporter)
         folder.remove_old_model()

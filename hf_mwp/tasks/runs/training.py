@@ -1,5 +1,6 @@
 """Functions that fine-tune or distil a model on a task."""
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -61,7 +62,7 @@ def train(
     >>> result.metrics["test"]["reports"]["all problems"]["answer_accuracy"]
     ```
     """
-    task = make_task(data_args)
+    task, config = make_task(data_args), copy.copy(config)
     config.adapt(task)
     options = (data_args, solver_args, run_args, config)
     return train_on_task(
@@ -78,7 +79,7 @@ def distill(
     reporter: Reporter = SILENT,
 ) -> RunResult:
     """Distil one or more frozen teachers into a student, and evaluate it: `hf-mwp distill`. See [`train`]."""
-    task = make_task(data_args)
+    task, student_args, config = make_task(data_args), copy.copy(student_args), copy.copy(config)
     config.adapt(task)
     options = (data_args, teacher_args, student_args, run_args, config)
     make = partial(make_distillation, task, teacher_args, student_args, config, reporter)
@@ -135,20 +136,10 @@ def train_on_task(
         trainer, record = make() if task is None else (make(), data_record(task))
         begin_record(folder, checkpoint, changes)
         folder.write_json("data.json", record)
-        trained, total = (count_parameters(trainer.model, trainable_only=only) for only in (True, False))
-        if trained < total:
-            reporter.print(f"{trained:,} of {total:,} parameters are trainable.")
-        if checkpoint:
-            reporter.print(f"Training resumes from {checkpoint}.")
-        with reporter.follow(trainer, name):
-            result = trainer.train(resume_from_checkpoint=checkpoint)
-        # The model is published below, with its metrics.
-        trainer.save_model(_internal_call=True)
-        trainer.save_state()
+        trained = _train_and_save(trainer, name, checkpoint, reporter)
         model = _saved_model(task, trainer)
         # The metrics describe the saved model, with adapters merged.
-        parameters = count_parameters(merge_lora(model))
-        metrics = {"parameters": parameters, "trained_parameters": trained, "train": dict(result.metrics)}
+        metrics = {"parameters": count_parameters(merge_lora(model)), **trained}
         if task is not None:
             evaluations |= evaluate_splits(task, model, trainer.processing_class, config, args, reporter)
             metrics["best_model_checkpoint"] = trainer.state.best_model_checkpoint
@@ -162,6 +153,21 @@ def train_on_task(
         if config.push_to_hub:
             _publish(trainer, folder.path, None if task is None else [*evaluations], reporter)
     return RunResult(folder.path, metrics, task, evaluations)
+
+
+def _train_and_save(trainer: Any, name: str, checkpoint: str | None, reporter: Reporter) -> dict[str, Any]:
+    """Train and save the model, and return the metrics of the training and the number of trained parameters."""
+    trained, total = (count_parameters(trainer.model, trainable_only=only) for only in (True, False))
+    if trained < total:
+        reporter.print(f"{trained:,} of {total:,} parameters are trainable.")
+    if checkpoint:
+        reporter.print(f"Training resumes from {checkpoint}.")
+    with reporter.follow(trainer, name):
+        result = trainer.train(resume_from_checkpoint=checkpoint)
+    # The model is published later, with its metrics.
+    trainer.save_model(_internal_call=True)
+    trainer.save_state()
+    return {"trained_parameters": trained, "train": dict(result.metrics)}
 
 
 def _adapt_to_validation(task: Task | None, config: BaseConfig, reporter: Reporter) -> None:

@@ -1,13 +1,18 @@
 """Costs of a distillation before it is run."""
 
+import copy
 import re
 from types import SimpleNamespace
 
 import pytest
 
 from hf_mwp import DistillationConfig, DistillationTrainer
+from hf_mwp.building.student import StudentArguments, TeacherArguments
 from hf_mwp.cli.main import main
-from hf_mwp.tasks.runs.estimating import STEPS, WARM_UP, Estimate, measure
+from hf_mwp.options import option_values
+from hf_mwp.tasks.data_options import TaskArguments
+from hf_mwp.tasks.runs import estimating
+from hf_mwp.tasks.runs.estimating import STEPS, WARM_UP, Estimate, estimate_distillation, measure
 from tests.tiny import tiny_dataset, tiny_processor, tiny_solver
 
 
@@ -65,3 +70,13 @@ def test_the_command_leaves_nothing(problems, solver_folder, tmp_path, capsys):
     assert re.search(r" 36 .* 36 ", told) and re.search(r" 3,600 .* 3,600 ", told) and "cache, GB" in told
     assert "train_runtime" not in told
     assert not (tmp_path / "run").exists()
+
+
+def test_the_options_can_be_used_again_for_the_distillation(problems, solver_folder, tmp_path, monkeypatch):
+    config = DistillationConfig(str(tmp_path / "run"), use_cpu=True, eval_strategy="epoch")
+    options = (TaskArguments(str(problems)), TeacherArguments([str(solver_folder)]), StudentArguments(), config)
+    before, measured = copy.deepcopy(option_values(*options)), []
+    monkeypatch.setattr(estimating, "make_distillation", lambda task, teacher, student, own, reporter: own)
+    monkeypatch.setattr(estimating, "measure", lambda own, plan: measured.append((own.max_steps, plan.max_steps)))
+    estimate_distillation(*options)
+    assert measured == [(STEPS + WARM_UP, -1)] and option_values(*options) == before

@@ -1,5 +1,6 @@
 """The commands as functions, without a command line."""
 
+import copy
 import json
 
 import pytest
@@ -12,17 +13,21 @@ from hf_mwp.options.parsing import read_options
 from hf_mwp.options.stages import types_of
 from hf_mwp.solving.search_options import EvaluateArguments
 from hf_mwp.store.runs.run_folder import RunFolder, last_options, plain
-from hf_mwp.tasks import evaluate, train
+from hf_mwp.tasks import evaluate, prune, train
 from hf_mwp.tasks.data_options import MeasuredTaskArguments, TaskArguments
-from hf_mwp.tasks.runs.run_options import RunArguments
-from hf_mwp.trainers import DistillationConfig, SolverTrainingConfig
+from hf_mwp.tasks.runs.run_options import PruneArguments, RunArguments
+from hf_mwp.trainers import DistillationConfig, RecursiveDistillationConfig, SolverTrainingConfig
 
 
 def test_a_solver_is_trained_and_evaluated_in_python(problems, encoder, tmp_path):
     folder = tmp_path / "run"
     small = {"use_cpu": True, "max_steps": 2, "per_device_train_batch_size": 8, "report_to": "none"}
     config = SolverTrainingConfig(str(folder), **small)
-    result = train(TaskArguments(str(problems)), SolverArguments(encoder=str(encoder)), RunArguments(), config)
+    options = (TaskArguments(str(problems)), SolverArguments(encoder=str(encoder)), RunArguments(), config)
+    before = copy.deepcopy(option_values(*options))
+    result = train(*options)
+    # The same options can be used for the next run.
+    assert option_values(*options) == before
     assert (result.folder, result.task.name, list(result.evaluations)) == (
         folder,
         problems.name,
@@ -37,6 +42,16 @@ def test_a_solver_is_trained_and_evaluated_in_python(problems, encoder, tmp_path
     evaluation, figures, path = evaluate(args, data)
     assert figures["reports"]["all problems"] == result.metrics["test"]["reports"]["all problems"]
     assert len(path.read_text(encoding="utf-8").splitlines()) == len(evaluation.predictions) == 9
+    assert option_values(data) == option_values(MeasuredTaskArguments(str(problems)))
+
+
+def test_a_solver_is_pruned_in_python(problems, solver_folder, tmp_path):
+    small = {"use_cpu": True, "max_steps": 1, "calibration_batches": 1, "num_pruning_steps": 1, "report_to": "none"}
+    config = RecursiveDistillationConfig(str(tmp_path), ratios=[0.5], **small)
+    options = (TaskArguments(str(problems)), PruneArguments(model=str(solver_folder), test=False), config)
+    before = copy.deepcopy(option_values(*options))
+    assert prune(*options).metrics["models"][1]["ratio"] == 0.5
+    assert option_values(*options) == before
 
 
 @pytest.mark.parametrize(
