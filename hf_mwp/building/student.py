@@ -235,12 +235,15 @@ def make_student_and_processor(
         return student, processor if own.tokenizer.get_vocab() == processor.tokenizer.get_vocab() else own
     dropout = options.student_dropout
     start = options.student_init if options.student_encoder is None else "encoder"
+    sample = list(islice(rows, SAMPLE_SIZE)) if start in ("project", "prune") else None
+    if sample == []:
+        raise UsageError(f"`student_init={start}` needs training problems. Pass `rows`.")
     # Students that consist of parts of the teacher.
     if start == "cut":
         layers = options.layers_of(teacher)
         return cut_student(teacher, layers, decoder_dropout=dropout, **options.dropouts), processor
     if start == "prune":
-        columns = processor.encode(islice(rows, SAMPLE_SIZE), with_labels=True, skipped=[])
+        columns = processor.encode(sample, with_labels=True, skipped=[])
         collate = teacher.make_collator(processor)
         encoded = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
         labelled = [row for row in encoded if row["labels"]]
@@ -255,7 +258,7 @@ def make_student_and_processor(
         config = options.random_config(teacher.encoder, processor.tokenizer)
         encoder = MwpStudentModel(config, add_pooling_layer=False)
     else:
-        problems, fields = processor.problems(islice(rows, SAMPLE_SIZE)), options.sizes | options.dropouts
+        problems, fields = processor.problems(sample), options.sizes | options.dropouts
         encoder = project_on_problems(teacher.encoder, processor, problems, options.layers_of(teacher), **fields)
     config = teacher.decoder.new_config(encoder.config, dropout)
     return MwpSolver.from_encoder_decoder_pretrained(encoder, processor, decoder=config), processor

@@ -6,6 +6,7 @@ import torch
 import hf_mwp
 from hf_mwp.building.student import StudentArguments
 from hf_mwp.models.architecture import layer_parts
+from hf_mwp.usage_error import UsageError
 from tests.pruning.encoders import tiny_encoder
 from tests.tiny import tiny_classifier, tiny_processor, tiny_rows, tiny_solver, tiny_tokenizer
 from tests.tiny_seq2seq import tiny_seq2seq
@@ -81,6 +82,13 @@ def test_students_of_a_teacher_whose_embeddings_are_projected(tmp_path):
             states, expected = again.encoder(batch["input_ids"])[0], student.encoder(batch["input_ids"])[0]
         assert torch.equal(states, expected)
         assert torch.equal(again.solve(**batch).sequences, student.solve(**batch).sequences)
+
+
+@pytest.mark.parametrize("start", ["project", "prune"])
+def test_a_student_that_is_fitted_needs_rows(start):
+    processor = tiny_processor()
+    with pytest.raises(UsageError, match=f"`student_init={start}` needs .*`rows`"):
+        hf_mwp.make_student(tiny_solver(processor, layers=3), processor, student_init=start)
 
 
 def test_unknown_options_are_named():
