@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import cached_property
 from operator import attrgetter
+from pathlib import Path
 from typing import Any
 
 from ..building.solver import build_solver, load_solver
@@ -28,7 +29,7 @@ class MathWordProblems(Task):
     trainer_class = SolverTrainer
 
     def __init__(self, options: DataArguments) -> None:
-        self.options = options
+        self.options, self.source = options, Path(options.data_dir or "", options.dataset)
 
     @cached_property
     def _loaded(self) -> tuple[Mapping[str, Any], LoadReport]:

@@ -12,7 +12,6 @@ from transformers import DataCollatorForSeq2Seq
 from ..building.seq2seq import build_seq2seq, load_seq2seq_model, make_student_seq2seq
 from ..data.datasets.seq2seq import load_seq2seq
 from ..data.reading.schema import problem_from_row
-from ..data.training_lineage import inherit_from_labeller
 from ..expressions import Expression, ExpressionError
 from ..metrics.text_generation import text_figures, text_report
 from ..problems import MathWordProblem, ProblemError
@@ -58,6 +57,7 @@ class Seq2SeqTask(Task):
 
     def __init__(self, options: TaskArguments) -> None:
         self.options, self.name, self.scheme = options, options.dataset, "as its files have it"
+        self.source = Path(options.dataset)
         self.figures = text_figures(options.text_metrics)
         self.metric = "rougeL" if options.text_metrics[0] == "rouge" else self.figures[0]
 
@@ -79,9 +79,7 @@ class Seq2SeqTask(Task):
     def build_model(self, options):
         texts = [text for row in self.rows("train") for text in self.pair(row) if text]
         languages = (self.options.source, self.options.target)
-        model, tokenizer = build_seq2seq(texts, options, self.placeholders, languages)
-        inherit_from_labeller(model, Path(self.options.data_dir or "", self.options.dataset))
-        return model, tokenizer
+        return build_seq2seq(texts, options, self.placeholders, languages)
 
     def load_model(self, name, split="train"):
         return load_seq2seq_model(name, languages=(self.options.source, self.options.target))

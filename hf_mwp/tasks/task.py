@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transformers import PreTrainedModel
@@ -30,6 +31,7 @@ class Task(ABC):
 
     name: str  # of the dataset
     scheme: str  # description of the splits
+    source: Path | None = None  # file or folder of the rows, beside which pseudo-labels have their labeller's record
     kind: str = "model"  # noun for the models in tables and progress bars
     metric: str = "accuracy"  # key of the main metric in a report; higher is better
     figures: Sequence[str] = ()  # metrics that can select a checkpoint; any metric if empty

@@ -2,12 +2,15 @@
 
 import copy
 import json
+import shutil
 
 import pytest
 import yaml
 
 from hf_mwp.building.solver import SolverArguments
 from hf_mwp.building.student import StudentArguments, TeacherArguments
+from hf_mwp.data import TrainingTexts
+from hf_mwp.data.training_lineage import ancestry_of
 from hf_mwp.options import option_values, options_in
 from hf_mwp.options.parsing import read_options
 from hf_mwp.options.stages import types_of
@@ -15,7 +18,9 @@ from hf_mwp.solving.search_options import EvaluateArguments
 from hf_mwp.store.runs.run_folder import RunFolder, last_options, plain
 from hf_mwp.tasks import evaluate, prune, train
 from hf_mwp.tasks.data_options import MeasuredTaskArguments, TaskArguments
+from hf_mwp.tasks.make_task import make_task
 from hf_mwp.tasks.runs.run_options import PruneArguments, RunArguments
+from hf_mwp.tasks.runs.training import make_trainer
 from hf_mwp.trainers import DistillationConfig, RecursiveDistillationConfig, SolverTrainingConfig
 
 
@@ -43,6 +48,17 @@ def test_a_solver_is_trained_and_evaluated_in_python(problems, encoder, tmp_path
     assert figures["reports"]["all problems"] == result.metrics["test"]["reports"]["all problems"]
     assert len(path.read_text(encoding="utf-8").splitlines()) == len(evaluation.predictions) == 9
     assert option_values(data) == option_values(MeasuredTaskArguments(str(problems)))
+
+
+def test_a_solver_trained_on_pseudo_labels_inherits_the_texts_of_the_labeller(problems, encoder, tmp_path):
+    labels = tmp_path / "labels"
+    labels.mkdir()
+    shutil.copy(problems / "train.jsonl", labels / "labelled.jsonl")
+    TrainingTexts.from_texts(["求面积"], ["labeller's"]).save(labels)
+    task = make_task(TaskArguments("labelled.jsonl", data_dir=str(labels)))
+    config = SolverTrainingConfig(str(tmp_path / "run"), use_cpu=True, report_to="none")
+    trainer = make_trainer(task, config, *task.build_model(SolverArguments(encoder=str(encoder))))
+    assert ancestry_of(trainer.model).seen("求面积")[0]
 
 
 def test_a_solver_is_pruned_in_python(problems, solver_folder, tmp_path):
