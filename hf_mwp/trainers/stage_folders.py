@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from accelerate.utils import broadcast_object_list
 from transformers import PreTrainedModel
 
 from ..distillation.objectives import Objective
@@ -114,14 +115,23 @@ def digest_of_rows(parts: Mapping[str, Iterable[Any] | None]) -> str:
 def fill_together(folder: FinishedFolder, work: Callable[[], None], args: BaseConfig) -> None:
     """Fill a folder by `work`, run in all processes, then remove its checkpoints; see [`FinishedFolder`]."""
     folder.check_own()
-    done, state = folder.is_done, args.distributed_state
-    if state is not None:
-        state.wait_for_everyone()
+    state = args.distributed_state
+
+    def tell(works: bool | None = None) -> bool:
+        """Return what the main process, which may wait for another run with the same folder, tells the others."""
+        return broadcast_object_list([works])[0] if state is not None else bool(works)
+
+    def begin() -> None:
+        tell(True)
+        work()
+
     if state is None or state.is_main_process:
         # A run that is killed in between has its result already.
-        if folder.fill(work):
+        if folder.fill(begin):
             remove_checkpoints(folder.path)
-    elif not done:
+        else:
+            tell(False)
+    elif tell():
         work()
     if state is not None:
         state.wait_for_everyone()

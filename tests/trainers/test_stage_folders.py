@@ -1,11 +1,15 @@
+import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from hf_mwp.distillation.objectives import HardLabels, SoftLabels
-from hf_mwp.store.finished_folder import FinishedFolder
+from hf_mwp.store.files import write_json
+from hf_mwp.store.finished_folder import LOCK, RECORD, FinishedFolder, process_lock
 from hf_mwp.trainers import DistillationConfig, stage_folders
 from hf_mwp.trainers.stage_folders import describe_training, digest_of_rows, fill_together
+from tests.trainers.processes import finish, launch, start
 
 
 ROWS = [{"input_ids": [1, 2]}, {"input_ids": [3]}]
@@ -65,3 +69,33 @@ def test_checkpoints_go_only_after_the_work_is_recorded(tmp_path, monkeypatch):
     monkeypatch.setattr(stage_folders, "remove_checkpoints", note)
     fill_together(folder, lambda: (folder.path / "checkpoint-2").mkdir(), one_process)
     assert found == [(True, True)] and not (folder.path / "checkpoint-2").exists()
+
+
+def fill(run):
+    """Fills a folder in one of several processes; each leaves a file when it begins, and when it works."""
+    from accelerate import PartialState
+
+    state = PartialState(cpu=True)
+    folder = FinishedFolder(run["output_dir"], "abc")
+    mark = folder.path.with_name("{}-" + str(state.process_index))
+    state.wait_for_everyone()
+    Path(str(mark).format("begun")).touch()
+    work = Path(str(mark).format("worked")).touch
+    fill_together(folder, work, SimpleNamespace(distributed_state=state))
+
+
+def test_a_folder_that_another_run_fills_meanwhile_is_not_filled_by_any_process(tmp_path):
+    folder = tmp_path / "trial"
+    with process_lock(folder / LOCK):
+        started = start(fill, [{"output_dir": str(folder)}], 2)
+        while not all((tmp_path / f"begun-{rank}").exists() for rank in range(2)):
+            assert all(process.is_alive() for process, _ in started)
+            time.sleep(0.02)
+        # Time for a process that does not wait for the main process.
+        time.sleep(1)
+        write_json(folder / RECORD, {"fingerprint": "abc"})
+    done = finish(started)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert not list(tmp_path.glob("worked-*"))
+    assert launch(fill, [{"output_dir": str(tmp_path / "other")}], 2).returncode == 0
+    assert len(list(tmp_path.glob("worked-*"))) == 2
