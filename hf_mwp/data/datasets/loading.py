@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from ...problems import add_distractors, compare_counts, reverse_operations
 from ..corpus.pretraining_texts import held_out_texts
 from ..data_error import DataError
 from ..reading.file_contents import RecordReader
-from ..reading.load_report import LoadReport
+from ..reading.load_report import LoadReport, SplitReport
 from ..reading.row_selection import Example, select_extra_rows, select_rows
 from ..reading.schema import COLUMNS, Rows
 from .file_loader import FileLoader
@@ -108,33 +108,23 @@ def load_mwp_dataset(
     reader = RecordReader(folder, on_error, loader.origin)
     splits = loader.read(reader, scheme, fold)
     title = Path(name).name if isinstance(loader, FileLoader) else str(name)
-    report = LoadReport(title, folder.resolve().name, scheme, fold, drop_overlap=side)
+    report = LoadReport(title, folder.resolve().name, scheme, fold, 0.0, reverse_held_out, side)
     report.add_damaged(reader.damaged)
     if validation_fraction and "validation" not in splits and "train" in splits:
         report.validation_fraction = validation_fraction
         splits["train"], splits["validation"] = hold_out(splits["train"], validation_fraction)
-
-    def examples_of(rows: Rows) -> list[Example]:
-        return [Example(row, parse_number_words) for row in rows]
-
-    examples = {split: examples_of(splits[split]) for split in SPLITS if split in splits}
-    report.reversed_held_out = reverse_held_out
+    examples = {split: _examples(splits[split], parse_number_words) for split in SPLITS if split in splits}
     if reverse_held_out:
         examples |= {split: _make("reversed", part, name) for split, part in examples.items() if split != "train"}
     wanted = {"distractors": augment_distractors, "comparisons": augment_comparisons, "reversed": augment_reverse}
-    adds = bool(extra_train or any(wanted.values()))
-    kept, report.splits = select_rows(examples, keep_unusable, side, keep_problems=adds)
-    if adds:
+    kinds = [kind for kind in wanted if wanted[kind]]
+    kept, report.splits = select_rows(examples, keep_unusable, side, keep_problems=bool(extra_train or kinds))
+    if extra_train or kinds:
         listed = [extra_train] if isinstance(extra_train, (str, Path)) else extra_train
-        extra = {str(each): examples_of(_read_extra(each, examples, folder, on_error, report)) for each in listed}
-        excluded = list(held_out_texts(extra_exclude, folder))
-        added, report.extra = select_extra_rows(extra, examples, keep_unusable, excluded)
-        kept["train"] = kept.get("train", []) + added
-        known = examples | {"train": [*examples.get("train", ()), *added]}
-        made = {kind: _make(kind, kept["train"], name) for kind in wanted if wanted[kind]}
-        added, reports = select_extra_rows(made, known, keep_unusable, excluded)
-        report.extra |= reports
-        kept["train"] += added
+        rows = {str(source): _read_extra(source, examples, folder, on_error, report) for source in listed}
+        extra = {source: _examples(part, parse_number_words) for source, part in rows.items()}
+        options = {"keep_unusable": keep_unusable, "excluded": list(held_out_texts(extra_exclude, folder))}
+        report.extra = _add_problems(kept, examples, extra, kinds, name, **options)
     datasets = _to_datasets(kept, report)
     return (datasets, report) if return_report else datasets
 
@@ -165,6 +155,29 @@ def _read_extra(
             raise DataError(fault, row["file"], row["line"], "language")
     report.add_damaged(damaged)
     return rows
+
+
+def _add_problems(
+    kept: dict[str, list[Example]],
+    examples: Mapping[str, list[Example]],
+    extra: Mapping[str, list[Example]],
+    kinds: Sequence[str],
+    name: str | Path,
+    **options,
+) -> dict[str, SplitReport]:
+    """Add `extra` problems, then problems of these `kinds` made from all, to the training problems in `kept`, and
+    return the reports. `options` are arguments of [`select_extra_rows`]."""
+    added, reports = select_extra_rows(extra, examples, **options)
+    kept["train"] = kept.get("train", []) + added
+    known = {**examples, "train": [*examples.get("train", ()), *added]}
+    made = {kind: _make(kind, kept["train"], name) for kind in kinds}
+    added, reports_of_made = select_extra_rows(made, known, **options)
+    kept["train"] += added
+    return reports | reports_of_made
+
+
+def _examples(rows: Rows, parse_number_words: bool | None) -> list[Example]:
+    return [Example(row, parse_number_words) for row in rows]
 
 
 def _make(kind: str, examples: list[Example], name: str | Path) -> list[Example]:
