@@ -296,7 +296,7 @@ def run_recipe(
     folder = Path("runs") / Path(path).stem if output_dir is None else Path(output_dir)
     check_output_folder(folder)
     make = partial(Recipe.from_file, path, folder, base, budget=budget, launch=launch)
-    recipes, search = [make(changes=changes)], None
+    recipes = [make(changes=changes)]
     if min_accuracy is not None:
         if not (search := recipes[0].search):
             raise UsageError(f"{path} has no `search`, which --min_accuracy needs. Add one to the recipe.")
@@ -306,27 +306,23 @@ def run_recipe(
         raise UsageError("--max_trainings applies only to --min_accuracy. Set it, or omit --max_trainings.")
     for stage in (stage for recipe in recipes for stage in recipe.wanted(targets)):
         stage.check()
-    if commands is None:
-        commands = {name: partial(start_command, [sys.executable], name) for name in STAGES}
+    if dry_run:
+        for recipe in recipes:
+            on_plan(recipe, recipe.wanted(targets))
+        return []
     commands, accuracies = with_launcher(commands, launch), []
-    for recipe in recipes:
-        on_plan(recipe, recipe.wanted(targets))
-        if dry_run:
-            continue
-        # Imports Transformers, which `--help` does not need.
-        from ..tasks.math_word_problems import keep_loaded
+    # Imports Transformers, which `--help` does not need.
+    from ..tasks.math_word_problems import keep_loaded
 
-        with keep_loaded():
-            if search:
-                accuracy = _accuracy_of_search(recipe, commands, on_stage)
-                accuracies.append(f"{recipe.variables[search['variable']]} {accuracy:.1%}")
-                if accuracy < min_accuracy:
-                    continue
-            return recipe.run(commands, targets, on_stage)
-    if accuracies:
-        listed = ", ".join(accuracies)
-        raise UsageError(f"No model reaches --min_accuracy {min_accuracy:.1%} on the validation problems: {listed}.")
-    return []
+    with keep_loaded():
+        for recipe in recipes:
+            on_plan(recipe, recipe.wanted(targets))
+            if min_accuracy is not None:
+                accuracies.append(_accuracy_of_search(recipe, commands, on_stage))
+            if min_accuracy is None or accuracies[-1] >= min_accuracy:
+                return recipe.run(commands, targets, on_stage)
+    listed = ", ".join(f"{value} {accuracy:.1%}" for value, accuracy in zip(values, accuracies, strict=True))
+    raise UsageError(f"No model reaches --min_accuracy {min_accuracy:.1%} on the validation problems: {listed}.")
 
 
 def _accuracy_of_search(recipe: Recipe, commands: Commands, on_stage: Callable[[Stage, int, int], None]) -> float:
@@ -340,8 +336,13 @@ def _accuracy_of_search(recipe: Recipe, commands: Commands, on_stage: Callable[[
     return accuracy
 
 
-def with_launcher(commands: Commands, launch: str | None) -> Commands:
-    """Return the commands, with training commands started by a program such as `torchrun --nproc_per_node 2`."""
+def with_launcher(commands: Commands | None, launch: str | None) -> Commands:
+    """
+    Return the commands, with training commands started by a program such as `torchrun --nproc_per_node 2`; by default
+    each command is started as a process.
+    """
+    if commands is None:
+        commands = {name: partial(start_command, [sys.executable], name) for name in STAGES}
     launched = [] if launch is None else [name for name in STAGES if trains(name)]
     return {**commands, **{name: partial(start_command, shlex.split(launch), name) for name in launched}}
 
