@@ -100,12 +100,7 @@ def recursive_distillation(
     data |= {"processing_class": processing_class, "data_collator": data_collator}
     model_class = pruned_class(model)
     args.check_model(model)
-    if objectives is None:
-        objectives = default_objectives(args)
-        for each in objectives:
-            compares_layers = isinstance(each, LayerObjective) and not isinstance(each, EmbeddingOutputs)
-            if compares_layers and args.hidden_weights is None:
-                each.layer_weights = float(args.soft_label_weight)
+    objectives = _own_objectives(args) if objectives is None else objectives
     options = {"free": OF_THE_LOOP, "methods": [importance], "compute_metrics": compute_metrics}
     stages = TrainingStages(args.output_dir, args, data, objectives, **options)
     total = sum(_heads(model))
@@ -124,16 +119,29 @@ def recursive_distillation(
         generation = Generation(
             number, ratio, folder.path, _heads(student), count_parameters(student), metrics, model_class
         )
-        if args.least_metric is not None:
-            value = metrics["eval"][metrics["metric"]]
-            # NaN is not good enough.
-            if not (value >= args.least_metric if metrics["greater_is_better"] else value <= args.least_metric):
-                break
+        if args.least_metric is not None and not _reaches(metrics, args.least_metric):
+            break
         generations.append(generation)
         if args.max_parameters is not None and generation.parameters <= args.max_parameters:
             break
         teacher = student
     return generations
+
+
+def _own_objectives(args: RecursiveDistillationConfig) -> list[Objective]:
+    """Return the objectives of equations 6 and 7, in which the layers share the weight of the soft labels."""
+    objectives = default_objectives(args)
+    for each in objectives:
+        compares_layers = isinstance(each, LayerObjective) and not isinstance(each, EmbeddingOutputs)
+        if compares_layers and args.hidden_weights is None:
+            each.layer_weights = float(args.soft_label_weight)
+    return objectives
+
+
+def _reaches(metrics: Mapping[str, Any], least: float) -> bool:
+    """Return whether the metric of a generation is at least as good as `least`. NaN is not."""
+    value = metrics["eval"][metrics["metric"]]
+    return value >= least if metrics["greater_is_better"] else value <= least
 
 
 def _heads(model: nn.Module) -> tuple[int, ...]:
