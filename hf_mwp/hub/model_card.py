@@ -98,14 +98,9 @@ def build_model_card(
     """
     task = {**MATH_WORD_PROBLEMS, **next((stage.task for stage in reversed(stages) if stage.task), task or {})}
     kind, is_encoder = kind_of(model), isinstance(model, MwpStudentModel)
-    reads_problems = is_encoder or kind.is_solver
-    language = language or task.get("language") or ("zh" if reads_problems else None)
+    language = language or task.get("language") or ("zh" if is_encoder or kind.is_solver else None)
     tag = "feature-extraction" if is_encoder else task.get("pipeline_tag")
-    # Classifiers and sequence-to-sequence models follow the paper only if they were distilled.
-    is_papers = reads_problems or any(stage.command in DISTILLATIONS for stage in stages)
-    paper, citation = PAPER, HiddenMSELoss.citation
-    if kind.has_decoder:
-        paper, citation = SEQ2SEQ_PAPER, CKALoss.citation
+    paper, citation = _paper_of(model, stages)
     shown = _most_telling(figures)
     results = [] if is_encoder else [_eval_result(each, task) for each in shown if each.model == "this model"]
     data = ModelCardData(
@@ -118,25 +113,17 @@ def build_model_card(
         eval_results=results or None,
         datasets=_data_sets(stages, training_texts_of(model)) or None,
     )
-    for name, value in (metadata or {}).items():
-        data[name] = value
+    vars(data).update(metadata or {})
+    reads = (language, indexed_numbers, task.get("example"), output, type(model))
     sections = [
         f"# {data.model_name}",
         summary,
-        f"Architecture: {_architecture(model)}." + (f" Method: {paper}." if is_papers else ""),
-        usage_section(
-            TASK if kind.is_solver else tag,
-            model_id,
-            language,
-            indexed_numbers,
-            task.get("example"),
-            output,
-            type(model),
-        ),
+        f"Architecture: {_architecture(model)}." + (f" Method: {paper}." if paper else ""),
+        usage_section(TASK if kind.is_solver else tag, model_id, *reads),
         _results_section(shown, task),
         notes,
         f"The full record of figures, stages, options and versions is in [`{RECORD}`]({RECORD}).",
-        f"## Citation\n\n```bibtex\n{citation}\n```" if is_papers else "",
+        f"## Citation\n\n```bibtex\n{citation}\n```" if citation else "",
     ]
     text = "\n\n".join(section.strip() for section in sections if section.strip())
     return ModelCard(f"---\n{data.to_yaml()}\n---\n\n{text}\n")
@@ -165,6 +152,15 @@ def model_record(
         kept = {name: stage.record[name] for name in CIRCUMSTANCES if name in stage.record}
         steps.append({"name": stage.name, "command": stage.command, "options": dict(stage.options), **kept})
     return {"figures": [asdict(each) for each in figures], "stages": steps, "training_texts": known}
+
+
+def _paper_of(model: PreTrainedModel, stages: Sequence[TrainingStage]) -> tuple[str, str]:
+    """Return the title and the citation of the method, empty for a classifier or generator that was not distilled."""
+    kind = kind_of(model)
+    reads_problems = isinstance(model, MwpStudentModel) or kind.is_solver
+    if not reads_problems and not any(stage.command in DISTILLATIONS for stage in stages):
+        return "", ""
+    return (SEQ2SEQ_PAPER, CKALoss.citation) if kind.has_decoder else (PAPER, HiddenMSELoss.citation)
 
 
 def _architecture(model: PreTrainedModel) -> str:

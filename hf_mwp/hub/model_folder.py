@@ -2,6 +2,7 @@
 
 import copy
 import json
+from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -66,7 +67,7 @@ def make_model_folder(args: CardArguments) -> None:
     about: dict[str, Any] = {"license": args.license, "summary": args.summary}
     if isinstance(processor, MwpProcessor):
         about |= {"language": processor.language, "indexed_numbers": processor.indexed_numbers}
-    search = []
+    search: Sequence[Any] = ()
     texts = training_texts_of(model)
     if encoder_only:
         model = _encoder_alone(model, source)
@@ -75,22 +76,11 @@ def make_model_folder(args: CardArguments) -> None:
         if texts is not None:
             note_training_texts(model, texts)
     elif is_solver:
-        reranker = None
-        if args.reranker is not None or find_beside(source, PlausibilityReranker.file_name):
-            reranker = PlausibilityReranker.from_pretrained(args.reranker or source)
+        default, reranker = _read_search(source, args.reranker)
         solver = MathWordProblemPipeline(model=model, processor=processor, device="cpu", rerank=reranker)
         about["output"] = str(solver(EXAMPLES.get(processor.language, EXAMPLES["en"])))
-        # `hf-mwp rerank` writes the best search settings to the folder of its re-ranker.
-        fitted = Path(args.reranker or source)
-        default = DefaultSearch.from_pretrained(fitted if (fitted / DefaultSearch.file_name).is_file() else source)
         search = [each for each in (default, reranker) if each not in (None, DefaultSearch())]
-    metadata = earlier_metadata(find_beside(source, CARD), args.license)
-    replaced = earlier_metadata(Path(folder) / CARD, args.license)
-    if not _has_other_weights(Path(folder), model):
-        metadata |= replaced
-    elif lost := sorted(replaced.keys() - metadata.keys() - {*(args.metadata or ())}):
-        logger.warning(f"The card in {folder} is of another model: {', '.join(lost)} not kept. Use --metadata.")
-    about["metadata"] = metadata | (args.metadata or {})
+    about["metadata"] = _metadata(args, Path(folder), model)
     own = "solver built on it" if encoder_only else "this model"
     evaluated = {own: args.evaluations, "teacher": args.teacher_evaluations}
     figures = [read_figures(each, name) for name, folders in evaluated.items() for each in folders or ()]
@@ -107,6 +97,27 @@ def make_model_folder(args: CardArguments) -> None:
             save_student_code(folder)
         for part in search:
             part.save_pretrained(folder)
+
+
+def _read_search(source: str | PathLike, fitted: str | None) -> tuple[DefaultSearch, PlausibilityReranker | None]:
+    """Return the default search and the re-ranker (in `fitted` or beside the model, if any) of a solver."""
+    reranker = None
+    if fitted is not None or find_beside(source, PlausibilityReranker.file_name):
+        reranker = PlausibilityReranker.from_pretrained(fitted or source)
+    # `hf-mwp rerank` writes the best search settings to the folder of its re-ranker.
+    place = Path(fitted or source)
+    return DefaultSearch.from_pretrained(place if (place / DefaultSearch.file_name).is_file() else source), reranker
+
+
+def _metadata(args: CardArguments, folder: Path, model: nn.Module) -> dict[str, Any]:
+    """Return the given metadata, and those of the cards of the model and, if it has the same weights, the folder."""
+    metadata, given = earlier_metadata(find_beside(args.model, CARD), args.license), args.metadata or {}
+    replaced = earlier_metadata(folder / CARD, args.license)
+    if not _has_other_weights(folder, model):
+        metadata |= replaced
+    elif lost := sorted(replaced.keys() - metadata.keys() - given.keys()):
+        logger.warning(f"The card in {folder} is of another model: {', '.join(lost)} not kept. Use --metadata.")
+    return metadata | given
 
 
 def _has_other_weights(folder: Path, model: nn.Module) -> bool:
