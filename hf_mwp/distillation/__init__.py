@@ -1,24 +1,19 @@
-"""Knowledge distillation: objectives, teachers, layer mapping, students and parameter mixing."""
+"""
+Knowledge distillation: objectives, teachers, layer mapping, students and parameter mixing. Modules are imported on
+first use.
+"""
 
-from .feature_projections import FeatureProjections
-from .layer_mapping import map_layers
-from .parameter_mixing import average_parameters, mix_parameters
-from .students.cut_student import cut_student
-from .students.project_student import project_student
-from .students.seq2seq_student import make_seq2seq_student
-from .teachers.ensemble_teacher import EnsembleTeacher
-from .teachers.teacher_cache import CacheError, TeacherCache
+from ..lazy_names import lazy_names
 
 
-__all__ = [
-    "average_parameters",
-    "CacheError",
-    "EnsembleTeacher",
-    "FeatureProjections",
-    "TeacherCache",
-    "cut_student",
-    "make_seq2seq_student",
-    "map_layers",
-    "mix_parameters",
-    "project_student",
-]
+_NAMES = {
+    "feature_projections": ("FeatureProjections",),
+    "layer_mapping": ("map_layers",),
+    "parameter_mixing": ("average_parameters", "mix_parameters"),
+    "students.cut_student": ("cut_student",),
+    "students.project_student": ("project_student",),
+    "students.seq2seq_student": ("make_seq2seq_student",),
+    "teachers.ensemble_teacher": ("EnsembleTeacher",),
+    "teachers.teacher_cache": ("CacheError", "TeacherCache"),
+}
+__all__, __getattr__, __dir__ = lazy_names(__name__, _NAMES)

@@ -1,34 +1,22 @@
 """Distillation losses. Each takes tensors of student and teacher and returns a scalar."""
 
-from .attention.attention_mse_loss import AttentionMSELoss
-from .attention.relation_loss import RelationLoss
-from .hidden_states.cka_loss import CKALoss
-from .hidden_states.ckd_pair_loss import CKDPairLoss
-from .hidden_states.ckd_triple_loss import CKDTripleLoss
-from .hidden_states.cosine_loss import CosineLoss
-from .hidden_states.fsp_loss import FSPLoss
-from .hidden_states.gram_loss import GramLoss
-from .hidden_states.hidden_mse_loss import HiddenMSELoss
-from .hidden_states.nst_loss import NSTLoss
-from .hidden_states.pkd_loss import PKDLoss
-from .hidden_states.procrustes_loss import ProcrustesLoss
-from .predictions.dkd_loss import DKDLoss
-from .predictions.logit_distillation_loss import LogitDistillationLoss
+from ..lazy_names import lazy_names
 
 
-__all__ = [
-    "AttentionMSELoss",
-    "CKALoss",
-    "CKDPairLoss",
-    "CKDTripleLoss",
-    "CosineLoss",
-    "DKDLoss",
-    "FSPLoss",
-    "GramLoss",
-    "HiddenMSELoss",
-    "LogitDistillationLoss",
-    "NSTLoss",
-    "PKDLoss",
-    "ProcrustesLoss",
-    "RelationLoss",
-]
+_NAMES = {
+    "attention.attention_mse_loss": ("AttentionMSELoss",),
+    "attention.relation_loss": ("RelationLoss",),
+    "hidden_states.cka_loss": ("CKALoss",),
+    "hidden_states.ckd_pair_loss": ("CKDPairLoss",),
+    "hidden_states.ckd_triple_loss": ("CKDTripleLoss",),
+    "hidden_states.cosine_loss": ("CosineLoss",),
+    "hidden_states.fsp_loss": ("FSPLoss",),
+    "hidden_states.gram_loss": ("GramLoss",),
+    "hidden_states.hidden_mse_loss": ("HiddenMSELoss",),
+    "hidden_states.nst_loss": ("NSTLoss",),
+    "hidden_states.pkd_loss": ("PKDLoss",),
+    "hidden_states.procrustes_loss": ("ProcrustesLoss",),
+    "predictions.dkd_loss": ("DKDLoss",),
+    "predictions.logit_distillation_loss": ("LogitDistillationLoss",),
+}
+__all__, __getattr__, __dir__ = lazy_names(__name__, _NAMES)

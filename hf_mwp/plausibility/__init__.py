@@ -1,19 +1,12 @@
 """Re-ranking of the answers in a beam by the plausibility of their values."""
 
-from .candidate_answer import CandidateAnswer, candidate_answers
-from .features import FEATURE_LIST, FEATURES, Feature
-from .plausibility_reranker import PlausibilityError, PlausibilityReranker, RankedAnswer
-from .question import Question
+from ..lazy_names import lazy_names
 
 
-__all__ = [
-    "FEATURES",
-    "FEATURE_LIST",
-    "CandidateAnswer",
-    "Feature",
-    "PlausibilityError",
-    "PlausibilityReranker",
-    "Question",
-    "RankedAnswer",
-    "candidate_answers",
-]
+_NAMES = {
+    "candidate_answer": ("CandidateAnswer", "candidate_answers"),
+    "features": ("FEATURES", "FEATURE_LIST", "Feature"),
+    "plausibility_reranker": ("PlausibilityError", "PlausibilityReranker", "RankedAnswer"),
+    "question": ("Question",),
+}
+__all__, __getattr__, __dir__ = lazy_names(__name__, _NAMES)

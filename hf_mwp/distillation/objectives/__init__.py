@@ -1,34 +1,22 @@
 """Training objectives of a student. Each is set up on two examples and returns the parts of its loss."""
 
-from .layers.attention_maps import AttentionMaps
-from .layers.attention_relations import AttentionRelations
-from .layers.context_relations import ContextRelations
-from .layers.embedding_outputs import EmbeddingOutputs
-from .layers.fsp import FSP
-from .layers.hidden_states import HiddenStates
-from .layers.layer_objective import LayerObjective
-from .layers.pkd import PKD
-from .objective import Objective
-from .predictions.dkd import DKD
-from .predictions.hard_labels import HardLabels
-from .predictions.prediction_objective import PredictionObjective
-from .predictions.soft_labels import SoftLabels
-from .predictions.teacher_values import TeacherValues
+from ...lazy_names import lazy_names
 
 
-__all__ = [
-    "AttentionMaps",
-    "AttentionRelations",
-    "ContextRelations",
-    "DKD",
-    "EmbeddingOutputs",
-    "HardLabels",
-    "HiddenStates",
-    "FSP",
-    "LayerObjective",
-    "Objective",
-    "PKD",
-    "PredictionObjective",
-    "SoftLabels",
-    "TeacherValues",
-]
+_NAMES = {
+    "layers.attention_maps": ("AttentionMaps",),
+    "layers.attention_relations": ("AttentionRelations",),
+    "layers.context_relations": ("ContextRelations",),
+    "layers.embedding_outputs": ("EmbeddingOutputs",),
+    "layers.fsp": ("FSP",),
+    "layers.hidden_states": ("HiddenStates",),
+    "layers.layer_objective": ("LayerObjective",),
+    "layers.pkd": ("PKD",),
+    "objective": ("Objective",),
+    "predictions.dkd": ("DKD",),
+    "predictions.hard_labels": ("HardLabels",),
+    "predictions.prediction_objective": ("PredictionObjective",),
+    "predictions.soft_labels": ("SoftLabels",),
+    "predictions.teacher_values": ("TeacherValues",),
+}
+__all__, __getattr__, __dir__ = lazy_names(__name__, _NAMES)
