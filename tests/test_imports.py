@@ -277,3 +277,11 @@ def test_the_command_line_registers_when_it_has_its_arguments(tmp_path):
 def test_files_stay_short():
     lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in modules()}
     assert not [path for path, length in lengths.items() if length > (450 if "modeling_" in path.name else 400)]
+
+
+def test_every_folder_of_modules_is_a_package_that_git_keeps():
+    """A wheel has only folders with an `__init__.py`, and a clone only files that are not ignored."""
+    assert {path.parent for path in modules()} == {path.parent for path in PACKAGE.rglob("__init__.py")}
+    command = ["git", "ls-files", "--cached", "--others", "--ignored", "--exclude-standard", "--", "*.py"]
+    listed = subprocess.run(command, cwd=PACKAGE.parent, capture_output=True, text=True)
+    assert not [path for path in listed.stdout.split() if path.startswith(("hf_mwp/", "tests/"))]

@@ -20,12 +20,12 @@ from ...store.runs.run_folder import RunFolder, check_output_folder
 from ...trainers import DistillationTrainer, Generation, RecursiveDistillationConfig, recursive_distillation
 from ...usage_error import UsageError
 from ..data_options import MeasuredTaskArguments, TaskArguments
-from .evaluation import measure_splits
 from ..make_task import data_record, make_task, tell_data
 from ..pictures import draw_models
 from ..reporter import SILENT, Reporter
-from .run_options import IMPORTANCES, HeadsArguments, PruneArguments
 from ..task import labelled_batches
+from .evaluation import measure_splits
+from .run_options import IMPORTANCES, HeadsArguments, PruneArguments
 from .training import RunResult
 
 

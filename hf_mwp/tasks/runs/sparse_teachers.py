@@ -17,12 +17,12 @@ from ...store.runs.run_folder import RunFolder
 from ...trainers import DistillationTrainer, StarkConfig, StarkTrainer
 from ...usage_error import UsageError
 from ..data_options import TaskArguments
-from .evaluation import measure_splits
 from ..make_task import data_record, make_task, tell_data
 from ..pictures import draw_models
 from ..reporter import SILENT, Reporter
-from .run_options import StarkArguments
 from ..task import Task
+from .evaluation import measure_splits
+from .run_options import StarkArguments
 from .training import RunResult
 
 

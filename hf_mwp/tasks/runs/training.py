@@ -25,13 +25,13 @@ from ...trainers.base_config import BaseConfig
 from ...trainers.base_trainer import BaseTrainer
 from ...trainers.distillation.distillation_config import default_objectives, show_attention
 from ..data_options import TaskArguments
-from .evaluation import Evaluation, evaluate_splits
 from ..make_task import data_record, make_task, tell_data
 from ..pictures import draw_learning_curve
 from ..reporter import SILENT, Reporter
+from ..task import Task
+from .evaluation import Evaluation, evaluate_splits
 from .resuming import begin_record, begin_run
 from .run_options import RunArguments
-from ..task import Task
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,3 @@
-import errno
-import os
 import re
 import shutil
 from pathlib import Path
