@@ -108,8 +108,6 @@ class SolverArguments(EncoderArguments):
         check_positive(self, "lora_alpha")
         if self.lora_rank is None and (self.lora_alpha, self.lora_dropout, self.lora_targets) != (None, 0.0, None):
             raise ValueError("other options of adapters (`lora_alpha`) need a `lora_rank`.")
-        if self.decoder not in (None, *DECODERS):
-            raise ValueError(f"`decoder` is one of {', '.join(DECODERS)}, not {self.decoder!r}.")
 
     def add_lora(self, model: PreTrainedModel, tokens: Sequence[int] = ()) -> None:
         """Add LoRA adapters if `lora_rank` is set; see [`~models.lora.add_lora`]."""

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ..options import option
-from ..options.checks import check_at_least_one, check_given, check_share
+from ..options.checks import check_at_least_one, check_choices, check_given, check_share
 from ..usage_error import UsageError
 from .encoder import SAMPLE_BATCH, SAMPLE_SIZE, load_encoder, parse_layers, project_on_problems
 from .model_sources import check_same_tokens, load_tokenizer, locate_encoder, locate_solver, resolve_encoder
@@ -114,6 +114,7 @@ class StudentArguments(ShapeTargets):
 
     def __post_init__(self):
         super().__post_init__()
+        check_choices(self)
         check_at_least_one(self, *SIZES)
         check_share(self, "student_dropout", "student_sparsity")
         self.student_encoder = resolve_encoder(self.student_encoder)
@@ -121,8 +122,6 @@ class StudentArguments(ShapeTargets):
             if getattr(self, name) is not None:
                 raise ValueError(f"`{name}` is chosen by the target: leave one of them out.")
         given = [name for name in ("student", "student_encoder") if getattr(self, name) is not None]
-        if self.student_init not in STARTS:
-            raise ValueError(f"`student_init` is one of {', '.join(STARTS)}, not {self.student_init!r}.")
         if len(given) > 1 or (given and self.student_init != "cut"):
             raise ValueError("`student`, `student_encoder` and `student_init` exclude each other: give one of them.")
         source = given[0] if given else f"student_init={self.student_init}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
+from dataclasses import fields
 from functools import partial
 from numbers import Integral, Real
 from typing import Any
@@ -30,6 +31,15 @@ def check_given(options: Any, *names: str) -> None:
     for name in names:
         if getattr(options, name) is None:
             raise ValueError(f"`{name}` must be given.")
+
+
+def check_choices(options: Any, *names: str) -> None:
+    """Raise `ValueError` if a field (of `names`, if given) has a value that is not among the field's `choices`."""
+    for each in fields(options):
+        choices = each.metadata.get("choices") if not names or each.name in names else None
+        for value in as_list(getattr(options, each.name)) if choices else ():
+            if value not in choices:
+                raise ValueError(f"`{each.name}` must be one of {', '.join(map(str, choices))}, got {value!r}.")
 
 
 def check_numbers(kind: type = Real, **values: Any) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..building.model_sources import locate_solver
 from ..data.locating import locate_source, locate_texts
 from ..options import given_options, option
-from ..options.checks import check_at_least_one, check_given, check_share
+from ..options.checks import check_at_least_one, check_choices, check_given, check_share
 from ..usage_error import UsageError
 
 
@@ -32,6 +32,7 @@ class SearchOptions:
     device: str | None = option(None, "Device, such as cpu or cuda:0; default: a GPU, if any.", affects_result=False)
 
     def __post_init__(self):
+        check_choices(self)
         check_given(self, "model")
         check_at_least_one(self, "num_beams", "batch_size")
 

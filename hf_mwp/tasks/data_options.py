@@ -6,7 +6,7 @@ from ..data.datasets.glue import GLUE_SOURCES
 from ..data.datasets.sources import DEFAULT_DATASET
 from ..data.locating import locate_glue, locate_problems, locate_source, locate_texts
 from ..options import given_options, option
-from ..options.checks import check_at_least_one, check_not_negative, check_share
+from ..options.checks import check_at_least_one, check_choices, check_not_negative, check_share
 
 
 @dataclass
@@ -97,6 +97,7 @@ class TaskArguments(DataArguments):
 
     def __post_init__(self):
         super().__post_init__()
+        check_choices(self, "task", "text_metrics")
         given = given_options(self)
         usual = {each.name for each in fields(DataArguments)} | {"task"}
         if self.select_on_dev and "validation_fraction" in given:

@@ -4,11 +4,16 @@ from types import SimpleNamespace
 
 import pytest
 
+from hf_mwp.building.solver import SolverArguments
+from hf_mwp.building.student import StudentArguments
 from hf_mwp.distillation import mix_parameters
 from hf_mwp.distillation.objectives import SoftLabels
 from hf_mwp.options.checks import check_at_least_one, check_not_negative, check_share
 from hf_mwp.pruning import CombinedImportance
-from hf_mwp.trainers import RecursiveDistillationConfig, StarkConfig
+from hf_mwp.solving.search_options import LabelArguments
+from hf_mwp.tasks.data_options import TaskArguments
+from hf_mwp.tasks.runs.run_options import HeadsArguments, PruneArguments, StarkArguments
+from hf_mwp.trainers import RecursiveDistillationConfig, SolverTrainingConfig, StarkConfig
 from tests.tiny import tiny_classifier
 
 
@@ -27,6 +32,25 @@ def test_options_are_checked(check, right, wrong, no_number):
         for value in values:
             with pytest.raises(kind, match="`option` must"):
                 check(SimpleNamespace(option=value), "option")
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (lambda: TaskArguments(task="nonsense"), "task"),
+        (lambda: TaskArguments(task="seq2seq", text_metrics=["bleu", "nonsense"]), "text_metrics"),
+        (lambda: PruneArguments(model="a", importance="nonsense"), "importance"),
+        (lambda: HeadsArguments(model="a", importance="nonsense"), "importance"),
+        (lambda: StarkArguments(teacher="a", scores="nonsense"), "scores"),
+        (lambda: StudentArguments(student_layer_choice="nonsense"), "student_layer_choice"),
+        (lambda: SolverArguments(encoder="a", decoder="nonsense"), "decoder"),
+        (lambda: LabelArguments(model="a", problems=["b"], output_dir="c", task="nonsense"), "task"),
+        (lambda: SolverTrainingConfig("a", answer_match="nonsense"), "answer_match"),
+    ],
+)
+def test_choices_are_checked_in_python_too(make, name):
+    with pytest.raises(ValueError, match=f"`{name}` must be one of .*'nonsense'"):
+        make()
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from ...building.model_sources import locate_solver
 from ...data.locating import locate_texts
 from ...downloads import missing_folder
 from ...options import option
-from ...options.checks import check_at_least_one, check_given
+from ...options.checks import check_at_least_one, check_choices, check_given
 from ...problems.tagging import split_tagger
 from ...usage_error import UsageError
 
@@ -39,6 +39,7 @@ class FinalArguments:
     overwrite: bool = option(False, "Replace checkpoints or the model of an earlier run.", affects_result=False)
 
     def __post_init__(self):
+        check_choices(self)
         check_at_least_one(self, "test_num_beams")
 
 
@@ -136,6 +137,7 @@ class HeadsArguments:
     seed: int = option(0, "Seed of importance random.")
 
     def __post_init__(self):
+        check_choices(self)
         check_at_least_one(self, "num_batches", "batch_size")
         check_given(self, "model")
 
