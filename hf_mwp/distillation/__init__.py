@@ -1,7 +1,4 @@
-"""
-Knowledge distillation: objectives, teachers, layer mapping, students and parameter mixing. Modules are imported on
-first use.
-"""
+"""Knowledge distillation: objectives, teachers, layer mapping, students and parameter mixing."""
 
 from ..lazy_names import lazy_names
 

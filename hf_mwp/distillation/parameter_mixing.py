@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from ..data.training_lineage import inherit_training_texts
 from ..models.model_kind import kind_of
-from ..options.checks import check_numbers
+from ..options.checks import check_weight
 
 
 @torch.no_grad()
@@ -41,9 +41,7 @@ def mix_parameters(
     Example:
         >>> student = mix_parameters(MwpStudentForPreTraining.from_pretrained("pretrained"), distilled_solver)
     """
-    check_numbers(pretrained_weight=pretrained_weight)
-    if not 0 <= pretrained_weight <= 1:
-        raise ValueError(f"`pretrained_weight` must be between 0 and 1, got {pretrained_weight}.")
+    check_weight({"pretrained_weight": pretrained_weight}, "pretrained_weight")
     if not inplace:
         distilled = copy.deepcopy(distilled)
     old, new = check_mixing(pretrained, distilled)

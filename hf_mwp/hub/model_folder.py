@@ -2,7 +2,6 @@
 
 import copy
 import json
-from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -67,7 +66,7 @@ def make_model_folder(args: CardArguments) -> None:
     about: dict[str, Any] = {"license": args.license, "summary": args.summary}
     if isinstance(processor, MwpProcessor):
         about |= {"language": processor.language, "indexed_numbers": processor.indexed_numbers}
-    search: Sequence[Any] = ()
+    search = []
     texts = training_texts_of(model)
     if encoder_only:
         model = _encoder_alone(model, source)

@@ -337,10 +337,7 @@ def _accuracy_of_search(recipe: Recipe, commands: Commands, on_stage: Callable[[
 
 
 def with_launcher(commands: Commands | None, launch: str | None) -> Commands:
-    """
-    Return the commands, with training commands started by a program such as `torchrun --nproc_per_node 2`; by default
-    each command is started as a process.
-    """
+    """Return the commands (by default new processes), with those that train started by `launch` (`torchrun`)."""
     if commands is None:
         commands = {name: partial(start_command, [sys.executable], name) for name in STAGES}
     launched = [] if launch is None else [name for name in STAGES if trains(name)]

@@ -117,12 +117,9 @@ def fill_together(folder: FinishedFolder, work: Callable[[], None], args: BaseCo
     folder.check_own()
     state = args.distributed_state
 
-    def tell(works: bool | None = None) -> bool:
-        """Return what the main process, which may wait for another run with the same folder, tells the others."""
-        return broadcast_object_list([works])[0] if state is not None else bool(works)
-
     def begin() -> None:
-        tell(True)
+        # The main process may have waited for another run that filled the folder, so it tells the others to work.
+        broadcast_object_list([True])
         work()
 
     if state is None or state.is_main_process:
@@ -130,8 +127,8 @@ def fill_together(folder: FinishedFolder, work: Callable[[], None], args: BaseCo
         if folder.fill(begin):
             remove_checkpoints(folder.path)
         else:
-            tell(False)
-    elif tell():
+            broadcast_object_list([False])
+    elif broadcast_object_list([None])[0]:
         work()
     if state is not None:
         state.wait_for_everyone()

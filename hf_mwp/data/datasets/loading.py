@@ -79,19 +79,17 @@ def load_mwp_dataset(
             held-out problem overlaps with it, and no held-out problem begins with its context.
         extra_exclude (`Sequence[str or Path]`, *optional*): Files, datasets (their held-out splits), or datasets with
             a split (`"ape210k:test"`) whose texts must not be added. Numbers in the texts are ignored.
-        augment_reverse (`bool`, *optional*, defaults to `False`): Whether to add the reverse-operation problems of all
-            training problems (with `extra_train`), in which the answer is given and one number is unknown
-            ([`~problems.reverse_operations`]).
-        augment_distractors (`bool`, *optional*, defaults to `False`): Whether to add copies of all training problems
-            (with `extra_train`) with numbers that the question does not need ([`~problems.add_distractors`]).
-        augment_comparisons (`bool`, *optional*, defaults to `False`): Whether to add English problems that ask for the
-            difference or sum of some of several counts ([`~problems.compare_counts`]).
-        reverse_held_out (`bool`, *optional*, defaults to `False`): Whether to replace the problems of the validation
-            and test splits by their reverse-operation problems, which test whether a solver understands them.
-        keep_unusable (`bool`, *optional*, defaults to `False`): Whether to keep faulty problems in all splits, for
-            example for pretraining on their texts.
-        return_report (`bool`, *optional*, defaults to `False`): Whether to return a tuple of the
-            `DatasetDict` and a [`LoadReport`], which [`dataset_report`] also returns.
+        augment_reverse (`bool`, *optional*, defaults to `False`): Add the reverse-operation problems of all training
+            problems (with `extra_train`): the answer is given, a number unknown ([`~problems.reverse_operations`]).
+        augment_distractors (`bool`, *optional*, defaults to `False`): Add copies of all training problems (with
+            `extra_train`) with numbers that the question does not need ([`~problems.add_distractors`]).
+        augment_comparisons (`bool`, *optional*, defaults to `False`): Add English problems that ask for the difference
+            or sum of some of several counts ([`~problems.compare_counts`]).
+        reverse_held_out (`bool`, *optional*, defaults to `False`): Replace the validation and test problems by their
+            reverse-operation problems, which test whether a solver understands them.
+        keep_unusable (`bool`, *optional*, defaults to `False`): Keep faulty problems in all splits, for example to
+            pretrain on their texts.
+        return_report (`bool`, *optional*, defaults to `False`): Also return the [`LoadReport`] ([`dataset_report`]).
 
     Returns:
         `DatasetDict`: the splits `"train"`, `"validation"` and `"test"` that the dataset has, with the columns

@@ -29,12 +29,8 @@ WEIGHTS = ("*.safetensors", "*.safetensors.index.json", "pytorch_model*.bin*")
 MODEL_FILES = ("config.json", *WEIGHTS)
 # Files beside the weights that are made for one model, such as its re-ranker and the figures of its card.
 OF_ONE_MODEL = (
-    "record.json",
-    "plausibility.json",
-    "generation_config.json",
-    "export.json",
-    "encoder.onnx",
-    "model.safetensors.index.json",
+    *("record.json", "plausibility.json", "generation_config.json"),
+    *("export.json", "encoder.onnx", "model.safetensors.index.json"),
 )
 LIBRARIES = ("torch", "transformers", "accelerate", "datasets", "evaluate", "tokenizers", "safetensors", "numpy")
 

@@ -1,7 +1,8 @@
 """Arguments of [`PreTrainingTrainer`]."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
+from ...options import given_options
 from ...options.checks import check_not_negative, check_positive, check_share
 from ..base_config import BaseConfig, setting
 
@@ -46,9 +47,7 @@ class PreTrainingConfig(BaseConfig):
         check_share(self, "validation_fraction")
         if not 0 < self.mlm_probability < 1:
             raise ValueError(f"`mlm_probability` must be above 0 and below 1, got {self.mlm_probability}.")
-        defaults = {each.name: each.default for each in fields(BaseConfig)}
-        given = [name for name in SOLVER_FIELDS if getattr(self, name) != defaults[name]]
-        if given:
+        if given := [name for name in given_options(self) if name in SOLVER_FIELDS]:
             raise ValueError(f"`{given[0]}` applies only to solvers. Omit it.")
         if self.label_smoothing_factor:
             raise ValueError("`label_smoothing_factor` is not used in pretraining. Set it to 0.")
