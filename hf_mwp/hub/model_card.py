@@ -113,13 +113,14 @@ def build_model_card(
         eval_results=results or None,
         datasets=_data_sets(stages, training_texts_of(model)) or None,
     )
-    vars(data).update(metadata or {})
-    reads = (language, indexed_numbers, task.get("example"), output, type(model))
+    for name, value in (metadata or {}).items():
+        data[name] = value
+    used_as = TASK if kind.is_solver else tag
     sections = [
         f"# {data.model_name}",
         summary,
         f"Architecture: {_architecture(model)}." + (f" Method: {paper}." if paper else ""),
-        usage_section(TASK if kind.is_solver else tag, model_id, *reads),
+        usage_section(used_as, model_id, language, indexed_numbers, task.get("example"), output, type(model)),
         _results_section(shown, task),
         notes,
         f"The full record of figures, stages, options and versions is in [`{RECORD}`]({RECORD}).",
