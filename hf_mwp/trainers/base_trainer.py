@@ -91,17 +91,20 @@ class BaseTrainer(Publishing, LossParts, Trainer):
 
     def check_metric(self) -> None:
         """Raise `ValueError` if it is certain that evaluations will not report `metric_for_best_model`."""
-        metric = self.args.metric_for_best_model
-        if metric is None or self.eval_dataset is None or isinstance(self.eval_dataset, dict):
+        metric, parts = self.args.metric_for_best_model, self.eval_dataset
+        if metric is None or parts is None:
             return
-        names = self._metric_names()
-        if names is not None and metric.removeprefix("eval_") not in names:
+        # Metrics of several datasets begin with their names.
+        parts = {f"{name}_": rows for name, rows in parts.items()} if isinstance(parts, dict) else {"": parts}
+        found = {prefix: self._metric_names(rows) for prefix, rows in parts.items()}
+        names = {prefix + name for prefix, of_rows in found.items() for name in of_rows or ()}
+        if None not in found.values() and metric.removeprefix("eval_") not in names:
             known = ", ".join(sorted(names))
             raise ValueError(f"`metric_for_best_model`: evaluations do not report {metric!r}. Choose one of {known}.")
 
-    def _metric_names(self) -> set[str] | None:
-        """Return the names of the evaluation metrics, or `None` if they are not known beforehand."""
-        return self.adapter.metric_names(self.eval_dataset) if self.compute_metrics is None else None
+    def _metric_names(self, rows: Any) -> set[str] | None:
+        """Return the names of the metrics of evaluation rows, or `None` if they are not known beforehand."""
+        return self.adapter.metric_names(rows) if self.compute_metrics is None else None
 
     def train(self, resume_from_checkpoint=None, trial=None, ignore_keys_for_eval=None):
         """Train the model. `resume_from_checkpoint=True` ignores incompletely written checkpoints."""

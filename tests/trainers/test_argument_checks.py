@@ -66,7 +66,7 @@ def test_what_an_evaluation_gives_is_known_before_it(make_trainer):
     trainer = make_trainer(eval_strategy="epoch")
     found = {name.removeprefix("eval_") for name in trainer.evaluate()}
     measured = ("epoch", "time", "_per_second")
-    names = trainer._metric_names()
+    names = trainer._metric_names(trainer.eval_dataset)
     assert names == {name for name in found if not name.endswith(measured)}
 
 

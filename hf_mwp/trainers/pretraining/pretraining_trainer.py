@@ -77,6 +77,7 @@ class PreTrainingTrainer(BaseTrainer):
 
     config_class = PreTrainingConfig
     _numbers_rows = _notes_texts = True
+    evaluation_collator = None  # masks the same tokens in every evaluation and also returns the unmasked texts
     # Sources of the texts, for the record of training texts.
     text_sources = ("a corpus",)
 
@@ -113,7 +114,7 @@ class PreTrainingTrainer(BaseTrainer):
         masking = (args.mlm_probability if self._masks else 0.0, args.keyword_weight, args.number_weight, seed)
         if data_collator is None:
             data_collator = PreTrainingCollator(processing_class, *masking)
-        self._evaluation_collator = PreTrainingCollator(processing_class, *masking, keep_original=True)
+        self.evaluation_collator = PreTrainingCollator(processing_class, *masking, keep_original=True)
         if self._tags:
             model.config.pos_loss_weight = args.pos_loss_weight
         super().__init__(model, args, data_collator, train_dataset, eval_dataset, processing_class, **kwargs)
@@ -182,11 +183,6 @@ class PreTrainingTrainer(BaseTrainer):
 
     # Evaluation
 
-    @property
-    def evaluation_collator(self) -> PreTrainingCollator:
-        """Collator that masks the same tokens in every evaluation and also returns the unmasked texts."""
-        return self._evaluation_collator
-
     def _prepare_evaluation(self, texts):
         folder = Path(self.args.output_dir) / "encoded"
         config = self.accelerator.unwrap_model(self.model).config
@@ -216,7 +212,7 @@ class PreTrainingTrainer(BaseTrainer):
     def _weighted(self, losses: dict[str, Any]) -> Any:
         return sum(weight * losses[name] for name, weight in self._weights.items() if name in losses)
 
-    def _metric_names(self) -> None:
+    def _metric_names(self, rows: Any) -> None:
         return None  # they depend on the texts
 
     def evaluation_loop(

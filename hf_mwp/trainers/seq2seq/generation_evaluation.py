@@ -62,8 +62,8 @@ class GenerationEvaluation:
     def _default_metric(self) -> str:
         return self._text_names[0] if self._text_names else super()._default_metric()
 
-    def _metric_names(self) -> set[str] | None:
-        return {"loss", *self._text_names} if self._text_names else super()._metric_names()
+    def _metric_names(self, rows: Any) -> set[str] | None:
+        return {"loss", *self._text_names} if self._text_names else super()._metric_names(rows)
 
     def _score_texts(self, prediction: Any) -> dict[str, float]:
         ids = (prediction.predictions, prediction.label_ids)

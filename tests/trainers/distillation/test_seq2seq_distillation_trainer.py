@@ -222,6 +222,14 @@ def test_resuming_is_exact(make, kind, tmp_path):
     ("change", "message"),
     [
         ({"metric_for_best_model": "blue", "eval_strategy": "epoch"}, "'blue'.*bleu"),
+        (
+            {
+                "metric_for_best_model": "bleu",
+                "eval_strategy": "epoch",
+                "keywords": {"eval_dataset": {"a": tiny_pairs(2)}},
+            },
+            "'bleu'.* a_bleu, a_chrf, a_loss",
+        ),
         ({"batch_eval_metrics": True}, "`batch_eval_metrics=False`"),
         ({"eval_do_concat_batches": False}, "`eval_do_concat_batches=True`"),
         ({"student": tiny_classifier()}, "BertForSequenceClassification"),
@@ -234,7 +242,7 @@ def test_resuming_is_exact(make, kind, tmp_path):
     ],
 )
 def test_what_does_not_fit_is_refused_before_training(make, change, message):
-    if change.get("keywords"):
+    if "processing_class" in change.get("keywords", ()):
         change = {"keywords": {"processing_class": None, "data_collator": DataCollatorForSeq2Seq(tiny_tokenizer())}}
     with pytest.raises(ValueError, match=message):
         make(**change)
