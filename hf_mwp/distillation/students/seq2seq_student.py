@@ -97,7 +97,7 @@ def _sizes_of(teacher: PreTrainedModel) -> dict:
             f"`{type(teacher).__name__}` has adapters or pruned heads. Merge the adapters (`merge_and_unload()`), or "
             "create the student before the teacher is pruned."
         )
-    for names in (T5_SIZES, BART_SIZES):
+    for names in () if hasattr(config, "attention_window") else (T5_SIZES, BART_SIZES):  # not LED
         if hasattr(config, names["encoder"]) and hasattr(config, names["decoder"]):
             return names
     raise ValueError(f"`{type(teacher).__name__}` is not supported. Use BART, mBART, Marian, Pegasus, M2M100 or T5.")

@@ -5,6 +5,8 @@ from transformers import (
     BartConfig,
     BertConfig,
     BertForSequenceClassification,
+    LEDConfig,
+    LEDForConditionalGeneration,
     M2M100Config,
     MarianConfig,
     MBartConfig,
@@ -149,5 +151,9 @@ def test_other_models_are_refused():
     )
     with pytest.raises(ValueError, match="BertForSequenceClassification.*BART"):
         make_seq2seq_student(model, 1, 1)
+    sizes = {"vocab_size": 9, "d_model": 4, "encoder_attention_heads": 1, "decoder_attention_heads": 1}
+    config = LEDConfig(**sizes, encoder_layers=2, decoder_layers=2, attention_window=4)
+    with pytest.raises(ValueError, match="LEDForConditionalGeneration.*BART"):
+        make_seq2seq_student(LEDForConditionalGeneration(config), 1, 1)
     with pytest.raises(ValueError, match="`str`.*BART"):
         make_seq2seq_student("facebook/bart-large", 1, 1)
