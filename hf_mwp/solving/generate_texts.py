@@ -10,6 +10,10 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 
+# Positions count from the left, so padding must be on the right.
+PADDED = {"padding": True, "padding_side": "right", "truncation": True, "return_tensors": "pt"}
+
+
 @dataclass(frozen=True)
 class GeneratedText:
     """A generated text with its log probability, the sum over its tokens without length penalty."""
@@ -36,7 +40,10 @@ def generate_texts(
     found: dict[int, list[GeneratedText]] = {}
     for batch, inputs in _batches(model, tokenizer, texts, batch_size, progress):
         sequences = model.generate(**inputs, **options)
-        labels = sequences[:, 1:].masked_fill(_after_end(sequences[:, 1:], model.generation_config.eos_token_id), -100)
+        ids, ends = sequences[:, 1:], model.generation_config.eos_token_id
+        is_end = torch.isin(ids, torch.tensor([-1 if ends is None else ends], device=ids.device).flatten()).long()
+        # Tokens after the first end token do not count.
+        labels = ids.masked_fill(is_end.cumsum(1) > is_end, -100)
         repeated = {name: value.repeat_interleave(num_return_sequences, 0) for name, value in inputs.items()}
         # mBART would derive different inputs of the decoder from the labels.
         repeated["decoder_input_ids"] = sequences[:, :-1]
@@ -59,8 +66,7 @@ def score_texts(
     """Return the log probability of each target text given its source text, and the number of target tokens."""
     found: dict[int, tuple[float, int]] = {}
     for batch, inputs in _batches(model, tokenizer, texts, batch_size):
-        given = {"padding": True, "truncation": True, "return_tensors": "pt"}
-        read = tokenizer(text_target=[targets[index] for index in batch], **given).to(model.device)
+        read = tokenizer(text_target=[targets[index] for index in batch], **PADDED).to(model.device)
         labels = read["input_ids"].masked_fill(read["attention_mask"] == 0, -100)
         found |= zip(batch, _log_probabilities(model, inputs, labels), strict=True)
     return [found[index] for index in range(len(texts))]
@@ -73,9 +79,8 @@ def within_positions(model: PreTrainedModel, max_length: int) -> int:
 
 def decode_texts(tokenizer: PreTrainedTokenizerBase, ids: Any) -> list[str]:
     """Decode rows of token ids. Negative ids (padding of gathered predictions) are skipped."""
-    ids = np.asarray(ids)
-    decoded = tokenizer.batch_decode(np.where(ids < 0, tokenizer.pad_token_id, ids), skip_special_tokens=True)
-    return [text.strip() for text in decoded]
+    ids = np.where(np.asarray(ids) < 0, tokenizer.pad_token_id, ids)
+    return [text.strip() for text in tokenizer.batch_decode(ids, skip_special_tokens=True)]
 
 
 def _batches(model, tokenizer, texts, batch_size, progress=None):
@@ -85,16 +90,9 @@ def _batches(model, tokenizer, texts, batch_size, progress=None):
     was_training = model.training
     model.eval()
     for batch in progress(batches) if progress else batches:
-        read = tokenizer([texts[index] for index in batch], padding=True, truncation=True, return_tensors="pt")
+        read = tokenizer([texts[index] for index in batch], **PADDED)
         yield batch, {name: read[name].to(model.device) for name in ("input_ids", "attention_mask")}
     model.train(was_training)
-
-
-def _after_end(ids: Tensor, ends: int | list[int] | None) -> Tensor:
-    """Return which tokens follow the first end token."""
-    ends = torch.tensor([-1 if ends is None else ends], device=ids.device).flatten()
-    is_end = torch.isin(ids, ends).long()
-    return is_end.cumsum(1) > is_end
 
 
 def _log_probabilities(model: PreTrainedModel, inputs: dict[str, Tensor], labels: Tensor) -> list[tuple[float, int]]:

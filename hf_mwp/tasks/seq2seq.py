@@ -7,8 +7,6 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from transformers import DataCollatorForSeq2Seq
-
 from ..building.seq2seq import build_seq2seq, load_seq2seq_model, make_student_seq2seq
 from ..data.datasets.seq2seq import load_seq2seq
 from ..data.reading.schema import problem_from_row
@@ -19,6 +17,7 @@ from ..runtime.answer import Beam
 from ..solving.generate_texts import decode_texts, generate_texts, score_texts
 from ..solving.solver_prediction import SolverPrediction
 from ..trainers import RecursiveDistillationConfig, Seq2SeqDistillationTrainer, Seq2SeqFineTuningTrainer, StarkConfig
+from ..trainers.seq2seq.seq2seq_adapter import PairCollator
 from ..usage_error import UsageError
 from .data_options import TaskArguments
 from .math_word_problems import MathWordProblems
@@ -88,7 +87,7 @@ class Seq2SeqTask(Task):
         return make_student_seq2seq(teacher, processor, options), processor
 
     def collator(self, model, processor):
-        return _PairCollator(processor, model=model)
+        return PairCollator(processor, model)
 
     def prepare(self, rows, processor):
         """Tokenise and truncate pairs, and keep the columns that are recorded in the model's folder."""
@@ -113,8 +112,7 @@ class Seq2SeqTask(Task):
 
     def metric_arguments(self, processor: Any) -> dict[str, Any]:
         """Return the arguments of a trainer that measure the texts generated in evaluations."""
-        options = self.options
-        return {"text_metrics": partial(text_report, metrics=options.text_metrics, language=options.target)}
+        return {"text_metrics": partial(text_report, metrics=self.options.text_metrics, language=self.options.target)}
 
     def predict(self, model, processor, rows, max_decode_length=None, batch_size=64, **search):
         sources, targets = zip(*map(self.pair, rows), strict=True)
@@ -152,19 +150,6 @@ class Seq2SeqTask(Task):
     def _example(self) -> str:
         """Return the source text that a model card shows."""
         return next(self.pair(rows[0])[0] for rows in reversed(self.splits.values()) if len(rows))
-
-
-class _PairCollator(DataCollatorForSeq2Seq):
-    """Collator of pairs, some of which may have no target, so that all their labels are -100."""
-
-    def __call__(self, features, return_tensors=None):
-        missing = [set(each["labels"]) == {-100} for each in features]
-        # mBART and PLBart need a token in each row of labels for the decoder's inputs.
-        pairs = zip(features, missing, strict=True)
-        rows = [{**row, "labels": row["input_ids"][:1]} if is_missing else row for row, is_missing in pairs]
-        batch = super().__call__(rows, return_tensors)
-        batch["labels"][missing] = -100
-        return batch
 
 
 class MathSeq2Seq(Seq2SeqTask, MathWordProblems):
@@ -229,10 +214,9 @@ class MathSeq2Seq(Seq2SeqTask, MathWordProblems):
 def write_equation(problem: MathWordProblem) -> str | None:
     """Return the prefix notation of a problem's equation, with `[NUM0]` for its first number, or `None`."""
     try:
-        tokens = problem.expression.to_prefix()
+        return " ".join(re.sub(r"^N(\d+)$", r"[NUM\1]", token) for token in problem.expression.to_prefix())
     except (ExpressionError, ProblemError):
         return None
-    return " ".join(re.sub(r"^N(\d+)$", r"[NUM\1]", token) for token in tokens)
 
 
 def read_equation(text: str, num_numbers: int) -> Expression | None:

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from hf_mwp.solving.generate_texts import generate_texts
+from hf_mwp.solving.generate_texts import generate_texts, score_texts
 from tests.tiny import tiny_rows, tiny_tokenizer
 from tests.tiny_seq2seq import KINDS, tiny_seq2seq
 
@@ -28,3 +28,22 @@ def test_texts_are_not_longer_than_the_positions():
     model.generation_config.eos_token_id = None
     ((found,),) = generate_texts(model, tokenizer, ["小明有4个苹果"], max_length=50)
     assert found.num_tokens == 11
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_padding_is_on_the_right(kind):
+    model, tokenizer = tiny_seq2seq(kind), tiny_tokenizer()
+    texts = [row["text"] for row in tiny_rows(3)]
+    found = []
+    for side in ("right", "left"):
+        tokenizer.padding_side = side
+        made = generate_texts(model, tokenizer, texts, max_length=8)
+        found.append(
+            [
+                made,
+                score_texts(
+                    model, tokenizer, texts, [text[:size] for text, size in zip(texts, (3, 5, 9), strict=True)]
+                ),
+            ]
+        )
+    assert found[0] == found[1]

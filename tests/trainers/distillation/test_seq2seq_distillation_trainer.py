@@ -165,6 +165,28 @@ def test_a_collator_without_the_model(make):
     assert logs[0] == logs[1]
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_without_a_label_have_no_part_in_the_loss(make, kind):
+    rows, logs = tiny_pairs(3), []
+    for extra in ([], [{**tiny_pairs(4)[3], "labels": labels} for labels in ([-100, -100], [])]):
+        fields = {"hidden_loss": "none", "max_steps": 1, "train_sampling_strategy": "sequential"}
+        keywords = {"train_dataset": rows + extra, "eval_dataset": None}
+        trainer = make(kind, keywords=keywords, per_device_train_batch_size=5, **fields)
+        trainer.train()
+        logs.append(training_logs(trainer)[0]["loss"])
+    assert logs[0] == pytest.approx(logs[1], rel=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_padding_changes_nothing_on_either_side_of_a_tokenizer(make, kind):
+    losses = []
+    for side in ("right", "left"):
+        tokenizer = tiny_tokenizer()
+        tokenizer.padding_side = side
+        losses.append(make(kind, keywords={"processing_class": tokenizer}).evaluate()["eval_loss"])
+    assert losses[0] == losses[1] and tokenizer.padding_side == "left"
+
+
 def test_layers_that_are_nan_are_named(make):
     teacher = tiny_seq2seq(width=24)
     torch.nn.init.constant_(teacher.model.decoder.layers[1].fc1.weight, float("nan"))
