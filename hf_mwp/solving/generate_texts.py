@@ -1,12 +1,14 @@
 """Functions that generate and score texts with a sequence-to-sequence model."""
 
-from collections.abc import Callable, Iterable, Sequence
+import copy
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 
@@ -35,11 +37,12 @@ def generate_texts(
     progress: Callable[[Sequence], Iterable] | None = None,
 ) -> list[list[GeneratedText]]:
     """Generate texts from each source text, best first. `max_length` defaults to that of the generation config."""
-    options = {"num_beams": num_beams, "num_return_sequences": num_return_sequences, "do_sample": False}
+    options = {"num_beams": num_beams, "num_return_sequences": num_return_sequences}
     options |= {} if max_length is None else {"max_length": within_positions(model, max_length)}
     found: dict[int, list[GeneratedText]] = {}
     for batch, inputs in _batches(model, tokenizer, texts, batch_size, progress):
-        sequences = model.generate(**inputs, **options)
+        with searching(model, max_length):
+            sequences = model.generate(**inputs, **options)
         ids, ends = sequences[:, 1:], model.generation_config.eos_token_id
         is_end = torch.isin(ids, torch.tensor([-1 if ends is None else ends], device=ids.device).flatten()).long()
         # Tokens after the first end token do not count.
@@ -70,6 +73,18 @@ def score_texts(
         labels = read["input_ids"].masked_fill(read["attention_mask"] == 0, -100)
         found |= zip(batch, _log_probabilities(model, inputs, labels), strict=True)
     return [found[index] for index in range(len(texts))]
+
+
+@contextmanager
+def searching(model: nn.Module, max_length: int | None) -> Iterator[None]:
+    """Let `generate` not sample, and prefer `max_length` (if given) to `max_new_tokens` of the generation config."""
+    owner = model.get_base_model() if hasattr(model, "get_base_model") else model  # without the wrapper of peft
+    usual, owner.generation_config = owner.generation_config, copy.deepcopy(owner.generation_config)
+    owner.generation_config.update(do_sample=False, **({} if max_length is None else {"max_new_tokens": None}))
+    try:
+        yield
+    finally:
+        owner.generation_config = usual
 
 
 def within_positions(model: PreTrainedModel, max_length: int) -> int:

@@ -23,11 +23,12 @@ def test_log_probabilities_are_those_of_the_generated_tokens(kind):
         assert found.num_tokens == ids.shape[1] - 1
 
 
-def test_texts_are_not_longer_than_the_positions():
+@pytest.mark.parametrize("own", [None, 20])
+def test_texts_are_not_longer_than_the_positions(own):
     model, tokenizer = tiny_seq2seq(max_position_embeddings=12), tiny_tokenizer()
-    model.generation_config.eos_token_id = None
+    model.generation_config.update(eos_token_id=None, max_new_tokens=own)
     ((found,),) = generate_texts(model, tokenizer, ["小明有4个苹果"], max_length=50)
-    assert found.num_tokens == 11
+    assert found.num_tokens == 11 and model.generation_config.max_new_tokens == own
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -8,7 +8,7 @@ from transformers import DataCollatorForSeq2Seq
 
 from ...metrics.text_generation import text_report
 from ...models.model_kind import kind_of
-from ...solving.generate_texts import decode_texts, within_positions
+from ...solving.generate_texts import decode_texts, searching, within_positions
 
 
 class GenerationEvaluation:
@@ -72,4 +72,6 @@ class GenerationEvaluation:
     def evaluation_loop(self, *args, **kwargs):
         """Run the evaluation without counting the rows that only fill up the last batch of several processes."""
         self.gather_function = self.accelerator.gather_for_metrics
-        return super().evaluation_loop(*args, **kwargs)
+        # `Seq2SeqTrainer` would write defaults, such as 20 tokens at most, to the generation config that is saved.
+        with searching(self._own_model, getattr(self, "_gen_kwargs", {}).get("max_length")):
+            return super().evaluation_loop(*args, **kwargs)

@@ -206,6 +206,20 @@ def test_beams_and_lengths_reach_generate(make, monkeypatch):
     assert make(max_decode_length=100).args.generation_max_length == 64
 
 
+def test_arguments_come_before_the_generation_config(make, monkeypatch):
+    """`generate` prefers `max_new_tokens` of the config, and would draw texts at random."""
+    student, seen = tiny_seq2seq(decoder_layers=1), []
+    student.generation_config.update(max_new_tokens=12, do_sample=True, temperature=9.0, eos_token_id=None)
+    own, generate = student.generation_config.to_dict(), student.generate
+    trainer = make(student=student, max_decode_length=6)
+    monkeypatch.setattr(student, "generate", lambda **inputs: seen.append(generate(**inputs)) or seen[-1])
+    trainer.evaluate()
+    trainer.evaluate()
+    trainer.evaluate(max_length=8)
+    assert [each.shape[1] for each in seen] == [6, 6, 8] and torch.equal(*seen[:2])
+    assert student.generation_config.to_dict() == own
+
+
 def test_metrics_compare_texts_without_padding(make):
     seen = []
 
