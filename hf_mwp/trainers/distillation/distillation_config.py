@@ -122,11 +122,12 @@ class DistillationConfig(SolverTrainingConfig):
 
     cache_teacher_outputs: bool | None = setting(None, "Run the teacher once, not in every epoch, with a disk cache.")
     teacher_cache_dir: str | None = setting(None, "Folder of teacher caches; output_dir/teacher_cache if not given.")
+    compares_decoder = False  # whether `layer_mapping` applies to the decoder if it has no mapping of its own
 
     @property
     def mappings(self) -> dict[str, str]:
         """Layer mapping of each stack (encoder, decoder) whose states are compared."""
-        decoder = self.decoder_layer_mapping or "none"
+        decoder = self.decoder_layer_mapping or (self.layer_mapping if self.compares_decoder else "none")
         return {"encoder": self.layer_mapping} | ({} if decoder == "none" else {"decoder": decoder})
 
     def __post_init__(self):

@@ -24,8 +24,4 @@ class Seq2SeqDistillationConfig(DistillationConfig, Seq2SeqFineTuningConfig):
     layer_mapping: str = setting("alternating", "alternating, uniform, first, last, or pairs such as 0:0,1:2,2:4.")
     embedding_weight: float = setting(0.0, "Weight of a loss on embedding outputs; alternating compares them anyway.")
 
-    @property
-    def mappings(self) -> dict[str, str]:
-        """Layer mapping of each compared stack; the decoder is compared unless `decoder_layer_mapping` is none."""
-        decoder = self.decoder_layer_mapping or self.layer_mapping
-        return {"encoder": self.layer_mapping} | ({} if decoder == "none" else {"decoder": decoder})
+    compares_decoder = True
