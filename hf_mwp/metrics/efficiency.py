@@ -30,12 +30,12 @@ def count_parameters(model: nn.Module, trainable_only: bool = False, embeddings:
 
 
 def describe_compression(student: nn.Module, teacher: nn.Module) -> str:
-    """Return a sentence with the parameters of a student and the compression factors, with and without embeddings."""
+    """Return a sentence: the parameters of a student and their share of its teacher's, also without embeddings."""
     parts = []
-    for embeddings, kind in ((True, ""), (False, " without embeddings")):
+    for embeddings in (True, False):
         ours, theirs = (count_parameters(model, embeddings=embeddings) for model in (student, teacher))
-        parts.append(f"{ours:,} parameters{kind}, {theirs / max(ours, 1):.1f} times")
-    return f"The student has {parts[0]} fewer than its teacher, and {parts[1]} fewer."
+        parts.append(f"{ours:,} parameters ({ours / max(theirs, 1):.0%} of its teacher's)")
+    return f"The student has {' and, without embeddings, '.join(parts)}."
 
 
 def count_flops(function: Callable, inputs: Mapping | None = None) -> int:
