@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from .paired_interval import paired_interval
+from .paired_interval import compare_arms
 from .table_result import TableResult
 
 
@@ -64,19 +64,29 @@ def _grid(result: TableResult) -> list[str]:
 
 
 def _differences(result: TableResult) -> list[str]:
-    """Return a line for each column of each arm that is compared with a different arm."""
-    # Pooled folds are compared as a whole.
-    parts = {each["name"] for each in result.columns if "part_of" in each}
-    columns = [each for each in result.shown_columns if not each.optional and each.name not in parts]
-    by_name, lines = {arm.name: arm for arm in result.arms}, []
-    for arm in result.arms:
-        for name in (arm.compare_with or result.compare_with).split():
-            other = by_name[name]
-            for column in columns:
-                interval = None if arm is other else paired_interval(arm, other, column)
-                if interval is not None:
-                    lines.append(f"- {arm.title} minus {other.title}, {column.title}: {interval}")
-    return lines
+    """Return a table of the arms that are compared with a different arm, and how its intervals were made."""
+    comparisons = compare_arms(result)
+    compared = {name for each in comparisons for name in each.intervals}
+    columns = [column for column in result.shown_columns if column.name in compared]
+    if not columns:
+        return []
+    rows = [
+        _cells(["difference, 95 % interval", *(f"{each.title}{', %' * (each.unit == '%')}" for each in columns)]),
+        _cells(["---"] + ["---:"] * len(columns)),
+    ]
+    for each in comparisons:
+        intervals = [each.intervals.get(column.name) for column in columns]
+        cells = ["-" if told is None else f"**{told}**" if told.is_clear else str(told) for told in intervals]
+        rows.append(_cells([f"{each.arm.title} minus {each.other.title}", *cells]))
+    pairs = {
+        column.title: f"{interval.num_pairs:,} {interval.over}"
+        for column in columns
+        for each in comparisons
+        if (interval := each.intervals.get(column.name)) is not None
+    }
+    same = len(set(pairs.values())) == 1
+    told = next(iter(pairs.values())) if same else "; ".join(f"{count} ({title})" for title, count in pairs.items())
+    return [*rows, "", f"Bold: the interval does not contain 0. Bootstrap over pairs: {told}."]
 
 
 def _origin(result: TableResult) -> list[str]:
@@ -92,10 +102,12 @@ def _origin(result: TableResult) -> list[str]:
         f"- Seeds: {', '.join(map(str, result.seeds))}{spread}",
         f"- Time: {result.seconds:.0f} seconds for all stages, each once (an arm's seconds have those it shares)",
     ]
+    measured_arms = {title for part in result.parts for title in part["arms"]}
     for part in result.parts:
         own = {name: value for name, value in part["changes"].items() if name not in result.changes}
         seeds = f"seed{'s' if len(part['seeds']) > 1 else ''} {', '.join(map(str, part['seeds']))}"
-        measured = f"{seeds} of {', '.join(part['columns'])}: {'; '.join(part['arms'])}{_changed(own)}"
+        arms = "all rows" if set(part["arms"]) == measured_arms else "; ".join(part["arms"])
+        measured = f"{seeds} of {', '.join(part['columns'])}: {arms}{_changed(own)}"
         lines.append(f"- Measured apart: {measured}. {_machine(part['environment'])}".rstrip())
     if not result.parts and (machine := _machine(result.environment)):
         lines.append(f"- {machine}")

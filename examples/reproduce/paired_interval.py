@@ -9,7 +9,7 @@ import numpy as np
 from hf_mwp.metrics import GLUE_FIGURES
 
 from .table import UNITS, Column
-from .table_result import ArmResult, ArmRun
+from .table_result import ArmResult, ArmRun, TableResult
 
 
 RESAMPLES = 2_000
@@ -28,9 +28,41 @@ class PairedInterval:
     num_pairs: int
     over: str  # kind of the pairs: "examples", "problems" or "seeds"
 
+    @property
+    def is_clear(self) -> bool:
+        """Whether the interval is on one side of 0."""
+        return self.low > 0 or self.high < 0
+
     def __str__(self) -> str:
-        told = f"{self.mean:+.2f}, 95 % interval {self.low:+.2f} to {self.high:+.2f}"
-        return f"{told} ({self.num_pairs:,} pairs of {self.over}, bootstrap over {self.over})"
+        return f"{self.mean:+.2f} ({self.low:+.2f} to {self.high:+.2f})"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """An arm, the arm it is compared with, and the interval of their difference for each column that has one."""
+
+    arm: ArmResult
+    other: ArmResult
+    intervals: dict[str, PairedInterval]
+
+
+def compare_arms(result: TableResult) -> list[Comparison]:
+    """Compare the metrics of each arm with its baselines; pairs of arms without common figures are left out."""
+    # Pooled folds are compared as a whole.
+    parts = {each["name"] for each in result.columns if "part_of" in each}
+    columns = [
+        each
+        for each in result.shown_columns
+        if each.unit in ("%", "") and not each.optional and each.name not in parts
+    ]
+    by_name, comparisons = {arm.name: arm for arm in result.arms}, []
+    for arm in result.arms:
+        for name in (arm.compare_with or result.compare_with).split():
+            found = {column.name: paired_interval(arm, by_name[name], column) for column in columns}
+            intervals = {column: interval for column, interval in found.items() if interval is not None}
+            if intervals and name != arm.name:
+                comparisons.append(Comparison(arm, by_name[name], intervals))
+    return comparisons
 
 
 def paired_interval(arm: ArmResult, other: ArmResult, column: Column) -> PairedInterval | None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from .paired_interval import Comparison, compare_arms
 from .table import Column
 from .table_result import TableResult
 
@@ -16,7 +17,9 @@ def draw_table(result: TableResult, path: str | Path) -> bool:
     """
     Draw the columns in percent and, except for a sweep, the compared columns without a unit to a PNG file, with the
     standard deviation of the seeds and the paper's figures: a line per column for a sweep, otherwise a panel per
-    column with a bar per arm. Returns `False` if there is nothing to draw.
+    column with a bar per arm. Where the paper has no figures, and all arms are compared with the same one in all
+    columns, the panels show the differences from it and their 95 % intervals. Returns `False` if there is nothing to
+    draw.
     """
     columns = [
         column
@@ -29,7 +32,15 @@ def draw_table(result: TableResult, path: str | Path) -> bool:
 
     size = (6.4, 4.2) if result.x else (2.6 + 2.8 * len(columns), 1.4 + 0.32 * len(result.arms))
     figure = Figure(figsize=size, layout="constrained")
-    (_draw_lines if result.x else _draw_bars)(figure, result, columns)
+    comparisons = [] if result.x else compare_arms(result)
+    has_paper = any(column.name in arm.paper for column in columns for arm in result.arms)
+    is_complete = all(column.name in each.intervals for column in columns for each in comparisons)
+    if result.x:
+        _draw_lines(figure, result, columns)
+    elif is_complete and not has_paper and len({each.other.name for each in comparisons}) == 1:
+        _draw_differences(figure, comparisons, columns)
+    else:
+        _draw_bars(figure, result, columns)
     quick = " (quick: only to see it run)" if result.budget == "quick" else ""
     figure.suptitle(f"{result.title}, budget {result.budget}{quick}", fontsize="medium")
     # Leave out the library version, so that the same results give the same file.
@@ -70,6 +81,25 @@ def _draw_bars(figure: Figure, result: TableResult, columns: list[Column]) -> No
         label: handle for panel in panels for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)
     }
     figure.legend(shown.values(), shown, loc="outside lower right", ncols=2, fontsize="small")
+
+
+def _draw_differences(figure: Figure, comparisons: list[Comparison], columns: list[Column]) -> None:
+    baseline = comparisons[0].other
+    panels = figure.subplots(1, len(columns), sharey=True, squeeze=False)[0]
+    for panel, column in zip(panels, columns, strict=True):
+        for place, each in enumerate(comparisons):
+            interval = each.intervals[column.name]
+            ends = [[interval.mean - interval.low], [interval.high - interval.mean]]
+            style = {"color": PAPER if interval.is_clear else MEASURED, "capsize": 3}
+            panel.errorbar([interval.mean], [place], xerr=ends, fmt="o", **style)
+        panel.axvline(0, color="gray", lw=0.8)
+        known = f"{column.show(baseline.mean(column.name))} {column.unit}".rstrip()
+        panel.set(title=f"{column.title}\n{baseline.title}: {known}", xlabel="points" if column.unit == "%" else "")
+        panel.grid(axis="x", alpha=0.3)
+    panels[0].set_yticks(range(len(comparisons)), [each.arm.title for each in comparisons])
+    panels[0].set_ylim(len(comparisons) - 0.5, -0.5)
+    told = f"difference from '{baseline.title}', 95 % interval; red: does not contain 0"
+    figure.supxlabel(told, fontsize="small")
 
 
 def _draw_lines(figure: Figure, result: TableResult, columns: list[Column]) -> None:

@@ -88,7 +88,7 @@ def test_figures_that_are_no_shares_are_made_anew_of_the_same_rows(metric, monke
     expected = np.percentile([difference(rows) for rows in draws], [2.5, 97.5])
     assert interval.mean == pytest.approx(difference(np.arange(count)))
     assert (interval.low, interval.high) == pytest.approx(tuple(expected))
-    assert str(interval).endswith("(20 pairs of examples, bootstrap over examples)")
+    assert (interval.num_pairs, interval.over) == (20, "examples")
     # Other examples cannot be paired.
     arms[1].runs[0].examples["x"]["labels"] = "1 0"
     assert paired_interval(*arms, column).over == "seeds"

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from reproduce import picture
 from reproduce.markdown import to_markdown
 from reproduce.picture import draw_table
 from reproduce.reproduction import Reproduction
@@ -164,6 +165,23 @@ def test_metrics_without_a_unit_are_drawn_and_other_figures_are_not(tmp_path):
     assert not draw_table(measured, tmp_path / "parameters.png")
 
 
+def test_differences_from_one_arm_are_drawn_unless_the_paper_has_figures(tmp_path, monkeypatch):
+    drawn = []
+    for kind in ("bars", "differences"):
+        monkeypatch.setattr(picture, f"_draw_{kind}", lambda *_, kind=kind: drawn.append(kind))
+    compared = result()
+    compared.arms[1].runs = [ArmRun(seed, "done", {"answer": 59.0}) for seed in (1, 2)]
+    draw_table(compared, tmp_path / "a.png")
+    compared.compare_with = "b"
+    draw_table(compared, tmp_path / "a.png")
+    for arm in compared.arms:
+        arm.paper = {}
+    draw_table(compared, tmp_path / "a.png")
+    assert drawn == ["bars", "bars", "differences"]
+    monkeypatch.undo()
+    assert draw_table(compared, tmp_path / "a.png")
+
+
 def test_a_sweep_is_drawn_as_lines(tmp_path):
     bars, lines = result(), result()
     lines.x = "layers"
@@ -183,11 +201,16 @@ def test_differences_of_arms_are_told_with_their_intervals():
     compared.arms[1].runs = [
         ArmRun(seed, "done", {"answer": answer}) for seed, answer in ((1, 59.0), (2, 60.0), (3, 9.0))
     ]
-    told = "+2.00, 95 % interval +1.00 to +3.00 (2 pairs of seeds, bootstrap over seeds)"
-    assert f"- first | arm minus second, Answer: {told}" in to_markdown(compared).splitlines()
-    assert to_markdown(compared).count("bootstrap") == 1 and "bootstrap" not in to_markdown(result())
+    told = to_markdown(compared).splitlines()
+    at = told.index("| difference, 95 % interval | Answer, % |")
+    assert told[at + 2 : at + 5] == [
+        "| first / arm minus second | **+2.00 (+1.00 to +3.00)** |",
+        "",
+        "Bold: the interval does not contain 0. Bootstrap over pairs: 2 seeds.",
+    ]
+    assert "Bootstrap" not in to_markdown(result())
     compared.arms[1].compare_with = f"{compared.arms[0].name} b"
-    assert to_markdown(compared).count("bootstrap") == 2
+    assert "| second minus first / arm | **-2.00 (-3.00 to -1.00)** |" in to_markdown(compared).splitlines()
 
 
 def test_results_without_a_teacher_name_none():

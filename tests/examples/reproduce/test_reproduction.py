@@ -304,9 +304,9 @@ def test_arms_that_read_different_figures_of_one_stage(tmp_path):
     # Each fold's stage was run once for both arms.
     assert commands.ran.count("evaluate") == 2
     assert (result.arms[2].runs[0].state, result.arms[2].runs[0].reason) == ("skipped", "not here")
-    assert "last minus dense, all: +50.00, 95 % interval" in to_markdown(result)
-    assert "(6 pairs of problems, bootstrap over problems)" in to_markdown(result)
-    assert "last minus dense, fold0" not in to_markdown(result)
+    told = to_markdown(result)
+    assert "| difference, 95 % interval | all, % |" in told.splitlines()
+    assert "| last minus dense | **+50.00 (" in told and "Bootstrap over pairs: 6 problems." in told
 
 
 def test_arms_read_stages_and_figures_of_their_own(tmp_path):
@@ -348,8 +348,8 @@ def test_arms_read_stages_and_figures_of_their_own(tmp_path):
     result.save(tmp_path / "r.json")
     # F1 of three found of which two are right, and of all: 80 % and 100 %.
     told = to_markdown(TableResult.load(tmp_path / "r.json"))
-    assert "- near minus far, answer: -20.00, 95 % interval" in told and "(4 pairs of examples" in told
-    assert "near minus far, share" not in told
+    assert "| difference, 95 % interval | answer, % |" in told.splitlines()
+    assert "| near minus far | -20.00 (" in told and "Bootstrap over pairs: 4 examples." in told
 
 
 def test_a_stage_that_there_is_not_is_named(tmp_path):
