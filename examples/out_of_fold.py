@@ -46,6 +46,7 @@ class Arguments:
     encoder: str
     dataset: str = "math23k"
     data_dir: str | None = None
+    validation_fraction: float | None = None  # of the training problems, for a dataset without validation problems
     num_folds: int = 2
     beams: int = 5
     max_eval_samples: int | None = None
@@ -97,7 +98,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args, config = parser.parse_args_into_dataclasses(argv)
     quiet_libraries()
     folder, console = Path(config.output_dir), make_console()
-    data = load_mwp_dataset(args.dataset, args.data_dir)
+    data = load_mwp_dataset(args.dataset, args.data_dir, validation_fraction=args.validation_fraction)
     held_out = list(data["validation"])[: args.max_eval_samples]
     options = {"encoder": args.encoder, "min_constant_count": 2, "decoder_dropout": 0.25}
     _, processor = build_solver(data["train"], **options)

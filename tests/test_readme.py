@@ -60,6 +60,10 @@ SMALLER = {
         *("--teacher", "tiny_encoder", "--max_texts", "60", "--max_steps", "2", "--use_cpu", "true"),
         *("--layers", "2", "--hidden_size", "8", "--heads", "2"),
     ],
+    "examples/out_of_fold.py": [
+        *("--encoder", "tiny_encoder", "--max_steps", "2", "--max_eval_samples", "4", "--beams", "1"),
+        *("--use_cpu", "true"),
+    ],
     "prune": ["--num_pruning_steps", "1", "--calibration_batches", "1", *FEW_STEPS],
 }
 
