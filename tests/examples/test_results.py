@@ -39,28 +39,39 @@ def test_a_cell_is_the_share_in_its_record(make_page):
     assert "| Math23k, test, reversed | all | 1,947 | 36.4 | 36.5 | 47.4 |" in rows("born_again")
 
 
-@pytest.mark.parametrize(
-    ("name", "run"),
-    [
-        ("math23k-gemma", "question_reading/evaluations/published-"),
-        ("math23k", "question_reading_mit/evaluations/published-"),
-        ("math23k-small", "small_math23k/evaluations/published-"),
-    ],
-)
-def test_figures_of_the_readme_are_those_of_the_records(name, run):
-    (line,) = re.findall(rf"\| \[`mwp-student-3L-gts-{name}`].*", (ROOT / "README.md").read_text("utf-8"))
-    shares = []
-    for search in ("greedy", "beam5", "reranked8", "reranked"):
-        record = json.loads((RESULTS / f"{run}{search}.json").read_text("utf-8"))
-        shares.append(f"{100 * record['test']['reports']['all problems']['answer_accuracy']:.1f}")
-    assert [cell.strip() for cell in line.split("|")[2:-1]] == shares
+def share(record):
+    report = json.loads((RESULTS / record).read_text("utf-8"))["test"]["reports"]["all problems"]
+    return f"{100 * report['answer_accuracy']:.1f}"
+
+
+STUDENTS = {  # by the name in README: folder of the records, and name in the table of the family
+    "math23k-gemma": ("question_reading", "base, from Gemma"),
+    "math23k": ("question_reading_mit", "base, 3 x 312"),
+    "math23k-small": ("small_math23k", "small, 3 x 192"),
+}
+
+
+@pytest.mark.parametrize("page", ["README.md", "README.zh.md"])
+def test_figures_of_the_readme_are_those_of_the_records(page):
+    text = (ROOT / page).read_text("utf-8")
+    family = json.loads((RESULTS / "small_math23k" / "family.json").read_text("utf-8"))["models"]
+    with_beams = []
+    for name, (folder, title) in STUDENTS.items():
+        (line,) = re.findall(rf"\| \[`{name}`].*", text)
+        (measured,) = (each for each in family if each["name"] == title)
+        figures = [measured["parameters"] / 1e6, measured["megabytes"], measured["milliseconds"]]
+        sizes = [f"{each:.1f}" for each in figures]
+        place = f"{folder}/evaluations/published"
+        shares = [share(f"{place}{data}-reranked.json") for data in ("", "-ape_clean_listed", "-unbiased")]
+        assert [cell.strip() for cell in line.split("|")[2:-1]] == [f"{sizes[0]} M", *sizes[1:], *shares]
+        with_beams.append(share(f"{place}-beam5.json"))
+    *first, last = with_beams
+    assert re.search(rf"{'(?:, |、)'.join(first)} (?:and|和) {last} %", text)
 
 
 def test_figures_of_the_english_student_are_those_of_the_records():
     text = (ROOT / "README.md").read_text("utf-8")
     pattern = r"solves ([\d.]+) % of a fold of ASDiv-A, ([\d.]+) % of MAWPS and\s+([\d.]+) % of SVAMP"
     shown = re.search(pattern, text).groups()
-    for share, data in zip(shown, ("asdiv_a", "mawps", "svamp"), strict=True):
-        path = RESULTS / "compact_english" / "evaluations" / f"without_asdiv-{data}-reranked.json"
-        report = json.loads(path.read_text("utf-8"))["test"]["reports"]["all problems"]
-        assert share == f"{100 * report['answer_accuracy']:.1f}"
+    for figure, data in zip(shown, ("asdiv_a", "mawps", "svamp"), strict=True):
+        assert figure == share(f"compact_english/evaluations/without_asdiv-{data}-reranked.json")
