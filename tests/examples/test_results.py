@@ -71,7 +71,12 @@ def test_figures_of_the_readme_are_those_of_the_records(page):
 
 def test_figures_of_the_english_student_are_those_of_the_records():
     text = (ROOT / "README.md").read_text("utf-8")
-    pattern = r"solves ([\d.]+) % of a fold of ASDiv-A, ([\d.]+) % of MAWPS and\s+([\d.]+) % of SVAMP"
+    pattern = r"solves ([\d.]+) % of ASDiv-A, ([\d.]+) % of a fold of MAWPS and\s+([\d.]+) % of SVAMP"
     shown = re.search(pattern, text).groups()
-    for figure, data in zip(shown, ("asdiv_a", "mawps", "svamp"), strict=True):
-        assert figure == share(f"compact_english/evaluations/without_asdiv-{data}-reranked.json")
+    place = "compact_english/evaluations/without_asdiv"
+    assert list(shown[1:]) == [share(f"{place}-{data}-reranked.json") for data in ("mawps", "svamp")]
+    folds = ["", *(f"-fold{fold}" for fold in range(1, 5))]
+    records = [json.loads((RESULTS / f"{place}-asdiv_a{fold}-reranked.json").read_text("utf-8")) for fold in folds]
+    reports = [each["test"]["reports"]["all problems"] for each in records]
+    right = sum(round(each["answer_accuracy"] * each["num_problems"]) for each in reports)
+    assert shown[0] == f"{100 * right / 1218:.1f}" and sum(each["num_problems"] for each in reports) == 1218
