@@ -17,8 +17,9 @@ from hf_mwp.models.mwp_student.remote_code import FILES
 CARDS = Path(__file__).parents[1] / "model_cards"
 ENCODER, SOLVER = CARDS / "mwp-student-3L", CARDS / "mwp-student-3L-gts-math23k"
 SMALL, FROM_GEMMA = CARDS / "mwp-student-3L-gts-math23k-small", CARDS / "mwp-student-3L-gts-math23k-gemma"
+LARGE = CARDS / "mwp-student-6L-gts-math23k"
 ENGLISH, WITH_ASDIV = CARDS / "mwp-student-3L-gts-english", CARDS / "mwp-student-3L-gts-english-asdiv"
-SOLVERS = [SOLVER, SMALL, FROM_GEMMA, ENGLISH, WITH_ASDIV]
+SOLVERS = [SOLVER, SMALL, LARGE, FROM_GEMMA, ENGLISH, WITH_ASDIV]
 
 
 def test_the_encoder_loads():
@@ -54,7 +55,7 @@ def test_the_encoder_carries_the_code_of_this_version():
         ("一本书240页，小红第一天看了全书的25%，还剩多少页没看？", 180),
     ],
 )
-@pytest.mark.parametrize("folder", [SOLVER, SMALL, FROM_GEMMA], ids=lambda folder: folder.name)
+@pytest.mark.parametrize("folder", [SOLVER, SMALL, LARGE, FROM_GEMMA], ids=lambda folder: folder.name)
 def test_the_solver_solves(folder, text, answer):
     assert pipeline("math-word-problem", model=str(folder), device="cpu")(text)[0]["answer"] == answer
 

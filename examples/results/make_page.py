@@ -47,6 +47,7 @@ MODELS = {
         "question_reading_mit/stage_1",
         "question_reading_mit/evaluations/published",
     ),
+    "published large student, 6 x 312": ("large_math23k/student_2", "large_math23k/evaluations/published"),
     "published small student, 3 x 192": ("small_math23k/student", "small_math23k/evaluations/published"),
 } | {
     title: (f"compact_math23k/{run}", f"compact_math23k/evaluations/{evaluations}")
