@@ -141,8 +141,8 @@ def draw(result: Mapping[str, Any], path: Path) -> None:
     ):
         for number, model in enumerate(models):
             share, error = accuracy(model)
-            panel.errorbar(model[cost], share, yerr=error, fmt="o", color=f"C{number}", capsize=3)
-            panel.annotate(model["name"], (model[cost], share), (6, 5), textcoords="offset points", fontsize="small")
+            style = {"fmt": "o", "color": f"C{number}", "capsize": 3, "label": model["name"]}
+            panel.errorbar(model[cost], share, yerr=error, **style)
         front = sorted((each for each in models if not is_dominated(each, models, cost)), key=lambda each: each[cost])
         panel.plot([each[cost] for each in front], [accuracy(each)[0] for each in front], "--", color="gray", zorder=0)
         panel.set(xlabel=label)
@@ -169,6 +169,7 @@ def draw(result: Mapping[str, Any], path: Path) -> None:
     told = ["red: Ming et al."] * bool(ming) + ["violet: Yu et al., dense and without 25 % of the heads"] * bool(yu)
     title = "; ".join([f"{result['dataset']}, {models[0]['problems']:,} problems", *told])
     figure.suptitle(title, fontsize="medium")
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize="small")
     figure.savefig(path, dpi=120, metadata={"Software": None})
 
 
