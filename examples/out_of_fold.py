@@ -11,6 +11,7 @@ in `metrics.json`. All options of `DistillationConfig` can be given. After a kil
 """
 
 import json
+import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -135,7 +136,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     teachers = []
     for fold in range(args.num_folds):
         rest = rows.select([row for row, each in enumerate(folds) if each != fold])
-        teachers.append(train(f"fold_{fold}", rest, config.max_steps * len(rest) // len(rows)))
+        teachers.append(train(f"fold_{fold}", rest, math.ceil(config.max_steps * len(rest) / len(rows))))
     train("in_fold", rows, config.max_steps, whole)
     train("out_of_fold", rows, config.max_steps, OutOfFoldTeacher(teachers))
     record = {"validation": accuracy, "problems": len(held_out), "num_beams": args.beams, **describe_environment()}

@@ -2,7 +2,7 @@ import math
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hf_mwp.expressions import Expression
@@ -128,12 +128,13 @@ def test_annotated_rule_equals_the_obvious_one(prediction, answer):
 
 
 @given(st.fractions(max_denominator=1000), st.integers(0, 6), st.integers(-(10**9), 10**9))
+@example(Fraction(1, 19), 1, 526315791)  # 1e-9 of the answer is more than half a unit of its last digit
 def test_writing_an_answer_only_makes_the_rule_finer(difference, decimals, digits):
     answer = Fraction(digits, 10**decimals)
     written = f"{digits / 10**decimals:.{decimals}f}"
     assert Fraction(written) == answer
     right = answers_match(answer + difference, written)
-    finer = abs(difference) <= Fraction(1, 2 * 10**decimals)
+    finer = abs(difference) <= max(Fraction(1, 2 * 10**decimals), abs(answer) / 10**9)
     assert right is (finer and answers_match(answer + difference, answer))
 
 
