@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .paired_interval import compare_arms
+from .table import Column
 from .table_result import TableResult
 
 
@@ -49,8 +50,7 @@ def _grid(result: TableResult) -> list[str]:
     columns = result.shown_columns
     with_paper = {column.name for column in columns if any(column.name in arm.paper for arm in result.arms)}
     for column in columns:
-        unit = f", {column.unit}" if column.unit else ""
-        headings += [f"{column.title}{unit}"] + (["paper"] if column.name in with_paper else [])
+        headings += [_heading(column)] + (["paper"] if column.name in with_paper else [])
         marks += ["---:"] * (2 if column.name in with_paper else 1)
     rows = [_cells(["arm", *headings[1:], "seconds"]), _cells([*marks, "---:"])]
     for arm in result.arms:
@@ -63,6 +63,10 @@ def _grid(result: TableResult) -> list[str]:
     return rows
 
 
+def _heading(column: Column) -> str:
+    return f"{column.title}, {column.unit}" if column.unit else column.title
+
+
 def _differences(result: TableResult) -> list[str]:
     """Return a table of the arms that are compared with a different arm, and how its intervals were made."""
     comparisons = compare_arms(result)
@@ -71,12 +75,12 @@ def _differences(result: TableResult) -> list[str]:
     if not columns:
         return []
     rows = [
-        _cells(["difference, 95 % interval", *(f"{each.title}{', %' * (each.unit == '%')}" for each in columns)]),
+        _cells(["difference, 95 % interval", *map(_heading, columns)]),
         _cells(["---"] + ["---:"] * len(columns)),
     ]
     for each in comparisons:
         intervals = [each.intervals.get(column.name) for column in columns]
-        cells = ["-" if told is None else f"**{told}**" if told.is_clear else str(told) for told in intervals]
+        cells = ["-" if told is None else f"**{told}**" if told.excludes_zero else str(told) for told in intervals]
         rows.append(_cells([f"{each.arm.title} minus {each.other.title}", *cells]))
     pairs = {
         column.title: f"{interval.num_pairs:,} {interval.over}"

@@ -29,8 +29,8 @@ class PairedInterval:
     over: str  # kind of the pairs: "examples", "problems" or "seeds"
 
     @property
-    def is_clear(self) -> bool:
-        """Whether the interval is on one side of 0."""
+    def excludes_zero(self) -> bool:
+        """Return whether both ends of the interval have the same sign."""
         return self.low > 0 or self.high < 0
 
     def __str__(self) -> str:
@@ -57,11 +57,12 @@ def compare_arms(result: TableResult) -> list[Comparison]:
     ]
     by_name, comparisons = {arm.name: arm for arm in result.arms}, []
     for arm in result.arms:
-        for name in (arm.compare_with or result.compare_with).split():
-            found = {column.name: paired_interval(arm, by_name[name], column) for column in columns}
+        baselines = [by_name[name] for name in (arm.compare_with or result.compare_with).split() if name != arm.name]
+        for other in baselines:
+            found = {column.name: paired_interval(arm, other, column) for column in columns}
             intervals = {column: interval for column, interval in found.items() if interval is not None}
-            if intervals and name != arm.name:
-                comparisons.append(Comparison(arm, by_name[name], intervals))
+            if intervals:
+                comparisons.append(Comparison(arm, other, intervals))
     return comparisons
 
 

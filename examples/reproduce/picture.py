@@ -32,12 +32,9 @@ def draw_table(result: TableResult, path: str | Path) -> bool:
 
     size = (6.4, 4.2) if result.x else (2.6 + 2.8 * len(columns), 1.4 + 0.32 * len(result.arms))
     figure = Figure(figsize=size, layout="constrained")
-    comparisons = [] if result.x else compare_arms(result)
-    has_paper = any(column.name in arm.paper for column in columns for arm in result.arms)
-    is_complete = all(column.name in each.intervals for column in columns for each in comparisons)
     if result.x:
         _draw_lines(figure, result, columns)
-    elif is_complete and not has_paper and len({each.other.name for each in comparisons}) == 1:
+    elif comparisons := _with_one_baseline(result, columns):
         _draw_differences(figure, comparisons, columns)
     else:
         _draw_bars(figure, result, columns)
@@ -46,6 +43,15 @@ def draw_table(result: TableResult, path: str | Path) -> bool:
     # Leave out the library version, so that the same results give the same file.
     figure.savefig(path, dpi=120, metadata={"Software": None})
     return True
+
+
+def _with_one_baseline(result: TableResult, columns: list[Column]) -> list[Comparison]:
+    """Return the comparisons if all are with the same arm, in all columns, and the paper has no figures; else none."""
+    if any(column.name in arm.paper for column in columns for arm in result.arms):
+        return []
+    comparisons = compare_arms(result)
+    is_complete = all(column.name in each.intervals for column in columns for each in comparisons)
+    return comparisons if is_complete and len({each.other.name for each in comparisons}) == 1 else []
 
 
 def _draw_bars(figure: Figure, result: TableResult, columns: list[Column]) -> None:
@@ -90,7 +96,7 @@ def _draw_differences(figure: Figure, comparisons: list[Comparison], columns: li
         for place, each in enumerate(comparisons):
             interval = each.intervals[column.name]
             ends = [[interval.mean - interval.low], [interval.high - interval.mean]]
-            style = {"color": PAPER if interval.is_clear else MEASURED, "capsize": 3}
+            style = {"color": PAPER if interval.excludes_zero else MEASURED, "capsize": 3}
             panel.errorbar([interval.mean], [place], xerr=ends, fmt="o", **style)
         panel.axvline(0, color="gray", lw=0.8)
         known = f"{column.show(baseline.mean(column.name))} {column.unit}".rstrip()
