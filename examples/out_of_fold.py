@@ -4,57 +4,51 @@ labels. Here, a teacher that was not trained on a problem predicts it:
 
     python examples/out_of_fold.py --dataset math23k --encoder ENCODER --output_dir runs/out_of_fold --max_steps 2000
 
-The script trains solvers from the same encoder: `labels` on all problems, `fold_0`, `fold_1` ... each on the problems
-outside one fold, for as many epochs. Then it distils two students, each in as many steps as `labels`: `in_fold`, whose
-teacher is `labels`, and `out_of_fold`, whose teachers are those of the folds. Their accuracy on validation problems is
-in `metrics.json`. All options of `DistillationConfig` can be given. After a kill, the same command continues.
+The script trains solvers with the options of `hf-mwp train`: `labels` on all problems, `fold_0`, `fold_1` ... each on
+the problems outside one fold, for as many epochs. Then it distils two students with the options of `hf-mwp distill`,
+each in as many steps as `labels`: `in_fold`, whose teacher is `labels`, and `out_of_fold`, whose teachers are those of
+the folds. Their accuracy on validation problems is in `metrics.json`. After a kill, the same command continues.
 """
 
-import json
 import math
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from datasets import Dataset
 from torch import Tensor, nn
-from transformers import HfArgumentParser, set_seed
-from transformers.trainer_utils import get_last_checkpoint
 
-from hf_mwp import (
-    DistillationConfig,
-    DistillationTrainer,
-    MwpSolver,
-    SolverTrainer,
-    SolverTrainingConfig,
-    build_solver,
-    load_mwp_dataset,
-    load_solver,
-    solve_problems,
-)
-from hf_mwp.cli.terminal.console import make_console, quiet_libraries
-from hf_mwp.cli.terminal.progress import RichProgressCallback
-from hf_mwp.metrics import accuracy_report
+from hf_mwp import DistillationConfig, MwpSolver, load_solver
+from hf_mwp.building.solver import SolverArguments
+from hf_mwp.cli.terminal.console import CommandConsole, make_console, quiet_libraries
 from hf_mwp.models.mwp_solver import MwpSolverOutput
-from hf_mwp.store.runs.run_folder import describe_environment
+from hf_mwp.options import affects_result, option, option_values, options_in
+from hf_mwp.options.parsing import parse
+from hf_mwp.store.files import write_json
+from hf_mwp.store.finished_folder import FinishedFolder, digest_of
+from hf_mwp.store.runs.run_folder import describe_environment, plain
+from hf_mwp.tasks import MathWordProblems
+from hf_mwp.tasks.data_options import DataArguments
+from hf_mwp.tasks.math_word_problems import keep_loaded
+from hf_mwp.tasks.runs.run_options import RunArguments
+from hf_mwp.tasks.runs.training import make_trainer, train_on_task
 
 
 @dataclass
-class Arguments:
-    encoder: str
-    dataset: str = "math23k"
-    data_dir: str | None = None
-    validation_fraction: float | None = None  # of the training problems, for a dataset without validation problems
-    num_folds: int = 2
-    beams: int = 5
-    max_eval_samples: int | None = None
+class FoldArguments:
+    """Number of folds."""
+
+    num_folds: int = option(2, "Number of folds, each with its own teacher.")
 
 
 @dataclass
 class OutOfFoldConfig(DistillationConfig):
+    """[`DistillationConfig`] with defaults for soft labels of the same symbols and 2,000 steps."""
+
+    output_dir: str = "runs/out_of_fold"
     max_steps: int = 2000
     learning_rate: float = 5e-4
     decoder_learning_rate: float | None = 1e-3
@@ -68,8 +62,24 @@ class OutOfFoldConfig(DistillationConfig):
     soft_label_weight: float = 0.5
     temperature: float = 2.0
     cache_teacher_outputs: bool = True
+    num_beams: int = 5
     save_steps: float = 200
     save_total_limit: int | None = 1
+
+
+class OutsideFold(MathWordProblems):
+    """Math word problems, whose training problems of the fold `left_out` are not used."""
+
+    def __init__(self, options: DataArguments, num_folds: int, left_out: int) -> None:
+        super().__init__(options)
+        self.num_folds, self.left_out = num_folds, left_out
+
+    def trainer_arguments(self, model, processor, generates=False):
+        arguments = super().trainer_arguments(model, processor, generates)
+        rows = processor.prepare_dataset(arguments["train_dataset"])
+        folds = [int(fold_of(torch.tensor(ids), self.num_folds)) for ids in rows["input_ids"]]
+        arguments["train_dataset"] = rows.select([row for row, fold in enumerate(folds) if fold != self.left_out])
+        return arguments
 
 
 class OutOfFoldTeacher(MwpSolver):
@@ -94,54 +104,50 @@ def fold_of(input_ids: Tensor, num_folds: int) -> Tensor:
     return input_ids.sum(-1) % num_folds
 
 
+class Trainings:
+    """Trains solvers with the same options, each in its own folder; `accuracy` is that on validation problems."""
+
+    def __init__(self, options: Sequence[Any], console: CommandConsole) -> None:
+        *self.options, self.config = options
+        self.console, self.accuracy = console, {}
+
+    def train(self, name: str, task: MathWordProblems, max_steps: int, teacher: MwpSolver | None = None) -> MwpSolver:
+        """Train the solver of a name unless it is trained, and load it."""
+        known = options_in(*map(type, self.options), OutOfFoldConfig).values()
+        values = option_values(*self.options, self.config)
+        digest = digest_of({each.name: plain(values[each.name]) for each in known if affects_result(each)})
+        folder = FinishedFolder.named(self.config.output_dir, name, digest)
+        config = replace(self.config, output_dir=str(folder.path), max_steps=max_steps)
+        teachers = {} if teacher is None else {"teacher_model": teacher}
+
+        def run() -> None:
+            args = RunArguments(resume=folder.checkpoint is not None, overwrite=True, test=False)
+            model = partial(task.build_model, self.options[1])
+            make = lambda: make_trainer(task, config, *model(), **teachers)  # noqa: E731
+            train_on_task(task, make, "train", name, (*self.options, args, config), self.console)
+
+        folder.fill(run)
+        self.accuracy[name] = folder.metrics["validation"]["reports"]["all problems"]["answer_accuracy"]
+        self.console.print(f"{name}: {100 * self.accuracy[name]:.1f} % of the validation problems")
+        return load_solver(folder.path)[0]
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = HfArgumentParser((Arguments, OutOfFoldConfig))
-    args, config = parser.parse_args_into_dataclasses(argv)
+    """Train and distil the solvers, and write their accuracy."""
+    kinds = (DataArguments, SolverArguments, FoldArguments, OutOfFoldConfig)
+    options = parse("out_of_fold", __doc__, kinds, sys.argv[1:] if argv is None else argv)
+    data_args, _, fold_args, config = options
     quiet_libraries()
-    folder, console = Path(config.output_dir), make_console()
-    data = load_mwp_dataset(args.dataset, args.data_dir, validation_fraction=args.validation_fraction)
-    held_out = list(data["validation"])[: args.max_eval_samples]
-    options = {"encoder": args.encoder, "min_constant_count": 2, "decoder_dropout": 0.25}
-    _, processor = build_solver(data["train"], **options)
-    rows = processor.prepare_dataset(data["train"])
-    folds = [int(fold_of(torch.tensor(ids), args.num_folds)) for ids in rows["input_ids"]]
-    accuracy = {}
-
-    def train(name: str, rows: Dataset, max_steps: int, teacher: MwpSolver | None = None) -> MwpSolver:
-        """Train or load the solver of a name, and evaluate it."""
-        place = folder / name
-        if not (place / "model.safetensors").exists():
-            set_seed(config.seed)
-            model, _ = build_solver(data["train"], **options)
-            given = {**config.to_dict(), "output_dir": str(place), "max_steps": max_steps}
-            if teacher is None:
-                known = SolverTrainingConfig.__dataclass_fields__
-                own = SolverTrainingConfig(**{key: value for key, value in given.items() if key in known})
-                trainer = SolverTrainer(model, own, train_dataset=rows, processing_class=processor)
-            else:
-                own = DistillationConfig(**given)
-                trainer = DistillationTrainer(model, teacher, own, train_dataset=rows, processing_class=processor)
-            progress = RichProgressCallback.attach(trainer, console, name)
-            trainer.train(resume_from_checkpoint=get_last_checkpoint(place) if place.is_dir() else None)
-            progress.close()
-            processor.save_pretrained(place)
-            trainer.save_model()
-        solver, _ = load_solver(place)
-        found = solve_problems(solver, processor, held_out, num_beams=args.beams)
-        accuracy[name] = accuracy_report([each.score for each in found])["answer_accuracy"]
-        console.print(f"{name}: {100 * accuracy[name]:.1f} % of {len(held_out)} validation problems")
-        return solver
-
-    whole = train("labels", rows, config.max_steps)
-    teachers = []
-    for fold in range(args.num_folds):
-        rest = rows.select([row for row, each in enumerate(folds) if each != fold])
-        teachers.append(train(f"fold_{fold}", rest, math.ceil(config.max_steps * len(rest) / len(rows))))
-    train("in_fold", rows, config.max_steps, whole)
-    train("out_of_fold", rows, config.max_steps, OutOfFoldTeacher(teachers))
-    record = {"validation": accuracy, "problems": len(held_out), "num_beams": args.beams, **describe_environment()}
-    record["options"] = {**vars(args), **config.to_dict()}
-    (folder / "metrics.json").write_text(json.dumps(record, indent=2, default=str) + "\n", "utf-8")
+    trainings, every = Trainings(options, make_console()), MathWordProblems(data_args)
+    with keep_loaded():
+        whole = trainings.train("labels", every, config.max_steps)
+        steps = math.ceil(config.max_steps * (1 - 1 / fold_args.num_folds))
+        outside = partial(OutsideFold, data_args, fold_args.num_folds)
+        teachers = [trainings.train(f"fold_{fold}", outside(fold), steps) for fold in range(fold_args.num_folds)]
+        trainings.train("in_fold", every, config.max_steps, whole)
+        trainings.train("out_of_fold", every, config.max_steps, OutOfFoldTeacher(teachers))
+    record = {"validation": trainings.accuracy, "problems": len(every.rows("validation")), **describe_environment()}
+    write_json(Path(config.output_dir) / "metrics.json", record | {"options": plain(option_values(*options))})
     return 0
 
 

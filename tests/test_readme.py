@@ -61,7 +61,7 @@ SMALLER = {
         *("--layers", "2", "--hidden_size", "8", "--heads", "2"),
     ],
     "examples/out_of_fold.py": [
-        *("--encoder", "tiny_encoder", "--max_steps", "2", "--max_eval_samples", "4", "--beams", "1"),
+        *("--encoder", "tiny_encoder", "--max_steps", "2", "--max_eval_samples", "4", "--num_beams", "1"),
         *("--use_cpu", "true"),
     ],
     "prune": ["--num_pruning_steps", "1", "--calibration_batches", "1", *FEW_STEPS],
