@@ -304,19 +304,21 @@ def run_recipe(
         recipes = [make(changes=[changes or {}, {search["variable"]: value}]) for value in values]
     elif max_trainings is not None:
         raise UsageError("--max_trainings applies only to --min_accuracy. Set it, or omit --max_trainings.")
-    for stage in (stage for recipe in recipes for stage in recipe.wanted(targets)):
+    searched = [] if min_accuracy is None else [search["stage"]]
+    plans = [(each, each.wanted([*(each.targets if targets is None else targets), *searched])) for each in recipes]
+    for stage in (stage for _, stages in plans for stage in stages):
         stage.check()
     if dry_run:
-        for recipe in recipes:
-            on_plan(recipe, recipe.wanted(targets))
+        for plan in plans:
+            on_plan(*plan)
         return []
     commands, accuracies = with_launcher(commands, launch), []
     # Imports Transformers, which `--help` does not need.
     from ..tasks.math_word_problems import keep_loaded
 
     with keep_loaded():
-        for recipe in recipes:
-            on_plan(recipe, recipe.wanted(targets))
+        for recipe, stages in plans:
+            on_plan(recipe, stages)
             if min_accuracy is not None:
                 accuracies.append(_accuracy_of_search(recipe, commands, on_stage))
             if min_accuracy is None or accuracies[-1] >= min_accuracy:

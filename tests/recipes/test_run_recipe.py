@@ -122,6 +122,16 @@ def test_no_more_models_are_trained_than_allowed(search):
         run(max_trainings=2)
 
 
+def test_the_stage_of_a_search_is_planned_and_checked(search):
+    run, ran = search
+    plans = []
+    run(min_accuracy=0.5, targets=["teacher"], dry_run=True, on_plan=lambda _, stages: plans.append(stages))
+    assert [[stage.name for stage in stages] for stages in plans] == 3 * [["teacher", "student"]]
+    with pytest.raises(UsageError, match="stage student: .*num_train_epochs"):
+        run(min_accuracy=0.5, targets=["teacher"], changes={"student.num_train_epochs": "many"})
+    assert not ran
+
+
 def test_a_search_needs_answers_of_validation_problems(search):
     run, ran = search
     with pytest.raises(UsageError, match="search: stage 'student' has no validation answer accuracy"):
