@@ -12,6 +12,7 @@ from transformers import PreTrainedModel
 
 from ..building.student import StudentArguments
 from ..data import LoadReport
+from ..data.training_lineage import inherit_from_labeller
 from ..trainers import DistillationTrainer
 from ..trainers.base_config import BaseConfig
 from ..trainers.base_trainer import BaseTrainer
@@ -90,6 +91,8 @@ class Task(ABC):
 
     def trainer_arguments(self, model: PreTrainedModel, processor: Any, generates: bool = False) -> dict[str, Any]:
         """Return a trainer's arguments except its config. With `generates`, evaluations measure generated texts."""
+        if self.source is not None:
+            inherit_from_labeller(model, self.source)
         validation = self.rows("validation", needed=False)
         return {
             "model": model,

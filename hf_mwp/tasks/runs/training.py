@@ -13,7 +13,6 @@ from transformers.integrations import unset_hf_deepspeed_config
 from ...building.solver import SolverArguments
 from ...building.student import StudentArguments, TeacherArguments
 from ...building.student_shape import settle_shape
-from ...data.training_lineage import inherit_from_labeller
 from ...hub.run_records import read_figures, read_stage
 from ...metrics import count_parameters, describe_compression
 from ...models.lora import merge_lora
@@ -105,8 +104,6 @@ def make_distillation(
 
 def make_trainer(task: Task, config: BaseConfig, model: PreTrainedModel, processor: Any, **teachers) -> BaseTrainer:
     """Return the trainer that fine-tunes a model or, with arguments of `teachers`, distils them into it."""
-    if task.source is not None:
-        inherit_from_labeller(model, task.source)
     kind = task.distillation_class if teachers else task.trainer_class
     arguments = task.trainer_arguments(model, processor, generates=True) | teachers
     return kind(args=config.converted(kind.config_class), **arguments)

@@ -50,20 +50,34 @@ def test_a_solver_is_trained_and_evaluated_in_python(problems, encoder, tmp_path
     assert option_values(data) == option_values(MeasuredTaskArguments(str(problems)))
 
 
-def test_a_solver_trained_on_pseudo_labels_inherits_the_texts_of_the_labeller(problems, encoder, tmp_path):
-    labels = tmp_path / "labels"
-    labels.mkdir()
-    shutil.copy(problems / "train.jsonl", labels / "labelled.jsonl")
-    TrainingTexts.from_texts(["求面积"], ["labeller's"]).save(labels)
-    task = make_task(TaskArguments("labelled.jsonl", data_dir=str(labels)))
+@pytest.fixture
+def labels(problems, tmp_path):
+    """Options of pseudo-labels, whose labeller was trained on another text."""
+    folder = tmp_path / "labels"
+    folder.mkdir()
+    shutil.copy(problems / "train.jsonl", folder / "labelled.jsonl")
+    TrainingTexts.from_texts(["求面积"], ["labeller's"]).save(folder)
+    return TaskArguments("labelled.jsonl", data_dir=str(folder))
+
+
+def test_a_solver_trained_on_pseudo_labels_inherits_the_texts_of_the_labeller(labels, encoder, tmp_path):
+    task = make_task(labels)
     config = SolverTrainingConfig(str(tmp_path / "run"), use_cpu=True, report_to="none")
     trainer = make_trainer(task, config, *task.build_model(SolverArguments(encoder=str(encoder))))
     assert ancestry_of(trainer.model).seen("求面积")[0]
 
 
+PRUNING = {"use_cpu": True, "max_steps": 1, "calibration_batches": 1, "num_pruning_steps": 1, "report_to": "none"}
+
+
+def test_a_solver_pruned_on_pseudo_labels_inherits_the_texts_of_the_labeller(labels, solver_folder, tmp_path):
+    config = RecursiveDistillationConfig(str(tmp_path / "run"), ratios=[0.5], **PRUNING)
+    prune(labels, PruneArguments(model=str(solver_folder), test=False), config)
+    assert TrainingTexts.load(tmp_path / "run").seen("求面积")[0]
+
+
 def test_a_solver_is_pruned_in_python(problems, solver_folder, tmp_path):
-    small = {"use_cpu": True, "max_steps": 1, "calibration_batches": 1, "num_pruning_steps": 1, "report_to": "none"}
-    config = RecursiveDistillationConfig(str(tmp_path), ratios=[0.5], **small)
+    config = RecursiveDistillationConfig(str(tmp_path), ratios=[0.5], **PRUNING)
     options = (TaskArguments(str(problems)), PruneArguments(model=str(solver_folder), test=False), config)
     before = copy.deepcopy(option_values(*options))
     assert prune(*options).metrics["models"][1]["ratio"] == 0.5
