@@ -263,7 +263,7 @@ def _results_section(figures: Sequence[ModelFigures], task: Mapping[str, Any]) -
         error, right = (each.calibration[name] for name in ("expected_calibration_error", "surer_half_accuracy"))
         notes.append(
             f"The `score` of an equation is its probability. On {each.dataset}, {each.part}: expected calibration "
-            f"error {error:.3f}; {percent(right)} % of the more probable half of the answers are right (see "
+            f"error {error:.3f}; of the more probable half of the answers, {percent(right)} % are correct (see "
             "`confidence_threshold`)."
         )
     return "\n\n".join(["## Results", table, " ".join(notes)])
