@@ -16,7 +16,7 @@ def to_markdown(result: TableResult, picture: str | None = None) -> str:
     lines = [
         f"# {result.title} ({result.caution})" if result.caution else f"# {result.title}",
         "",
-        f"{result.paper}, and what `python examples/reproduce.py {result.table}` measured.",
+        f"Paper: {result.paper}. Command: `python examples/reproduce.py {result.table}`.",
         "",
     ]
     lines += _grid(result)

@@ -75,17 +75,19 @@ def main(argv: list[str] | None = None) -> int:
         # The reader of a pipe (`| head`) has ended. Standard output is closed so that Python does not complain again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except ModuleNotFoundError as error:
-        package = (error.name or "hf_mwp").partition(".")[0]
+    except ImportError as error:
+        package = (error.name or "").partition(".")[0]
         if package == "hf_mwp" or os.environ.get("HF_MWP_TRACEBACK"):
             raise
-        return _fail(f"`hf-mwp {name}` needs the package {package}. `pip install hf-mwp` installs it.", 1)
+        needed = f"`hf-mwp {name}` needs the package {package}. `pip install hf-mwp` installs it."
+        return _fail(needed if type(error) is ModuleNotFoundError else str(error), 1)
     except Exception as error:
         from huggingface_hub.errors import StrictDataclassError
 
         # A model's config has wrong or contradictory fields.
         cause = (error.__cause__ or error) if isinstance(error, StrictDataclassError) else error
-        known = isinstance(error, (OSError, ValueError, StrictDataclassError))
+        # Transformers raises `RuntimeError` if the package of a `report_to` is missing.
+        known = isinstance(error, (OSError, ValueError, StrictDataclassError)) or "to be installed" in str(error)
         if os.environ.get("HF_MWP_TRACEBACK") or not known:
             raise
         return _fail(str(cause) or type(cause).__name__, 1)

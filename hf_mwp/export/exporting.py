@@ -213,14 +213,19 @@ def _megabytes(folder: Path) -> float:
 def _show_runtime(path: Path, language: str) -> None:
     """Replace the usage section of a card, because PyTorch cannot load the weights in its folder."""
     output = str(RuntimeSolver(path.parent)(EXAMPLES[language]))
-    usage = usage_section("runtime", str(path.parent), language, indexed_numbers=False, output=output) + "\n\n"
-    text, section = path.read_text("utf-8"), re.compile(r"^## How to use\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
-    path.write_text(section.sub(lambda _: usage, text), "utf-8")
+    usage = usage_section("runtime", path.parent.as_posix(), language, indexed_numbers=False, output=output) + "\n\n"
+    path.write_text(_section("How to use").sub(lambda _: usage, path.read_text("utf-8")), "utf-8")
+
+
+def _section(title: str) -> re.Pattern:
+    return re.compile(rf"^## {title}\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 
 
 def _note_in_card(path: Path, args: ExportArguments, report: ExportReport) -> None:
     weights = "int8" if args.quantize else "half precision"
     text = path.read_text("utf-8") if path.is_file() else "# Exported solver\n"
+    # The card of an exported solver already has such a section.
+    text = _section("Exported for the runtime").sub("", text)
     section = (
         f"\n## Exported for the runtime\n\nWeights in {weights}, encoder computed by {args.format}. Of "
         f"{report.problems:,} test problems of {args.dataset}, {report.equal:,} have the answer of PyTorch in single "

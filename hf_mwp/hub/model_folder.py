@@ -35,6 +35,9 @@ from .usage import EXAMPLES
 
 logger = logging.get_logger(__name__)
 
+# Files beside a model that its copies need, too.
+NOTICES = ("NOTICE", "LICENSE")
+
 
 def make_model_folder(args: CardArguments) -> None:
     """
@@ -76,7 +79,8 @@ def make_model_folder(args: CardArguments) -> None:
             note_training_texts(model, texts)
     elif is_solver:
         default, reranker = _read_search(source, args.reranker)
-        solver = MathWordProblemPipeline(model=model, processor=processor, device="cpu", rerank=reranker)
+        own = {"num_beams": default.num_beams, "rerank": reranker if default.rerank is True else default.rerank}
+        solver = MathWordProblemPipeline(model=model, processor=processor, device="cpu", **own)
         about["output"] = str(solver(EXAMPLES.get(processor.language, EXAMPLES["en"])))
         search = [each for each in (default, reranker) if each not in (None, DefaultSearch())]
     about["metadata"] = _metadata(args, Path(folder), model)
@@ -85,13 +89,18 @@ def make_model_folder(args: CardArguments) -> None:
     figures = [read_figures(each, name) for name, folders in evaluated.items() for each in folders or ()]
     made_by = [read_stage(each) for each in args.stages or ()]
     task = next(filter(None, map(read_task, args.evaluations or ())), None)
-    card = build_model_card(model, args.model_id or str(folder), figures, made_by, notes=notes, task=task, **about)
+    card = build_model_card(
+        model, args.model_id or Path(folder).as_posix(), figures, made_by, notes=notes, task=task, **about
+    )
     record = json.dumps(model_record(figures, made_by, texts), indent=1, ensure_ascii=False)
+    notices = {name: path.read_bytes() for name in NOTICES if (path := find_beside(source, name)) is not None}
     with RunFolder(folder, for_model=True) as run:
         run.check_unused(args.overwrite)
         run.remove_old_model()
         write_model_folder(model, folder, card, processor)
         (Path(folder) / RECORD).write_text(record + "\n", encoding="utf-8")
+        for name, content in notices.items():
+            (Path(folder) / name).write_bytes(content)
         if encoder_only:
             save_student_code(folder)
         for part in search:

@@ -20,10 +20,10 @@ WITHOUT_EFFECT = frozenset(
         # progress and log
         *("disable_tqdm", "logging_first_step", "report_to", "log_level", "log_level_replica", "log_on_each_node"),
         *("trackio_space_id", "trackio_bucket_id", "trackio_static_space_id", "do_train", "do_eval", "do_predict"),
-        *("logging_strategy", "logging_steps", "logging_nan_inf_filter", "include_num_input_tokens_seen"),
+        *("logging_strategy", "logging_nan_inf_filter", "include_num_input_tokens_seen"),
         *("skip_memory_metrics", "debug"),
         # checkpoints and publishing
-        *("save_strategy", "save_steps", "save_total_limit", "save_only_model", "save_on_each_node"),
+        *("save_strategy", "save_total_limit", "save_only_model", "save_on_each_node"),
         *("enable_jit_checkpoint", "push_to_hub", "hub_private_repo", "hub_model_id", "hub_strategy"),
         *("hub_always_push", "hub_revision"),
         # device

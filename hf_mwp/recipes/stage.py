@@ -73,6 +73,8 @@ class Stage:
         if self.command not in STAGES:
             fault = f"{self.command!r} cannot be a stage. Choose one of: {', '.join(STAGES)}."
             raise UsageError(f"Stage {self.name!r}: {fault}")
+        if "hub_token" in self.options:
+            raise UsageError(f"stage {self.name}: hub_token would be written to a file. Set HF_TOKEN instead.")
         values = option_values(*read_options(f"stage {self.name}", types_of(self.command), self._given))
         locate = _locator(self.command, values, [str(stage.folder) for stage in self.inputs])
         for option, value in values.items():
@@ -90,7 +92,7 @@ class Stage:
             path = self.folder / OPTIONS
             write_whole(path, yaml.safe_dump(self._given, allow_unicode=True, sort_keys=False))
             arguments = ["--config", str(path)]
-            if folder.checkpoint is not None:
+            if folder.checkpoint is not None and not self.options.get("save_only_model"):
                 arguments.append("--resume")
             elif folder.is_begun and "overwrite" in options_of(self.command):
                 # Only this stage uses the folder, so the files of an interrupted start are replaced.

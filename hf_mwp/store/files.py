@@ -85,5 +85,6 @@ def without_folder(value: Any) -> Any:
     tagger = "ltp:" if value.startswith("ltp:") else ""
     place = value.removeprefix(tagger)
     # Unlike `Path.exists`, `os.path.exists` does not fail for a text that is too long for a path.
-    is_path = place.startswith(("/", "~", "./", "../")) or place.count("/") > 1 or os.path.exists(place)
-    return tagger + Path(place).name if "/" in place and is_path else value
+    is_path = place.startswith(("~", "./", "../")) or place.count("/") > 1 or os.path.exists(place)
+    has_folder = "/" in place or os.sep in place
+    return tagger + Path(place).name if has_folder and (is_path or os.path.isabs(place)) else value

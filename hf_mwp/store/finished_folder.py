@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
-from safetensors import SafetensorError, safe_open
 
 from ..usage_error import UsageError
 from .files import read_json, remove_folder, write_json
@@ -111,6 +110,9 @@ def last_complete_checkpoint(folder: str | os.PathLike) -> str | None:
 def is_complete(checkpoint: str | os.PathLike) -> bool:
     """Return whether a checkpoint is complete: it has the trainer's state, which `Trainer` writes last, and no file is
     truncated, for example by a power failure."""
+    # Solving without PyTorch does not need this package.
+    from safetensors import SafetensorError, safe_open
+
     checkpoint = Path(checkpoint)
     try:
         json.loads((checkpoint / TRAINER_STATE).read_text(encoding="utf-8"))
@@ -119,7 +121,7 @@ def is_complete(checkpoint: str | os.PathLike) -> bool:
                 pass
     except (OSError, ValueError, SafetensorError):
         return False
-    return all(zipfile.is_zipfile(path) for path in checkpoint.glob("*.pt"))
+    return all(zipfile.is_zipfile(path) for path in checkpoint.glob("*.pt*"))
 
 
 def forget_state(checkpoint: str | os.PathLike) -> None:

@@ -1,6 +1,7 @@
 import re
 import subprocess
 import sys
+from importlib.metadata import PackageNotFoundError
 
 import pytest
 
@@ -53,6 +54,26 @@ def test_errors_are_one_line(capsys, monkeypatch):
     assert main(["solve", "--model", "nowhere/at/all", "1 and 2"]) == 1
     error = capsys.readouterr().err
     assert error.startswith("hf-mwp: ") and "nowhere/at/all" in error and error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (
+            ModuleNotFoundError("No module named 'jieba'", name="jieba"),
+            "needs the package jieba. `pip install hf-mwp`",
+        ),
+        (ImportError("`adamw_bnb_8bit` needs bitsandbytes"), "hf-mwp: `adamw_bnb_8bit` needs bitsandbytes"),
+        (PackageNotFoundError("deepspeed>=0.9.3"), "hf-mwp: No package metadata was found for deepspeed>=0.9.3"),
+        (RuntimeError("WandbCallback requires wandb to be installed."), "hf-mwp: WandbCallback requires wandb"),
+    ],
+)
+def test_a_missing_package_is_named(error, told, monkeypatch, capsys):
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr("hf_mwp.cli.main.run_command", fail)
+    assert main(["train"]) == 1 and told in capsys.readouterr().err
 
 
 def test_errors_can_show_where_they_come_from(monkeypatch):

@@ -41,6 +41,13 @@ def test_the_folder_solves_as_before(solver_folder, problems, tmp_path, quantize
     assert not (out / "training_texts.safetensors").exists()
 
 
+def test_the_card_of_an_exported_solver_has_one_section_on_it(solver_folder, problems, tmp_path):
+    first, second = tmp_path / "first", tmp_path / "second"
+    for source, out in ((solver_folder, first), (first, second)):
+        export_solver(ExportArguments(str(source), str(out), dataset=str(problems), max_samples=3))
+    assert (second / "README.md").read_text("utf-8").count("## Exported for the runtime") == 1
+
+
 def test_the_card_of_weights_that_pytorch_cannot_load_shows_the_runtime(solver_folder, tmp_path, monkeypatch):
     monkeypatch.setattr(weights, "MIN_SIZE", 1)
     source, out = tmp_path / "source", tmp_path / "out"

@@ -44,6 +44,8 @@ def test_a_wrong_option_of_a_late_stage_is_found_before_the_first_one_runs(path)
     commands = {name: lambda argv, name=name: ran.append(name) for name in ("train", "mix")}
     with pytest.raises(UsageError, match="stage two: .*`pretrained_weight`.*7"):
         run_recipe(path, commands=commands, changes={"two.pretrained_weight": 7})
+    with pytest.raises(UsageError, match="stage one: hub_token"):
+        run_recipe(path, commands=commands, changes={"one.hub_token": "hf_secret"})
     with pytest.raises(UsageError, match="'one'.*'sove'"):
         run_recipe(path, commands=commands, changes={"one.command": "sove"})
     assert not ran
@@ -61,6 +63,25 @@ def test_a_variable_that_must_be_set_is_named_before_the_first_stage_runs(path):
     # Other stages do not need it.
     run_recipe(path, commands=commands, targets=["one"])
     assert ran == ["train"]
+
+
+@pytest.mark.parametrize(("only_model", "expected"), [(False, "--resume"), (True, "--overwrite")])
+def test_a_stage_resumes_if_its_checkpoint_has_an_optimizer(path, only_model, expected):
+    given = []
+
+    def work(argv):
+        given.append(argv[2:])
+        folder = Path(yaml.safe_load(Path(argv[1]).read_text("utf-8"))["output_dir"])
+        (folder / "checkpoint-1").mkdir(exist_ok=True)
+        (folder / "checkpoint-1" / "trainer_state.json").write_text("{}")
+        if len(given) == 1:
+            raise KeyboardInterrupt
+
+    run = partial(run_recipe, path, commands={"train": work}, targets=["one"])
+    with pytest.raises(KeyboardInterrupt):
+        run(changes={"one.save_only_model": only_model})
+    run(changes={"one.save_only_model": only_model})
+    assert given == [[], [expected]]
 
 
 def test_without_commands_each_stage_is_a_process(path, monkeypatch):

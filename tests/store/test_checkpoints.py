@@ -28,9 +28,10 @@ def test_the_newest_complete_checkpoint(tmp_path, checkpoints, expected):
 def test_a_checkpoint_whose_files_are_cut_off_is_not_complete(tmp_path):
     (tmp_path / "trainer_state.json").write_text("{}")
     save_file({"a": torch.zeros(3)}, tmp_path / "model.safetensors")
-    torch.save({"a": torch.zeros(3)}, tmp_path / "optimizer.pt")
+    for name in ("optimizer.pt", "rng_state.pth"):
+        torch.save({"a": torch.zeros(3)}, tmp_path / name)
     assert is_complete(tmp_path)
-    for name in ("model.safetensors", "optimizer.pt"):
+    for name in ("model.safetensors", "optimizer.pt", "rng_state.pth"):
         whole = (tmp_path / name).read_bytes()
         for part in (b"", whole[:4], whole[:-1]):
             (tmp_path / name).write_bytes(part)

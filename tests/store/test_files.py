@@ -1,6 +1,9 @@
 """Files that are written whole, digests, and names of local files."""
 
+import ntpath
 import os
+from pathlib import PureWindowsPath
+from types import SimpleNamespace
 
 import pytest
 
@@ -58,3 +61,10 @@ def test_local_files_are_named_by_their_last_part(tmp_path):
     # A Hub id is no folder; a long text is neither, and no file system is asked in vain.
     assert without_folder("hfl/chinese-roberta-wwm-ext") == "hfl/chinese-roberta-wwm-ext"
     assert without_folder("a" * 5000 + "/a") == "a" * 5000 + "/a"
+
+
+def test_folders_of_windows_are_named_by_their_last_part(monkeypatch):
+    monkeypatch.setattr("hf_mwp.store.files.os", SimpleNamespace(path=ntpath, sep="\\"))
+    monkeypatch.setattr("hf_mwp.store.files.Path", PureWindowsPath)
+    assert without_folder(r"C:\Users\me\runs\teacher") == "teacher"
+    assert without_folder("hfl/chinese-roberta-wwm-ext") == "hfl/chinese-roberta-wwm-ext"

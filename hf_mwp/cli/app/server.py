@@ -44,8 +44,8 @@ def make_server(folders: Sequence[str | Path], port: int = 0) -> ThreadingHTTPSe
     handler = type("PageHandler", (_Handler,), {"solvers": solvers})
     try:
         return ThreadingHTTPServer(("127.0.0.1", port), handler)
-    except OSError as error:
-        raise UsageError(f"Port {port} cannot be used ({error.strerror}). Choose another --port.") from error
+    except (OSError, OverflowError) as error:
+        raise UsageError(f"Port {port} cannot be used ({error}). Choose another --port.") from error
 
 
 class _Handler(BaseHTTPRequestHandler):

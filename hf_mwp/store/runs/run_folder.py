@@ -32,6 +32,7 @@ OF_ONE_MODEL = (
     *("record.json", "plausibility.json", "generation_config.json"),
     *("export.json", "encoder.onnx", "model.safetensors.index.json"),
 )
+STARTS = ("resume", "overwrite", "resume_from_checkpoint", "hub_token")
 LIBRARIES = ("torch", "transformers", "accelerate", "datasets", "evaluate", "tokenizers", "safetensors", "numpy")
 
 
@@ -64,8 +65,9 @@ class RunFolder(AbstractContextManager):
             except Timeout as error:
                 raise UsageError(f"Another run writes to {self.path}. Wait for its end.") from error
         self.command = f"hf-mwp {command}"
-        self.values = {name: plain(value) for name, value in (values or {}).items()}
-        secrets = ("hub_token", "hub-token", self.values.pop("hub_token", None))
+        # Options that start a run would start the next run of the recorded `run_config.yaml`, too.
+        self.values = {name: plain(value) for name, value in (values or {}).items() if name not in STARTS}
+        secrets = ("hub_token", "hub-token", (values or {}).get("hub_token"))
         self.arguments = [word for word in sys.argv[1:] if not any(each and each in word for each in secrets)]
         self.record: dict[str, Any] = {}
         self._log: logging.Handler | None = None

@@ -2,13 +2,13 @@
 
 import copy
 import math
-import resource
 import sys
 import time
 from dataclasses import dataclass
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import psutil
 import torch
 from transformers import PrinterCallback, TrainerCallback
 
@@ -98,8 +98,7 @@ def measure(trainer: DistillationTrainer, plan: Any) -> Estimate:
     clock = _StepClock()
     trainer.add_callback(clock)
     trainer.train()
-    resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    peak = torch.cuda.max_memory_allocated() if on_gpu else resident
+    peak = torch.cuda.max_memory_allocated() if on_gpu else _peak_resident()
     evaluation_seconds, held_out = 0.0, trainer.eval_dataset
     if plan.eval_strategy != "no" and hasattr(held_out, "select") and len(held_out):
         count = min(len(held_out), EVALUATED)
@@ -128,6 +127,15 @@ def _sample(rows: Any, count: int, longest: int, args: Any) -> list[int]:
         lengths = rows[args.length_column_name][:]
         order = sorted(range(len(rows)), key=lengths.__getitem__)[-longest:] + order
     return list(dict.fromkeys(order))[:count]
+
+
+def _peak_resident() -> int:
+    """Return the peak resident memory of this process in bytes."""
+    if sys.platform == "win32":
+        return psutil.Process().memory_info().peak_wset
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 class _StepClock(TrainerCallback):

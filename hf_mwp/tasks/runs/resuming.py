@@ -9,7 +9,7 @@ from ...options import affects_result, options_in
 from ...options.option import WITHOUT_EFFECT
 from ...store.files import content_digest
 from ...store.finished_folder import is_complete, last_complete_checkpoint, remove_checkpoints
-from ...store.runs.run_folder import CONFIG, RunFolder, last_options, last_record
+from ...store.runs.run_folder import CONFIG, STARTS, RunFolder, last_options, last_record
 from ...trainers.base_config import BaseConfig
 from ...usage_error import UsageError
 from ..data_options import DataArguments
@@ -19,12 +19,10 @@ from .run_options import CorpusArguments, ResumeArguments, RunArguments
 
 # Options that set the length of a run. A resumed run may be longer.
 LENGTHS = ("num_train_epochs", "max_steps")
-# Options that only start a run; they are not compared when it resumes.
-STARTED = frozenset({"resume", "overwrite", "resume_from_checkpoint", "hub_token", "output_dir"})
-# Options that may change when a run resumes, because the weights do not depend on them.
+# Options that may change when a run resumes: the weights do not depend on them, or only on which steps are evaluated.
 MAY_DIFFER = (
     WITHOUT_EFFECT
-    | {"data_dir", "early_stopping_patience"}
+    | {"data_dir", "early_stopping_patience", "logging_steps", "save_steps"}
     | set(options_in(RunArguments))
     | {name for name, each in options_in(DataArguments, CorpusArguments).items() if not affects_result(each)}
 )
@@ -43,6 +41,8 @@ def begin_run(
         return None, {}
     run = Path(checkpoint).parent
     changes = changed_options(before := last_options(run), folder.values)
+    if before.get("save_only_model"):
+        raise UsageError(f"{run} was trained with --save_only_model and cannot resume. Start over with --overwrite.")
     processes = last_record(run).get("machine", {}).get("world_size")
     if processes is not None and processes != (now := int(os.environ.get("WORLD_SIZE", "1"))):
         changes["processes"] = (processes, now)
@@ -90,7 +90,7 @@ def _checkpoint(folder: RunFolder, config: BaseConfig, args: ResumeArguments) ->
 
 def changed_options(before: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
     """Return the old and new values of options that differ between two runs. A moved file is not a difference."""
-    compared = [name for name in values if name in before and name not in STARTED]
+    compared = [name for name in values if name in before and name not in (*STARTS, "output_dir")]
     return {name: (before[name], values[name]) for name in compared if not _same(before[name], values[name])}
 
 

@@ -64,7 +64,7 @@ class RunArguments(FinalArguments, ResumeArguments):
 class DistillRunArguments(RunArguments):
     """[`RunArguments`] with an option to estimate the costs of a distillation."""
 
-    estimate: bool = option(False, "Run 20 steps and estimate hours, memory and cache size.", affects_result=False)
+    estimate: bool = option(False, "Run 20 steps and estimate hours, memory and cache size.")
 
 
 def locate_tagger(tagger: str, options: Mapping[str, Any]) -> Path | None:

@@ -110,3 +110,5 @@ def test_a_port_in_use_is_named(solver_folder):
         port = taken.getsockname()[1]
         with pytest.raises(UsageError, match=str(port)):
             make_server([solver_folder], port)
+    with pytest.raises(UsageError, match="99999.*0-65535"):
+        make_server([solver_folder], 99999)

@@ -14,6 +14,7 @@ from transformers import AutoModel, BertConfig, BertModel
 import hf_mwp
 from hf_mwp.building.solver import SolverArguments, build_solver
 from hf_mwp.cli.main import main
+from hf_mwp.plausibility import PlausibilityReranker
 from hf_mwp.runtime.default_search import DefaultSearch
 from tests.fresh_python import run_fresh
 from tests.tiny import tiny_processor, tiny_rows, tiny_solver
@@ -215,6 +216,22 @@ def test_the_folder_has_the_search_of_the_solver_and_nothing_of_an_overwritten_m
         (tmp_path / "card" / name).touch()
     assert main([*argv, str(solver), "--overwrite"]) == 0
     assert not any((tmp_path / "card" / name).exists() for name in old)
+
+
+def test_the_card_shows_the_search_of_the_solver(solver, tmp_path):
+    shutil.copytree(solver, tmp_path / "solver")
+    DefaultSearch(3, False).save_pretrained(tmp_path / "solver")
+    PlausibilityReranker.from_pretrained("zh").save_pretrained(tmp_path / "solver")
+    assert main(["card", "--model", str(tmp_path / "solver"), "--output_dir", str(tmp_path / "card")]) == 0
+    assert "'plausibility'" not in (tmp_path / "card" / "README.md").read_text("utf-8")
+
+
+def test_the_notices_of_a_model_go_with_it(solver, tmp_path):
+    shutil.copytree(solver, tmp_path / "solver")
+    (tmp_path / "solver" / "NOTICE").write_text("Terms of the teacher\n")
+    assert main(["card", "--model", str(tmp_path / "solver"), "--output_dir", str(tmp_path / "card")]) == 0
+    assert (tmp_path / "card" / "NOTICE").read_text() == "Terms of the teacher\n"
+    assert not (tmp_path / "card" / "LICENSE").exists()
 
 
 def test_notes_are_a_text_or_a_file_that_is_there(solver, tmp_path, capsys):

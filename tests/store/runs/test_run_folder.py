@@ -3,6 +3,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import yaml
 
 from hf_mwp.cli.main import main
 from hf_mwp.store.runs.run_folder import RunFolder, check_output_folder, describe_contents
@@ -59,6 +60,13 @@ def test_a_run_is_unfinished_until_its_metrics_are_written(tmp_path):
         assert folder.is_unfinished
         folder.finish({})
         assert not folder.is_unfinished
+
+
+def test_the_recorded_options_start_no_run_over(tmp_path):
+    values = {"seed": 1, "overwrite": True, "resume": True, "resume_from_checkpoint": "a", "hub_token": "hf_secret"}
+    with RunFolder(tmp_path, "train", values) as folder:
+        folder.begin()
+    assert yaml.safe_load((tmp_path / "run_config.yaml").read_text()) == {"seed": 1}
 
 
 def test_the_record_of_another_command_stays(tmp_path):

@@ -68,6 +68,14 @@ def test_what_no_weight_depends_on_may_differ_and_each_start_is_kept(begun):
     assert "earlier_starts" not in second
 
 
+def test_a_run_that_saved_no_optimizer_cannot_resume(begun):
+    record = begun / "run_config.yaml"
+    record.write_text(record.read_text() + "save_only_model: true\n")
+    with pytest.raises(UsageError, match="run was trained with --save_only_model"):
+        begin(begun, save_only_model=True)
+    assert begin(begun, resume=False, overwrite=True, save_only_model=True)[0] is None
+
+
 def test_more_epochs_say_what_they_mean(begun):
     _, changes, text = begin(begun, num_train_epochs=3.0)
     assert changes == {"num_train_epochs": (2.0, 3.0)}
