@@ -18,7 +18,7 @@ from transformers import (
 
 from hf_mwp.data.batches.mwp_processor import MwpProcessor
 from hf_mwp.models import AthenaModel, GTSConfig, MwpSolver, MwpSolverConfig, MwpStudentConfig
-from hf_mwp.problems import MathWordProblem
+from hf_mwp.problems import MaskedText, MathWordProblem
 
 
 TEMPLATES = [
@@ -166,3 +166,9 @@ def tiny_athena_solver(
     # Of the constants only those that were counted are thoughts, also for a second solver of the same processor.
     fields = {"dropout": dropout, "max_length": 9, "max_thoughts": 12, "initial_constants": ["1"]} | fields
     return MwpSolver.from_encoder_decoder_pretrained(encoder, processor, AthenaModel, decoder_kwargs=fields)
+
+
+def rebuilt(masked: MaskedText) -> str:
+    """The text whose numbers are masked."""
+    mentions = [*(mention.text for mention in masked.mentions), ""]
+    return "".join(part for pair in zip(masked.segments, mentions, strict=True) for part in pair)

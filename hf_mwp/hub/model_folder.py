@@ -35,9 +35,6 @@ from .usage import EXAMPLES
 
 logger = logging.get_logger(__name__)
 
-# Files beside a model that its copies need, too.
-NOTICES = ("NOTICE", "LICENSE")
-
 
 def make_model_folder(args: CardArguments) -> None:
     """
@@ -66,7 +63,7 @@ def make_model_folder(args: CardArguments) -> None:
     is_solver = kind_of(model).is_solver and not encoder_only
     if args.reranker is not None and not is_solver:
         raise UsageError("`reranker` applies only to solvers. Remove it for an encoder or a classifier.")
-    about: dict[str, Any] = {"license": args.license, "summary": args.summary}
+    about: dict[str, Any] = {"license": args.license, "summary": args.summary, "notes": notes}
     if isinstance(processor, MwpProcessor):
         about |= {"language": processor.language, "indexed_numbers": processor.indexed_numbers}
     search = []
@@ -79,8 +76,8 @@ def make_model_folder(args: CardArguments) -> None:
             note_training_texts(model, texts)
     elif is_solver:
         default, reranker = _read_search(source, args.reranker)
-        own = {"num_beams": default.num_beams, "rerank": reranker if default.rerank is True else default.rerank}
-        solver = MathWordProblemPipeline(model=model, processor=processor, device="cpu", **own)
+        searched = {"num_beams": default.num_beams, "rerank": reranker if default.rerank is True else default.rerank}
+        solver = MathWordProblemPipeline(model=model, processor=processor, device="cpu", **searched)
         about["output"] = str(solver(EXAMPLES.get(processor.language, EXAMPLES["en"])))
         search = [each for each in (default, reranker) if each not in (None, DefaultSearch())]
     about["metadata"] = _metadata(args, Path(folder), model)
@@ -89,11 +86,10 @@ def make_model_folder(args: CardArguments) -> None:
     figures = [read_figures(each, name) for name, folders in evaluated.items() for each in folders or ()]
     made_by = [read_stage(each) for each in args.stages or ()]
     task = next(filter(None, map(read_task, args.evaluations or ())), None)
-    card = build_model_card(
-        model, args.model_id or Path(folder).as_posix(), figures, made_by, notes=notes, task=task, **about
-    )
+    card = build_model_card(model, args.model_id or Path(folder).as_posix(), figures, made_by, task=task, **about)
     record = json.dumps(model_record(figures, made_by, texts), indent=1, ensure_ascii=False)
-    notices = {name: path.read_bytes() for name in NOTICES if (path := find_beside(source, name)) is not None}
+    beside = {name: find_beside(source, name) for name in ("NOTICE", "LICENSE")}
+    notices = {name: path.read_bytes() for name, path in beside.items() if path is not None}
     with RunFolder(folder, for_model=True) as run:
         run.check_unused(args.overwrite)
         run.remove_old_model()

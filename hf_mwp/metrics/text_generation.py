@@ -15,6 +15,8 @@ WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|(?:(?![\u3040-\u30ff\u3400-\u9f
 
 def text_figures(metrics: Sequence[str]) -> list[str]:
     """Return the keys of [`text_report`] for the given metrics. Raises `UsageError` if a package is not installed."""
+    if unknown := {*metrics} - PACKAGES.keys():
+        raise UsageError(f"Unknown metrics {sorted(unknown)}. Choose from {', '.join(PACKAGES)}.")
     missing = sorted({PACKAGES[name] for name in metrics if find_spec(PACKAGES[name]) is None})
     if missing:
         raise UsageError(f"The metrics {', '.join(metrics)} need {missing[0]}: pip install 'hf-mwp[seq2seq]'.")

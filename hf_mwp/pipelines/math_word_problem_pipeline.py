@@ -133,6 +133,8 @@ class MathWordProblemPipeline(FolderSearch, Pipeline):
         return {}, given, {name: given[name] for name in shown if name in given}
 
     def get_iterator(self, inputs, num_workers, batch_size, preprocess_params, forward_params, postprocess_params):
+        if not hasattr(inputs, "__iter__"):  # a dataset of PyTorch
+            inputs = map(inputs.__getitem__, range(len(inputs)))
         # Only one worker can read an iterator.
         problems = PipelineIterator(enumerate(inputs), self._preprocess_numbered, preprocess_params)
         for batch in DataLoader(problems, num_workers=min(num_workers, 1), batch_size=batch_size, collate_fn=list):

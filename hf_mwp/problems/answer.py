@@ -15,9 +15,9 @@ _WRITTEN = re.compile(rf"\d* ?[{VULGAR}]|(?<![\w.])\d+(?:\.\d+)?[eE][-+]?\d{{1,2
 _MIXED = re.compile(r"-?\d+\(\d+/\d+\)", flags=re.ASCII)
 _ARITHMETIC = re.compile(r"[-+*/^:().%\d\s]+", flags=re.ASCII)
 _NUMBER = re.compile(rf"(-?)[$€£¥￥]?(?:(\d+/0*[1-9]\d*)|({NUMBER_PATTERN.pattern}))", flags=re.ASCII)
-# Text after the number: a remark in brackets, a remainder, a separator of further answers.
+# Text after the number: a remark in brackets, a remainder or an exponent (cm2), a separator of further answers.
 _REMARK = re.compile(rf"(?<=\S)\s*\([^()]*[^\W\d_{VULGAR}][^()]*\)\Z")
-_REMAINDER = re.compile(r"\s*(?:r|R|余|…+|\.{3,})\s*\d+\s*\Z")
+_REMAINDER = re.compile(r"\s*(?:r|R|余|…+|\.{3,})\s*\d+\s*\Z|(?<=m)\^?[23](?!\d)")
 _FURTHER = re.compile(r"[;,，、\n]")
 _MAX_LENGTH = 1000
 

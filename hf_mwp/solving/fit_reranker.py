@@ -230,10 +230,10 @@ def _measure(
     return {"num_problems": len(problems)} | {name: round(n / len(problems), 4) for name, n in counts.items()}
 
 
-def right_answer(problem: MathWordProblem) -> Number | None:
-    """Return the value of the annotated answer or, without an answer, of the equation. `None` if neither has one."""
+def right_answer(problem: MathWordProblem) -> Number | str | None:
+    """Return the annotated answer or, without one, the value of the equation. `None` if neither has a value."""
     if problem.answer_value is not None:
-        return problem.answer_value
+        return problem.answer
     try:
         return problem.expression.evaluate(problem.numbers)
     except (ExpressionError, ProblemError):

@@ -113,7 +113,7 @@ def _problems_to_label(
 ) -> list[MathWordProblem]:
     """Return the problems to label, without equations. Count the skipped problems in `fates`."""
     language = processor.language
-    excluded = set(map(loose_digest, held_out_texts(tuple(exclude), data_dir)))
+    excluded = set(map(loose_digest, held_out_texts(exclude, data_dir)))
     seen: set[bytes] = set()
     asked = []
     given = list(problems)

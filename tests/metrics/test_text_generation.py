@@ -43,6 +43,11 @@ def test_rouge_in_other_scripts(prediction, reference, expected):
     assert [*text_report([prediction], [reference], ["rouge"]).values()] == pytest.approx(expected)
 
 
+def test_metrics_that_do_not_exist_are_named():
+    with pytest.raises(UsageError, match="'blue'.*bleu, chrf, rouge"):
+        text_report(["a"], ["a"], ["blue"])
+
+
 def test_nothing_and_a_missing_package(monkeypatch):
     assert text_report([], []) == {}
     monkeypatch.setattr("hf_mwp.metrics.text_generation.find_spec", lambda name: None)

@@ -106,9 +106,23 @@ def test_all_kinds_of_input_agree(solver):
     same(solver(rows.to_pandas()["text"], batch_size=4))
     same(solver(np.array(texts)))
     same(solver(KeyDataset(rows, "text"), batch_size=2))
+    same(solver(Texts(texts), batch_size=2))
     same([solver(MathWordProblem(text=text))[0] for text in texts])
     same(solver(texts, batch_size=2, num_workers=1))
     assert solver([]) == solver(rows.select([])["text"]) == []
+
+
+class Texts(torch.utils.data.Dataset):
+    """A dataset of PyTorch that has a length and no last index."""
+
+    def __init__(self, texts):
+        self.texts = texts
+
+    def __len__(self):
+        return len(self.texts)
+
+    def __getitem__(self, index):
+        return self.texts[index % len(self.texts)]
 
 
 def test_beams_and_top_k(solver):

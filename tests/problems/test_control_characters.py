@@ -3,6 +3,7 @@ import pytest
 from hf_mwp.problems import MathWordProblem
 from hf_mwp.problems.control_characters import show_controls, without_controls
 from hf_mwp.problems.text_keys import TextKeys
+from tests.tiny import rebuilt
 
 
 @pytest.mark.parametrize(
@@ -32,7 +33,7 @@ from hf_mwp.problems.text_keys import TextKeys
 def test_what_is_read(written, read):
     assert without_controls(written) == read == without_controls(read)
     problem = MathWordProblem(written)
-    assert problem.text == problem.masked.rebuild() == read
+    assert problem.text == rebuilt(problem.masked) == read
     assert TextKeys.of(written) == TextKeys.of(read)
 
 

@@ -5,6 +5,7 @@ import pytest
 
 from hf_mwp.expressions import ExpressionError
 from hf_mwp.problems import MathWordProblem, ProblemError
+from tests.tiny import rebuilt
 
 
 def expression(text, equation, language="zh"):
@@ -56,7 +57,7 @@ def test_numbers_in_words_become_literals():
     problem = MathWordProblem("Seven boys and 3 girls", "7-3", language="en")
     assert problem.numbers == ("7", "3")
     assert problem.expression.bind(problem.numbers).to_infix() == "7-3"
-    assert problem.masked.rebuild() == problem.text
+    assert rebuilt(problem.masked) == problem.text
 
 
 def test_masked_key_leaves_out_numbers_width_and_white_space():
@@ -124,3 +125,9 @@ def test_is_a_value():
     assert pickle.loads(pickle.dumps(problem)) == problem  # noqa: S301 (worker processes send problems this way)
     with pytest.raises(AttributeError):
         problem.text = "other"
+
+
+@pytest.mark.parametrize(("name", "value"), [("equation", 6), ("answer", ["6"]), ("text", None)])
+def test_fields_that_are_no_strings_are_named(name, value):
+    with pytest.raises(TypeError, match=f"`{name}` must be a string"):
+        MathWordProblem(**{"text": "4 and 2", name: value})

@@ -11,16 +11,16 @@ from fractions import Fraction
 _DIGITS = dict(zip("零〇一二三四五六七八九两俩仨", (0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 2, 2, 3), strict=True))
 _UNITS = {"十": 10, "百": 100, "千": 1000}
 _SCALES = {"万": 10**4, "亿": 10**8}
-_NUMERAL = f"[{''.join(_DIGITS)}十百千][{''.join(_DIGITS)}十百千万亿]*"
+_THOUSAND = "千(?![米克瓦升])"  # before a unit, it is part of the unit: 三百千米 is 300 km
+_NUMERAL = f"(?:[{''.join(_DIGITS)}十百]|{_THOUSAND})(?:[{''.join(_DIGITS)}十百万亿]|{_THOUSAND})*"
 _PATTERN = re.compile(rf"一?半|(?P<denominator>{_NUMERAL})分之(?P<numerator>{_NUMERAL})|(?P<numeral>{_NUMERAL})")
-# 千 before a unit is part of the unit: 三百千米 is 300 km.
-_NUMERALS = re.compile(f"(?:[{''.join(_DIGITS)}十]|[百千](?=分之))(?:[{''.join(_DIGITS)}十百万亿]|千(?![米克瓦]))*")
+_NUMERALS = re.compile(f"(?:[{''.join(_DIGITS)}十]|[百千](?=分之))(?:[{''.join(_DIGITS)}十百万亿]|{_THOUSAND})*")
 _AS_DIGITS = {ord(character): str(digit) for character, digit in _DIGITS.items()}
 _MAX_LENGTH = 24  # maximum number of characters of a numeral
 
 # Words that contain the character of a numeral but no number.
 _NO_NUMBERS = re.compile(
-    "[百千万]分之(?=\\d)|一共|一起|一样|一些|一定|一直|一般|一边|一同|一次性|一下|一点|统一|同一|万一|十分|千万|三角|四边形|二维|四周|"
+    "[百千万]分之(?=\\d)|零[件售食钱花用头]|百[货合]|一共|一起|一样|一些|一定|一直|一般|一边|一同|一次性|一下|一点|统一|同一|万一|十分|千万|三角|四边形|二维|四周|"
     "星期[一二三四五六]|周[一二三四五六]|第[零一二两三四五六七八九十百]+"
 )
 

@@ -53,7 +53,7 @@ _MIXED = re.compile(rf"\d{{1,3}}(?:[ \u3000\xa0]|\s?又\s?|( and ))\d+[{_SLASH}]
 _PAIR_BEFORE = re.compile(r"\b(?:(?:sum|difference|product|quotient|ratio) of|between|add|multiply) \Z", re.IGNORECASE)
 _OPERATORS = f"=＝<>＜＞≤≥+＋*×✕∗·⋅^÷□{_SLASH}"
 _OPERATOR_BEFORE = re.compile(rf"(?:[{_OPERATORS}{_MINUS}]\s*|[A-Za-z_])\Z")
-_OPERATOR_BEHIND = re.compile(rf"\s*(?:[{_OPERATORS}%％]|[{_MINUS}]\s*[\d(（])|[xyzXYZ](?![A-Za-z])")
+_OPERATOR_BEHIND = re.compile(rf"\s*(?:[{_OPERATORS}]|[{_MINUS}]\s*[\d(（])|[xyzXYZ](?![A-Za-z])")
 _DIVISION_BEFORE = re.compile(
     r"(?:\b(?:calculate|compute|evaluate|divide|quotient of|remainder of)|[算式]|除法)[\s：:]*\Z", re.IGNORECASE
 )
@@ -62,6 +62,8 @@ _DIVISION_BEHIND = re.compile(
     r"|[与和]\s*\d+(?:[.．]\d+)?\s*的\s*[和差积]|中[，,].{0,4}除数)"
 )
 
+# The exponent of a unit is no number: 24 cm2, 24 cm^2.
+_UNIT_BEFORE = re.compile(r"(?<![A-Za-z])[cdkm]?m\^?\Z")
 _MINUS_BEFORE = re.compile(rf"[{_MINUS}]\s?[{_CURRENCY}]?\Z")
 _SIGN = re.compile(
     rf"(?:(?:\A|[\n\r]|[.!?]\s)\s*[{_MINUS}]|[A-Z]{{2}} [{_MINUS}](?=[{_CURRENCY}])"
@@ -77,7 +79,7 @@ _SIGN = re.compile(
 
 def find_digit_numbers(text: str, language: str) -> Iterator[tuple[int, int, Fraction | None]]:
     """Yield start, end and value of each number in digits. The value is `None` if number or exponent is too large."""
-    spans = [match.span() for match in _PATTERN[language].finditer(text)]
+    spans = [match.span() for match in _PATTERN[language].finditer(text) if not _is_exponent(text, *match.span())]
     if len(spans) > 1 and _HAS_SLASH.search(text):
         spans = _join_fractions(text, spans, language)
     if spans and _HAS_MINUS.search(text):
@@ -90,6 +92,10 @@ def find_digit_numbers(text: str, language: str) -> Iterator[tuple[int, int, Fra
         yield start, end, value
 
 
+def _is_exponent(text: str, start: int, end: int) -> bool:
+    return text[start:end] in ("2", "3") and _UNIT_BEFORE.search(text, max(0, start - _REACH), start) is not None
+
+
 def _join_fractions(text: str, spans: list[tuple[int, int]], language: str) -> list[tuple[int, int]]:
     """Merge the spans of the numerator, the denominator and the whole part of each bare fraction."""
     joined: list[tuple[int, int]] = []
@@ -97,13 +103,16 @@ def _join_fractions(text: str, spans: list[tuple[int, int]], language: str) -> l
     for first, second in pairwise([*spans, (len(text), len(text))]):
         if first == denominator:
             continue
+        denominator = second
+        # Without a percent sign: 5 1/2% is a mixed number.
+        second = second[0], second[1] - text[: second[1]].endswith(("%", "％"))
         if _is_fraction(text, first, second, language):
-            denominator = second
             start = first[0]
             if joined and _is_mixed(text, joined[-1], first, second):
                 start = joined.pop()[0]
             joined.append((start, second[1]))
         else:
+            denominator = None
             joined.append(first)
     return joined
 

@@ -22,7 +22,9 @@ def _choice(words: Iterable[str]) -> str:
 
 _GAP = r"(?:\s+|-)"
 _UNIT = _choice(_DIGITS[1:])
-_BELOW_100 = rf"(?:{_choice(_TENS)}(?:(?:\s?-\s?|\s+){_UNIT}\b)?|{_choice(_ONES)})"
+_ORDINAL = r"-(?:first|third|(?:four|fif|six|seven|eigh|nin)th)\b"  # twenty-first is no number
+_BELOW_100 = rf"(?:{_choice(_TENS)}(?!{_ORDINAL})(?:(?:\s?-\s?|\s+){_UNIT}\b)?|{_choice(_ONES)})"
+_AND_A_HALF = r"(?:[\s-]and[\s-](?:a|one)[\s-]half\b(?![\s-](?:a\s)?dozen))?"
 _BELOW_1000 = (
     rf"(?:(?:an?|{_BELOW_100}){_GAP}hundred(?:{_GAP}(?:and{_GAP})?{_BELOW_100}\b(?!{_GAP}hundred\b))?|{_BELOW_100})"
 )
@@ -36,7 +38,7 @@ _MILLIONS = rf"(?:{_AND}{_HEAD}{_GAP}million\b)?"
 _FIRST = rf"(?-i:(?=[adefhnostzſADEFHNOSTZ]))(?=an?[\s-]|half|dozen|{_choice([*_ONES, *_TENS])})"
 _PATTERN = re.compile(
     rf"\b{_FIRST}(?:half(?:-|\s(?:a\s)?)dozen|dozens?|{_HEAD}{_GAP}billion\b{_MILLIONS}{_THOUSANDS}{_TAIL}"
-    rf"|{_HEAD}{_GAP}million\b{_THOUSANDS}{_TAIL}|{_HEAD}{_GAP}thousand\b{_TAIL}|{_BELOW_1000})\b",
+    rf"|{_HEAD}{_GAP}million\b{_THOUSANDS}{_TAIL}|{_HEAD}{_GAP}thousand\b{_TAIL}|{_BELOW_1000}{_AND_A_HALF})\b",
     flags=re.IGNORECASE,
 )
 _WORDS = re.compile("[a-z]+")
@@ -51,7 +53,9 @@ def find_english_numerals(text: str) -> Iterator[tuple[int, int, Fraction]]:
             yield match.start(), match.end(), Fraction(_value(words))
 
 
-def _value(words: list[str]) -> int:
+def _value(words: list[str]) -> Fraction | int:
+    if words[-1] == "half":  # two and a half
+        return _value(words[:-3]) + Fraction(1, 2)
     if words[-1].startswith("dozen"):
         return 6 if len(words) > 1 else 12
     total = group = 0

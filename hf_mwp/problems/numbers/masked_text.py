@@ -1,7 +1,6 @@
 """Functions that find and mask the numbers in problem texts."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -82,7 +81,8 @@ class MaskedText:
 
     def text(self, indexed: bool = False, limit: int | None = None) -> str:
         """Return the masked text. The arguments are those of [`~MaskedText.placeholders`]."""
-        return self._join(self.placeholders(indexed, limit))
+        pairs = zip(self.segments, [*self.placeholders(indexed, limit), ""], strict=True)
+        return "".join(part for pair in pairs for part in pair)
 
     def placeholder_offsets(self, indexed: bool = False, limit: int | None = None) -> list[tuple[int, int]]:
         """Return the half-open character range of each placeholder in the result of [`~MaskedText.text`]."""
@@ -92,14 +92,6 @@ class MaskedText:
             end = start + len(name)
             offsets.append((start, end))
         return offsets
-
-    def rebuild(self) -> str:
-        """Return the original text."""
-        return self._join([mention.text for mention in self.mentions])
-
-    def _join(self, fillings: Sequence[str]) -> str:
-        pairs = zip(self.segments, [*fillings, ""], strict=True)
-        return "".join(part for pair in pairs for part in pair)
 
 
 def mask_numbers(text: str, language: str = "zh", parse_number_words: bool | None = None) -> MaskedText:

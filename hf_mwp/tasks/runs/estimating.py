@@ -2,7 +2,6 @@
 
 import copy
 import math
-import sys
 import time
 from dataclasses import dataclass
 from tempfile import TemporaryDirectory
@@ -98,7 +97,7 @@ def measure(trainer: DistillationTrainer, plan: Any) -> Estimate:
     clock = _StepClock()
     trainer.add_callback(clock)
     trainer.train()
-    peak = torch.cuda.max_memory_allocated() if on_gpu else _peak_resident()
+    peak = torch.cuda.max_memory_allocated() if on_gpu else psutil.Process().memory_info().rss
     evaluation_seconds, held_out = 0.0, trainer.eval_dataset
     if plan.eval_strategy != "no" and hasattr(held_out, "select") and len(held_out):
         count = min(len(held_out), EVALUATED)
@@ -127,15 +126,6 @@ def _sample(rows: Any, count: int, longest: int, args: Any) -> list[int]:
         lengths = rows[args.length_column_name][:]
         order = sorted(range(len(rows)), key=lengths.__getitem__)[-longest:] + order
     return list(dict.fromkeys(order))[:count]
-
-
-def _peak_resident() -> int:
-    """Return the peak resident memory of this process in bytes."""
-    if sys.platform == "win32":
-        return psutil.Process().memory_info().peak_wset
-    import resource
-
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 class _StepClock(TrainerCallback):

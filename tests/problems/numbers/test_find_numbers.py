@@ -31,6 +31,9 @@ def written(text, language="zh", parse_number_words=False):
         ("costs .5 or -11", [".5", "-11"]),
         ("2.3.4", ["2.3", "4"]),
         ("（３／８）和３．５", ["（３／８）", "３．５"]),
+        ("面积是24cm2或24 cm^2，体积3 m3，多少dm^3", ["24", "24", "3"]),
+        ("3 km 2 m，am2，2 m 3", ["3", "2", "2", "2", "3"]),
+        ("5 1/2% a year, 33 1/3%, 1/2％", ["5 1/2", "33 1/3", "1/2"]),
         ("没有数字", []),
         ("", []),
         ("😀3😀[NUM]4", ["3", "4"]),
@@ -66,6 +69,9 @@ def test_values_and_kinds():
         ("8 dozen books, a dozen eggs, dozens of boxes, half a dozen, a half-dozen", [8, 12, 12, 12, 6, 6]),
         ("each one, a red one, someone, anyone's, hundreds, half, twice, double, once, first", []),
         ("seven, eight and nine", [7, 8, 9]),
+        ("two and a half miles, One-and-one-half hours", [Fraction(5, 2), Fraction(3, 2)]),
+        ("two and a half dozen, two and a halfpenny, half", [2, 6, 2]),
+        ("the twenty-first, fifty-fifth and sixty-seven", [67]),
         ("five thousand and five thousand; two hundred and two hundred", [5000, 5000, 200, 200]),
         ("two billion three million four thousand and five", [2003004005]),
         ("a five-year-old, sixty-five-inch", [5, 65]),
@@ -98,6 +104,8 @@ def test_english_number_words_are_written_in_digits_for_expressions():
         ("3万元，5个", [3, 5]),
         ("百分之20，百分之二十", [Fraction(1, 5), Fraction(1, 5)]),
         ("一二三", []),
+        ("两千克，三百千米，多少千米，两千米，三千个", [2, 300, 2, 3000]),
+        ("零件，百货，零售", []),
     ],
 )
 def test_chinese_numerals(text, values):
