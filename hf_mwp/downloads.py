@@ -29,10 +29,9 @@ def note_download(model: Any, options: Mapping[str, Any]) -> None:
 
 
 def download_options(model: Any, source: str | PathLike | None = None) -> dict[str, Any]:
-    """
-    Return the options for downloading a file from the model's repository. For a different `source`, options specific
-    to the model's repository (`revision`, `subfolder`) are left out; for a local folder, the dictionary is empty.
-    """
+    """Return the options for downloading a file from the model's repository. For a different `source`, options
+    specific to the model's repository (`revision`, `subfolder`) are left out; for a local folder, the dictionary is
+    empty."""
     own = getattr(model, "name_or_path", None)
     source = own if source is None else source
     if not source or Path(source).is_dir():
@@ -49,10 +48,8 @@ def download_options(model: Any, source: str | PathLike | None = None) -> dict[s
 
 
 def missing_folder(name: str | PathLike) -> str | None:
-    """
-    Return an error message for a local path that does not exist, `None` for an existing path or a Hub id. A name with
-    one slash is taken for a Hub id, unless the local folder before the slash contains a similar name.
-    """
+    """Return an error message for a local path that does not exist, `None` for an existing path or a Hub id. A name
+    with one slash is taken for a Hub id, unless the local folder before the slash contains a similar name."""
     path, parts = Path(name), str(name).split("/")
     is_local = len(parts) > 2 or path.is_absolute() or parts[0][:1] in (".", "~")
     beside = os.listdir(path.parent) if len(parts) > 1 and os.path.isdir(path.parent) else ()

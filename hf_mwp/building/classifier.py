@@ -27,11 +27,9 @@ USED = (
 def build_classifier(
     classes: Sequence[str], options: SolverArguments
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """
-    Create a classifier to train, or a regressor without `classes`, and its tokenizer, which truncates texts to
+    """Create a classifier to train, or a regressor without `classes`, and its tokenizer, which truncates texts to
     `max_length` or the model's maximum. The model starts from `encoder` with a new head, from `encoder_config` and
-    `tokenizer` (random weights), or from `solver`, a classifier. Raises `UsageError` for options that do not apply.
-    """
+    `tokenizer` (random weights), or from `solver`, a classifier. Raises `UsageError` for options that do not apply."""
     from ..models import MwpStudentForSequenceClassification
 
     check_used(options, USED, "applies only to solvers of math word problems: omit it for a classifier")
@@ -76,10 +74,9 @@ def load_classifier(
 def make_student_classifier(
     teacher: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, batches: Callable, options: StudentArguments
 ) -> PreTrainedModel:
-    """
-    Create a student, by default from the teacher's first layers and classifier. `batches` returns encoded training
-    texts with labels, to fit a projected or score a pruned student. Raises `UsageError` if tokens or classes differ.
-    """
+    """Create a student, by default from the teacher's first layers and classifier. `batches` returns encoded training
+    texts with labels, to fit a projected or score a pruned student. Raises `UsageError` if tokens or classes
+    differ."""
     from ..distillation import project_student
     from ..models import MwpStudentForSequenceClassification
 

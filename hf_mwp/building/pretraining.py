@@ -67,11 +67,9 @@ class PretrainingArguments(EncoderArguments, ShapeTargets):
 
 
 class PretrainingBuilder:
-    """
-    Builder of the student and its processor. The constructor checks all options, before a corpus is tagged
+    """Builder of the student and its processor. The constructor checks all options, before a corpus is tagged
     (`UsageError`, or `ValueError` if the encoder was pretrained with another tagger); `build` needs the tags of the
-    corpus. The processor has no constants: a solver built on the encoder collects them from its training problems.
-    """
+    corpus. The processor has no constants: a solver built on the encoder collects them from its training problems."""
 
     def __init__(self, args: PretrainingArguments, tagger: str | None) -> None:
         from ..data.batches.mwp_processor import MwpProcessor

@@ -86,10 +86,8 @@ def load_seq2seq_model(
 def set_languages(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, source: str | None = None, target: str | None = None
 ) -> None:
-    """
-    Set the languages of a multilingual tokenizer (mBART, M2M100, NLLB) and the first token of its model's texts. `en`
-    also stands for `en_XX`; names that are no languages of the tokenizer, such as `summary`, change nothing.
-    """
+    """Set the languages of a multilingual tokenizer (mBART, M2M100, NLLB) and the first token of its model's texts.
+    `en` also stands for `en_XX`; names that are no languages of the tokenizer, such as `summary`, change nothing."""
     if not hasattr(tokenizer, "tgt_lang"):
         return
     tokens = sorted(tokenizer.all_special_tokens)

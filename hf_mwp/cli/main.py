@@ -44,10 +44,9 @@ commands:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """
-    Run a subcommand and return the exit status: 0, 1 (error), 2 (no or unknown command) or 130 (interrupted). `argv`
-    defaults to the arguments of the process. `HF_MWP_TRACEBACK=1` in the environment shows tracebacks of errors.
-    """
+    """Run a subcommand and return the exit status: 0, 1 (error), 2 (no or unknown command) or 130 (interrupted).
+    `argv` defaults to the arguments of the process. `HF_MWP_TRACEBACK=1` in the environment shows tracebacks of
+    errors."""
     argv = list(sys.argv[1:] if argv is None else argv)
     if not argv or argv[0] in ("-h", "--help", "help"):
         print(HELP)

@@ -185,11 +185,9 @@ class Expression:
         return tokens[::-1]
 
     def to_infix(self) -> str:
-        """
-        Return the infix text with the minimum number of brackets. `from_infix(text, numbers)` returns the same tree if
-        `numbers` contains all fractions and negative literals in the leaves; others are read as divisions and
-        negations.
-        """
+        """Return the infix text with the minimum number of brackets. `from_infix(text, numbers)` returns the same tree
+        if `numbers` contains all fractions and negative literals in the leaves; others are read as divisions and
+        negations."""
         return infix_from_postfix(self.to_postfix())
 
     def evaluate(self, numbers: Sequence[str | Fraction | float] | None = None) -> Number:

@@ -14,10 +14,8 @@ from .model_card import RECORD, ModelFigures
 
 
 def check_card(card: Path, record: Path) -> int:
-    """
-    Compare the rows of a card's result tables and the results in its metadata with the figures of the record, and
-    return their number. Raises `UsageError` if a file cannot be read, or a figure is missing in the record.
-    """
+    """Compare the rows of a card's result tables and the results in its metadata with the figures of the record, and
+    return their number. Raises `UsageError` if a file cannot be read, or a figure is missing in the record."""
     try:
         figures = [ModelFigures(**each) for each in json.loads(record.read_text("utf-8"))["figures"]]
         text = card.read_text("utf-8")

@@ -145,10 +145,9 @@ def _encoder_alone(solver: Any, source: str | PathLike) -> MwpStudentModel:
 
 
 def with_pooling_layer(encoder: MwpStudentModel) -> MwpStudentModel:
-    """
-    Return the encoder itself if it has a pooling layer, otherwise a copy with an identity pooling layer, so that its
-    folder has all weights that `AutoModel` expects. `pooler_output` is then the tanh of the first token's last state.
-    """
+    """Return the encoder itself if it has a pooling layer, otherwise a copy with an identity pooling layer, so that
+    its folder has all weights that `AutoModel` expects. `pooler_output` is then the tanh of the first token's last
+    state."""
     if encoder.pooler is not None:
         return encoder
     encoder = copy.deepcopy(encoder)
@@ -162,11 +161,9 @@ def with_pooling_layer(encoder: MwpStudentModel) -> MwpStudentModel:
 def write_model_folder(
     model: PreTrainedModel, folder: str | PathLike, card: ModelCard | None = None, processor: Any = None
 ) -> None:
-    """
-    Write weights in half precision, configuration, processor, digests of the training texts ([`~data.TrainingTexts`])
-    and card to a folder for `from_pretrained` and the Hub. The model is not changed. The configuration keeps its
-    dtype, to which the weights are converted on loading.
-    """
+    """Write weights in half precision, configuration, processor, digests of the training texts
+    ([`~data.TrainingTexts`]) and card to a folder for `from_pretrained` and the Hub. The model is not changed. The
+    configuration keeps its dtype, to which the weights are converted on loading."""
     folder = Path(folder)
     stored = copy.deepcopy(model).half()
     # Save the processor first: its tokenizer may write files with the same names as the model's files.

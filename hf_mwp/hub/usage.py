@@ -89,11 +89,9 @@ def usage_section(
     output: str | None = None,
     model_class: type = PreTrainedModel,
 ) -> str:
-    """
-    Return the usage section for a pipeline task, or `"runtime"`, with code that runs unchanged. Without a task, the
+    """Return the usage section for a pipeline task, or `"runtime"`, with code that runs unchanged. Without a task, the
     model is loaded by its class. Numbers are masked as `[NUM0]`, `[NUM1]`, ... with `indexed_numbers`. `given` is the
-    example input of a classifier or sequence-to-sequence model; `output` is shown after the code.
-    """
+    example input of a classifier or sequence-to-sequence model; `output` is shown after the code."""
     language = language if language in EXAMPLES else "en"
     example = EXAMPLES[language]
     masked = mask_numbers(example, language).text(indexed=indexed_numbers)

@@ -14,21 +14,17 @@ CITATIONS = Path(__file__).with_name("citations.bib").read_text(encoding="utf-8"
 
 
 class StateLoss(nn.Module):
-    """
-    Base class of losses between hidden states of student and teacher. A derived class implements `compare`, which
+    """Base class of losses between hidden states of student and teacher. A derived class implements `compare`, which
     receives the states of one layer, or lists of states. They are in fp32 (fp64 stays fp64), also under autocast, with
-    zeros at padding and without a gradient to the teacher.
-    """
+    zeros at padding and without a gradient to the teacher."""
 
     needs_equal_width = False  # whether trainers must add a projection if the widths differ
     num_layers: int | None = 1  # number of layers that are compared together; `None` allows any number
 
     def forward(self, student_hidden: States, teacher_hidden: States, mask: Tensor | None = None) -> Tensor:
-        """
-        Return the scalar loss for states `(batch, tokens, width)`, or sequences of states if several layers are
+        """Return the scalar loss for states `(batch, tokens, width)`, or sequences of states if several layers are
         compared. It is zero, with a zero gradient, if no token of `mask` `(batch, tokens)` is valid. Raises
-        `ValueError` for different numbers of layers, tokens, or widths that must be the same.
-        """
+        `ValueError` for different numbers of layers, tokens, or widths that must be the same."""
         return self.of_states(*self.check(student_hidden, teacher_hidden, mask))
 
     def of_states(self, ours: list[Tensor], theirs: list[Tensor], mask: Tensor) -> Tensor:

@@ -24,11 +24,9 @@ STATISTICS = tuple(dict.fromkeys(name for pair in MEANS.values() for name in pai
 
 
 def masking_statistics(logits: torch.Tensor, labels: torch.Tensor, classes: torch.Tensor) -> dict[str, torch.Tensor]:
-    """
-    Compute the sums in `STATISTICS` over the masked tokens of each text (all, keywords, numbers), of shape `(batch,)`.
-    `logits` are `(batch, length, vocabulary)` or `(labelled tokens, vocabulary)`, `labels` (-100 for other tokens) and
-    `classes` (`mask_class`) `(batch, length)`.
-    """
+    """Compute the sums in `STATISTICS` over the masked tokens of each text (all, keywords, numbers), of shape
+    `(batch,)`. `logits` are `(batch, length, vocabulary)` or `(labelled tokens, vocabulary)`, `labels` (-100 for other
+    tokens) and `classes` (`mask_class`) `(batch, length)`."""
     labelled = labels.ne(-100)
     if logits.dim() == 3:
         logits = logits[labelled]

@@ -10,10 +10,8 @@ from .accuracy import PredictionScore, accuracy_report
 
 
 class TrainingOverlap:
-    """
-    Overlap of problems with the training texts of a model, or of the dataset's training split (`part`) if they are
-    unknown. [`~problems.text_keys.TextKeys`] compares without spaces, punctuation, case and the form of numerals.
-    """
+    """Overlap of problems with the training texts of a model, or of the dataset's training split (`part`) if they are
+    unknown. [`~problems.text_keys.TextKeys`] compares without spaces, punctuation, case and the form of numerals."""
 
     def __init__(self, texts: TrainingTexts | None, part: Iterable[str] | None = None) -> None:
         self.texts, self.known = texts, texts is not None

@@ -143,10 +143,9 @@ def find_architecture(config: PreTrainedConfig) -> Architecture | None:
 
 
 class LayerParts:
-    """
-    Linear layers of one encoder layer, named as in [`Architecture`]; `None` if the architecture lacks the linear
-    layer, or if all its heads or neurons were pruned. Raises `ValueError` if one is wrapped (adapters, quantisation).
-    """
+    """Linear layers of one encoder layer, named as in [`Architecture`]; `None` if the architecture lacks the linear
+    layer, or if all its heads or neurons were pruned. Raises `ValueError` if one is wrapped (adapters,
+    quantisation)."""
 
     def __init__(self, layer: nn.Module, architecture: Architecture, head_dim: int, index: int) -> None:
         self.layer, self.architecture, self.head_dim = layer, architecture, head_dim
@@ -204,10 +203,8 @@ def find_encoder(model: nn.Module) -> PreTrainedModel:
 
 
 def layer_parts(model: nn.Module) -> list[LayerParts]:
-    """
-    Return the linear layers of the encoder within a model, layer by layer, then those of `Architecture.others`. Raises
-    the errors of [`find_encoder`] and [`LayerParts`].
-    """
+    """Return the linear layers of the encoder within a model, layer by layer, then those of `Architecture.others`.
+    Raises the errors of [`find_encoder`] and [`LayerParts`]."""
     encoder = find_encoder(model)
     config, architecture = encoder.config, find_architecture(encoder.config)
     found = []

@@ -124,10 +124,8 @@ def _slice(parameter: nn.Parameter, dim: int, index: Tensor, optimizer: torch.op
 
 @strict
 class CutConfig(PreTrainedConfig):
-    """
-    Config fields of models with pruned heads or neurons: the pruned heads of each layer, by their original indices,
-    and the number of remaining neurons. Layers are those of [`~models.architecture.layer_parts`].
-    """
+    """Config fields of models with pruned heads or neurons: the pruned heads of each layer, by their original indices,
+    and the number of remaining neurons. Layers are those of [`~models.architecture.layer_parts`]."""
 
     cut_heads: list[list[int]] | None = None
     neurons_per_layer: list[int] | None = None

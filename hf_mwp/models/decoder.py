@@ -103,10 +103,8 @@ class Decoder(ABC):
     def make_config(
         cls, vocabulary: OutputVocabulary, encoder_config: PreTrainedConfig, **fields: Any
     ) -> PreTrainedConfig:
-        """
-        Return the default configuration for an encoder and the symbols of a processor, with overridden `fields`. It
-        may add constants at the end, which the processor must adopt.
-        """
+        """Return the default configuration for an encoder and the symbols of a processor, with overridden `fields`. It
+        may add constants at the end, which the processor must adopt."""
         symbols = {"operators": vocabulary.operators, "constants": vocabulary.constants}
         return cls.config_class(**(symbols | cls.sizes_for(encoder_config) | fields))
 
@@ -121,10 +119,8 @@ class Decoder(ABC):
 
     @abstractmethod
     def make_collator(self, processor: MwpProcessor) -> Callable[[list[dict[str, Any]]], dict[str, Any]]:
-        """
-        Return the collator for rows encoded by the processor. Batch entries are passed to `forward` if its signature
-        lists them. Batches with targets contain `labels`.
-        """
+        """Return the collator for rows encoded by the processor. Batch entries are passed to `forward` if its
+        signature lists them. Batches with targets contain `labels`."""
 
     def added_constants(self, constants: Sequence[str]) -> list[str]:
         """Return the new constants. Raises `ValueError` if `constants` does not begin with the decoder's constants."""
@@ -192,7 +188,5 @@ class Decoder(ABC):
         num_return_sequences: int = 1,
         **extra_inputs: Tensor,
     ) -> SolveOutput:
-        """
-        Return the most probable expressions; see [`Solver.solve`] for the arguments, and `extra_inputs` above. Raises
-        `ValueError` if a count is below 1, or `num_return_sequences` above `num_beams`.
-        """
+        """Return the most probable expressions; see [`Solver.solve`] for the arguments, and `extra_inputs` above.
+        Raises `ValueError` if a count is below 1, or `num_return_sequences` above `num_beams`."""

@@ -63,10 +63,8 @@ def hash_processing(processing: Any) -> str | None:
 
 
 def describe(value: Any, depth: int = DEPTH) -> Any:
-    """
-    Return a description of what an object (collator, objective, score) computes, the same in every process: the name
-    of its class or function, the source of the module that defines it, and its settings or enclosed variables.
-    """
+    """Return a description of what an object (collator, objective, score) computes, the same in every process: the
+    name of its class or function, the source of the module that defines it, and its settings or enclosed variables."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, list | tuple):

@@ -24,10 +24,8 @@ MARK = "_adapted_by_hf_mwp"
 
 
 class TrainedTokens(nn.Module):
-    """
-    Trainable rows `tokens` of a frozen embedding table, to which this module attaches itself as `trained_tokens`. They
-    belong to new tokens of a pretrained encoder. peft's version would copy the whole table in each step.
-    """
+    """Trainable rows `tokens` of a frozen embedding table, to which this module attaches itself as `trained_tokens`.
+    They belong to new tokens of a pretrained encoder. peft's version would copy the whole table in each step."""
 
     name = "trained_tokens"
 

@@ -10,10 +10,8 @@ from .mwp_student.layers_mwp_student import score_words
 
 
 class MaskedWords:
-    """
-    Mixin for masked language modelling without extra weights, listed before the encoder class. Logits are products of
-    the last hidden states with the word embeddings, so that the saved checkpoint is the plain encoder.
-    """
+    """Mixin for masked language modelling without extra weights, listed before the encoder class. Logits are products
+    of the last hidden states with the word embeddings, so that the saved checkpoint is the plain encoder."""
 
     sparse = False  # with labels, compute logits only for labelled tokens
 

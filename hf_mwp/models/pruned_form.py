@@ -89,10 +89,8 @@ def has_counts(encoder: PreTrainedModel) -> bool:
 
 
 def note_pruned(model: nn.Module, cut: Mapping[int, Iterable[int]]) -> None:
-    """
-    Write what was removed from an encoder to its config: the heads in `cut`, by layer and their indices before, and
-    the numbers of remaining heads and neurons if it has these fields.
-    """
+    """Write what was removed from an encoder to its config: the heads in `cut`, by layer and their indices before, and
+    the numbers of remaining heads and neurons if it has these fields."""
     encoder, noted, found = find_encoder(model), cut_heads(model), layer_parts(model)
     config = encoder.config
     for layer, parts in enumerate(found):

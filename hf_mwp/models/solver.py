@@ -54,11 +54,9 @@ class ExpressionPositions(PredictionKind):
 
 
 class JudgedCandidates(PredictionKind):
-    """
-    Predictions that accept or reject each candidate by `logits` `(batch, candidates)`, and choose the answer from a
+    """Predictions that accept or reject each candidate by `logits` `(batch, candidates)`, and choose the answer from a
     pool by `answer_logits` `(batch, pool)`. Student and teacher must score the same candidates in the same order. The
-    logit `z` of a candidate represents the two classes `(0, z)`, so that its Kullback-Leibler divergence is binary.
-    """
+    logit `z` of a candidate represents the two classes `(0, z)`, so that its Kullback-Leibler divergence is binary."""
 
     name = "judged candidates"
     outputs = ("logits", "answer_logits")

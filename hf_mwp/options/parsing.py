@@ -69,10 +69,8 @@ def read_options(name: str, dataclass_types: Sequence[type], given: Mapping[str,
 
 
 class OptionParser(argparse.ArgumentParser):
-    """
-    Parser with a flag for each dataclass field, like `transformers.HfArgumentParser`, whose import is slow. With
-    `common`, dataclasses with fields declared `common=True` contribute only these.
-    """
+    """Parser with a flag for each dataclass field, like `transformers.HfArgumentParser`, whose import is slow. With
+    `common`, dataclasses with fields declared `common=True` contribute only these."""
 
     def __init__(self, command: str, description: str, dataclass_types: Sequence[type], common: bool = False) -> None:
         usage = f"hf-mwp {command} [--config FILE] [--option VALUE ...]"

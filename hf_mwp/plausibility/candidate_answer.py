@@ -128,10 +128,8 @@ def digits(number: Number) -> int:
 
 
 def candidate_answers(question: Question, trees: Sequence[tuple[Expression, float]]) -> list[CandidateAnswer]:
-    """
-    Group the trees of a beam (over number slots, with log probabilities, best first) by their values, in the order of
-    the best tree of each. Trees without a value are skipped. Rounded values are equal if twelve digits are.
-    """
+    """Group the trees of a beam (over number slots, with log probabilities, best first) by their values, in the order
+    of the best tree of each. Trees without a value are skipped. Rounded values are equal if twelve digits are."""
     groups: dict[Fraction | str, CandidateAnswer] = {}
     for rank, (expression, log_probability) in enumerate(trees):
         postfix, steps = expression.to_postfix(), []

@@ -127,10 +127,8 @@ class Question:
 
 
 def _overlaps(clauses: Sequence[str], place: int, words: QuestionWords) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """
-    Return, for each number, the overlap of its clause with the question (the clause at `place`), and the maximum
-    overlap with a different clause: the number of common words divided by 3, at most 1. Both are 1 in the question.
-    """
+    """Return, for each number, the overlap of its clause with the question (the clause at `place`), and the maximum
+    overlap with a different clause: the number of common words divided by 3, at most 1. Both are 1 in the question."""
     contents = [set(words.word.findall(clause.lower())) - words.ignored for clause in clauses]
     asked, related = [], []
     for clause, content in zip(clauses, contents, strict=True):

@@ -36,10 +36,8 @@ def answer_value(answer: str) -> Fraction | float | None:
 
 
 def answer_half_unit(answer: str) -> Fraction | None:
-    """
-    Return half a unit in the last written digit of an answer: 0.005 for `3.14` and `20%`. For `2/3` and `7((2)/(3))`,
-    it is half of 1/3. Returns `None` if the answer is not a single number, such as `1200/(1+5%)`.
-    """
+    """Return half a unit in the last written digit of an answer: 0.005 for `3.14` and `20%`. For `2/3` and
+    `7((2)/(3))`, it is half of 1/3. Returns `None` if the answer is not a single number, such as `1200/(1+5%)`."""
     literal = _read(answer)[1]
     if literal is None:
         return None

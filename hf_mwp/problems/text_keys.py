@@ -23,11 +23,9 @@ _NUMBER = re.compile(r"\d+(?:[.:/]\d+)*")
 
 
 class TextKeys(NamedTuple):
-    """
-    Normalised forms of a text: NFKC, lower case, number words as digits (三分之二 as 2/3), without white space,
+    """Normalised forms of a text: NFKC, lower case, number words as digits (三分之二 as 2/3), without white space,
     punctuation and symbols except between digits (`3.5`, `3/8`, `3:4`, `3*4`) and in `+ < = >`. Different texts may
-    have the same keys (`1.5` and `1.5 %`).
-    """
+    have the same keys (`1.5` and `1.5 %`)."""
 
     exact: str  # words and numbers: `小明有15个苹果买了3.5千克` for `小明有十五个苹果，买了 3．5 千克．`
     masked: str  # words, with `#` for each number: `小明有#个苹果买了#千克`

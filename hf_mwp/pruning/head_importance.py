@@ -37,11 +37,9 @@ class HeadImportance:
 
     @torch.no_grad()
     def scores(self, model: nn.Module, batches: Iterable[Mapping[str, Any]] = ()) -> Tensor:
-        """
-        Return the scores of the heads of a model with a supported encoder ([`~models.architecture.find_encoder`]).
+        """Return the scores of the heads of a model with a supported encoder ([`~models.architecture.find_encoder`]).
         `batches` are inputs of the model, on its device. The model, its mode and gradients, and the random state are
-        not changed. Raises `ValueError` if batches are needed but missing, or scores are not finite.
-        """
+        not changed. Raises `ValueError` if batches are needed but missing, or scores are not finite."""
         batches = list(batches)
         if self.needs_batches and not batches:
             raise ValueError(f"{type(self).__name__} needs examples. Pass calibration batches (`batches`).")

@@ -45,10 +45,8 @@ def draw_importance(scores: Tensor, path: str | Path, title: str = "Importance o
 
 
 def draw_densities(densities: Mapping[str, ScoreDensity], path: str | Path, title: str = "Density of scores") -> Any:
-    """
-    Draw named densities, the cumulative densities (dashed) and the sparsities at the first peaks, like figures 4 to 8
-    of Yang et al. (see [`KnowledgeableScores`]). For `path` and the result, see [`draw_importance`].
-    """
+    """Draw named densities, the cumulative densities (dashed) and the sparsities at the first peaks, like figures 4 to
+    8 of Yang et al. (see [`KnowledgeableScores`]). For `path` and the result, see [`draw_importance`]."""
     figure, panel = _figure(5.6, 3.6, title)
     shares = panel.twinx()
     for number, (name, each) in enumerate(densities.items()):

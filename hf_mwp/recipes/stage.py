@@ -105,10 +105,8 @@ class Stage:
 
 
 def fingerprint(command: str, options: Mapping[str, Any], made: Mapping[str, str], launch: str | None = None) -> str:
-    """
-    Return a digest of what determines a stage's result: command, `launch`, options except `affects_result=False`, and
-    the contents of the stages (`made`: fingerprints by folder), files, folders and datasets in these options.
-    """
+    """Return a digest of what determines a stage's result: command, `launch`, options except `affects_result=False`,
+    and the contents of the stages (`made`: fingerprints by folder), files, folders and datasets in these options."""
     known = options_of(command)
     # A default dataset is treated like a given one.
     defaults = {name: default_of(each) for name, each in known.items() if each.metadata.get("locate") is not None}

@@ -103,10 +103,8 @@ def read_trees(
 
 
 def answer_records(answer: Answer, top_k: int = 1, confidence_threshold: float | None = None) -> list[dict[str, Any]]:
-    """
-    Return the best `top_k` results of [`MathWordProblemPipeline`] for a problem, or one `"unsure"` result if the
-    confidence is below `confidence_threshold`. Its candidates are all expressions in `answer`.
-    """
+    """Return the best `top_k` results of [`MathWordProblemPipeline`] for a problem, or one `"unsure"` result if the
+    confidence is below `confidence_threshold`. Its candidates are all expressions in `answer`."""
     problem, beam = answer.problem, answer.beam
     if beam.unknown_share is None:
         return [_no_answer(problem, answer.error)]

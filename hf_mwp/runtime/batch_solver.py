@@ -45,11 +45,9 @@ class BatchSolver:
         self.folder, self.column, self.search = str(folder), column, search
 
     def __call__(self, columns: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
-        """
-        Solve a batch, whose columns are lists, arrays or a data frame. Returns the columns with `answer`, `value`,
+        """Solve a batch, whose columns are lists, arrays or a data frame. Returns the columns with `answer`, `value`,
         `equation`, `score`, `plausibility` and `error`, which replace columns of these names. Missing values are NaN
-        for numbers and empty strings for texts.
-        """
+        for numbers and empty strings for texts."""
         found = _solver(self.folder)([str(text) for text in columns[self.column]], **self.search)
         given = {name: list(columns[name]) for name in columns}
         return given | {

@@ -47,10 +47,8 @@ class DefaultSearch:
 
 
 class FolderSearch:
-    """
-    Base class of solvers with search settings and re-rankers in their folder or repository `source`, each read once.
-    `model` has the download options of a repository, see [`~downloads.download_options`].
-    """
+    """Base class of solvers with search settings and re-rankers in their folder or repository `source`, each read
+    once. `model` has the download options of a repository, see [`~downloads.download_options`]."""
 
     def __init__(self, source: str | PathLike, language: str, model: Any = None) -> None:
         self._source, self._language, self._model = str(source), language, model

@@ -113,10 +113,8 @@ class Encoder:
 
 
 def load_graph(path: Path) -> Callable[[np.ndarray], np.ndarray]:
-    """
-    Load the graph of `hf-mwp export --format onnx` as a function from tokens `(S,)` to hidden states `(S, H)`. Raises
-    `UsageError` if onnxruntime is not installed or the graph is damaged.
-    """
+    """Load the graph of `hf-mwp export --format onnx` as a function from tokens `(S,)` to hidden states `(S, H)`.
+    Raises `UsageError` if onnxruntime is not installed or the graph is damaged."""
     try:
         from onnxruntime import InferenceSession, SessionOptions
     except ImportError as error:

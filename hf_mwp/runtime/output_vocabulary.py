@@ -43,10 +43,8 @@ class OutputVocabulary:
 
     @classmethod
     def from_problems(cls, problems: Iterable[MathWordProblem], min_constant_count: int = 5) -> Self:
-        """
-        Create the vocabulary with the constants that occur in at least `min_constant_count` training problems (5 in
-        the original implementation of GTS). Problems with an equation that cannot be parsed are skipped.
-        """
+        """Create the vocabulary with the constants that occur in at least `min_constant_count` training problems (5 in
+        the original implementation of GTS). Problems with an equation that cannot be parsed are skipped."""
         counts: Counter[str] = Counter()
         for problem in problems:
             try:
@@ -57,10 +55,8 @@ class OutputVocabulary:
         return cls(constants=[constant for constant, count in counts.most_common() if count >= min_constant_count])
 
     def with_constants(self, constants: Iterable[str], written: bool = False) -> Self:
-        """
-        Return the vocabulary with further constants at the end. With `written=True`, new constants are also listed in
-        the attribute `written`. Raises `ExpressionError` if a constant is not a number.
-        """
+        """Return the vocabulary with further constants at the end. With `written=True`, new constants are also listed
+        in the attribute `written`. Raises `ExpressionError` if a constant is not a number."""
         given = []
         for constant in constants:
             # With the spelling that equations have: 2 for 2.0, 0.5 for 50%.

@@ -83,10 +83,8 @@ class TreeDecoder:
         num_return: int = 1,
         max_length: int | None = None,
     ) -> list[tuple[tuple[int, ...], float]]:
-        """
-        Return prefix ids and log probabilities of the `num_return` (at most `num_beams`) most probable trees, best
-        first, from hidden states `(S, H)` and the token index of each number, -1 for numbers that were cut off.
-        """
+        """Return prefix ids and log probabilities of the `num_return` (at most `num_beams`) most probable trees, best
+        first, from hidden states `(S, H)` and the token index of each number, -1 for numbers that were cut off."""
         max_length = max_length or self.max_length
         if self.input_projection is not None:
             states = _apply(self.input_projection, states)

@@ -21,11 +21,9 @@ AT_ONCE = 256
 def kept_records(
     folder: str | Path, facts: Mapping[str, Any], problems: Problems, make: Callable[[Problems], Iterable[Any]]
 ) -> list[Any]:
-    """
-    Return a JSON record for each problem, which `make` computes in chunks of `AT_ONCE` problems. A chunk is cached in
-    a file of `folder`, named after a digest of its problems and `facts`, the settings that its records depend on.
-    Processes under `accelerate launch` or `torchrun` share the chunks, and all of them return all records.
-    """
+    """Return a JSON record for each problem, which `make` computes in chunks of `AT_ONCE` problems. A chunk is cached
+    in a file of `folder`, named after a digest of its problems and `facts`, the settings that its records depend on.
+    Processes under `accelerate launch` or `torchrun` share the chunks, and all of them return all records."""
     chunks = [problems[start : start + AT_ONCE] for start in range(0, len(problems), AT_ONCE)]
     fields = [[each if isinstance(each, Mapping) else asdict(each) for each in chunk] for chunk in chunks]
     paths = [Path(folder) / f"{digest_of({'facts': facts, 'problems': each})}.json" for each in fields]
@@ -40,10 +38,9 @@ def kept_records(
 def solve_to_file(
     problems: Rows, solve: Callable[[Rows], Iterable[Rows]], model: str, options: Mapping[str, Any], output: str | Path
 ) -> None:
-    """
-    Write the answers that `solve` returns for problems with a `text` to a JSON Lines file, in the same order. A killed
-    run resumes if `model` and `options` are unchanged. Raises `UsageError` if the file exists. See [`kept_records`].
-    """
+    """Write the answers that `solve` returns for problems with a `text` to a JSON Lines file, in the same order. A
+    killed run resumes if `model` and `options` are unchanged. Raises `UsageError` if the file exists. See
+    [`kept_records`]."""
     output = Path(output)
     if output.exists():
         raise UsageError(f"--output: {output} already exists. Remove it, or choose a different file.")

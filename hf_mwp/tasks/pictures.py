@@ -13,10 +13,8 @@ PANELS = {"training loss": "loss", "answer accuracy": "eval_answer_accuracy"}
 def draw_learning_curve(
     histories: Mapping[str, Sequence[Mapping]], path: str | Path, title: str = "", panels: Mapping[str, str] = PANELS
 ) -> bool:
-    """
-    Draw logged metrics over epochs to a PNG file, or return `False` if there are none. `histories` maps the names of
-    models to their `trainer.state.log_history`, `panels` maps the labels of panels to keys of the log.
-    """
+    """Draw logged metrics over epochs to a PNG file, or return `False` if there are none. `histories` maps the names
+    of models to their `trainer.state.log_history`, `panels` maps the labels of panels to keys of the log."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 3.6), layout="constrained")
@@ -48,10 +46,9 @@ def draw_models(
     labels: Sequence[str] = (),
     chosen: float | None = None,
 ) -> None:
-    """
-    Draw a metric of the models in a `metrics.json` on both evaluation splits to a PNG file, at the horizontal `places`
-    and with `labels`. If a `chosen` place is given, it is marked, and a line shows the first model's metric.
-    """
+    """Draw a metric of the models in a `metrics.json` on both evaluation splits to a PNG file, at the horizontal
+    `places` and with `labels`. If a `chosen` place is given, it is marked, and a line shows the first model's
+    metric."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")

@@ -45,10 +45,8 @@ class Seq2SeqPrediction:
 
 
 class Seq2SeqTask(Task):
-    """
-    Task of generating target texts from source texts, for any model of `AutoModelForSeq2SeqLM`. Raises `UsageError` if
-    a package of the metrics ([`metrics.text_report`]) is not installed.
-    """
+    """Task of generating target texts from source texts, for any model of `AutoModelForSeq2SeqLM`. Raises `UsageError`
+    if a package of the metrics ([`metrics.text_report`]) is not installed."""
 
     kind, recorded = "sequence-to-sequence model", ("num_beams",)
     trainer_class, distillation_class = Seq2SeqFineTuningTrainer, Seq2SeqDistillationTrainer
@@ -153,10 +151,8 @@ class Seq2SeqTask(Task):
 
 
 class MathSeq2Seq(Seq2SeqTask, MathWordProblems):
-    """
-    Math word problems for a sequence-to-sequence model, which reads texts with `[NUM0]`, `[NUM1]`, ... for numbers and
-    writes equations in prefix notation with these placeholders. Predictions are scored by their answers.
-    """
+    """Math word problems for a sequence-to-sequence model, which reads texts with `[NUM0]`, `[NUM1]`, ... for numbers
+    and writes equations in prefix notation with these placeholders. Predictions are scored by their answers."""
 
     metric, figures, recorded = "answer_accuracy", (), ("num_beams", "answer_match")
     solves = False

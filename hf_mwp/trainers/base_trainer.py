@@ -26,11 +26,9 @@ from .publishing import Publishing
 
 
 class BaseTrainer(Publishing, LossParts, Trainer):
-    """
-    `Trainer` with exact resuming (sampler, early stopping, checkpoints), separate learning rates for parts of the
+    """`Trainer` with exact resuming (sampler, early stopping, checkpoints), separate learning rates for parts of the
     model, and an adapter for what differs between kinds of models. The model and each saved folder record the texts
-    that the model was trained on ([`~data.TrainingTexts`]).
-    """
+    that the model was trained on ([`~data.TrainingTexts`])."""
 
     config_class = BaseConfig
 

@@ -8,11 +8,9 @@ from .non_finite_losses import TOTAL, NonFiniteLosses
 
 
 class LossParts:
-    """
-    Mixin for trainers whose loss has several parts. Means of each part are logged, accumulated batches are weighted by
-    their number of items (such as labelled tokens), and a NaN or infinite loss ends the training with a `ValueError`
-    before anything is saved.
-    """
+    """Mixin for trainers whose loss has several parts. Means of each part are logged, accumulated batches are weighted
+    by their number of items (such as labelled tokens), and a NaN or infinite loss ends the training with a
+    `ValueError` before anything is saved."""
 
     def _forget_losses(self) -> None:
         """Begin a training without recorded losses."""

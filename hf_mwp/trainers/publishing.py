@@ -88,10 +88,8 @@ def training_stage(trainer: Trainer) -> TrainingStage:
 
 
 def evaluated_figures(trainer: Trainer) -> list[ModelFigures]:
-    """
-    Return the last evaluation of the current weights (with `load_best_model_at_end`, of the best checkpoint), if there
-    is one on a single split of known length, and its metric is not a loss and between 0 and 1.
-    """
+    """Return the last evaluation of the current weights (with `load_best_model_at_end`, of the best checkpoint), if
+    there is one on a single split of known length, and its metric is not a loss and between 0 and 1."""
     state, args, rows = trainer.state, trainer.args, trainer.eval_dataset
     metric, items = next(iter(_task(trainer)["metrics"].values()))
     if isinstance(rows, dict) or not has_length(rows) or metric.endswith("loss"):

@@ -63,10 +63,8 @@ class TrainingStages:
         on_trainer: Callable[[DistillationTrainer], None] | None = None,
         **changes,
     ) -> dict[str, Any]:
-        """
-        Train a copy of the student in `folder`, unless the folder is complete, and return the metrics stored there.
-        `on_trainer` receives the trainer before training; `finish` returns further metrics to store after it.
-        """
+        """Train a copy of the student in `folder`, unless the folder is complete, and return the metrics stored there.
+        `on_trainer` receives the trainer before training; `finish` returns further metrics to store after it."""
         own = copy.deepcopy(self.args)
         own.output_dir = str(folder.path)
 

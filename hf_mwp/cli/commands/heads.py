@@ -1,7 +1,5 @@
-"""
-Score the attention heads of a model, print the scores by layer, and draw them as a heat map. `hf-mwp prune` removes
-the heads with the lowest scores first.
-"""
+"""Score the attention heads of a model, print the scores by layer, and draw them as a heat map. `hf-mwp prune` removes
+the heads with the lowest scores first."""
 
 from pathlib import Path
 

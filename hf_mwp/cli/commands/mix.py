@@ -1,7 +1,5 @@
-"""
-Interpolate between two encoders: pretrained_weight times the pretrained encoder plus 1 - pretrained_weight times the
-distilled solver's encoder. With --solvers, average the weights of whole solvers instead.
-"""
+"""Interpolate between two encoders: pretrained_weight times the pretrained encoder plus 1 - pretrained_weight times
+the distilled solver's encoder. With --solvers, average the weights of whole solvers instead."""
 
 from ...building.mixing import MixArguments, mix_solvers
 from ...store.runs.run_folder import RunFolder

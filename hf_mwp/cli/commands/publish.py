@@ -1,7 +1,5 @@
-"""
-Publish a model folder made by `hf-mwp card` or `hf-mwp export` on the Hugging Face Hub: only card, configuration,
-weights, processor and record. Run the command again to resume an interrupted upload.
-"""
+"""Publish a model folder made by `hf-mwp card` or `hf-mwp export` on the Hugging Face Hub: only card, configuration,
+weights, processor and record. Run the command again to resume an interrupted upload."""
 
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
-"""
-Fit a plausibility re-ranker to a solver's beams on training problems, and save it in the model folder. If it improves
-the accuracy on validation problems, the solver re-ranks by default.
-"""
+"""Fit a plausibility re-ranker to a solver's beams on training problems, and save it in the model folder. If it
+improves the accuracy on validation problems, the solver re-ranks by default."""
 
 from ... import tasks
 from ...metrics.accuracy import percent

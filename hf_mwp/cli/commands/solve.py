@@ -1,7 +1,5 @@
-"""
-Solve math word problems given as arguments, in a file, or on standard input (one per line, answered immediately). A
-problem without an answer is listed with its error and does not change the exit status 0.
-"""
+"""Solve math word problems given as arguments, in a file, or on standard input (one per line, answered immediately). A
+problem without an answer is listed with its error and does not change the exit status 0."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence

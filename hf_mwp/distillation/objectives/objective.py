@@ -44,10 +44,8 @@ class Objective:
         self.projections: dict[str, tuple[str, int, int]] = {}
 
     def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
-        """
-        Choose the outputs that are compared. Called once before training, with the outputs of both models for a batch
-        of two examples. Raises `ValueError` if the two models cannot be compared.
-        """
+        """Choose the outputs that are compared. Called once before training, with the outputs of both models for a
+        batch of two examples. Raises `ValueError` if the two models cannot be compared."""
         raise NotImplementedError
 
     def losses(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
@@ -55,10 +53,8 @@ class Objective:
         raise NotImplementedError
 
     def num_items(self, inputs: Mapping[str, Any]) -> dict[str, Tensor | int | None]:
-        """
-        Return the number of items of a batch that each part is averaged over, or `None` if it is unknown. Batches then
-        have the same weight.
-        """
+        """Return the number of items of a batch that each part is averaged over, or `None` if it is unknown. Batches
+        then have the same weight."""
         return dict.fromkeys(self.parts)
 
 

@@ -199,11 +199,9 @@ def _read_sample(sample: Iterable[Mapping[str, Tensor]], max_tokens: int, device
 
 
 def residual_projection(states: Sequence[Tensor], width: int) -> Tensor:
-    """
-    Return the projection `(m, width)` of hidden states `(tokens, m)` onto their main directions. It has rank
-    `width - 1` and commutes with layer normalisation as far as these directions contain the states: the directions
-    have entries that sum to zero, are rotated so that each narrow feature mixes all of them, and keep its size.
-    """
+    """Return the projection `(m, width)` of hidden states `(tokens, m)` onto their main directions. It has rank `width
+    - 1` and commutes with layer normalisation as far as these directions contain the states: the directions have
+    entries that sum to zero, are rotated so that each narrow feature mixes all of them, and keep its size."""
     size = states[0].shape[1]
     moment = torch.zeros(size, size, dtype=torch.float64, device=states[0].device)
     for state in states:
@@ -231,10 +229,8 @@ def fit_linear(inputs: Tensor, outputs: Tensor, ridge: float) -> tuple[Tensor, T
 
 
 def factorise(matrix: Tensor, left: Tensor | None, right: Tensor, rank: int) -> tuple[Tensor, Tensor]:
-    """
-    Return factors `(A, B)` with `rank` rows for which `xᵀ Aᵀ B y` is closest to `xᵀ matrix y`, for `x` and `y` with
-    these second moments (`None`: all directions count the same). Rows beyond the matrix's rank are small, not zero.
-    """
+    """Return factors `(A, B)` with `rank` rows for which `xᵀ Aᵀ B y` is closest to `xᵀ matrix y`, for `x` and `y` with
+    these second moments (`None`: all directions count the same). Rows beyond the matrix's rank are small, not zero."""
     roots = [None if moment is None else _root(moment) for moment in (left, right)]
     weighted = matrix.double() @ roots[1][0]
     if roots[0] is not None:

@@ -42,10 +42,8 @@ class EnsembleTeacher(nn.Module):
         return self.members[0].get_decoder()
 
     def forward(self, teacher_inputs: Mapping[str, Mapping[str, Tensor]] | None = None, **inputs: Any) -> Any:
-        """
-        Return the first member's output with averaged logits and without its loss. `teacher_inputs` are inputs that
-        replace `inputs`, by a member's number from `"0"` on. Only the first member receives `output_...` arguments.
-        """
+        """Return the first member's output with averaged logits and without its loss. `teacher_inputs` are inputs that
+        replace `inputs`, by a member's number from `"0"` on. Only the first member receives `output_...` arguments."""
         outputs = []
         for number, member in enumerate(self.members):
             asked = {name: value for name, value in inputs.items() if not (number and name.startswith("output_"))}

@@ -20,10 +20,8 @@ COLUMNS = ("input_ids", "number_positions")
 
 
 class LiveTeacher:
-    """
-    Frozen teacher that runs on every batch, with `teacher_model`, `processing_class` and `teacher_processing_class` of
-    [`DistillationTrainer`]. Every teacher source has `model` (possibly wrapped), `prepare` and `outputs`.
-    """
+    """Frozen teacher that runs on every batch, with `teacher_model`, `processing_class` and `teacher_processing_class`
+    of [`DistillationTrainer`]. Every teacher source has `model` (possibly wrapped), `prepare` and `outputs`."""
 
     def __init__(self, teachers: Any, processing: Any, teacher_processing: Any = None) -> None:
         teachers = list(teachers) if isinstance(teachers, list | tuple) else [teachers]

@@ -112,11 +112,9 @@ class OutputLayout:
 
 
 class TeacherCache(RowStore):
-    """
-    Cache of a frozen teacher's outputs for the rows of a dataset. Rows are found by their keys (`row_key` in
+    """Cache of a frozen teacher's outputs for the rows of a dataset. Rows are found by their keys (`row_key` in
     `fingerprints.py`), and stored in the safetensors format (see [`OutputLayout`]). Arguments are as in
-    [`~store.RowStore`]. Raises `CacheError` if the folder belongs to another cache, or its manifest cannot be read.
-    """
+    [`~store.RowStore`]. Raises `CacheError` if the folder belongs to another cache, or its manifest cannot be read."""
 
     made_by = "a different teacher, dataset or collator"
     remedy = "choose a different `teacher_cache_dir`"

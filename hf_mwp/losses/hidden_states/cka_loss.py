@@ -84,10 +84,8 @@ class CKALoss(ProductLoss):
         return (product - 2 * both / (number - 2).clamp(min=1)) / (number * (number - 3)).clamp(min=1)
 
     def statistics(self, student_hidden: Tensor, teacher_hidden: Tensor, mask: Tensor | None = None) -> CKAStatistics:
-        """
-        Return the sums from which [`CKALoss.from_statistics`] computes the loss, also added over batches. Raises
-        `ValueError` if `unbiased=True`, since HSIC₁ is not determined by sums over tokens.
-        """
+        """Return the sums from which [`CKALoss.from_statistics`] computes the loss, also added over batches. Raises
+        `ValueError` if `unbiased=True`, since HSIC₁ is not determined by sums over tokens."""
         if self.unbiased:
             raise ValueError("Unbiased CKA cannot be computed over several batches. Set `unbiased=False`.")
         [ours], [theirs], mask = self.check(student_hidden, teacher_hidden, mask)

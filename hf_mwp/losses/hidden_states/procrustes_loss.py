@@ -39,10 +39,8 @@ class ProcrustesLoss(StateLoss):
 
 
 def _nuclear_norm(ours: Tensor, theirs: Tensor) -> Tensor:
-    """
-    Return `||XᵀY||_*` for `(rows, width)` and `(rows, other width)`. Its gradient with respect to `XᵀY` is the polar
-    factor `U Vᵀ`, so with this factor as a constant, the trace of `V Uᵀ XᵀY` has the same value and gradient.
-    """
+    """Return `||XᵀY||_*` for `(rows, width)` and `(rows, other width)`. Its gradient with respect to `XᵀY` is the
+    polar factor `U Vᵀ`, so with this factor as a constant, the trace of `V Uᵀ XᵀY` has the same value and gradient."""
     with torch.no_grad():
         if ours.shape[0] < min(ours.shape[1], theirs.shape[1]):
             # With fewer rows than features, compute the product in the spaces spanned by the rows.

@@ -12,10 +12,8 @@ MIN_ROWS = 3
 
 
 class ProductLoss(StateLoss):
-    """
-    Base class of losses computed from products of the centred states `X` and `Y` of student and teacher. A derived
-    class implements `of_products`, which receives the squared Frobenius norms of `XᵀY`, `XᵀX`, `YᵀY`, `X` and `Y`.
-    """
+    """Base class of losses computed from products of the centred states `X` and `Y` of student and teacher. A derived
+    class implements `of_products`, which receives the squared Frobenius norms of `XᵀY`, `XᵀX`, `YᵀY`, `X` and `Y`."""
 
     in_groups = True  # whether to compute these norms in groups of texts if there are as many tokens as features
     min_rows = MIN_ROWS  # minimum number of valid tokens
@@ -47,10 +45,8 @@ class ProductLoss(StateLoss):
 
 
 class StreamedProducts(torch.autograd.Function):
-    """
-    Squared norms of `XᵀY`, `XᵀX`, `YᵀY`, `X` and `Y` for centred states `X` and `Y`. Forward and backward read the
-    states in groups of texts, so that they are not copied and only the student's gradient has their size.
-    """
+    """Squared norms of `XᵀY`, `XᵀX`, `YᵀY`, `X` and `Y` for centred states `X` and `Y`. Forward and backward read the
+    states in groups of texts, so that they are not copied and only the student's gradient has their size."""
 
     @staticmethod
     def forward(ctx, student, teacher, mask, number):

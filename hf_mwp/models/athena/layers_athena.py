@@ -33,10 +33,8 @@ class FeedForward(nn.Module):
 
 
 class Aggregate(nn.Module):
-    """
-    Layer for `ADD` or `MUL` of two thoughts: each attends over both, the results are summed, and fed forward. Queries,
-    keys and values depend on one thought only, so [`~Aggregate.project`] computes them once per thought.
-    """
+    """Layer for `ADD` or `MUL` of two thoughts: each attends over both, the results are summed, and fed forward.
+    Queries, keys and values depend on one thought only, so [`~Aggregate.project`] computes them once per thought."""
 
     def __init__(self, config: AthenaConfig) -> None:
         super().__init__()
@@ -70,10 +68,8 @@ class Aggregate(nn.Module):
 
 
 class Judge(nn.Module):
-    """
-    Reasoning or answering layer: a feed-forward layer, attention over reference rows (added one by one), a second
-    feed-forward layer whose output is the thought's context, and one logit.
-    """
+    """Reasoning or answering layer: a feed-forward layer, attention over reference rows (added one by one), a second
+    feed-forward layer whose output is the thought's context, and one logit."""
 
     def __init__(self, config: AthenaConfig) -> None:
         super().__init__()
@@ -100,10 +96,8 @@ class Judge(nn.Module):
         return self.key_value(self.reference_norm(reference) if self.is_pre else reference)
 
     def attend(self, queries: Tensor, keys_values: Tensor, visible: Tensor, places: Tensor) -> Tensor:
-        """
-        Attend with queries `(A, m, H)` over keys and values `(A, R, 2 H)`, with a mask `(A, m or 1, R)`, and return
-        the results `(n, H)` at `places` in the flattened queries.
-        """
+        """Attend with queries `(A, m, H)` over keys and values `(A, R, 2 H)`, with a mask `(A, m or 1, R)`, and return
+        the results `(n, H)` at `places` in the flattened queries."""
         parts = (queries, *keys_values.chunk(2, -1))
         query, key, value = (part.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for part in parts)
         attended = F.scaled_dot_product_attention(query, key, value, attn_mask=visible.unsqueeze(1))

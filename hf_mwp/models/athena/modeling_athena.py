@@ -176,10 +176,8 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
         return judge.conclude(rows, attended)[1]
 
     def embed(self, operation: str, pool: Tensor, projected: dict[str, Tensor], left: Tensor, right: Tensor) -> Tensor:
-        """
-        Return embeddings `(n, H)` of an operation on the rows `left` and `right` `(n,)` of a pool. `projected` has the
-        queries, keys and values of earlier thoughts by operation; those of new thoughts are added.
-        """
+        """Return embeddings `(n, H)` of an operation on the rows `left` and `right` `(n,)` of a pool. `projected` has
+        the queries, keys and values of earlier thoughts by operation; those of new thoughts are added."""
         if operation in self.transforms:
             return self.transforms[operation](pool.index_select(0, left))
         aggregate, known = self.aggregates[operation], projected[operation]

@@ -31,10 +31,8 @@ PROBLEM, ROUND, OPERATION, LEFT, RIGHT, BEFORE, ORDER, TARGET, PLACE, STEP = ran
 
 @dataclass(frozen=True)
 class AttentionLayout:
-    """
-    Layout that pads packed queries to `A` groups with `m` queries and `R` reference rows each. A group is a problem,
-    or a part of a problem with many queries.
-    """
+    """Layout that pads packed queries to `A` groups with `m` queries and `R` reference rows each. A group is a
+    problem, or a part of a problem with many queries."""
 
     queries: Tensor  # (A, m): packed row of each query; the first one where padded
     query_rounds: Tensor  # (A, m): last round with kept thoughts before the query's own, -1 for none
@@ -167,11 +165,9 @@ def _pad(groups: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 class AthenaCollator(MwpCollator):
-    """
-    Collator that pads encoded problems, and adds their gold plans as `plans` ([`PlanBatch`]) and the mask of their
+    """Collator that pads encoded problems, and adds their gold plans as `plans` ([`PlanBatch`]) and the mask of their
     candidates as `decoder_state_mask`. Each plan is made once. Problems whose targets cannot be written as a thought
-    (an expression in ATHENA's form) stay in the batch, but have no plan and no candidates.
-    """
+    (an expression in ATHENA's form) stay in the batch, but have no plan and no candidates."""
 
     columns = (*MwpCollator.columns, "question_positions")
     # Neither changes the batches.

@@ -17,10 +17,8 @@ OUTPUT_CONSTANTS = ("0", "1", "2", "0.5")  # which expressions of thoughts may n
 
 
 class ThoughtTable:
-    """
-    Table of thoughts with their ids. Two thoughts have the same id if and only if they have the same operation and the
-    same multiset of children. Nested sums and nested products are flattened; nothing else is simplified.
-    """
+    """Table of thoughts with their ids. Two thoughts have the same id if and only if they have the same operation and
+    the same multiset of children. Nested sums and nested products are flattened; nothing else is simplified."""
 
     def __init__(self) -> None:
         self.kinds: list[str] = []
@@ -54,11 +52,9 @@ class ThoughtTable:
         return size + 2 * (len(taken) == len(children))
 
     def prefix(self, thought: int, vocabulary: OutputVocabulary) -> list[int]:
-        """
-        Return a thought as prefix ids with the same value. Direct terms are joined by `+` or `*`, then `NEG` children
-        of a sum by `-` and `INV` children of a product by `/`. A single `NEG` is `0 - a`, a single `INV` is `1 / a`,
-        `HALF` is `a / 2` and `ROOT` is `a ^ 0.5`.
-        """
+        """Return a thought as prefix ids with the same value. Direct terms are joined by `+` or `*`, then `NEG`
+        children of a sum by `-` and `INV` children of a product by `/`. A single `NEG` is `0 - a`, a single `INV` is
+        `1 / a`, `HALF` is `a / 2` and `ROOT` is `a ^ 0.5`."""
         kind, children = self.kinds[thought], self.children[thought]
         if kind == NUMBER:
             return [vocabulary.num_symbols + children[0]]

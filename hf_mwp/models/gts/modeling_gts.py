@@ -41,10 +41,9 @@ class GatedTanh(nn.Module):
 
 
 class AdditiveScorer(nn.Module):
-    """
-    Additive (Bahdanau) scores `v . tanh(W_q query + W_k key)` of GTS (Xie and Sun 2019, equations 4 and 5). The
-    paper's `W [query ; key]` is split to project keys once per problem. `v` has no bias, which a softmax would ignore.
-    """
+    """Additive (Bahdanau) scores `v . tanh(W_q query + W_k key)` of GTS (Xie and Sun 2019, equations 4 and 5). The
+    paper's `W [query ; key]` is split to project keys once per problem. `v` has no bias, which a softmax would
+    ignore."""
 
     def __init__(self, query_size: int, key_size: int, hidden_size: int) -> None:
         super().__init__()
@@ -159,10 +158,8 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
         return weights.view(batch, count, -1) @ memory.states
 
     def symbol_scores(self, state: Tensor, candidate_keys: Tensor, missing: Tensor) -> Tensor:
-        """
-        Return scores `(..., symbols)` of `state = [goal ; context]` in fp32 (fp64 stays fp64). Missing numbers get the
-        smallest number.
-        """
+        """Return scores `(..., symbols)` of `state = [goal ; context]` in fp32 (fp64 stays fp64). Missing numbers get
+        the smallest number."""
         state = self.dropout(state)
         candidates = at_least_fp32(self.candidate_scorer(state, candidate_keys))
         candidates = candidates.masked_fill(missing, torch.finfo(candidates.dtype).min)

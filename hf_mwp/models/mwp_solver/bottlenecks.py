@@ -43,10 +43,8 @@ class Bottleneck(nn.Module):
 
 
 class Bottlenecks(nn.ModuleDict):
-    """
-    Bottleneck networks after the given `layers` (from 1) of an encoder. They are called by forward hooks of the
-    encoder's layers, which [`detach_bottlenecks`] removes again.
-    """
+    """Bottleneck networks after the given `layers` (from 1) of an encoder. They are called by forward hooks of the
+    encoder's layers, which [`detach_bottlenecks`] removes again."""
 
     def __init__(self, encoder: nn.Module, layers: Iterable[int], bottleneck_size: int) -> None:
         super().__init__({str(layer): Bottleneck(encoder.config.hidden_size, bottleneck_size) for layer in layers})

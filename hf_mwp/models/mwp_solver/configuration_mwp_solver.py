@@ -17,11 +17,9 @@ CODE = "use_hf_mwp.py"
 
 
 def save_solver_code(folder: str | PathLike) -> None:
-    """
-    Add a code file to a solver's folder, and refer to it in the `config.json`, so that
+    """Add a code file to a solver's folder, and refer to it in the `config.json`, so that
     `AutoModel.from_pretrained(folder, trust_remote_code=True)` and `pipeline("math-word-problem", ...)` import hf_mwp,
-    or ask to install it. `save_pretrained` calls this function; call it for folders of earlier versions.
-    """
+    or ask to install it. `save_pretrained` calls this function; call it for folders of earlier versions."""
     shutil.copyfile(Path(__file__).with_name(CODE), Path(folder) / CODE)
     classes = {"AutoConfig": "use_hf_mwp.MwpSolverConfig", "AutoModel": "use_hf_mwp.MwpSolver"}
     name_code(Path(folder) / "config.json", classes)

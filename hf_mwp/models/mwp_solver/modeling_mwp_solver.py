@@ -34,10 +34,8 @@ WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 
 
 class SolverFolderError(Exception):
-    """
-    Error for a folder or repository without a complete solver. It does not derive from `ValueError`, `OSError`,
-    `TypeError` or `RuntimeError`, because `transformers.pipeline` would catch these and hide the message.
-    """
+    """Error for a folder or repository without a complete solver. It does not derive from `ValueError`, `OSError`,
+    `TypeError` or `RuntimeError`, because `transformers.pipeline` would catch these and hide the message."""
 
 
 @dataclass

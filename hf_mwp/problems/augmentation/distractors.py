@@ -45,10 +45,8 @@ def add_distractors(problems: Sequence[MathWordProblem], seed: int = 0) -> Itera
 
 
 def with_added_numbers(problem: MathWordProblem, text: str, added: int, mark: str = "D") -> MathWordProblem | None:
-    """
-    Return the problem with a new `text` that contains `added` more numbers; `-{mark}{added}` is appended to its id.
-    Returns `None` if `text` has a different number of numbers, or if the equation no longer gives the answer.
-    """
+    """Return the problem with a new `text` that contains `added` more numbers; `-{mark}{added}` is appended to its id.
+    Returns `None` if `text` has a different number of numbers, or if the equation no longer gives the answer."""
     new = replace(problem, text=text, id=f"{problem.id}-{mark}{added}", context="")
     if not added or not new.agrees() or len(new.numbers) != len(problem.numbers) + added:
         return None

@@ -1,8 +1,6 @@
-"""
-Search for English number words: "seven", "twenty-five", "two hundred and five", "a million", "a dozen". They help 307
-of 1,218 equations of ASDiv-A. "one", "a" and "half" are numbers only in longer ones ("twenty-one", "a million", "half
-a dozen"), because they would help few equations but add numbers to many problems.
-"""
+"""Search for English number words: "seven", "twenty-five", "two hundred and five", "a million", "a dozen". They help
+307 of 1,218 equations of ASDiv-A. "one", "a" and "half" are numbers only in longer ones ("twenty-one", "a million",
+"half a dozen"), because they would help few equations but add numbers to many problems."""
 
 import re
 from collections.abc import Iterable, Iterator

@@ -65,10 +65,9 @@ def sum_gradients(
     score: Callable[[tuple[Tensor, ...]], list[Tensor]],
     per_example: bool = False,
 ) -> tuple[list[list[Tensor]], dict[str, Any]]:
-    """
-    Return the scores of each loss of [`batch_losses`], summed over batches, and the settings of the measurement.
-    `inputs(rows)` returns the tensors to differentiate a batch of `rows` rows by; `score` turns gradients into scores.
-    """
+    """Return the scores of each loss of [`batch_losses`], summed over batches, and the settings of the measurement.
+    `inputs(rows)` returns the tensors to differentiate a batch of `rows` rows by; `score` turns gradients into
+    scores."""
     sums: list[list[Tensor]] = []
     num_batches = num_examples = 0
     for batch in batches:

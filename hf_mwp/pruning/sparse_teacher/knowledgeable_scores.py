@@ -25,10 +25,8 @@ EPSILON = 1e-7
 
 @dataclass(frozen=True, eq=False)
 class UnitScores:
-    """
-    Scores of an encoder's units; the lowest are removed first. `heads` and `neurons` are float64 on the CPU, of shape
-    `(layers, units of the largest layer)`, with NaN in layers with fewer units.
-    """
+    """Scores of an encoder's units; the lowest are removed first. `heads` and `neurons` are float64 on the CPU, of
+    shape `(layers, units of the largest layer)`, with NaN in layers with fewer units."""
 
     heads: Tensor
     neurons: Tensor
@@ -87,11 +85,9 @@ class KnowledgeableScores:
     about: Mapping[str, Any] = field(default_factory=dict)
 
     def combined(self, expressiveness_weight: float = 0.5) -> UnitScores:
-        """
-        Return `I = λ P + (1 - λ) Q` of the normalised scores (section 3.2) for the `expressiveness_weight` λ: 0 uses
-        only student-friendliness, 1 only expressiveness (the score for pruning students). Raises `UsageError` if λ is
-        outside `[0, 1]`, or a needed score was not measured.
-        """
+        """Return `I = λ P + (1 - λ) Q` of the normalised scores (section 3.2) for the `expressiveness_weight` λ: 0
+        uses only student-friendliness, 1 only expressiveness (the score for pruning students). Raises `UsageError` if
+        λ is outside `[0, 1]`, or a needed score was not measured."""
         if not 0 <= expressiveness_weight <= 1:
             raise UsageError(f"`expressiveness_weight` (λ) must be in the range 0 to 1, got {expressiveness_weight}.")
         heads = neurons = 0

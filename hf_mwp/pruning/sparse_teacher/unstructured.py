@@ -39,10 +39,8 @@ def measure_weight_scores(
 
 
 def zero_weights(teacher: nn.Module, scores: UnitScores, sparsity: float) -> nn.Module:
-    """
-    Return a copy of a teacher whose lowest weights by [`measure_weight_scores`] are 0: a share of `sparsity` of the
-    attention weights over all layers, and of the feed-forward weights. For the errors, see [`check_weights`].
-    """
+    """Return a copy of a teacher whose lowest weights by [`measure_weight_scores`] are 0: a share of `sparsity` of the
+    attention weights over all layers, and of the feed-forward weights. For the errors, see [`check_weights`]."""
     check_weights(teacher, scores, sparsity)
     sparse = copy.deepcopy(teacher)
     for rows, array in zip(_weights(sparse), (scores.heads, scores.neurons), strict=True):

@@ -57,10 +57,9 @@ class Evaluation:
 
     @property
     def record(self) -> dict[str, Any]:
-        """
-        Return the metrics with data to compare two models row by row: `outcomes`, a "1" for each correct and a "0" for
-        each wrong row, and `examples`, the `predictions` and `labels` with six digits. Either is empty if unknown.
-        """
+        """Return the metrics with data to compare two models row by row: `outcomes`, a "1" for each correct and a "0"
+        for each wrong row, and `examples`, the `predictions` and `labels` with six digits. Either is empty if
+        unknown."""
         right = [getattr(prediction, "is_right", None) for prediction in self.predictions]
         numbers = [getattr(prediction, "numbers", None) for prediction in self.predictions]
         examples = {}
@@ -164,10 +163,8 @@ def _output_folder(args: EvaluateArguments, data_args: MeasuredTaskArguments) ->
 def evaluate_split(
     task: Task, model: PreTrainedModel, processor: Any, split: str, share: bool = False, **options
 ) -> Evaluation:
-    """
-    Evaluate a model on a split with options of [`~Task.predict`]. With `share`, which all processes must set, each
-    process predicts a part of the rows. Raises `UsageError` if the split has no rows.
-    """
+    """Evaluate a model on a split with options of [`~Task.predict`]. With `share`, which all processes must set, each
+    process predicts a part of the rows. Raises `UsageError` if the split has no rows."""
     rows = list(task.rows(split))
     predict = partial(task.predict, model, processor, **options)
     predictions = share_rows(predict, rows) if share and not task.solves else predict(rows)

@@ -41,10 +41,8 @@ def pretrain(
 def make_pretraining_trainer(
     args: CorpusArguments, model_args: PretrainingArguments, config: PreTrainingConfig, reporter: Reporter = SILENT
 ) -> tuple[PreTrainingTrainer, dict[str, Any]]:
-    """
-    Read and tag a corpus, and return the trainer of a student and the content of the run's `data.json`. Raises
-    `UsageError` if no text remains, or tagging is to be learned without a tagger.
-    """
+    """Read and tag a corpus, and return the trainer of a student and the content of the run's `data.json`. Raises
+    `UsageError` if no text remains, or tagging is to be learned without a tagger."""
     learns_tags = bool(config.pos_loss_weight)
     if (args.tagger == NO_TAGGER and learns_tags) or (model_args.new_pos_head and not learns_tags):
         remedy = "Pass --tagger jieba, or --pos_loss_weight 0 without --new_pos_head"

@@ -118,10 +118,8 @@ def _draw_accuracy_latency(models: Sequence[Mapping[str, Any]], metric: str, pat
 
 
 def score_heads(args: HeadsArguments, data_args: MeasuredTaskArguments) -> tuple[Path, list[list[float | None]]]:
-    """
-    Score the attention heads of a model, and write the scores to `heads.json` and `heads.png`: `hf-mwp heads`. Returns
-    the folder, and the scores by layer and head, with `None` for pruned heads.
-    """
+    """Score the attention heads of a model, and write the scores to `heads.json` and `heads.png`: `hf-mwp heads`.
+    Returns the folder, and the scores by layer and head, with `None` for pruned heads."""
     importance = make_importance(args.importance, args.alpha, args.seed)
     folder = Path(args.output_dir or Path("runs") / f"heads_{Path(args.model).resolve().name}")
     check_output_folder(folder)

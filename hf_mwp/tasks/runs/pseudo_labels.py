@@ -122,10 +122,8 @@ def label_texts(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Path
 
 
 def _read_pairs(args: LabelArguments) -> tuple[Any, list[str], Callable, Mapping[str, Iterable]]:
-    """
-    Return the dataset to label; its source texts; a function that takes a row and its generated text and returns an
-    output row (`None` if the text is not usable); and the output rows of the other splits.
-    """
+    """Return the dataset to label; its source texts; a function that takes a row and its generated text and returns an
+    output row (`None` if the text is not usable); and the output rows of the other splits."""
 
     def label(row: Mapping[str, Any], text: str) -> dict[str, Any]:
         return {"id": row["id"], args.source: row["text"], args.target: text}

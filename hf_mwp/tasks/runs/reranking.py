@@ -25,11 +25,9 @@ FIT_OPTIONS = ("num_beams", "min_beams", "regularization", "mc_dropout_fraction"
 def rerank(
     args: RerankArguments, data_args: DataArguments, reporter: Reporter = SILENT
 ) -> tuple[Path, PlausibilityReranker]:
-    """
-    Fit a re-ranker to a solver's beams ([`fit_reranker`]), evaluate it on the validation split, and save it:
+    """Fit a re-ranker to a solver's beams ([`fit_reranker`]), evaluate it on the validation split, and save it:
     `hf-mwp rerank`. If it is saved in the model's folder and improves the accuracy, the model uses it by default.
-    Returns the file of the re-ranker, and the re-ranker with its accuracies.
-    """
+    Returns the file of the re-ranker, and the re-ranker with its accuracies."""
     check_one_process("rerank", launches=False)
     device = find_device(args.device)
     model_folder = Path(args.model)

@@ -31,11 +31,9 @@ MAY_DIFFER = (
 def begin_run(
     folder: RunFolder, config: BaseConfig, args: ResumeArguments, reporter: Reporter
 ) -> tuple[str | None, dict[str, tuple]]:
-    """
-    Return the checkpoint to resume from and the changed options, or `None` and an empty dictionary for a new run. No
-    files are written. Raises `UsageError` if the checkpoint does not exist, if the folder contains an earlier run that
-    is not resumed, or if the weights depend on a changed option.
-    """
+    """Return the checkpoint to resume from and the changed options, or `None` and an empty dictionary for a new run.
+    No files are written. Raises `UsageError` if the checkpoint does not exist, if the folder contains an earlier run
+    that is not resumed, or if the weights depend on a changed option."""
     checkpoint = _checkpoint(folder, config, args)
     if checkpoint is None:
         return None, {}

@@ -117,11 +117,10 @@ def train_on_task(
     options: Sequence[Any],
     reporter: Reporter = SILENT,
 ) -> RunResult:
-    """
-    Train a model, save it with its processor, evaluate it, and save run records and a learning curve in its folder.
+    """Train a model, save it with its processor, evaluate it, and save run records and a learning curve in its folder.
     `make` returns the trainer; without a task (pretraining), also the content of `data.json`. `name` stands for the
-    model in tables. The last two options are a [`ResumeArguments`] (with a task, a [`RunArguments`]) and the config.
-    """
+    model in tables. The last two options are a [`ResumeArguments`] (with a task, a [`RunArguments`]) and the
+    config."""
     args, config = options[-2:]
     evaluations: dict[str, Evaluation] = {}
     with RunFolder(config.output_dir, command, option_values(*options), for_model=True) as folder:

@@ -26,10 +26,8 @@ LABELLED = "labelled"
 def prepare_training_rows(
     rows: Any, processor: MwpProcessor, target_error: Callable[[Mapping[str, Any]], str | None] | None = None
 ) -> Dataset:
-    """
-    Encode training rows (`datasets.Dataset` or `list[dict]`) unless they are encoded already. Rows without a usable
-    equation, or with a target that the solver cannot learn ([`~Solver.target_error`]), are left out with a warning.
-    """
+    """Encode training rows (`datasets.Dataset` or `list[dict]`) unless they are encoded already. Rows without a usable
+    equation, or with a target that the solver cannot learn ([`~Solver.target_error`]), are left out with a warning."""
     dataset, skipped = _as_dataset(rows, "train_dataset"), []
     if "input_ids" in dataset.column_names:
         keep = [row for row, labels in enumerate(dataset["labels"]) if labels]

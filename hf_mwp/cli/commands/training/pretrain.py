@@ -1,7 +1,5 @@
-"""
-Pretrain a student on texts of math word problems with masked language modelling, which masks mathematical words
-more often, and with part-of-speech tagging.
-"""
+"""Pretrain a student on texts of math word problems with masked language modelling, which masks mathematical words
+more often, and with part-of-speech tagging."""
 
 from .... import tasks
 from ....metrics.accuracy import percent

@@ -1,8 +1,6 @@
-"""
-Prune attention heads of a trained solver or, with --task, a text classifier, in rounds of distillation
+"""Prune attention heads of a trained solver or, with --task, a text classifier, in rounds of distillation
 ("generations"): each student has fewer heads and imitates the model of the previous round. --ratios 0.2 0.3 sets the
-share of pruned heads after each round, --num_train_epochs the length of a round. A restarted run resumes.
-"""
+share of pruned heads after each round, --num_train_epochs the length of a round. A restarted run resumes."""
 
 from ....store.runs.run_folder import describe_contents
 from ...terminal.console import CommandConsole, model_table

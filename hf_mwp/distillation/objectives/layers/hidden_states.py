@@ -80,10 +80,8 @@ class HiddenStates(LayerObjective):
         }
 
     def pool(self, totals: Mapping[str, Sequence[Tensor]], num_batches: int = 1) -> None:
-        """
-        Compute the losses of a step from the added statistics of its batches. `num_batches` is the number of batches
-        that the trainer averages over. After a call with empty `totals`, each batch has its own loss again.
-        """
+        """Compute the losses of a step from the added statistics of its batches. `num_batches` is the number of
+        batches that the trainer averages over. After a call with empty `totals`, each batch has its own loss again."""
         self._pooled, self._num_batches = {}, num_batches
         for part, sums in totals.items():
             with torch.enable_grad():

@@ -12,11 +12,9 @@ from ..objective import Objective
 
 
 class PredictionObjective(Objective):
-    """
-    Base class of objectives on a model's predictions. The loss is averaged over problems for solvers of math word
+    """Base class of objectives on a model's predictions. The loss is averaged over problems for solvers of math word
     problems, over labelled positions (all tokens if there are no labels) for models with logits at each position, and
-    over rows for other models.
-    """
+    over rows for other models."""
 
     needs_labels = False  # whether rows of a classifier with the label -100 are left out
 
