@@ -1,5 +1,6 @@
-"""Search for Chinese numerals: 三, 两, 十二, 一百二十, 三万五千, 半, 三分之二, 百分之八十. It is off by default: in 5,000
-problems of Ape210k, it finds 6,839 more numbers, but only 566 more equations have all their numbers in the text."""
+"""Search for Chinese numerals: 三, 两, 十二, 一百二十, 三万五千, 半, 三分之二, 百分之八十. It is off by default:
+in 5,000 problems of Ape210k, it finds 6,839 more numbers, but only 566 more equations have all their numbers in the
+text."""
 
 import re
 from collections.abc import Iterator
