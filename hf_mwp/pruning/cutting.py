@@ -47,8 +47,8 @@ def prune(
         >>> smaller.save_pretrained("pruned")
     """
     parts = layer_parts(model)
-    check_indices(heads or {}, [each.num_heads for each in parts])
-    check_indices(neurons or {}, [each.num_neurons for each in parts])
+    heads = check_indices(heads or {}, [each.num_heads for each in parts])
+    neurons = check_indices(neurons or {}, [each.num_neurons for each in parts])
     smaller = copy.deepcopy(model)
     # Remove the hooks of a `HeadPruningCallback` and of gates from the copy.
     smaller.__dict__.pop("save_pretrained", None)
@@ -56,7 +56,7 @@ def prune(
     for key in [key for key, hook in hooks.items() if hook.hook is fit_heads]:
         del hooks[key]
     gone = []
-    for kind, chosen in ((HeadGates, heads or {}), (NeuronGates, neurons or {})):
+    for kind, chosen in ((HeadGates, heads), (NeuronGates, neurons)):
         gone.append([{*closed, *chosen.get(layer, ())} for layer, closed in enumerate(kind.closed_on(smaller))])
         if gates := kind.found_on(smaller):
             gates.remove()

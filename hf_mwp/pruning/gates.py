@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from operator import index
 
 import torch
 from torch import Tensor, nn
@@ -68,10 +69,9 @@ class Gates:
     @torch.no_grad()
     def close(self, chosen: Mapping[int, Iterable[int]]) -> None:
         """Set the factors of heads or neurons to 0, given by layer. Raises `ValueError` if one does not exist."""
-        check_indices(chosen, [value.shape[-1] for value in self.values])
-        for layer, indices in chosen.items():
+        for layer, indices in check_indices(chosen, [value.shape[-1] for value in self.values]).items():
             if (module := self._modules[layer]) is not None:
-                getattr(module, self.buffer)[..., list(indices)] = 0.0
+                getattr(module, self.buffer)[..., indices] = 0.0
                 setattr(module, self.record, getattr(module, self.record) | {*indices})
 
     def open(self) -> None:
@@ -134,10 +134,13 @@ class NeuronGates(Gates):
         return activations * (gate if gate.dim() == 1 else gate[:, None]), *rest
 
 
-def check_indices(chosen: Mapping[int, Iterable[int]], counts: list[int]) -> None:
-    """Raise `ValueError` for layers, heads or neurons that do not exist; `counts` has the number in each layer."""
-    for layer, indices in chosen.items():
+def check_indices(chosen: Mapping[int, Iterable[int]], counts: list[int]) -> dict[int, list[int]]:
+    """Return the indices, also those in tensors, as integers. Raises `ValueError` for layers, heads or neurons that do
+    not exist; `counts` has the number in each layer."""
+    read = {index(layer): [*map(index, indices)] for layer, indices in chosen.items()}
+    for layer, indices in read.items():
         if not 0 <= layer < len(counts):
             raise ValueError(f"There is no layer {layer}. The encoder has layers 0 to {len(counts) - 1}.")
-        if wrong := [index for index in indices if not 0 <= index < counts[layer]]:
+        if wrong := [each for each in indices if not 0 <= each < counts[layer]]:
             raise ValueError(f"Layer {layer} has no index {wrong[0]}. Use indices from 0, below {counts[layer]}.")
+    return read

@@ -221,7 +221,7 @@ def _attentions(model: nn.Module, batch: Mapping[str, Any]) -> list[tuple[Tensor
         mask = attentions[0].new_ones(attentions[0].shape[:3:2]) if mask is None else mask
         found += [(maps, mask) for maps in attentions]
         # The decoder's self- and cross-attention have a query for each label.
-        mask = batch.get("decoder_attention_mask") if labels is None else labels != -100
+        mask = batch.get("decoder_attention_mask") if labels is None or labels.dim() < 2 else labels != -100
     return found
 
 

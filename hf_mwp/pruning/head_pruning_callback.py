@@ -153,6 +153,9 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         return options | {"importance": repr(self.importance)}
 
     def on_init_end(self, args, state, control, model=None, **kwargs):
+        if args.restore_callback_states_from_checkpoint:
+            name = "restore_callback_states_from_checkpoint"
+            raise ValueError(f"`HeadPruningCallback` restores itself when a training resumes. Set `{name}=False`.")
         if model is not None:
             self._mode.prepare_loading(model)
 

@@ -54,11 +54,15 @@ class BaseTrainer(Publishing, LossParts, Trainer):
         self._evaluated = None
         if data_collator is None:
             data_collator = self.adapter.data_collator()
-        chooses = args.load_best_model_at_end or args.early_stopping_patience is not None
+        follows = args.lr_scheduler_type in ("reduce_lr_on_plateau", "greedy")
+        chooses = follows or args.load_best_model_at_end or args.early_stopping_patience is not None
         if args.metric_for_best_model is None and (chooses or args.save_strategy == "best"):
             args.metric_for_best_model = self._default_metric()
         if args.greater_is_better is None and args.metric_for_best_model is not None:
             args.greater_is_better = not args.metric_for_best_model.endswith("loss")
+        if follows:
+            mode = "max" if args.greater_is_better else "min"
+            args.lr_scheduler_kwargs = {"mode": mode} | (args.lr_scheduler_kwargs or {})
         if args.early_stopping_patience is not None:
             stopping = ResumableEarlyStopping(args.early_stopping_patience, args.early_stopping_threshold)
             kwargs["callbacks"] = [*(kwargs.get("callbacks") or []), stopping]
@@ -188,7 +192,8 @@ class BaseTrainer(Publishing, LossParts, Trainer):
         if eval_dataset is None or isinstance(eval_dataset, str):
             self._evaluated = self.eval_dataset if eval_dataset is None else self.eval_dataset[eval_dataset]
         else:
-            eval_dataset = self._evaluated = self._prepare_evaluation(eval_dataset)
+            # With persistent workers, `Trainer` would keep the loader of the first rows for all others.
+            return self.get_test_dataloader(eval_dataset)
         with self._collating(self.evaluation_collator):
             return super().get_eval_dataloader(eval_dataset)
 

@@ -38,7 +38,10 @@ class TrainingStages:
         **options,
     ) -> None:
         self.parent, self.args, self.objectives, self.options = parent, args, objectives, {**data, **options}
-        self.depends_on = describe_training(args, data, [*objectives, *methods], free)
+        # The metrics choose checkpoints. Of a method, its object is not described: a task refers to all data.
+        metrics = getattr(computes := self.options.get("compute_metrics"), "__func__", computes)
+        methods = [*objectives, *methods, *([] if metrics is None else [metrics])]
+        self.depends_on = describe_training(args, data, methods, free)
 
     def folder(self, name: str, *parts: Any) -> FinishedFolder:
         """Return the folder of a stage. Its name contains a fingerprint of the options and of `parts`."""

@@ -307,3 +307,15 @@ def test_values_of_a_regression_are_compared_by_their_squared_distance():
     batch = MwpCollator(processor)([{name: values[0] for name, values in each.items()} for each in columns])
     with pytest.raises(ValueError, match='solver.*`prediction_loss="kd"`'):
         planned(TeacherValues(), tiny_solver(processor), tiny_solver(processor, seed=1), batch)
+
+
+def test_losses_of_classifiers_need_no_mask(tmp_path):
+    student, teacher = tiny_classifier(0, initializer_range=0.5), tiny_classifier(1, initializer_range=0.5).eval()
+    rows = tiny_classifier_rows(4)
+    with torch.no_grad():
+        expected = (student.eval()(**pad(rows)).logits - teacher(**pad(rows)).logits).square().mean()
+    args = DistillationConfig(str(tmp_path), max_steps=1, logging_steps=1, use_cpu=True, report_to="none")
+    options = {"objectives": [SoftLabels(loss=torch.nn.MSELoss())], "data_collator": pad, "train_dataset": rows}
+    trainer = DistillationTrainer(student, teacher, args, **options)
+    trainer.train()
+    assert training_logs(trainer)[0]["loss_soft"] == pytest.approx(float(expected), rel=1e-4)

@@ -170,3 +170,18 @@ def test_adapters_on_a_pruned_encoder_train():
     adapted(**tiny_batch(adapted)).last_hidden_state.sum().backward()
     assert first_layer.lora_B["default"].weight.shape == (12, 2)
     assert first_layer.lora_B["default"].weight.grad.abs().sum() > 0
+
+
+@pytest.mark.parametrize("read", [torch.tensor, iter, lambda heads: map(int, heads), tuple])
+def test_indices_may_be_tensors_and_iterators(read):
+    model = tiny_encoder("bert")
+    expected = prune(model, heads={0: [1, 3]}, neurons={2: [0, 5]})
+    found = prune(model, heads={0: read([1, 3])}, neurons={2: read([0, 5])})
+    assert found.config.to_dict() == expected.config.to_dict()
+    for name, value in expected.state_dict().items():
+        assert torch.equal(found.state_dict()[name], value)
+    with HeadGates(model) as gates:
+        gates.close({0: read([1, 3])})
+        assert gates.values[0].tolist() == [1, 0, 1, 0] and HeadGates.closed_on(model)[0] == {1, 3}
+    with pytest.raises(TypeError, match="integer"):
+        prune_heads(model, {0: [1.0]})

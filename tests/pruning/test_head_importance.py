@@ -2,6 +2,7 @@ import math
 
 import pytest
 import torch
+from transformers import BartConfig, BartForSequenceClassification
 
 from hf_mwp.models.architecture import layer_parts
 from hf_mwp.pruning import (
@@ -208,3 +209,14 @@ def test_the_lowest_heads_go():
 
 def test_of_equal_scores_the_lower_layer_goes_first():
     assert choose_heads(torch.zeros(2, 3), 0.5) == {0: [0, 1], 1: [0]}
+
+
+def test_entropies_of_a_classifier_with_a_decoder():
+    sizes = {"d_model": 24, "encoder_layers": 1, "decoder_layers": 1, "vocab_size": 40, "num_labels": 3}
+    sizes |= {"encoder_attention_heads": 4, "decoder_attention_heads": 4, "max_position_embeddings": 32}
+    model = BartForSequenceClassification(BartConfig(**sizes, pad_token_id=0, eos_token_id=3)).eval()
+    batch = {"input_ids": torch.tensor([[5, 6, 3], [6, 7, 3]]), "attention_mask": torch.ones(2, 3)}
+    scores = AttentionEntropy().scores(model, [batch | {"labels": torch.tensor([1, 0])}])
+    # No entropy is above that of even attention to three tokens; labels of classes do not mask positions.
+    assert scores.shape == (3, 4) and (scores <= math.log(3) + 1e-6).all()
+    assert torch.equal(scores, AttentionEntropy().scores(model, [batch]))

@@ -526,3 +526,8 @@ def test_a_pruned_model_is_pruned_further_by_gradients(mode, tmp_path):
     # Gradients may be far below 1, so scores are not rounded.
     scores = [score for row in callback.log[-1]["scores"] for score in row if score is not None]
     assert scores and all(score != round(score, 6) for score in scores)
+
+
+def test_the_callback_restores_itself(tmp_path):
+    with pytest.raises(ValueError, match="`restore_callback_states_from_checkpoint=False`"):
+        classifier_trainer(tmp_path, HeadPruningCallback(), restore_callback_states_from_checkpoint=True)

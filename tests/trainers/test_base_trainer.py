@@ -30,3 +30,23 @@ def test_a_finished_run_is_not_continued(tmp_path):
     again.train(resume_from_checkpoint=True)
     assert again.state.global_step == 3
     assert unchanged(again.model, first.model.state_dict())
+
+
+def test_the_rows_of_each_evaluation_are_its_own(tmp_path):
+    rows = [{"input_ids": [2, 5, 6, index, 3], "attention_mask": [1] * 5, "labels": index % 3} for index in range(8)]
+    fields = {"dataloader_num_workers": 1, "dataloader_persistent_workers": True}
+    args = BaseConfig(output_dir=str(tmp_path), use_cpu=True, report_to="none", **fields)
+    trainer = BaseTrainer(tiny_classifier(), args, default_data_collator, rows, rows[:4])
+    losses = [trainer.evaluate(given)["eval_loss"] for given in (rows[:4], rows[4:], None)]
+    assert losses[0] != losses[1] and losses[2] == losses[0]
+
+
+@pytest.mark.parametrize(("metric", "mode"), [(None, "min"), ("eval_accuracy", "max")])
+def test_a_schedule_that_follows_a_metric_knows_its_direction(metric, mode, tmp_path):
+    rows = [{"input_ids": [2, 5, 6, index, 3], "attention_mask": [1] * 5, "labels": index % 3} for index in range(8)]
+    fields = {"lr_scheduler_type": "reduce_lr_on_plateau", "eval_strategy": "epoch", "metric_for_best_model": metric}
+    args = BaseConfig(output_dir=str(tmp_path), use_cpu=True, report_to="none", disable_tqdm=True, **fields)
+    measure = {"compute_metrics": lambda output: {"accuracy": 0.5}}
+    trainer = BaseTrainer(tiny_classifier(), args, default_data_collator, rows, rows[:4], **measure)
+    trainer.train()
+    assert trainer.lr_scheduler.mode == mode

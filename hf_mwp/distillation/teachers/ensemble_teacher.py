@@ -59,16 +59,19 @@ class EnsembleTeacher(nn.Module):
             shapes = [tuple(each.shape) for each in logits]
             if len({*shapes}) > 1:
                 raise UsageError(f"The teachers' {name} have different shapes, {', '.join(map(str, shapes))}.")
-            mean = prediction.logits(name, mean_scores([prediction.classes(name, each) for each in logits]))
+            exclusive = getattr(self.members[0].config, "problem_type", None) != "multi_label_classification"
+            classes = [prediction.classes(name, each) for each in logits]
+            mean = prediction.logits(name, mean_scores(classes, exclusive))
             scores[name] = mean if positions is None else prediction.without_missing(name, mean, positions)
         kept = {name: value for name, value in outputs[0].items() if name != "loss"}
         return type(outputs[0])(**(kept | scores))
 
 
-def mean_scores(logits: Sequence[Tensor]) -> Tensor:
-    """Return the fp32 logits of the mean probabilities of several logits `(..., classes)`."""
+def mean_scores(logits: Sequence[Tensor], exclusive: bool = True) -> Tensor:
+    """Return the fp32 logits of the mean probabilities of several logits `(..., classes)`, or the mean logits if the
+    classes are not `exclusive`."""
     stacked = torch.stack([each.float() for each in logits])
-    if stacked.shape[-1] == 1:
+    if stacked.shape[-1] == 1 or not exclusive:
         return stacked.mean(0)
     mean = stacked.log_softmax(-1).logsumexp(0) - math.log(len(stacked))
     return mean.masked_fill((stacked <= FORBIDDEN).all(0), torch.finfo(mean.dtype).min)

@@ -75,6 +75,7 @@ class DistillationTrainer(BaseTrainer):
     """
 
     config_class = DistillationConfig
+    _unpooled: Sequence[Any] = ()
 
     def __init__(
         self,
@@ -240,12 +241,18 @@ class DistillationTrainer(BaseTrainer):
         return {name: count for each in self.objectives for name, count in each.num_items(batch).items()}
 
     def get_batch_samples(self, epoch_iterator, num_batches, device):
-        """Return the batches of a step, after pooling their statistics for objectives with `pool_statistics`."""
-        batches, num_items = super().get_batch_samples(epoch_iterator, num_batches, device)
+        """Return the batches of a step, and keep them for objectives with `pool_statistics`."""
+        self._unpooled, num_items = super().get_batch_samples(epoch_iterator, num_batches, device)
+        return self._unpooled, num_items
+
+    def training_step(self, *args, **kwargs):
+        """Train on a batch. Before the first batch of a step, the statistics of all its batches are pooled: here, the
+        random state of a resumed training is restored."""
         pooling = [each for each in self.objectives if getattr(each, "pool_statistics", False)]
-        if pooling and batches:
-            self._pool_statistics(pooling, batches)
-        return batches, num_items
+        if pooling and self._unpooled:
+            self._pool_statistics(pooling, self._unpooled)
+        self._unpooled = ()
+        return super().training_step(*args, **kwargs)
 
     @torch.no_grad()
     def _pool_statistics(self, objectives: Sequence[Any], batches: Sequence[Any]) -> None:

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from transformers.trainer_utils import IntervalStrategy, SaveStrategy
 
-from ...options.checks import check_at_least_one, check_weight
+from ...options.checks import as_list, check_at_least_one, check_weight
 from ...pruning.sparse_teacher.removed_units import UnitSparsifier, check_sparsity
 from ...pruning.sparse_teacher.unstructured import WeightSparsifier
 from ...usage_error import UsageError
@@ -59,6 +59,7 @@ class StarkConfig(DistillationConfig):
         super().__post_init__()
         check_at_least_one(self, "score_batch_size", "round_to")
         check_weight(self, "expressiveness_weight")
+        self.sparsities = as_list(self.sparsities)
         for sparsity in self.sparsities:
             check_sparsity(sparsity)
         of_units = [name for name in ("auto_sparsity", "per_example", "round_to") if getattr(self, name)]

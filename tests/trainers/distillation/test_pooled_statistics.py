@@ -107,3 +107,12 @@ def test_evaluation_rows_without_labels_have_their_own_loss(others):
 def test_losses_that_are_no_sums_are_refused(tmp_path):
     with pytest.raises(ValueError, match="`pool_statistics`.*cka"):
         make(tmp_path, 4, hidden_loss="mse")
+
+
+def test_a_training_with_dropout_resumes_to_the_same_numbers(tmp_path):
+    fields = {"dropout": 0.3, "save_strategy": "steps", "save_steps": 1, "max_steps": 3}
+    whole, again = (make(tmp_path, 2, 2, **fields) for _ in range(2))
+    whole.train()
+    again.train(resume_from_checkpoint=str(tmp_path / "checkpoint-1"))
+    for name, value in whole.model.state_dict().items():
+        assert torch.equal(value, again.model.state_dict()[name]), name

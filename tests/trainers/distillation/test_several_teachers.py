@@ -126,3 +126,13 @@ def test_states_of_a_teacher_with_another_tokenizer(solvers, processor, other):
         solvers(teacher=own, keywords=keywords)
     with pytest.raises(ValueError, match="tokenizers.* states .*`hidden_loss=None`"):
         solvers(teacher=own, keywords=keywords | {"objectives": [SoftLabels(), HiddenStates(name="states")]})
+
+
+def test_labels_that_do_not_exclude_each_other_are_averaged_alone(others):
+    fields = {"problem_type": "multi_label_classification"}
+    teachers = [tiny_classifier(seed, initializer_range=0.5, **fields).eval() for seed in (1, 2)]
+    batch = pad(tiny_classifier_rows(4))
+    batch["labels"] = torch.nn.functional.one_hot(batch["labels"], 3).float()
+    with torch.no_grad():
+        found = EnsembleTeacher(teachers)(**batch).logits
+        torch.testing.assert_close(found, sum(each(**batch).logits for each in teachers) / 2)

@@ -90,5 +90,6 @@ class SoftLabels(PredictionObjective):
         parts = {}
         for name in prediction.outputs:
             ours, theirs = (prediction.classes(name, each[name]) for each in (student, teacher))
-            parts[self._part(name)] = self.loss(ours, theirs, prediction.mask(name, student[name], positions))
+            mask = prediction.mask(name, student[name], positions)
+            parts[self._part(name)] = self.loss(ours, theirs, *(() if mask is None else (mask,)))
         return parts
