@@ -6,11 +6,15 @@ from typing import Any
 
 import torch
 from transformers import TrainingArguments
+from transformers.utils import logging
 
 from ..metrics.matching import ANSWER_MATCHES
 from ..options import default_of, options_in
 from ..options.checks import check_at_least_one, check_choices, check_not_negative, check_positive
 from ..usage_error import UsageError
+
+
+logger = logging.get_logger(__name__)
 
 
 def setting(default: Any, help: str, **metadata: Any) -> Any:
@@ -70,6 +74,10 @@ class BaseConfig(TrainingArguments):
         if not torch.accelerator.is_available():
             # With the default of `TrainingArguments` the loader would warn that memory cannot be pinned.
             self.dataloader_pin_memory = False
+        if self.n_gpu > 1:
+            # `DataParallel` would split index tensors of decoders like batches.
+            logger.warning(f"Only one of {self.n_gpu} GPUs is used. Start with `accelerate launch` to use all.")
+            self._n_gpu = 1
         if metric is None:
             # `TrainingArguments` would set the loss. The trainer chooses, because the metrics depend on the model.
             self.metric_for_best_model, self.greater_is_better = None, greater_is_better

@@ -50,3 +50,11 @@ def test_a_schedule_that_follows_a_metric_knows_its_direction(metric, mode, tmp_
     trainer = BaseTrainer(tiny_classifier(), args, default_data_collator, rows, rows[:4], **measure)
     trainer.train()
     assert trainer.lr_scheduler.mode == mode
+
+
+def test_a_single_process_uses_a_single_gpu(tmp_path, monkeypatch, caplog):
+    # Without the setting of the config, as on a machine with two.
+    monkeypatch.setattr(BaseConfig, "n_gpu", property(lambda self: vars(self)["_n_gpu"] or 2))
+    with caplog.at_level("WARNING", logger="hf_mwp"):
+        args = BaseConfig(output_dir=str(tmp_path), use_cpu=True, report_to="none")
+    assert args.n_gpu == 1 and "Only one of 2 GPUs" in caplog.text

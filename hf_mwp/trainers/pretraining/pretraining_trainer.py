@@ -168,8 +168,8 @@ class PreTrainingTrainer(BaseTrainer):
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
         """Return the weighted sum of both losses, each a mean over all labelled tokens of the step."""
         unused = set() if self._tags else {"pos_labels"}
-        # `DataParallel` would split the positions like the batch; other models do not accept this input.
-        if self.args.n_gpu > 1 or not hasattr(self._predictions, "sparse"):
+        # Other models do not accept this input.
+        if not hasattr(self._predictions, "sparse"):
             unused.add("masked_positions")
         inputs = {name: value for name, value in inputs.items() if name not in unused}
         outputs = model(**inputs)

@@ -62,7 +62,7 @@ def test_markdown_in_full():
         == """\
 # A title
 
-Table 9 of nobody, and what `python examples/reproduce.py compact-table9` measured.
+Paper: Table 9 of nobody. Command: `python examples/reproduce.py compact-table9`.
 
 | arm | Answer, % | paper | Size, M | seconds |
 | --- | ---: | ---: | ---: | ---: |
