@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from torch import nn
 from torch.utils.data import RandomSampler, SequentialSampler
 from transformers import Trainer
@@ -256,6 +257,23 @@ class BaseTrainer(Publishing, LossParts, Trainer):
     def _own_model(self) -> nn.Module:
         """The trained model, without the wrappers of distributed training."""
         return self.accelerator.unwrap_model(self.model)
+
+    # Loss
+
+    def _num_items(self, batch: dict[str, Any]) -> dict[str, torch.Tensor | int | None]:
+        if not isinstance(labels := batch.get("labels"), torch.Tensor):
+            return {}
+        per_row = self.adapter.loss_per_row or labels.is_floating_point()
+        return {"loss": len(labels) if per_row else (labels != -100).sum()}
+
+    def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
+        """Return the loss, weighted in training by the batch's share of the step's rows or labels."""
+        loss, outputs = super().compute_loss(model, dict(inputs), return_outputs=True)
+        if model.training and num_items_in_batch is not None:
+            loss = self._weight_by_items({"loss": loss}, inputs, num_items_in_batch)["loss"]
+            # The mean over no labels is NaN.
+            loss = loss.where(self._stack_num_items(inputs).sum() > 0, 0.0)
+        return (loss, outputs) if return_outputs else loss
 
     # Training texts
 

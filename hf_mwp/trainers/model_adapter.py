@@ -23,6 +23,8 @@ class ModelAdapter:
 
     # If true, evaluation rows are numbered and can be evaluated in any order.
     numbers_rows = False
+    # If true, the loss is a mean over the rows of a batch, otherwise over its labels other than -100.
+    loss_per_row = False
     # If true, saved folders record the training texts of any dataset, not only of datasets with a column `text`.
     notes_texts = False
     # Columns of the rows that the collators read, or `None` for the arguments of `forward`.

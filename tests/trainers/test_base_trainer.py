@@ -3,10 +3,11 @@
 import pytest
 from transformers import default_data_collator
 
+from hf_mwp.trainers import SolverTrainer, SolverTrainingConfig
 from hf_mwp.trainers.base_config import BaseConfig
 from hf_mwp.trainers.base_trainer import BaseTrainer
-from tests.tiny import tiny_classifier
-from tests.trainers.distilling import unchanged
+from tests.tiny import tiny_classifier, tiny_classifier_rows, tiny_processor, tiny_rows, tiny_solver
+from tests.trainers.distilling import pad, unchanged
 
 
 def test_accumulated_batches_have_the_gradient_of_one(tmp_path):
@@ -19,6 +20,36 @@ def test_accumulated_batches_have_the_gradient_of_one(tmp_path):
         trainer.train()
         logs.append({name: trainer.state.log_history[0][name] for name in ("loss", "grad_norm")})
     assert logs[1] == pytest.approx(logs[0], rel=1e-4)
+
+
+def logs_of(trainer):
+    trainer.train()
+    return {name: trainer.state.log_history[0][name] for name in ("loss", "grad_norm")}
+
+
+def test_a_short_batch_counts_by_its_rows(tmp_path):
+    fields = {"use_cpu": True, "report_to": "none", "logging_steps": 1, "max_steps": 1, "max_grad_norm": 1e9}
+    rows, processor = tiny_classifier_rows(5), tiny_processor()
+    solver = tiny_solver(processor).state_dict()
+    logs = {"classifier": [], "solver": []}
+    for size, steps in ((5, 1), (4, 2)):
+        sizes = {"per_device_train_batch_size": size, "gradient_accumulation_steps": steps}
+        args = BaseConfig(output_dir=str(tmp_path), **fields, **sizes)
+        logs["classifier"].append(logs_of(BaseTrainer(tiny_classifier(), args, pad, rows)))
+        model = tiny_solver(processor)
+        model.load_state_dict(solver)
+        args = SolverTrainingConfig(output_dir=str(tmp_path), **fields, **sizes)
+        options = {"train_dataset": tiny_rows(5), "processing_class": processor}
+        logs["solver"].append(logs_of(SolverTrainer(model, args, **options)))
+    for one, two in logs.values():
+        assert two == pytest.approx(one, rel=1e-4)
+
+
+def test_batches_without_labels_count_nothing(tmp_path):
+    rows = [{"input_ids": [2, 5, 3], "attention_mask": [1] * 3, "labels": label} for label in (1, -100, 2, -100)]
+    fields = {"per_device_train_batch_size": 1, "gradient_accumulation_steps": 4, "max_steps": 1, "logging_steps": 1}
+    args = BaseConfig(output_dir=str(tmp_path), use_cpu=True, report_to="none", **fields)
+    assert logs_of(BaseTrainer(tiny_classifier(), args, default_data_collator, rows))["loss"] < 10
 
 
 def test_a_finished_run_is_not_continued(tmp_path):

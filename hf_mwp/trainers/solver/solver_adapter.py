@@ -30,7 +30,7 @@ class SolverAdapter(ModelAdapter):
             `label_smoothing_factor` is set, or DeepSpeed's ZeRO-3 splits the weights.
     """
 
-    numbers_rows = notes_texts = True
+    numbers_rows = notes_texts = loss_per_row = True
     card = MATH_WORD_PROBLEMS
 
     def __init__(self, model: nn.Module, args: BaseConfig, processing_class: Any) -> None:
