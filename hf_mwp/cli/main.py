@@ -86,7 +86,8 @@ def main(argv: list[str] | None = None) -> int:
         # A model's config has wrong or contradictory fields.
         cause = (error.__cause__ or error) if isinstance(error, StrictDataclassError) else error
         # Transformers raises `RuntimeError` if the package of a `report_to` is missing.
-        known = isinstance(error, (OSError, ValueError, StrictDataclassError)) or "to be installed" in str(error)
+        lacks_package = isinstance(error, RuntimeError) and "to be installed" in str(error)
+        known = lacks_package or isinstance(error, (OSError, ValueError, StrictDataclassError))
         if os.environ.get("HF_MWP_TRACEBACK") or not known:
             raise
         return _fail(str(cause) or type(cause).__name__, 1)
