@@ -1,7 +1,7 @@
 """Download options of a model, reused for further files of its repository."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from difflib import get_close_matches
 from os import PathLike
@@ -74,3 +74,9 @@ def find_beside(name_or_path: str | PathLike, file_name: str, **kwargs) -> Path 
         # Neither a folder nor a repository, for example a relative path to a deleted folder.
         return None
     return None if found is None else Path(found)
+
+
+def read_beside(name_or_path: str | PathLike, file_names: Iterable[str]) -> dict[str, bytes]:
+    """Return the contents of the files that exist in a model's folder or repository, by name."""
+    found = {name: find_beside(name_or_path, name) for name in file_names}
+    return {name: path.read_bytes() for name, path in found.items() if path is not None}

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from ..building.solver import decoder_classes, load_solver
 from ..data.batches.mwp_processor import MwpProcessor
 from ..data.datasets.loading import load_mwp_dataset
-from ..downloads import find_beside
+from ..downloads import read_beside
 from ..hub.usage import EXAMPLES, usage_section
 from ..models import MwpSolver
 from ..models.mwp_student import MwpStudentModel
@@ -99,8 +99,7 @@ def export_solver(args: ExportArguments, progress: Callable[[Sequence], Iterable
     with RunFolder(folder, for_model=True) as run:
         run.check_unused(args.overwrite)
         # The model may be in the output folder itself.
-        sources = {name: find_beside(args.model, name) for name in COPIED}
-        copied = {name: source.read_bytes() for name, source in sources.items() if source is not None}
+        copied = read_beside(args.model, COPIED)
         for name in ("config.json", TEXTS, *OF_ONE_MODEL, *COPIED):
             (folder / name).unlink(missing_ok=True)
         processor.save_pretrained(folder)

@@ -17,7 +17,7 @@ from transformers.utils import SAFE_WEIGHTS_NAME, logging
 from ..building.seq2seq import load_any
 from ..data.batches.mwp_processor import MwpProcessor
 from ..data.training_lineage import note_training_texts, training_texts_of, write_training_texts
-from ..downloads import find_beside
+from ..downloads import find_beside, read_beside
 from ..models.model_kind import kind_of
 from ..models.mwp_student import MwpStudentModel, save_student_code
 from ..models.mwp_student.layers_mwp_student import MwpStudentPooler
@@ -88,8 +88,7 @@ def make_model_folder(args: CardArguments) -> None:
     task = next(filter(None, map(read_task, args.evaluations or ())), None)
     card = build_model_card(model, args.model_id or Path(folder).as_posix(), figures, made_by, task=task, **about)
     record = json.dumps(model_record(figures, made_by, texts), indent=1, ensure_ascii=False)
-    beside = {name: find_beside(source, name) for name in ("NOTICE", "LICENSE")}
-    notices = {name: path.read_bytes() for name, path in beside.items() if path is not None}
+    notices = read_beside(source, ("NOTICE", "LICENSE"))
     with RunFolder(folder, for_model=True) as run:
         run.check_unused(args.overwrite)
         run.remove_old_model()

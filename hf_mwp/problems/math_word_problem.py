@@ -1,9 +1,10 @@
 """The math word problem class, and a function that checks whether a problem can be solved."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from typing import Self
 
 from ..expressions import Expression, ExpressionError, parse_number
 from ..expressions.numbers import MAX_NUMBER_LENGTH, to_half_width
@@ -72,6 +73,12 @@ class MathWordProblem:
             if not isinstance(value := getattr(self, name), str | None):
                 raise TypeError(f"`{name}` must be a string or None, got {type(value).__name__}: {value!r:.80}.")
         object.__setattr__(self, "text", without_controls(self.text))
+
+    def with_equation(self, equation: str) -> Self:
+        """Return the problem with a different equation, without searching the numbers in the text again."""
+        new = replace(self, equation=equation)
+        vars(new)["masked"] = self.masked
+        return new
 
     @property
     def is_too_long(self) -> bool:

@@ -271,8 +271,6 @@ class BaseTrainer(Publishing, LossParts, Trainer):
         loss, outputs = super().compute_loss(model, dict(inputs), return_outputs=True)
         if model.training and num_items_in_batch is not None:
             loss = self._weight_by_items({"loss": loss}, inputs, num_items_in_batch)["loss"]
-            # The mean over no labels is NaN.
-            loss = loss.where(self._stack_num_items(inputs).sum() > 0, 0.0)
         return (loss, outputs) if return_outputs else loss
 
     # Training texts

@@ -50,7 +50,8 @@ class LossParts:
         # `Trainer` averages over batches and processes.
         mean = totals / (self.current_gradient_accumulation_steps * self.accelerator.num_processes)
         shares = dict(zip(self._num_items(batch), self._stack_num_items(batch) / mean.clamp(min=1e-9), strict=True))
-        return {name: part * shares[name] for name, part in parts.items()}
+        # The mean over no items may be NaN.
+        return {name: (part * shares[name]).where(shares[name] > 0, 0.0) for name, part in parts.items()}
 
     def record_loss_parts(self, parts: dict[str, torch.Tensor]) -> None:
         """Record parts of the training loss for `log`, which reports their means, without synchronising the device."""

@@ -10,13 +10,15 @@ from tests.tiny import tiny_classifier, tiny_classifier_rows, tiny_processor, ti
 from tests.trainers.distilling import pad, unchanged
 
 
+ROWS = [{"input_ids": [2, 5, 6, index, 3], "attention_mask": [1] * 5, "labels": index % 3} for index in range(8)]
+
+
 def test_accumulated_batches_have_the_gradient_of_one(tmp_path):
-    rows = [{"input_ids": [2, 5, 6, index, 3], "attention_mask": [1] * 5, "labels": index % 3} for index in range(8)]
     logs = []
     for batches in (1, 4):
         fields = {"per_device_train_batch_size": 8 // batches, "gradient_accumulation_steps": batches, "max_steps": 1}
         args = BaseConfig(output_dir=str(tmp_path), use_cpu=True, report_to="none", logging_steps=1, **fields)
-        trainer = BaseTrainer(tiny_classifier(), args, default_data_collator, rows)
+        trainer = BaseTrainer(tiny_classifier(), args, default_data_collator, ROWS)
         trainer.train()
         logs.append({name: trainer.state.log_history[0][name] for name in ("loss", "grad_norm")})
     assert logs[1] == pytest.approx(logs[0], rel=1e-4)
@@ -53,10 +55,9 @@ def test_batches_without_labels_count_nothing(tmp_path):
 
 
 def test_a_finished_run_is_not_continued(tmp_path):
-    rows = [{"input_ids": [2, 5, 6, index, 3], "attention_mask": [1] * 5, "labels": index % 3} for index in range(8)]
     fields = {"per_device_train_batch_size": 2, "max_steps": 3, "save_steps": 3, "lr_scheduler_type": "constant"}
     args = BaseConfig(output_dir=str(tmp_path), use_cpu=True, report_to="none", disable_tqdm=True, **fields)
-    first, again = (BaseTrainer(tiny_classifier(), args, default_data_collator, rows) for _ in range(2))
+    first, again = (BaseTrainer(tiny_classifier(), args, default_data_collator, ROWS) for _ in range(2))
     first.train()
     again.train(resume_from_checkpoint=True)
     assert again.state.global_step == 3
@@ -64,21 +65,19 @@ def test_a_finished_run_is_not_continued(tmp_path):
 
 
 def test_the_rows_of_each_evaluation_are_its_own(tmp_path):
-    rows = [{"input_ids": [2, 5, 6, index, 3], "attention_mask": [1] * 5, "labels": index % 3} for index in range(8)]
     fields = {"dataloader_num_workers": 1, "dataloader_persistent_workers": True}
     args = BaseConfig(output_dir=str(tmp_path), use_cpu=True, report_to="none", **fields)
-    trainer = BaseTrainer(tiny_classifier(), args, default_data_collator, rows, rows[:4])
-    losses = [trainer.evaluate(given)["eval_loss"] for given in (rows[:4], rows[4:], None)]
+    trainer = BaseTrainer(tiny_classifier(), args, default_data_collator, ROWS, ROWS[:4])
+    losses = [trainer.evaluate(given)["eval_loss"] for given in (ROWS[:4], ROWS[4:], None)]
     assert losses[0] != losses[1] and losses[2] == losses[0]
 
 
 @pytest.mark.parametrize(("metric", "mode"), [(None, "min"), ("eval_accuracy", "max")])
 def test_a_schedule_that_follows_a_metric_knows_its_direction(metric, mode, tmp_path):
-    rows = [{"input_ids": [2, 5, 6, index, 3], "attention_mask": [1] * 5, "labels": index % 3} for index in range(8)]
     fields = {"lr_scheduler_type": "reduce_lr_on_plateau", "eval_strategy": "epoch", "metric_for_best_model": metric}
     args = BaseConfig(output_dir=str(tmp_path), use_cpu=True, report_to="none", disable_tqdm=True, **fields)
     measure = {"compute_metrics": lambda output: {"accuracy": 0.5}}
-    trainer = BaseTrainer(tiny_classifier(), args, default_data_collator, rows, rows[:4], **measure)
+    trainer = BaseTrainer(tiny_classifier(), args, default_data_collator, ROWS, ROWS[:4], **measure)
     trainer.train()
     assert trainer.lr_scheduler.mode == mode
 

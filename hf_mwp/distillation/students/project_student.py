@@ -199,9 +199,9 @@ def _read_sample(sample: Iterable[Mapping[str, Tensor]], max_tokens: int, device
 
 
 def residual_projection(states: Sequence[Tensor], width: int) -> Tensor:
-    """Return the projection `(m, width)` of hidden states `(tokens, m)` onto their main directions. It has rank `width
-    - 1` and commutes with layer normalisation as far as these directions contain the states: the directions have
-    entries that sum to zero, are rotated so that each narrow feature mixes all of them, and keep its size."""
+    """Return the projection `(m, width)` of hidden states `(tokens, m)` onto their main directions. It has rank
+    `width - 1` and commutes with layer normalisation as far as these directions contain the states: the directions
+    have entries that sum to zero, are rotated so that each narrow feature mixes all of them, and keep its size."""
     size = states[0].shape[1]
     moment = torch.zeros(size, size, dtype=torch.float64, device=states[0].device)
     for state in states:

@@ -68,7 +68,7 @@ def ask_steps(problem: MathWordProblem, worked: str) -> list[MathWordProblem]:
             equation = compose_steps(new, " ".join(f"<<{step}>>" for step in steps), drop_unused=True)
         except StepError:
             continue
-        new = replace(new, equation=f"x={equation.to_infix()}")
+        new = new.with_equation(f"x={equation.to_infix()}")
         # The numbers in the question of the problem are not in the new text.
         if not new.constants.intersection(problem.values).difference(new.values):
             made.append(new)

@@ -103,16 +103,16 @@ def _join_fractions(text: str, spans: list[tuple[int, int]], language: str) -> l
     for first, second in pairwise([*spans, (len(text), len(text))]):
         if first == denominator:
             continue
-        denominator = second
+        whole = second
         # Without a percent sign: 5 1/2% is a mixed number.
-        second = second[0], second[1] - text[: second[1]].endswith(("%", "％"))
+        second = second[0], second[1] - text.endswith(("%", "％"), *second)
         if _is_fraction(text, first, second, language):
+            denominator = whole
             start = first[0]
             if joined and _is_mixed(text, joined[-1], first, second):
                 start = joined.pop()[0]
             joined.append((start, second[1]))
         else:
-            denominator = None
             joined.append(first)
     return joined
 
