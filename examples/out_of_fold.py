@@ -35,6 +35,7 @@ from hf_mwp.tasks.data_options import DataArguments
 from hf_mwp.tasks.math_word_problems import keep_loaded
 from hf_mwp.tasks.runs.run_options import RunArguments
 from hf_mwp.tasks.runs.training import make_trainer, train_on_task
+from hf_mwp.trainers.base_trainer import BaseTrainer
 
 
 @dataclass
@@ -122,8 +123,10 @@ class Trainings:
 
         def run() -> None:
             args = RunArguments(resume=folder.checkpoint is not None, overwrite=True, test=False)
-            model = partial(task.build_model, self.options[1])
-            make = lambda: make_trainer(task, config, *model(), **teachers)  # noqa: E731
+
+            def make() -> tuple[BaseTrainer, dict[str, Any]]:
+                return make_trainer(task, config, *task.build_model(self.options[1]), **teachers), task.data_record()
+
             train_on_task(task, make, "train", name, (*self.options, args, config), self.console)
 
         folder.fill(run)
@@ -152,4 +155,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except (OSError, ValueError) as error:
+        sys.exit(f"out_of_fold.py: {error}")

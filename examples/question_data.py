@@ -3,6 +3,9 @@ Create training problems that teach a solver to read the question, from Math23k 
 
     python examples/question_data.py FOLDER --data_dir DATA
 
+`DATA` is a folder with the folders `math23k`, `unbiasedmwp`, `cm17k`, `hmwp`, `ape_clean` and `ape210k`. Texts of
+their held-out problems are left out.
+
 `FOLDER/train.jsonl` has Math23k's training problems: every second problem with distractors (irrelevant numbers),
 the others unchanged, each followed by one of its reversed problems. UnbiasedMWP's problems are unchanged, with
 distractors, and reversed; if the answer is a number of the text, every second problem is used. Distractors come
@@ -16,6 +19,7 @@ import argparse
 import json
 import random
 import re
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -128,4 +132,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (OSError, ValueError) as error:
+        sys.exit(f"question_data.py: {error}")

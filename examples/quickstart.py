@@ -30,7 +30,7 @@ from hf_mwp.metrics import TrainingOverlap, accuracy_report, compare_latency, co
 from hf_mwp.metrics.accuracy import of_equations, percent
 from hf_mwp.runtime.default_search import DefaultSearch
 from hf_mwp.store.runs.run_folder import describe_environment, last_record
-from hf_mwp.tasks.pictures import draw_learning_curve
+from hf_mwp.tasks.plots import draw_learning_curve
 from hf_mwp.usage_error import UsageError
 
 
@@ -117,8 +117,9 @@ def main(argv: list[str] | None = None) -> None:
     # 8. Solving: the pipeline returns the equation, value and probability for any text.
     solver = pipeline("math-word-problem", model=str(folder / "student"), device="cpu")
     chosen = random.Random(args.seed).sample(reranked, min(NUM_SHOWN, len(test)))
-    console.print(f"{len(chosen)} random held-out problems, and one whose answer re-ranking has changed:\n")
-    for prediction in chosen + changed[:1]:
+    console.print(f"{len(chosen)} random held-out problems, and one more whose answer re-ranking has changed:\n")
+    others = [each for each in changed if not any(each is shown for shown in chosen)]
+    for prediction in chosen + others[:1]:
         show(prediction, solver(prediction.problem.text), console)
 
     draw_learning_curve(logs, folder / "learning_curve.png", title=f"quickstart on ASDiv-A, fold {args.fold}")

@@ -22,13 +22,14 @@ from hf_mwp.cli.commands.run import read_changes
 from hf_mwp.cli.main import stage_commands
 from hf_mwp.cli.terminal.console import make_console, make_table, quiet_libraries
 from hf_mwp.options.yaml_values import read_yaml
+from hf_mwp.recipes.recipe import unknown_name
 from hf_mwp.store.runs.run_folder import check_output_folder, describe_environment
 from hf_mwp.tasks.math_word_problems import keep_loaded
 from hf_mwp.usage_error import UsageError
 from reproduce.markdown import to_markdown
 from reproduce.picture import draw_table
 from reproduce.reproduction import Reproduction
-from reproduce.table import Table, check_name
+from reproduce.table import ReportError, Table
 from reproduce.table_result import TableResult, join_results
 
 
@@ -51,8 +52,8 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     if (args.table is None) == (args.table_file is None):
         raise UsageError("Give the name of a table (`--list` shows them) or a --table_file.")
-    if args.table is not None:
-        check_name(args.table, TABLES, "table", PROGRAM)
+    if args.table is not None and (message := unknown_name(args.table, TABLES, "table")):
+        raise ReportError(message)
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise UsageError(f"Start {PROGRAM} in one process; --launch PROGRAM starts its stages in several.")
 

@@ -34,7 +34,7 @@ from hf_mwp.models import (
     MwpStudentModel,
 )
 from hf_mwp.models.lora import add_lora
-from hf_mwp.models.masked_words import predict_masked_words
+from hf_mwp.models.masked_lm import as_masked_lm
 from hf_mwp.pruning import HeadGates, NeuronGates
 from hf_mwp.trainers import (
     DistillationConfig,
@@ -124,7 +124,7 @@ MODELS = {
         tokens(labels=MASKED, pos_labels=torch.full((2, 7), 1), masked_positions=torch.tensor([1, 9])),
     ),
     "masked words of another encoder": lambda: (
-        predict_masked_words(student(MwpStudentModel)),
+        as_masked_lm(student(MwpStudentModel)),
         tokens(labels=torch.full((2, 7), 5)),
     ),
     "classifier": lambda: (

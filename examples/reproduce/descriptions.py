@@ -14,7 +14,7 @@ from hf_mwp.models import MwpStudentConfig, MwpStudentModel
 from hf_mwp.options.checks import as_list
 from hf_mwp.options.yaml_values import parse_mapping
 from hf_mwp.recipes import Recipe, Stage
-from hf_mwp.store.files import without_folder
+from hf_mwp.store.files import shorten_paths
 from hf_mwp.store.runs.run_folder import last_options
 
 
@@ -37,7 +37,7 @@ def describe_teacher(recipe: Recipe, stage: str, stages: Mapping[str, Stage]) ->
         encoder = folder.name if layers is None else f"{folder.name}, {layers} layers"
     steps, epochs = options.get("max_steps"), options.get("num_train_epochs", 3)
     length = f"{steps} steps" if steps and steps > 0 else f"{epochs} epoch{'' if epochs == 1 else 's'}"
-    data = without_folder(options.get("dataset") or options.get("task") or "pretraining")
+    data = shorten_paths(options.get("dataset") or options.get("task") or "pretraining")
     return f"{encoder}, {data}, {length}"
 
 
@@ -91,7 +91,7 @@ def weights_missing(name: str | None) -> str | None:
     try:
         cached_file(name, "config.json")
     except (OSError, ValueError) as error:
-        return f"the weights of {without_folder(name)} cannot be had ({type(error).__name__})"
+        return f"the weights of {shorten_paths(name)} cannot be had ({type(error).__name__})"
     return None
 
 
@@ -107,7 +107,7 @@ def _encoder(stage: Stage) -> str:
         return f"random weights, {layers} x {config.hidden_size}"
     source, layers = options.get("encoder") or options.get("solver"), options.get("encoder_layers")
     before = _stage_at(stage, source)
-    name = without_folder(source) if before is None else f"{_encoder(before)}, after stage {before.name}"
+    name = shorten_paths(source) if before is None else f"{_encoder(before)}, after stage {before.name}"
     return f"{name}, layers {layers}" if layers is not None else str(name)
 
 
@@ -117,7 +117,7 @@ def describe_training_size(stages: Iterable[Stage]) -> str:
     for stage in stages:
         if stage.command in ("train", "distill"):
             limit, extra = stage.options.get("max_train_samples"), as_list(stage.options.get("extra_train"))
-            size = " and those of ".join([f"{limit:,}" if limit else "all", *map(str, without_folder(extra))])
+            size = " and those of ".join([f"{limit:,}" if limit else "all", *map(str, shorten_paths(extra))])
             names = by_size.setdefault(size, [])
             if stage.name not in names:
                 names.append(stage.name)

@@ -8,7 +8,7 @@ from typing import Any
 
 from hf_mwp.recipes import Recipe, Stage
 from hf_mwp.recipes.recipe import with_launcher
-from hf_mwp.store.files import without_folder
+from hf_mwp.store.files import shorten_paths
 from hf_mwp.usage_error import UsageError
 
 from .descriptions import count_layers, describe_teacher, describe_training_size, measure_shape, weights_missing
@@ -293,7 +293,7 @@ class Reproduction:
             x=table.x or "",
             compare_with=table.compare_with or "",
             data=f"{', '.join(self._data_sets())}, {describe_training_size(trained)}",
-            changes=without_folder(self.changes | ({"launch": self.launch} if self.launch else {})),
+            changes=shorten_paths(self.changes | ({"launch": self.launch} if self.launch else {})),
             environment=self.environment,
         )
 
@@ -325,4 +325,4 @@ class Reproduction:
         arm = next(iter(self.table.arms))
         variables = [self._recipe_of(column, arm, self.seeds[0]).variables for column in self._measured]
         names = [each.get("dataset") or each.get("task") for each in variables or [self.variables]]
-        return list(dict.fromkeys(str(without_folder(name)) for name in names))
+        return list(dict.fromkeys(str(shorten_paths(name)) for name in names))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from hf_mwp.recipes.recipe import caution
-from hf_mwp.store.files import write_whole
+from hf_mwp.store.files import write_atomically
 
 from .table import DERIVED, Column, ReportError
 
@@ -129,7 +129,7 @@ class TableResult:
         """Write the results as JSON, atomically."""
         warning = {"caution": self.caution} if self.caution else {}
         content = {"version": VERSION, **warning, **dataclasses.asdict(self)}
-        write_whole(path, json.dumps(content, indent=2, ensure_ascii=False, default=str) + "\n")
+        write_atomically(path, json.dumps(content, indent=2, ensure_ascii=False, default=str) + "\n")
 
     def derive(self) -> None:
         """Compute the columns derived from other columns, in each run that has these."""

@@ -16,8 +16,8 @@ from .student import StudentArguments, prune_student
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-# Solver options that also apply to a classifier.
-USED = (
+# Options of `SolverArguments` that also apply to a classifier.
+CLASSIFIER_OPTIONS = (
     *("solver", "encoder", "encoder_layers", "encoder_config", "tokenizer", "max_length", "dropout"),
     "attn_implementation",
     *("lora_rank", "lora_alpha", "lora_dropout", "lora_targets"),
@@ -27,24 +27,24 @@ USED = (
 def build_classifier(
     classes: Sequence[str], options: SolverArguments
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Create a classifier to train, or a regressor without `classes`, and its tokenizer, which truncates texts to
-    `max_length` or the model's maximum. The model starts from `encoder` with a new head, from `encoder_config` and
-    `tokenizer` (random weights), or from `solver`, a classifier. Raises `UsageError` for options that do not apply."""
+    """Create a classifier to train (a regressor if `classes` is empty) and its tokenizer, which truncates texts to
+    `max_length` or the model's maximum. The model is `encoder` with a new head, has random weights (`encoder_config`,
+    `tokenizer`), or is the classifier `solver`. Raises `UsageError` for options that do not apply."""
     from ..models import MwpStudentForSequenceClassification
 
-    check_used(options, USED, "applies only to solvers of math word problems: omit it for a classifier")
+    check_used(options, CLASSIFIER_OPTIONS, "applies only to solvers, not to a classifier. Remove it")
     if options.solver is not None:
         model, tokenizer = load_classifier(options.solver, classes, options.dropout)
     elif options.encoder_config is not None:
         tokenizer = load_tokenizer(options.tokenizer)
         model = MwpStudentForSequenceClassification(options.random_config(tokenizer, **head_fields(classes)))
     else:
-        model = _on_encoder(options.encoder, classes, options.dropout, options.attn_implementation)
+        model = _load_with_head(options.encoder, classes, options.dropout, options.attn_implementation)
         tokenizer = load_tokenizer(options.tokenizer or options.encoder, model)
         if (layers := parse_layers(options.encoder_layers)) is not None:
             model = derive_student(MwpStudentForSequenceClassification, model, layers=layers)
     options.add_lora(model)
-    return model, cut_to(tokenizer, model, options.max_length or MAX_LENGTH)
+    return model, limit_length(tokenizer, model, options.max_length or MAX_LENGTH)
 
 
 def load_classifier(
@@ -68,15 +68,15 @@ def load_classifier(
             )
     set_dropout(config, dropout)
     model = load_pretrained(AutoModelForSequenceClassification, name, config=config)
-    return model, cut_to(load_tokenizer(name), model, None)
+    return model, limit_length(load_tokenizer(name), model)
 
 
 def make_student_classifier(
     teacher: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, batches: Callable, options: StudentArguments
 ) -> PreTrainedModel:
-    """Create a student, by default from the teacher's first layers and classifier. `batches` returns encoded training
-    texts with labels, to fit a projected or score a pruned student. Raises `UsageError` if tokens or classes
-    differ."""
+    """Create the student of a classifier, by default from the teacher's first layers and its head. `batches` returns
+    encoded training texts with labels, on which a projected student is fitted, and the units of a pruned student are
+    scored. Raises `UsageError` if the tokens or classes of an existing student differ from the teacher's."""
     from ..distillation import project_student
     from ..models import MwpStudentForSequenceClassification
 
@@ -87,7 +87,7 @@ def make_student_classifier(
         if options.student is not None:
             student, own = load_classifier(source, classes)
         else:
-            student, own = _on_encoder(source, classes, options.student_dropout, None), load_tokenizer(source)
+            student, own = _load_with_head(source, classes, options.student_dropout, None), load_tokenizer(source)
         check_same_tokens(source, own, tokenizer, "Distillation needs the same tokenizer.")
         return student
 
@@ -103,7 +103,7 @@ def make_student_classifier(
 
 
 def head_fields(classes: Sequence[str]) -> dict[str, Any]:
-    """Return the configuration fields for a classifier with these classes, or for a regression if there are none."""
+    """Return the configuration fields of a classifier with these classes, or of a regressor if there are none."""
     if not classes:
         return {"num_labels": 1, "problem_type": "regression"}
     return {
@@ -113,8 +113,10 @@ def head_fields(classes: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _on_encoder(name: str, classes: Sequence[str], dropout: float | None, attention: str | None) -> PreTrainedModel:
-    """Load a pretrained encoder with a head for these classes; an existing head is kept if its shape fits."""
+def _load_with_head(
+    name: str, classes: Sequence[str], dropout: float | None, attention: str | None
+) -> PreTrainedModel:
+    """Load a pretrained encoder with a head for these classes. An existing head of the same shape is kept."""
     from transformers import AutoModelForSequenceClassification
 
     config = load_config(name, **head_fields(classes))
@@ -123,12 +125,12 @@ def _on_encoder(name: str, classes: Sequence[str], dropout: float | None, attent
     return load_pretrained(AutoModelForSequenceClassification, name, config=config, **options)
 
 
-def cut_to(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel, length: int | None) -> PreTrainedTokenizerBase:
-    """Limit the text length of a tokenizer to `length` and to the number of positions of the model."""
+def limit_length(
+    tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel, max_length: int | None = None
+) -> PreTrainedTokenizerBase:
+    """Lower the maximum length of a tokenizer to `max_length` and to the number of positions of a model."""
     from ..models.architecture import count_positions
 
-    rooms = [tokenizer.model_max_length, length]
-    if hasattr(model.config, "max_position_embeddings"):
-        rooms.append(count_positions(model.config))
-    tokenizer.model_max_length = min(room for room in rooms if room is not None)
+    limits = (tokenizer.model_max_length, max_length, count_positions(model.config))
+    tokenizer.model_max_length = min(limit for limit in limits if limit is not None)
     return tokenizer

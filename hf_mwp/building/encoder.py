@@ -18,6 +18,7 @@ from .model_sources import (
     locate_encoder,
     locate_tokenizer,
     resolve_encoder,
+    solver_class,
 )
 
 
@@ -103,7 +104,7 @@ class EncoderArguments:
         set_dropout(config, self.dropout)
         return config
 
-    def numbers_have_tokens(self) -> bool:
+    def uses_indexed_numbers(self) -> bool:
         """Return `indexed_numbers`; if it is not given, the setting of the processor saved with the encoder."""
         if self.indexed_numbers is not None or self.encoder is None:
             return bool(self.indexed_numbers)
@@ -123,10 +124,9 @@ def load_encoder(
     from transformers import AutoModel, AutoModelForMaskedLM, AutoModelForPreTraining
 
     from ..data.training_lineage import inherit_training_texts
-    from ..models import MwpSolverConfig
 
     config = load_config(source)
-    if with_heads and isinstance(config, MwpSolverConfig):
+    if with_heads and solver_class(config.model_type) is not None:
         solver = load_pretrained(AutoModel, source)
         inherit_training_texts(solver.encoder, solver)
         set_dropout(solver.encoder.config, dropout)
@@ -182,7 +182,7 @@ def set_dropout(config: Any, dropout: float | None) -> None:
     if dropout is None:
         return
     if not (names := [name for name in DROPOUTS if hasattr(config, name)]):
-        raise UsageError(f"The dropout of an encoder of type {config.model_type!r} cannot be set: leave it out.")
+        raise UsageError(f"The dropout of an encoder of type {config.model_type!r} cannot be set. Omit this option.")
     for name in names:
         setattr(config, name, dropout)
 

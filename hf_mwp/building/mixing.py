@@ -57,7 +57,7 @@ def mix_solvers(options: MixArguments) -> tuple[Solver, MwpProcessor]:
     settings."""
     from transformers import AutoModel
 
-    from ..data.training_lineage import ancestry_of, note_training_texts
+    from ..data.training_lineage import ancestry_of
     from ..distillation import average_parameters, mix_parameters
 
     if options.solvers is not None:
@@ -82,5 +82,5 @@ def mix_solvers(options: MixArguments) -> tuple[Solver, MwpProcessor]:
         # Embeddings of tokens added by the solver are initialised deterministically.
         processor.resize_embeddings(pretrained)
         solver = mix_parameters(pretrained, solver, options.pretrained_weight, inplace=True)
-    note_training_texts(solver, ancestry_of(solver))
+    solver.training_texts = ancestry_of(solver)
     return solver, processor

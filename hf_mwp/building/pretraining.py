@@ -35,7 +35,9 @@ class PretrainingArguments(EncoderArguments, ShapeTargets):
         "intermediate_size, num_attention_heads ({}: 312, 1200, 12). The first three layers are used unless "
         "encoder_layers is given. A target replaces this option and encoder_layers.",
     )
-    parse_number_words: bool | None = option(None, "Read number words as numbers; if not given, only in English.")
+    parse_number_words: bool | None = option(
+        None, "Read number words as numbers; by default in English, and in Chinese texts without digits."
+    )
     new_pos_head: bool = option(
         False, "Start with a new tagging head, if the encoder's head has the labels of a different tagger."
     )
@@ -79,7 +81,7 @@ class PretrainingBuilder:
         from ..models.mwp_student.conversion_mwp_student import SOURCES
 
         self.args, self.tagger, self.encoder = args, tagger, None
-        # BERT-like encoders become students; other encoders keep their class and learn only masked words.
+        # BERT-like encoders become students. Other types keep their class and support only masked language modelling.
         self._becomes_student = True
         # An existing tagging head is trained further, unless the encoder is projected.
         self._keeps_head = False
@@ -91,7 +93,7 @@ class PretrainingBuilder:
             self._keeps_head = has_head and not args.new_pos_head
         tokenizer = load_tokenizer(args.tokenizer or args.encoder, self.encoder)
         if None not in (args.encoder, args.tokenizer) and has_tokenizer(args.encoder):
-            check_same_tokens(args.encoder, load_tokenizer(args.encoder), tokenizer, "Omit --tokenizer.", part=True)
+            check_same_tokens(args.encoder, load_tokenizer(args.encoder), tokenizer, "Omit --tokenizer.", subset=True)
         if not self._becomes_student and (args.project_to is not None or args.targets or tagger is not None):
             raise UsageError(
                 f"{args.encoder}, of type {config.model_type!r}, supports only masked language modelling, not tagging "
@@ -103,7 +105,7 @@ class PretrainingBuilder:
             tokenizer,
             language=args.language,
             parse_number_words=args.parse_number_words,
-            indexed_numbers=args.numbers_have_tokens(),
+            indexed_numbers=args.uses_indexed_numbers(),
             max_length=args.max_length,
         )
         if self.encoder is None:
@@ -114,7 +116,7 @@ class PretrainingBuilder:
         """Return the model, with a tagging head if `tags` are given. A projected student is fitted on `texts`."""
         from ..data import pos_label_list
         from ..models import MwpStudentForMaskedLM, MwpStudentForPreTraining
-        from ..models.masked_words import predict_masked_words
+        from ..models.masked_lm import as_masked_lm
 
         layers = parse_layers(self.args.encoder_layers)
         model_class: Any = MwpStudentForMaskedLM
@@ -125,7 +127,7 @@ class PretrainingBuilder:
         if self.encoder is None:
             model = model_class(self.args.random_config(self.processor.tokenizer, **tagging))
         elif not self._becomes_student:
-            model = predict_masked_words(keep_layers(self.encoder.base_model, layers))
+            model = as_masked_lm(keep_layers(self.encoder.base_model, layers))
         elif self.args.project_to is not None:
             self.processor.resize_embeddings(self.encoder)
             options = {name: getattr(self.processor, name) for name in ("language", "parse_number_words")}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..options import options_in
 from ..options.checks import check_used
 from ..usage_error import UsageError
-from .classifier import cut_to, load_classifier
+from .classifier import limit_length, load_classifier
 from .encoder import parse_layers, set_dropout
 from .model_sources import check_fields, check_same_tokens, is_classifier, load_config, load_pretrained, load_tokenizer
 from .solver import MAX_LENGTH, SolverArguments, load_solver
@@ -19,14 +19,15 @@ from .student import StudentArguments
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
-# Solver options that also apply to sequence-to-sequence models.
-USED = ("encoder", "encoder_config", "tokenizer", "solver", "max_length", "dropout", "attn_implementation")
+# Options of `SolverArguments` that also apply to sequence-to-sequence models.
+SEQ2SEQ_OPTIONS = ("encoder", "encoder_config", "tokenizer", "solver", "max_length", "dropout", "attn_implementation")
 # `--tokenizer learn:4000` learns a tokenizer with 4,000 tokens.
 LEARN = "learn:"
 SPECIAL = {"bos_token": "<s>", "pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
-# A student with the teacher's width copies its layers; a narrower student copies leading slices of their weights.
+# Names of the starts in [`~distillation.make_seq2seq_student`]. "slice" copies layers or, for a narrower student, the
+# first rows and columns of their weights.
 STUDENT_INITS = {"cut": "slice", "project": "slice", "random": "random"}
-UNUSED_OF_STUDENTS = ("student_encoder", "student_intermediate_size", "student_heads", "student_dropout")
+UNUSED_STUDENT_OPTIONS = ("student_encoder", "student_intermediate_size", "student_heads", "student_dropout")
 LONGEST_TEXT = 128
 
 
@@ -40,7 +41,7 @@ def build_seq2seq(
     targets), with each of the `placeholders` as a single token. For `languages`, see [`set_languages`]. Raises
     `UsageError` for options that do not apply.
     """
-    check_used(options, USED, "is for solvers of math word problems: leave it out with this `task`")
+    check_used(options, SEQ2SEQ_OPTIONS, "applies only to solvers, not to this `task`. Remove it")
     if options.encoder_config is None:
         source, length = options.encoder or options.solver, options.max_length or MAX_LENGTH
         return load_seq2seq_model(
@@ -74,7 +75,7 @@ def load_seq2seq_model(
         )
     set_dropout(config, dropout)
     model = load_pretrained(AutoModelForSeq2SeqLM, name, config=config, attn_implementation=attention)
-    reader = cut_to(load_tokenizer(tokenizer or name, model), model, max_length)
+    reader = limit_length(load_tokenizer(tokenizer or name, model), model, max_length)
     search = model.generation_config
     if search.max_length is None and search.max_new_tokens is None:
         # Transformers would generate at most 20 tokens.
@@ -123,8 +124,8 @@ def make_student_seq2seq(
     from ..data.training_lineage import inherit_training_texts
     from ..distillation.students.seq2seq_student import make_seq2seq_student
 
-    used = {*options_in(StudentArguments)} - {*UNUSED_OF_STUDENTS}
-    check_used(options, used, "does nothing for a sequence-to-sequence student: leave it out")
+    used = {*options_in(StudentArguments)} - {*UNUSED_STUDENT_OPTIONS}
+    check_used(options, used, "has no effect on a sequence-to-sequence student. Remove it")
     if options.student_init not in STUDENT_INITS:
         raise UsageError(f"`student_init` of a sequence-to-sequence student is one of {', '.join(STUDENT_INITS)}.")
     if options.student is not None:
@@ -187,7 +188,7 @@ def _random_model(options: SolverArguments, tokenizer: PreTrainedTokenizerBase) 
     model = AutoModelForSeq2SeqLM.from_config(
         config, attn_implementation=options.attn_implementation, trust_remote_code=False
     )
-    cut_to(tokenizer, model, options.max_length or MAX_LENGTH)
+    limit_length(tokenizer, model, options.max_length or MAX_LENGTH)
     # An untrained model generates texts of maximum length in evaluations.
     model.generation_config.max_length = min(tokenizer.model_max_length, LONGEST_TEXT)
     return model

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 MAX_LENGTH = 512
 # Options that cannot change an existing solver.
-OF_NEW_SOLVERS = (
+NEW_SOLVER_OPTIONS = (
     *("encoder_layers", "tokenizer", "language", "indexed_numbers", "max_length", "min_constant_count"),
     *("decoder", "decoder_config", "attn_implementation"),
 )
@@ -99,15 +99,15 @@ class SolverArguments(EncoderArguments):
         self.decoder_config = parse_mapping("decoder_config", self.decoder_config)
         check_share(self, "decoder_dropout", "lora_dropout")
         check_at_least_one(self, "min_constant_count", "bottleneck_size", "lora_rank")
-        for name in OF_NEW_SOLVERS if self.solver is not None else ():
+        for name in NEW_SOLVER_OPTIONS if self.solver is not None else ():
             if getattr(self, name) is not None:
-                raise ValueError(f"`{name}` does nothing with `solver`: leave one of them out.")
+                raise ValueError(f"`{name}` has no effect with `solver`. Remove one of the two.")
         layers = parse_layers(self.bottleneck_layers, "bottleneck_layers")
         if (layers is None) != (self.bottleneck_size is None):
-            raise ValueError("`bottleneck_layers` (4,8,12) and `bottleneck_size` need each other.")
+            raise ValueError("`bottleneck_layers` (such as 4,8,12) and `bottleneck_size` must be set together.")
         check_positive(self, "lora_alpha")
         if self.lora_rank is None and (self.lora_alpha, self.lora_dropout, self.lora_targets) != (None, 0.0, None):
-            raise ValueError("other options of adapters (`lora_alpha`) need a `lora_rank`.")
+            raise ValueError("`lora_alpha`, `lora_dropout` and `lora_targets` need `lora_rank`. Set it.")
 
     def add_lora(self, model: PreTrainedModel, tokens: Sequence[int] = ()) -> None:
         """Add LoRA adapters if `lora_rank` is set; see [`~models.lora.add_lora`]."""
@@ -145,7 +145,8 @@ def build_solver(
     Args:
         rows (`Iterable[Mapping]`): Training rows of [`load_mwp_dataset`], whose constants become output symbols.
         options ([`SolverArguments`], *optional*): Options, which `fields` override.
-        parse_number_words (`bool`, *optional*): Whether number words are numbers; by default in English only.
+        parse_number_words (`bool`, *optional*): Whether number words are numbers; see
+            [`MwpProcessor`].
         fields:
             Options of `hf-mwp train` that describe the solver. One of them must give the start: `encoder` (a folder
             or Hub id), `encoder_config` with `tokenizer` (random weights), or `solver` (an existing one).
@@ -173,7 +174,7 @@ def build_solver(
     options = SolverArguments(**fields) if options is None else replace(options, **fields)
     if options.solver is not None:
         solver, processor = load_solver(options.solver, **options.bottleneck_fields)
-        _change_solver(solver, processor, options)
+        _update_solver(solver, processor, options)
         options.add_lora(solver, processor.number_token_ids)
         return solver, processor
     decoder = decoder_classes()[options.decoder or next(iter(DECODERS))]
@@ -186,7 +187,7 @@ def build_solver(
         min_constant_count=options.min_constant_count or 5,
         language=options.language or (first[0].language if first else "zh"),
         parse_number_words=parse_number_words,
-        indexed_numbers=options.numbers_have_tokens(),
+        indexed_numbers=options.uses_indexed_numbers(),
         max_length=options.max_length or MAX_LENGTH,
     )
     processor.vocabulary = processor.vocabulary.with_constants(options.constants or ())
@@ -207,16 +208,16 @@ def build_solver(
     return solver, processor
 
 
-def _change_solver(model: Solver, processor: MwpProcessor, options: SolverArguments) -> None:
+def _update_solver(model: Solver, processor: MwpProcessor, options: SolverArguments) -> None:
     """Set the dropouts of a loaded solver and add constants."""
     from torch import nn
 
     set_dropout(model.encoder.config, options.dropout)
     # The modules exist already, so changing the configuration is not enough.
-    for part, dropout in ((model, options.dropout), (model.decoder, options.decoder_dropout)):
+    for part, dropout in (("", options.dropout), ("decoder", options.decoder_dropout)):
         if dropout is not None:
             model.decoder.config.dropout = dropout
-            for module in part.modules():
+            for module in model.get_submodule(part).modules():
                 if isinstance(module, nn.Dropout):
                     module.p = dropout
     if options.constants:

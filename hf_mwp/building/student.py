@@ -13,7 +13,7 @@ from ..usage_error import UsageError
 from .encoder import SAMPLE_BATCH, SAMPLE_SIZE, load_encoder, parse_layers, project_on_problems
 from .model_sources import check_same_tokens, load_tokenizer, locate_encoder, locate_solver, resolve_encoder
 from .solver import load_solver
-from .student_shape import ShapeTargets, StudentShape, settle_shape
+from .student_shape import ShapeTargets, StudentShape, apply_size_targets
 
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ UNUSED = {
     "student_init=random": ("student_sparsity", "student_layer_choice"),
     "student_init=prune": (*SIZES, *TARGETS, *LAYERS, "student_dropout"),
 }
-STARTS = ("cut", "project", "random", "prune")
 # Default share of heads and neurons removed from a pruned student (Yang et al., EMNLP 2022).
 SPARSITY = 0.7
 
@@ -87,7 +86,7 @@ class StudentArguments(ShapeTargets):
         "narrower layers fitted to the teacher's on training problems, and a new decoder; random: random weights; "
         "prune: the teacher without the heads and neurons that its loss on training problems needs least.",
         common=True,
-        choices=STARTS,
+        choices=("cut", "project", "random", "prune"),
     )
     student_sparsity: float | None = option(
         None, f"Share of heads and neurons to remove for a pruned student; {SPARSITY} if not given."
@@ -120,17 +119,17 @@ class StudentArguments(ShapeTargets):
         self.student_encoder = resolve_encoder(self.student_encoder)
         for name in (*SIZES, "student_layers") if self.targets else ():
             if getattr(self, name) is not None:
-                raise ValueError(f"`{name}` is chosen by the target: leave one of them out.")
+                raise ValueError(f"`{name}` is chosen to meet the target. Remove one of the two.")
         given = [name for name in ("student", "student_encoder") if getattr(self, name) is not None]
         if len(given) > 1 or (given and self.student_init != "cut"):
-            raise ValueError("`student`, `student_encoder` and `student_init` exclude each other: give one of them.")
+            raise ValueError("`student`, `student_encoder` and `student_init` exclude each other. Set only one.")
         source = given[0] if given else f"student_init={self.student_init}"
         for name in UNUSED[source]:
             if getattr(self, name) is not None:
-                raise ValueError(f"`{name}` does nothing with `{source}`: leave one of them out.")
+                raise ValueError(f"`{name}` has no effect with `{source}`. Remove one of the two.")
         layers = parse_layers(self.student_layers, "student_layers")
         if isinstance(layers, list) and self.student_layer_choice is not None:
-            raise ValueError("`student_layer_choice` does nothing with indices in `student_layers`.")
+            raise ValueError("`student_layer_choice` has no effect with indices in `student_layers`. Remove it.")
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -159,7 +158,7 @@ class StudentArguments(ShapeTargets):
     def random_config(
         self, teacher: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, **fields
     ) -> MwpStudentConfig:
-        """Return the configuration of a random student with the teacher encoder's number of positions."""
+        """Return the configuration of a random student with the teacher encoder's number of positions, or 512."""
         from ..models import MwpStudentConfig
         from ..models.architecture import count_positions
 
@@ -168,7 +167,7 @@ class StudentArguments(ShapeTargets):
             vocab_size=teacher.config.vocab_size,
             num_hidden_layers=layers if isinstance(layers, int) else len(layers),
             pad_token_id=tokenizer.pad_token_id or 0,
-            max_position_embeddings=count_positions(teacher.config),
+            max_position_embeddings=count_positions(teacher.config) or 512,
             **(fields | self.sizes | self.dropouts),
         )
 
@@ -210,13 +209,13 @@ def make_student(
     kind = kind_of(teacher)
     if not kind.is_solver:
         way = "make_seq2seq_student" if kind.has_decoder else "distillation.project_student"
-        raise TypeError(f"Expected a `Solver`, got `{type(teacher).__name__}`: make its student with `hf_mwp.{way}`.")
+        raise TypeError(f"Expected a `Solver`, got `{type(teacher).__name__}`. Use `hf_mwp.{way}`.")
     options = StudentArguments(**fields) if options is None else replace(options, **fields)
     student, own = make_student_and_processor(teacher, processor, rows, options)
     if own is not processor:
         raise UsageError(
-            f"{options.student} has another tokenizer than its teacher: load it with `load_solver`, whose processor "
-            "it needs."
+            f"The tokenizer of {options.student} differs from its teacher's. Load it with `load_solver`, which also "
+            "returns its processor."
         )
     return student
 
@@ -228,7 +227,7 @@ def make_student_and_processor(
     from ..distillation import cut_student
     from ..models import MwpSolver, MwpStudentModel
 
-    settle_shape(options, teacher, processor)
+    apply_size_targets(options, teacher, processor)
     if options.student is not None:
         student, own = load_solver(options.student)
         return student, processor if own.tokenizer.get_vocab() == processor.tokenizer.get_vocab() else own
@@ -252,7 +251,7 @@ def make_student_and_processor(
     if start == "encoder":
         encoder, own = load_encoder(options.student_encoder, dropout), load_tokenizer(options.student_encoder)
         remedy = "Use a student with the teacher's tokenizer."
-        check_same_tokens(options.student_encoder, own, processor.tokenizer, remedy, part=True)
+        check_same_tokens(options.student_encoder, own, processor.tokenizer, remedy, subset=True)
     elif start == "random":
         config = options.random_config(teacher.encoder, processor.tokenizer)
         encoder = MwpStudentModel(config, add_pooling_layer=False)

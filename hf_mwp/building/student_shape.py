@@ -109,15 +109,17 @@ class StudentShape:
 
 
 def candidate_sizes(encoder: PreTrainedConfig | None = None) -> list[dict[str, int]]:
-    """Return the sizes to measure: all that can be projected from the encoder, or else those of its own width."""
-    largest = {}
-    for name in SIZES:
-        most = getattr(encoder, name, math.inf)
-        largest[name] = min(most) if isinstance(most, list) else most
-    layers, width, heads, neurons = largest.values()
-    fitting = {w: of for w, of in WIDTHS.items() if w <= width and of[0] <= neurons and of[1] <= heads}
-    found = product([n for n in LAYERS if n <= layers], (fitting or {width: (neurons, heads)}).items(), (1, 2))
-    return [dict(zip(largest, (count, w, of[1], of[0] // share), strict=True)) for count, (w, of), share in found]
+    """Return the sizes to measure, none above the encoder's: all `WIDTHS`, or the encoder's own if all are larger."""
+    # A pruned encoder has lists with a number for each layer.
+    limits = (getattr(encoder, name, math.inf) for name in SIZES)
+    max_layers, *own = (min(limit) if isinstance(limit, list) else limit for limit in limits)
+    widths = [(width, heads, neurons) for width, (neurons, heads) in WIDTHS.items()]
+    widths = [each for each in widths if all(size <= limit for size, limit in zip(each, own, strict=True))] or [own]
+    layers = [count for count in LAYERS if count <= max_layers]
+    return [
+        dict(zip(SIZES, (count, width, heads, neurons // divisor), strict=True))
+        for count, (width, heads, neurons), divisor in product(layers, widths, (1, 2))
+    ]
 
 
 def measure_shape(processor: MwpProcessor, sizes: dict[str, int]) -> StudentShape:
@@ -179,14 +181,16 @@ def choose_student_shape(
     return max(fitting, key=lambda each: (each.layer_weights, each.num_hidden_layers)), shapes
 
 
-def settle_shape(
+def apply_size_targets(
     args: ShapeTargets,
     model: PreTrainedModel | None,
     processor: MwpProcessor,
     config: TrainingArguments | None = None,
-    tell: Callable[[str], None] = lambda text: None,
+    report: Callable[[str], None] = lambda text: None,
 ) -> None:
-    """Choose sizes for the targets, at most those of `model`; a resumed run reads them in `config`'s output folder."""
+    """Replace the targets in `args` by the chosen sizes, at most those of `model`. With `config`, the choice is saved
+    in its output folder, where a resumed run reads it. Raises `UsageError` if no student meets the targets, or the
+    NumPy runtime cannot solve with it."""
     from ..data.batches.mwp_processor import MwpProcessor
     from ..models.architecture import find_encoder
 
@@ -205,6 +209,6 @@ def settle_shape(
             if path is not None:
                 write_json(path, found)
     shape = StudentShape(**found["chosen"])
-    tell(f"The student that meets the target: {shape}.")
+    report(f"The student that meets the target: {shape}.")
     args.target_ms = args.target_mb = None
     args.use_shape(shape, encoder)

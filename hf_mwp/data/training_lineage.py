@@ -30,11 +30,6 @@ def ancestry_of(model: Any) -> TrainingTexts:
     return TrainingTexts(unknown=(short_name(name),) if name else ()) if texts is None else texts
 
 
-def note_training_texts(model: Any, texts: TrainingTexts) -> None:
-    """Record the training texts of a model and its ancestors."""
-    model.training_texts = texts
-
-
 def inherit_training_texts(model: Any, *sources: Any) -> None:
     """Add the training texts of `sources`, from which `model` was made, to those of `model`. For a model that is not
     trained yet, they are kept in its attribute `inherited_texts`."""

@@ -27,3 +27,5 @@ class ExportArguments:
     def __post_init__(self):
         check_given(self, "model", "output_dir")
         check_at_least_one(self, "max_samples")
+        if self.dataset is None and (self.max_samples or self.data_dir):
+            raise ValueError("`max_samples` and `data_dir` apply only with a `dataset`. Name one, or omit them.")

@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -30,7 +31,7 @@ from ..runtime.solver import EXPORT_RECORD, EXPORT_VERSION
 from ..runtime.weights import FILE_NAME, quantize_int8
 from ..solving.solve_problems import solve_problems
 from ..solving.solver_prediction import SolverPrediction
-from ..store.runs.run_folder import OF_ONE_MODEL, TEXTS, RunFolder
+from ..store.runs.run_folder import MODEL_SPECIFIC_FILES, TEXTS, RunFolder
 from ..usage_error import UsageError
 from .export_arguments import ExportArguments
 
@@ -76,8 +77,8 @@ def export_solver(args: ExportArguments, progress: Callable[[Sequence], Iterable
         to `export.json` and to the card.
 
     Raises:
-        UsageError: The solver has no tree decoder, its encoder needs `format="onnx"`, the dataset has no test problems
-            in its language, or the output folder contains a model and `overwrite` is not set.
+        UsageError: The solver has no tree decoder, its encoder needs `format="onnx"`, ONNX is missing, the dataset
+            has no test problems in its language, or the output folder contains a model and `overwrite` is not set.
 
     Example:
 
@@ -93,6 +94,9 @@ def export_solver(args: ExportArguments, progress: Callable[[Sequence], Iterable
     if args.format == "numpy" and not isinstance(model.encoder, MwpStudentModel):
         kind = model.encoder.config.model_type
         raise UsageError(f"The encoder of {args.model} is a {kind}, not a student. Use --format onnx.")
+    packages = ("onnx", "onnxruntime", "onnxscript") if args.format == "onnx" else ()
+    if missing := [name for name in packages if find_spec(name) is None]:
+        raise UsageError(f"--format onnx needs {', '.join(missing)}. Install with `pip install 'hf-mwp[onnx]'`.")
     model.float()
     folder = Path(args.output_dir)
     problems = [] if args.dataset is None else _test_problems(args, processor)
@@ -100,7 +104,7 @@ def export_solver(args: ExportArguments, progress: Callable[[Sequence], Iterable
         run.check_unused(args.overwrite)
         # The model may be in the output folder itself.
         copied = read_beside(args.model, COPIED)
-        for name in ("config.json", TEXTS, *OF_ONE_MODEL, *COPIED):
+        for name in ("config.json", TEXTS, *MODEL_SPECIFIC_FILES, *COPIED):
             (folder / name).unlink(missing_ok=True)
         processor.save_pretrained(folder)
         for name, content in copied.items():
@@ -156,11 +160,8 @@ class _States(nn.Module):
 @torch.no_grad()
 def _write_graph(solver: MwpSolver, path: Path, max_length: int, quantize: bool) -> None:
     """Write the encoder of a solver as an ONNX graph for texts of at most `max_length` tokens."""
-    try:
-        import onnxscript  # noqa: F401 (needed by the exporter)
-        from onnxruntime.quantization import QuantType, quantize_dynamic
-    except ImportError as error:
-        raise UsageError(f"{error}. Install the requirements with `pip install 'hf-mwp[onnx]'`.") from error
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
     text = torch.arange(min(7, max_length))[None]
     lengths = {"input_ids": {1: torch.export.Dim("length", min=2, max=max_length)}}
     names = {"input_names": ["input_ids"], "output_names": ["states"], "dynamic_shapes": lengths}

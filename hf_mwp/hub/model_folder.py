@@ -16,7 +16,7 @@ from transformers.utils import SAFE_WEIGHTS_NAME, logging
 
 from ..building.seq2seq import load_any
 from ..data.batches.mwp_processor import MwpProcessor
-from ..data.training_lineage import note_training_texts, training_texts_of, write_training_texts
+from ..data.training_lineage import training_texts_of, write_training_texts
 from ..downloads import find_beside, read_beside
 from ..models.model_kind import kind_of
 from ..models.mwp_student import MwpStudentModel, save_student_code
@@ -73,7 +73,7 @@ def make_model_folder(args: CardArguments) -> None:
         # As after `hf-mwp pretrain`: the constants are collected when a solver is built on the encoder.
         processor.vocabulary = OutputVocabulary()
         if texts is not None:
-            note_training_texts(model, texts)
+            model.training_texts = texts
     elif is_solver:
         default, reranker = _read_search(source, args.reranker)
         searched = {"num_beams": default.num_beams, "rerank": reranker if default.rerank is True else default.rerank}

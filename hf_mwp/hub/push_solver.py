@@ -120,7 +120,10 @@ def push_solver_to_hub(
     validate_repo_id(repo_id)
     for name in (CARD, RECORD):
         if not (folder / name).is_file():
-            raise UsageError(f"{folder} has no {name}. Create a complete folder with `hf-mwp card --model {folder}`.")
+            make = f"Create a complete folder with `hf-mwp card --model {folder}`"
+            if (folder / EXPORT_RECORD).exists():
+                make = "Run `hf-mwp card` on the solver, and export the folder that it creates"
+            raise UsageError(f"{folder} has no {name}. {make}.")
     figures = check_card(folder / CARD, folder / RECORD)
     with TemporaryDirectory() as workspace:
         made = Path(workspace)

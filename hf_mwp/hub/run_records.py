@@ -10,7 +10,7 @@ import yaml
 from ..options import affects_result, default_of
 from ..options.option import WITHOUT_EFFECT
 from ..options.stages import STAGES, options_of
-from ..store.files import without_folder
+from ..store.files import shorten_paths
 from ..usage_error import UsageError
 from .model_card import ModelFigures, TrainingStage
 
@@ -30,7 +30,7 @@ def read_figures(folder: str | Path, model: str, split: str | None = None) -> Mo
     section = metrics[part]
     return ModelFigures(
         model,
-        without_folder(metrics["dataset"]),
+        shorten_paths(metrics["dataset"]),
         f"{part} ({section['scheme']}{', re-ranked' if section.get('reranked') else ''})",
         section.get("num_beams"),
         section.get("answer_match", ""),
@@ -55,7 +55,7 @@ def read_stage(folder: str | Path) -> TrainingStage:
         given = {key: value for key, value in given.items() if key not in defaults or value != defaults[key]}
     options = [each for command in STAGES for each in options_of(command).values()]
     hidden = WITHOUT_EFFECT | PLACES | {each.name for each in options if not affects_result(each)}
-    shown = {key: without_folder(value) for key, value in given.items() if key not in hidden}
+    shown = {key: shorten_paths(value) for key, value in given.items() if key not in hidden}
     if "task" not in shown and {"dataset", "num_train_epochs"} <= defaults.keys():
         # Show the training data even if it is the default.
         shown.setdefault("dataset", defaults["dataset"])

@@ -173,7 +173,7 @@ def report_cells(report: Mapping[str, float]) -> dict[str, str]:
         return found | dict(metric_cell(name, value) for name, value in report.items() if name not in counts)
     left_out = int(report.get("num_unjudged", 0))
     cells = {
-        "problems": f"{int(report.get('num_problems', 0))}" + (f" ({left_out} left out)" if left_out else ""),
+        "problems": f"{int(report['num_problems'])}" + (f" ({left_out} left out)" if left_out else ""),
         "answer %": percent(report.get("answer_accuracy")),
         "equation %": percent(report.get("equation_accuracy")) + of_equations(report),
     }

@@ -42,9 +42,10 @@ def shared_ranks(values: np.ndarray) -> np.ndarray:
 
 
 def _checked(predictions: Sequence, labels: Sequence) -> tuple[np.ndarray, np.ndarray]:
-    if len(predictions) != len(labels) or not len(labels):
-        raise ValueError(f"Pass equal numbers of predictions and labels, got {len(predictions)} and {len(labels)}.")
-    return np.asarray(predictions), np.asarray(labels)
+    found, true = np.asarray(predictions), np.asarray(labels)
+    if found.ndim != 1 or found.shape != true.shape or not found.size:
+        raise ValueError(f"Pass one prediction per label, got the shapes {found.shape} and {true.shape}.")
+    return found, true
 
 
 # Metric functions by their names in reports.

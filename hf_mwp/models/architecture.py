@@ -249,12 +249,16 @@ def _linear(layer: nn.Module, name: str, index: int) -> nn.Linear | None:
     )
 
 
-def count_positions(config: PreTrainedConfig) -> int:
-    """Return the maximum number of tokens of an encoder. RoBERTa and MPNet count positions from the padding token."""
+def count_positions(config: PreTrainedConfig) -> int | None:
+    """Return the maximum number of tokens of an encoder, or `None` if it has none (no field, or -1). RoBERTa and MPNet
+    count positions from the padding token."""
+    positions = getattr(config, "max_position_embeddings", None)
+    if positions is None or positions < 0:
+        return None
     offset = getattr(config, "position_offset", 0)
     if "roberta" in config.model_type or config.model_type == "camembert":
         offset = config.pad_token_id + 1
     elif "mpnet" in config.model_type:
         # The padding token of MPNet is always 1, even if the config has a different value.
         offset = 2
-    return config.max_position_embeddings - offset
+    return positions - offset

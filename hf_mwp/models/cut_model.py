@@ -33,19 +33,19 @@ class NoHeads(nn.Module):
 
 
 def slice_heads(parts: LayerParts, kept: Sequence[int], optimizer: torch.optim.Optimizer | None = None) -> None:
-    """Keep the given heads of a layer, in their order. The parameters, and their optimiser states, are sliced."""
+    """Keep only the given heads of a layer. Its parameters, their gradients and optimiser states are sliced."""
     if parts.num_heads:
         _keep(parts.head_projections, parts.attention_output, parts.num_heads, parts.head_dim, kept, optimizer)
-        count_heads(parts)
+        update_head_count(parts)
 
 
-def slice_neurons(parts: LayerParts, kept: Sequence[int], optimizer: torch.optim.Optimizer | None = None) -> None:
+def slice_neurons(parts: LayerParts, kept: Sequence[int]) -> None:
     """Keep only the given neurons of a layer; see [`slice_heads`]."""
     if parts.num_neurons:
-        _keep(parts.neuron_projections, parts.output, parts.num_neurons, 1, kept, optimizer)
+        _keep(parts.neuron_projections, parts.output, parts.num_neurons, 1, kept)
 
 
-def count_heads(parts: LayerParts) -> None:
+def update_head_count(parts: LayerParts) -> None:
     """Update the number of heads that the attention module stores, if it stores one."""
     path = parts.architecture.attention
     if path is None:
@@ -58,8 +58,8 @@ def count_heads(parts: LayerParts) -> None:
     attention.all_head_size = parts.num_heads * parts.head_dim
 
 
-def share_bias(model: nn.Module) -> None:
-    """Let each layer use its remaining heads of the relative position bias that all layers share, if there is one."""
+def slice_position_bias(model: nn.Module) -> None:
+    """Pass to each layer only its remaining heads of the relative position bias that all layers share (MPNet)."""
     for parts, cut in zip(layer_parts(model), cut_heads(model), strict=True):
         if parts.architecture.biased_attention is None:
             continue
@@ -77,7 +77,7 @@ def _take_bias(attention: nn.Module, args: tuple) -> tuple:
     return states, mask, bias, *rest
 
 
-def fit_heads(model: nn.Module, state_dict: Mapping[str, Tensor], *rest: Any) -> None:
+def resize_heads(model: nn.Module, state_dict: Mapping[str, Tensor], *rest: Any) -> None:
     """Resize attention layers to the shapes in a state dict; for `register_load_state_dict_pre_hook`."""
     names = {module: name for name, module in model.named_modules()}
     for parts in layer_parts(model):
@@ -91,22 +91,28 @@ def fit_heads(model: nn.Module, state_dict: Mapping[str, Tensor], *rest: Any) ->
             linear.weight.data = linear.weight.new_zeros(weight.shape)
             if linear.bias is not None:
                 linear.bias.data = linear.bias.new_zeros(len(weight))
-        count_heads(parts)
+        update_head_count(parts)
 
 
 def _keep(
-    makers: Iterable[nn.Linear], reader: nn.Linear, count: int, width: int, kept: Sequence[int], optimizer
+    projections: Iterable[nn.Linear],
+    output: nn.Linear,
+    count: int,
+    width: int,
+    kept: Sequence[int],
+    optimizer: torch.optim.Optimizer | None = None,
 ) -> None:
-    """Keep some of `count` units of `width` columns: outputs of `makers` and inputs of `reader`."""
-    for linear in makers:
+    """Keep some of `count` units (heads or neurons) with `width` features each, which are outputs of `projections` and
+    inputs of `output`."""
+    for linear in projections:
         # A fused layer has all queries, then all keys, then all values.
         rows = torch.arange(linear.out_features).view(-1, count, width)[:, list(kept)].flatten()
         for parameter in linear.parameters():
             _slice(parameter, 0, rows, optimizer)
         linear.out_features = len(rows)
-    columns = torch.arange(reader.in_features).view(count, width)[list(kept)].flatten()
-    _slice(reader.weight, 1, columns, optimizer)
-    reader.in_features = len(columns)
+    columns = torch.arange(output.in_features).view(count, width)[list(kept)].flatten()
+    _slice(output.weight, 1, columns, optimizer)
+    output.in_features = len(columns)
 
 
 def _slice(parameter: nn.Parameter, dim: int, index: Tensor, optimizer: torch.optim.Optimizer | None) -> None:
@@ -168,7 +174,7 @@ class CutModel:
         for each, cut, count in zip(parts, cut_heads, neurons, strict=True):
             slice_heads(each, [head for head in range(each.num_heads) if head not in cut])
             slice_neurons(each, range(count))
-        share_bias(self)
+        slice_position_bias(self)
 
 
 @cache

@@ -13,7 +13,8 @@ from transformers.utils import ModelOutput
 
 from ..data.batches.mwp_processor import MwpProcessor
 from ..runtime.output_vocabulary import OutputVocabulary
-from .solver import EXPRESSION_POSITIONS, PredictionKind, SolveOutput
+from .prediction_kind import EXPRESSION_POSITIONS, PredictionKind
+from .solver import SolveOutput
 
 
 class DecoderPreTrainedModel(PreTrainedModel):
@@ -40,8 +41,8 @@ class DecoderPreTrainedModel(PreTrainedModel):
                 else:
                     init.zeros_(parameter)
 
-    def with_rows(self, old: nn.Parameter, count: int) -> nn.Parameter:
-        """Add `count` embeddings of constants to `old` `(n, H)`, drawn near their mean (around 0 if `n` is 0)."""
+    def extend_embeddings(self, old: nn.Parameter, count: int) -> nn.Parameter:
+        """Add `count` random embeddings of constants to `old` `(n, H)`, drawn around their mean (around 0 without)."""
         rows = torch.randn(len(old) + count, old.shape[1], generator=torch.Generator().manual_seed(0)).to(old)
         if len(old):
             rows = old.mean(0) + (old.std() / 2 if old.numel() > 1 else 1.0) * rows
@@ -165,8 +166,8 @@ class Decoder(ABC):
         """
 
     @staticmethod
-    def positions_in(states: Tensor, number_positions: Tensor | None) -> Tensor:
-        """Return the positions of numbers in states `(B, S, H)`, of shape `(B, 0)` if none are given."""
+    def positions_or_empty(states: Tensor, number_positions: Tensor | None) -> Tensor:
+        """Return `number_positions`, or an empty tensor `(B, 0)` for states `(B, S, H)` without numbers."""
         return states.new_empty(len(states), 0, dtype=torch.long) if number_positions is None else number_positions
 
     def length_limit(self, max_length: int | None, num_beams: int, num_return_sequences: int) -> int:

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
-from ..data.batches.mwp_processor import tokenizer_settings
+from ..data.batches.tokenizer_files import tokenizer_settings
 from ..store.finished_folder import digest_of
 
 

@@ -102,7 +102,7 @@ def add_lora(
         r=rank,
         lora_alpha=2 * rank if alpha is None else alpha,
         lora_dropout=dropout,
-        target_modules=_targeted(encoder, targets),
+        target_modules=_find_targets(encoder, targets),
     )
     inject_adapter_in_model(config, encoder)
     setattr(encoder, MARK, True)
@@ -172,7 +172,7 @@ def _adapters(model: nn.Module) -> dict[str, Tensor]:
     return {name: value for name, value in model.state_dict().items() if name.startswith(inside)}
 
 
-def _targeted(encoder: PreTrainedModel, targets: Sequence[str] | None) -> list[str]:
+def _find_targets(encoder: PreTrainedModel, targets: Sequence[str] | None) -> list[str]:
     """Return the names of the encoder's linear layers that `targets` selects."""
     architecture = find_architecture(encoder.config)
     by_part = defaultdict(list)

@@ -6,14 +6,15 @@ from typing import Any
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from .solver import CLASSES, EXPRESSION_POSITIONS, PredictionKind, Solver
+from .prediction_kind import CLASSES, EXPRESSION_POSITIONS, PredictionKind
+from .solver import Solver
 
 
 @dataclass(frozen=True)
 class ModelKind:
     """Kind of model, which decides how its outputs are read. To add a kind, define it here and extend [`kind_of`]."""
 
-    name: str  # in messages
+    name: str  # key of the trainers' `ADAPTERS`, and noun in messages
     is_solver: bool = False  # the model finds expressions, which are scored by their answers
     per_position: bool = False  # losses are means over positions, not over rows
     has_decoder: bool = False  # a decoder stack reads the labels and generates

@@ -1,4 +1,4 @@
-"""Classes of pruned models, which `save_pretrained` and `from_pretrained` support, and conversion to these classes."""
+"""Conversion of pruned models to classes that `from_pretrained` loads without the pruned heads and neurons."""
 
 import copy
 from collections.abc import Callable, Iterable, Mapping
@@ -8,7 +8,7 @@ from transformers import PreTrainedModel
 
 from ..data.training_lineage import inherit_training_texts
 from .architecture import CUT_PREFIX, cut_heads, find_encoder, layer_parts
-from .cut_model import cut_class, share_bias, stock_models
+from .cut_model import cut_class, slice_position_bias, stock_models
 from .mwp_solver import MwpSolver
 from .mwp_solver.bottlenecks import detach_bottlenecks
 from .mwp_student import MwpStudentForMaskedLM, MwpStudentForSequenceClassification, MwpStudentModel
@@ -22,11 +22,11 @@ STUDENTS = {
     "AutoModelForSequenceClassification": MwpStudentForSequenceClassification,
     "AutoModelForMaskedLM": MwpStudentForMaskedLM,
 }
-NOT_OF_STOCK_CONFIGS = {"model_type", "cut_heads", "neurons_per_layer"}
+PRUNING_FIELDS = {"model_type", "cut_heads", "neurons_per_layer"}
 
 
 def pruned_class(model: nn.Module) -> type[PreTrainedModel]:
-    """Return the class of the model that [`prune`] returns for a model. Raises `ValueError` if there is none."""
+    """Return the class that can load a model after pruning, which may be its own. Raises `ValueError` if none can."""
     encoder = find_encoder(model)
     # Raises an error with advice if the model has adapters.
     layer_parts(model)
@@ -34,7 +34,7 @@ def pruned_class(model: nn.Module) -> type[PreTrainedModel]:
         pruned_class(encoder)
         return type(model)
     if isinstance(model, PreTrainedModel):
-        if has_counts(encoder):
+        if has_layer_sizes(encoder):
             return type(model)
         for auto_class, stock in stock_models(type(model.config)).items():
             # A subclass of a Transformers model may have further modules, which would be lost.
@@ -46,16 +46,16 @@ def pruned_class(model: nn.Module) -> type[PreTrainedModel]:
     raise ValueError(f"No class can load a pruned {own}. Prune the encoder instead ({inner}).")
 
 
-def to_saved_form(model: nn.Module) -> nn.Module:
-    """Convert a model after [`note_pruned`] to its [`pruned_class`], which may be the model's own."""
+def to_pruned_class(model: nn.Module) -> nn.Module:
+    """Convert a model to its [`pruned_class`], after [`record_pruning`]."""
     encoder, kind = find_encoder(model), pruned_class(model)
-    if has_counts(encoder):
+    if has_layer_sizes(encoder):
         return model
     if isinstance(model, MwpSolver):
-        return convert_encoder(model, to_saved_form)
+        return convert_encoder(model, to_pruned_class)
     if kind in STUDENTS.values():
         return kind.from_encoder(model)
-    values = {name: value for name, value in model.config.to_dict().items() if name not in NOT_OF_STOCK_CONFIGS}
+    values = {name: value for name, value in model.config.to_dict().items() if name not in PRUNING_FIELDS}
     values |= {"cut_heads": cut_heads(model), "neurons_per_layer": [parts.num_neurons for parts in layer_parts(model)]}
     config = kind.config_class.from_dict(values, attn_implementation=model.config._attn_implementation)
     has_no_pooler = getattr(model, "pooler", model) is None
@@ -83,29 +83,30 @@ def convert_encoder(model: nn.Module, convert: Callable[[nn.Module], PreTrainedM
     return solver.to(model.device, model.dtype).train(model.training)
 
 
-def has_counts(encoder: PreTrainedModel) -> bool:
-    """Return whether an encoder's config has the numbers of heads and neurons of each layer."""
+def has_layer_sizes(encoder: PreTrainedModel) -> bool:
+    """Return whether an encoder's config can store different numbers of heads and neurons for each layer."""
     return encoder.config.model_type == "mwp_student" or encoder.config.model_type.startswith(CUT_PREFIX)
 
 
-def note_pruned(model: nn.Module, cut: Mapping[int, Iterable[int]]) -> None:
-    """Write what was removed from an encoder to its config: the heads in `cut`, by layer and their indices before, and
-    the numbers of remaining heads and neurons if it has these fields."""
-    encoder, noted, found = find_encoder(model), cut_heads(model), layer_parts(model)
+def record_pruning(model: nn.Module, cut: Mapping[int, Iterable[int]]) -> None:
+    """Update the config of an encoder after removing heads and neurons: the original indices of all pruned heads and,
+    if the config has these fields, the numbers of remaining heads and neurons. `cut` maps layers to the heads just
+    removed, by their indices before the removal."""
+    encoder, pruned, layers = find_encoder(model), cut_heads(model), layer_parts(model)
     config = encoder.config
-    for layer, parts in enumerate(found):
+    for layer, parts in enumerate(layers):
         gone = list(cut.get(layer, ()))
-        total = parts.num_heads + len(gone) + len(noted[layer])
+        total = parts.num_heads + len(gone) + len(pruned[layer])
         # Original indices of the heads that were left before this removal.
-        labels = [head for head in range(total) if head not in noted[layer]]
-        noted[layer] = sorted([*noted[layer], *(labels[head] for head in gone)])
-    config.cut_heads = noted if any(noted) else None
-    share_bias(model)
-    heads, neurons = [parts.num_heads for parts in found], [parts.num_neurons for parts in found]
+        original = [head for head in range(total) if head not in pruned[layer]]
+        pruned[layer] = sorted([*pruned[layer], *(original[head] for head in gone)])
+    config.cut_heads = pruned if any(pruned) else None
+    slice_position_bias(model)
+    heads, neurons = [parts.num_heads for parts in layers], [parts.num_neurons for parts in layers]
     if config.model_type.startswith(CUT_PREFIX):
         config.neurons_per_layer = neurons
-    elif has_counts(encoder):
-        for layer, parts in zip(encoder.encoder.layer, found, strict=True):
+    elif has_layer_sizes(encoder):
+        for layer, parts in zip(encoder.encoder.layer, layers, strict=True):
             if parts.query is not None and not parts.num_heads:
                 layer.attention.self = None
                 layer.attention.output.dense = MwpStudentBias(config.hidden_size)

@@ -53,7 +53,10 @@ def parse(
     early.add_argument("--config")
     config = early.parse_known_args(argv)[0].config
     if config is not None:
-        parser.set_given(read_yaml(config), config)
+        content = read_yaml(config)
+        if isinstance(content, Mapping) and {"stages", "base"} & content.keys():
+            raise UsageError(f"{config} is a recipe, not a file of options. Run it with `hf-mwp run {config}`.")
+        parser.set_given(content, config)
     namespace, unknown = parser.parse_known_args(argv)
     if unknown:
         flag = unknown[0].partition("=")[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -73,7 +73,7 @@ class MathWordProblemPipeline(FolderSearch, Pipeline):
     - for a text or [`MathWordProblem`], a list with one dictionary or, with `top_k`, several;
     - for a list, tuple, array, or column of a dataset or data frame, a list with one dictionary or, with `top_k`, one
       list of dictionaries per problem;
-    - for a generator or a PyTorch dataset of texts, such as `KeyDataset(rows, "text")`, an iterator over such results.
+    - for an iterator, streamed column or PyTorch dataset such as `KeyDataset(rows, "text")`, an iterator over results.
 
     Raises:
         ValueError: The model is not an [`MwpSolver`], the processor or re-ranker is missing or does not fit the model,
@@ -152,6 +152,8 @@ class MathWordProblemPipeline(FolderSearch, Pipeline):
             inputs = list(inputs)  # such as a tuple, an array, or a column of a dataset or data frame
             if not inputs:
                 return []
+        elif isinstance(inputs, Iterable) and not isinstance(inputs, str | bytes | Mapping):
+            inputs = (each for each in inputs)  # such as a column of a streamed dataset
         return super().__call__(inputs, **kwargs)
 
     def _preprocess_numbered(self, numbered: tuple[int, Any], **parameters) -> MathWordProblem:

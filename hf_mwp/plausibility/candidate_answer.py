@@ -130,14 +130,14 @@ def digits(number: Number) -> int:
 def candidate_answers(question: Question, trees: Sequence[tuple[Expression, float]]) -> list[CandidateAnswer]:
     """Group the trees of a beam (over number slots, with log probabilities, best first) by their values, in the order
     of the best tree of each. Trees without a value are skipped. Rounded values are equal if twelve digits are."""
-    groups: dict[Fraction | str, CandidateAnswer] = {}
+    groups: dict[Fraction, CandidateAnswer] = {}
     for rank, (expression, log_probability) in enumerate(trees):
         postfix, steps = expression.to_postfix(), []
         try:
             value = evaluate_postfix(postfix, question.literals, steps)
         except ExpressionError:
             continue
-        key = value if isinstance(value, Fraction) else f"{value:.12g}"
+        key = value if isinstance(value, Fraction) else Fraction(f"{value:.12g}")
         answer = groups.setdefault(key, CandidateAnswer(question, value, [], tuple(postfix), tuple(steps)))
         answer.trees.append(BeamTree(expression, log_probability, rank))
     return list(groups.values())

@@ -131,7 +131,7 @@ _MEASURES: Mapping[str, Callable[[CandidateAnswer], float]] = {
     "one_step": lambda a: 1 in a.inner_results,
     "uneven_step": lambda a: any(map(_is_uneven, a.steps[:-1])),
     "uneven_last": lambda a: any(map(_is_uneven, a.steps[-1:])),
-    "step_decimals": lambda a: max(map(decimals, a.inner_results), default=0) / 4,
+    "step_decimals": lambda a: _most(decimals, a) / 4,
     "step_digits": lambda a: _most(digits, a),
     "step_denominator": lambda a: _most(_denominator, a),
     "step_numerator": lambda a: _most(_numerator, a),

@@ -26,7 +26,7 @@ def align_literals(expression: Expression, mentions: Sequence[NumberMention]) ->
         by_value.setdefault(mention.value, index)
     # Use numbers whose negative or reciprocal is written in the text.
     opposites = _opposites(mentions, by_value)
-    tokens = _turn_around(expression, opposites) if opposites else expression.to_postfix()
+    tokens = _use_opposites(expression, opposites) if opposites else expression.to_postfix()
     # Each literal is looked up once, although it may occur several times.
     symbols = {token: _symbol(token, by_kind, by_value) for token in {leaf.token for leaf in expression.leaves()}}
     return Expression.from_postfix([symbols.get(token, token) for token in tokens])
@@ -46,7 +46,7 @@ def _opposites(mentions: Sequence[NumberMention], by_value: dict) -> dict:
     return opposites
 
 
-def _turn_around(expression: Expression, opposites: dict) -> list[str]:
+def _use_opposites(expression: Expression, opposites: dict) -> list[str]:
     """Return postfix tokens with `a+5` rewritten as `a-(-5)` and `a*3` as `a/(1/3)` for the given `opposites`."""
 
     def opposite(operator: str, operand: list[str]) -> str | None:
@@ -54,7 +54,7 @@ def _turn_around(expression: Expression, opposites: dict) -> list[str]:
             return None
         return opposites.get(("+-" if operator in "+-" else "*/", parse_number(operand[0])))
 
-    def turned(operator: str, left: list[str], right: list[str]) -> list[str]:
+    def rewritten(operator: str, left: list[str], right: list[str]) -> list[str]:
         # `5+a` has the missing value on the left: the operands change places, as in `a-(-5)`.
         if operator in "+*" and (found := opposite(operator, left)) and not opposite(operator, right):
             return [*right, found, INVERSE[operator]]
@@ -62,7 +62,7 @@ def _turn_around(expression: Expression, opposites: dict) -> list[str]:
             return [*left, found, INVERSE[operator]]
         return [*left, *right, operator]
 
-    return fold_postfix(expression.to_postfix(), lambda token: [token], turned)
+    return fold_postfix(expression.to_postfix(), lambda token: [token], rewritten)
 
 
 def _symbol(literal: str, by_kind: dict, by_value: dict) -> str:

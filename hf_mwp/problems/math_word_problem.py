@@ -36,8 +36,8 @@ class MathWordProblem:
         answer (`str`, *optional*): The annotated answer as written: `"20"`, `"((7)/(4))"`, `"9 (apples)"`.
         id (`str`, *optional*, defaults to `""`): Identifier of the problem in the dataset.
         language (`str`, *optional*, defaults to `"zh"`): `"zh"` or `"en"`.
-        parse_number_words (`bool`, *optional*): Whether number words ("seven") are numbers. Defaults to `True` for
-            English and `False` for Chinese.
+        parse_number_words (`bool`, *optional*): Whether number words ("seven") are numbers. By default they are in
+            English, and in Chinese texts without digits.
         context (`str`, *optional*, defaults to `""`): Identifier of a context that several questions share.
         kind (`str`, *optional*, defaults to `""`): Problem category, for which a separate accuracy is reported.
 

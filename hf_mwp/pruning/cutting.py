@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from torch import nn
 
 from ..models.architecture import layer_parts
-from ..models.cut_model import fit_heads, slice_heads, slice_neurons
-from ..models.pruned_form import note_pruned, to_saved_form
+from ..models.cut_model import resize_heads, slice_heads, slice_neurons
+from ..models.pruned_form import record_pruning, to_pruned_class
 from .gates import HeadGates, NeuronGates, check_indices
 
 
@@ -53,7 +53,7 @@ def prune(
     # Remove the hooks of a `HeadPruningCallback` and of gates from the copy.
     smaller.__dict__.pop("save_pretrained", None)
     hooks = smaller._load_state_dict_pre_hooks
-    for key in [key for key, hook in hooks.items() if hook.hook is fit_heads]:
+    for key in [key for key, hook in hooks.items() if hook.hook is resize_heads]:
         del hooks[key]
     gone = []
     for kind, chosen in ((HeadGates, heads), (NeuronGates, neurons)):
@@ -65,8 +65,8 @@ def prune(
             slice_heads(each, [head for head in range(each.num_heads) if head not in gone_heads])
         if gone_neurons:
             slice_neurons(each, [neuron for neuron in range(each.num_neurons) if neuron not in gone_neurons])
-    note_pruned(smaller, dict(enumerate(gone[0])))
-    return to_saved_form(smaller)
+    record_pruning(smaller, dict(enumerate(gone[0])))
+    return to_pruned_class(smaller)
 
 
 def prune_heads(model: nn.Module, heads: Mapping[int, Iterable[int]]) -> nn.Module:

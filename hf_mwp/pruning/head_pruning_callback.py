@@ -20,7 +20,7 @@ from transformers.utils import logging
 
 from ..models.pruned_form import pruned_class
 from ..options.checks import check_numbers, check_whole_numbers
-from ..store.runs.main_process import splits_weights
+from ..store.runs.main_process import shards_weights
 from .cutting import prune
 from .head_choice import choose_heads, heads_by_layer, whole_heads
 from .head_importance import CombinedImportance, HeadImportance
@@ -160,7 +160,7 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
             self._mode.prepare_loading(model)
 
     def on_train_begin(self, args, state, control, model=None, **kwargs):
-        if splits_weights(args):
+        if shards_weights(args):
             raise ValueError("Heads cannot be pruned if FSDP or DeepSpeed's ZeRO-3 splits weights. Use DDP.")
         pruned_class(model)
         self._mode.check_training(args, self.min_heads_per_layer, kwargs["optimizer"])

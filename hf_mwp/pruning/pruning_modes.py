@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from transformers import TrainingArguments
 
 from ..models.architecture import cut_heads, find_encoder, layer_parts
-from ..models.cut_model import fit_heads, slice_heads
-from ..models.pruned_form import note_pruned
+from ..models.cut_model import resize_heads, slice_heads
+from ..models.pruned_form import record_pruning
 from .gates import HeadGates
 
 
@@ -65,7 +65,7 @@ class SliceMode(MaskMode):
     def prepare_loading(self, model: nn.Module) -> None:
         self._cut_before = cut_heads(model)
         # `Trainer` loads checkpoints before it calls any callback.
-        model.register_load_state_dict_pre_hook(fit_heads)
+        model.register_load_state_dict_pre_hook(resize_heads)
 
     def check_training(self, args: TrainingArguments, min_heads_per_layer: int, optimizer: Any) -> None:
         optimizer, fault = getattr(optimizer, "optimizer", optimizer), None
@@ -83,7 +83,7 @@ class SliceMode(MaskMode):
             self._cut_before = cut_heads(model)
         if not cuts_while_training(model):
             # The callback was added after the trainer was created.
-            model.register_load_state_dict_pre_hook(fit_heads)
+            model.register_load_state_dict_pre_hook(resize_heads)
         self.model = model
         self.restore(closed)
         return sum(len(left) + len(gone) for left, gone in self._heads())
@@ -94,9 +94,9 @@ class SliceMode(MaskMode):
         return {layer: gone for layer, (_, gone) in enumerate(found) if gone}
 
     def restore(self, closed: Mapping[int, Sequence[int]]) -> None:
-        # `fit_heads` has resized the layers to the shapes of the checkpoint.
+        # `resize_heads` has resized the layers to the shapes of the checkpoint.
         find_encoder(self.model).config.cut_heads = self._cut_before
-        note_pruned(self.model, closed)
+        record_pruning(self.model, closed)
 
     def close(self, closed: Mapping[int, Sequence[int]], optimizer: Any) -> None:
         cut = {}
@@ -105,7 +105,7 @@ class SliceMode(MaskMode):
             if len(kept) < len(left):
                 slice_heads(parts, kept, optimizer)
                 cut[layer] = [place for place in range(len(left)) if place not in kept]
-        note_pruned(self.model, cut)
+        record_pruning(self.model, cut)
 
     def all_heads(self, scores: Tensor) -> Tensor:
         found = self._heads()
@@ -127,7 +127,7 @@ class SliceMode(MaskMode):
 
 def cuts_while_training(model: nn.Module) -> bool:
     """Return whether a callback of the model's trainer uses [`SliceMode`], whatever the order of callbacks."""
-    return any(hook.hook is fit_heads for hook in model._load_state_dict_pre_hooks.values())
+    return any(hook.hook is resize_heads for hook in model._load_state_dict_pre_hooks.values())
 
 
 MODES = {"mask": MaskMode, "slice": SliceMode}

@@ -105,7 +105,8 @@ class Recipe:
     ) -> None:
         self.source, self.output_dir, self.launch = source, Path(output_dir), launch
         is_recipe = isinstance(content, Mapping) and isinstance(content.get("stages"), Mapping)
-        self._need(is_recipe, "", "is not a recipe, because it has no mapping `stages`.")
+        fault = "not a recipe (no mapping `stages`). For a file of options, use `hf-mwp COMMAND --config FILE`."
+        self._need(is_recipe, "", fault)
         for key in content:
             self._check(key, KEYS, "key")
         self.title = str(content.get("recipe", source))

@@ -17,7 +17,7 @@ from ..options import affects_result, default_of, option_values
 from ..options.checks import as_list
 from ..options.parsing import read_options
 from ..options.stages import STAGES, options_of, trains, types_of
-from ..store.files import content_digest, write_whole
+from ..store.files import content_digest, write_atomically
 from ..store.finished_folder import FinishedFolder, digest_of
 from ..usage_error import UsageError
 
@@ -90,7 +90,7 @@ class Stage:
 
         def work() -> None:
             path = self.folder / OPTIONS
-            write_whole(path, yaml.safe_dump(self._given, allow_unicode=True, sort_keys=False))
+            write_atomically(path, yaml.safe_dump(self._given, allow_unicode=True, sort_keys=False))
             arguments = ["--config", str(path)]
             if folder.checkpoint is not None and not self.options.get("save_only_model"):
                 arguments.append("--resume")

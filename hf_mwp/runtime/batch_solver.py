@@ -11,6 +11,7 @@ from .solver import RuntimeSolver
 
 # Default values keep the column types the same in all batches, also if a batch has no value for a column.
 EMPTY = {"answer": nan, "value": "", "equation": "", "score": nan, "plausibility": nan, "error": ""}
+MISSING = ("None", "nan", "<NA>")  # missing texts of Python, NumPy and pandas
 
 _solver = cache(RuntimeSolver)
 
@@ -48,7 +49,8 @@ class BatchSolver:
         """Solve a batch, whose columns are lists, arrays or a data frame. Returns the columns with `answer`, `value`,
         `equation`, `score`, `plausibility` and `error`, which replace columns of these names. Missing values are NaN
         for numbers and empty strings for texts."""
-        found = _solver(self.folder)([str(text) for text in columns[self.column]], **self.search)
+        texts = ["" if str(text) in MISSING else str(text) for text in columns[self.column]]
+        found = _solver(self.folder)(texts, **self.search)
         given = {name: list(columns[name]) for name in columns}
         return given | {
             name: [empty if each.get(name) is None else each[name] for each in found] for name, empty in EMPTY.items()

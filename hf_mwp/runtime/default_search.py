@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from ..downloads import download_options, find_beside
 from ..plausibility import PlausibilityReranker
-from ..store.files import write_whole
+from ..store.files import write_atomically
 from ..usage_error import UsageError
 
 
@@ -43,7 +43,7 @@ class DefaultSearch:
 
     def save_pretrained(self, save_directory: str | PathLike) -> None:
         """Write `generation_config.json` to a folder, usually the folder of the model."""
-        write_whole(Path(save_directory) / self.file_name, json.dumps(asdict(self), indent=2) + "\n")
+        write_atomically(Path(save_directory) / self.file_name, json.dumps(asdict(self), indent=2) + "\n")
 
 
 class FolderSearch:

@@ -9,7 +9,7 @@ from typing import Any
 from ..problems import MathWordProblem
 from ..store.files import content_digest, remove_folder, write_json, write_json_lines
 from ..store.finished_folder import digest_of
-from ..store.runs.main_process import is_main_process, process_place, wait_for_all
+from ..store.runs.main_process import is_main_process, rank_and_world_size, wait_for_all
 from ..usage_error import UsageError
 
 
@@ -27,7 +27,7 @@ def kept_records(
     chunks = [problems[start : start + AT_ONCE] for start in range(0, len(problems), AT_ONCE)]
     fields = [[each if isinstance(each, Mapping) else asdict(each) for each in chunk] for chunk in chunks]
     paths = [Path(folder) / f"{digest_of({'facts': facts, 'problems': each})}.json" for each in fields]
-    rank, processes = process_place()
+    rank, processes = rank_and_world_size()
     for number, (path, chunk) in enumerate(zip(paths, chunks, strict=True)):
         if number % processes == rank and not path.exists():
             write_json(path, {"records": list(make(chunk))})

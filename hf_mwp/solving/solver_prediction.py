@@ -35,7 +35,7 @@ class SolverPrediction(Answer):
         return None if reason == "correct" else (reason, FAILURE_REASONS[reason])
 
     @property
-    def kind(self) -> str | None:
+    def kind(self) -> str:
         """Category of the problem, or `""` if the dataset has no categories."""
         return self.problem.kind
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 
-def write_whole(path: str | Path, lines: str | Iterable[str]) -> None:
+def write_atomically(path: str | Path, lines: str | Iterable[str]) -> None:
     """Write a UTF-8 text file atomically, and create its parent folders. Lone surrogates are escaped as in JSON."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -29,12 +29,12 @@ def write_whole(path: str | Path, lines: str | Iterable[str]) -> None:
 
 def write_json_lines(path: str | Path, records: Iterable[Any]) -> None:
     """Write a JSON Lines file atomically."""
-    write_whole(path, (json.dumps(record, ensure_ascii=False) + "\n" for record in records))
+    write_atomically(path, (json.dumps(record, ensure_ascii=False) + "\n" for record in records))
 
 
 def write_json(path: str | Path, content: Any) -> None:
     """Write an indented JSON file atomically; values that JSON does not support are converted with `str`."""
-    write_whole(path, json.dumps(content, indent=2, ensure_ascii=False, default=str) + "\n")
+    write_atomically(path, json.dumps(content, indent=2, ensure_ascii=False, default=str) + "\n")
 
 
 def read_json(path: str | Path) -> dict[str, Any] | None:
@@ -74,12 +74,12 @@ def _file_digest(path: Path, size: int, time: int) -> bytes:
         return hashlib.file_digest(content, "blake2b").digest()
 
 
-def without_folder(value: Any) -> Any:
-    """Shorten local paths to their last component, also in lists and mappings. A Hub id has at most one slash."""
+def shorten_paths(value: Any) -> Any:
+    """Shorten local paths to their last component, also in lists and mappings. Hub ids have at most one slash."""
     if isinstance(value, (list, tuple)):
-        return [without_folder(item) for item in value]
+        return [shorten_paths(item) for item in value]
     if isinstance(value, dict):
-        return {key: without_folder(item) for key, item in value.items()}
+        return {key: shorten_paths(item) for key, item in value.items()}
     if not isinstance(value, str):
         return value
     tagger = "ltp:" if value.startswith("ltp:") else ""

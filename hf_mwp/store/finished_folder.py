@@ -124,7 +124,7 @@ def is_complete(checkpoint: str | os.PathLike) -> bool:
     return all(zipfile.is_zipfile(path) for path in checkpoint.glob("*.pt*"))
 
 
-def forget_state(checkpoint: str | os.PathLike) -> None:
+def invalidate_checkpoint(checkpoint: str | os.PathLike) -> None:
     """Mark a checkpoint as incomplete before it is overwritten."""
     (Path(checkpoint) / TRAINER_STATE).unlink(missing_ok=True)
 

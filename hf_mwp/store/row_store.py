@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from transformers.utils import logging
 
-from .files import write_whole
+from .files import write_atomically
 from .finished_folder import process_lock
 
 
@@ -238,7 +238,7 @@ class RowStore:
         files = [*self._files, entry]
         fields = {"format": FORMAT, "fingerprint": self.fingerprint, "about": self.about}
         text = json.dumps({**fields, "files": [asdict(file) for file in files]}, indent=1)
-        write_whole(self.folder / MANIFEST, text)
+        write_atomically(self.folder / MANIFEST, text)
         self._files, self._manifest = files, text
         self._index([len(files) - 1])
 

@@ -31,7 +31,9 @@ class DataArguments:
     drop_overlap: str | None = option(
         None, "Split that loses the problems whose masked text is in training and test.", choices=("test", "train")
     )
-    parse_number_words: bool | None = option(None, "Read number words as numbers; if not given, only in English.")
+    parse_number_words: bool | None = option(
+        None, "Read number words as numbers; by default in English, and in Chinese texts without digits."
+    )
     validation_fraction: float = option(0.1, "Share of training rows held out without a validation split; 0: none.")
     extra_train: list[str] | None = option(
         None,

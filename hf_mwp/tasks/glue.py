@@ -14,7 +14,7 @@ from ..building.encoder import SAMPLE_BATCH, SAMPLE_SIZE
 from ..data.datasets.glue import GLUE_SOURCES, HUB_ID, load_glue
 from ..metrics import GLUE_FIGURES
 from .data_options import TaskArguments
-from .task import Task, labelled_batches, limited
+from .task import Task, limit_rows
 
 
 # Tasks whose main metric is not accuracy; for STS-B (regression) it is Spearman's correlation.
@@ -63,7 +63,7 @@ class GlueTask(Task):
         self.options, self.name = options, options.task
         self.classes = GLUE_SOURCES[self.name].classes
         self.metric = FIRST.get(self.name, "accuracy") if self.classes else "spearman"
-        self.figures = list(dict.fromkeys((self.metric, *(["accuracy"] if self.classes else ()))))
+        self.metrics = list(dict.fromkeys((self.metric, *(["accuracy"] if self.classes else ()))))
         self.scheme = "GLUE's development split as test"
         if options.select_on_dev:
             self.scheme = "GLUE's development split as validation and as test"
@@ -81,7 +81,7 @@ class GlueTask(Task):
         if options.select_on_dev:
             splits["validation"] = splits["test"]
         for split, rows in splits.items():
-            rows = limited(rows, split, options)
+            rows = limit_rows(rows, split, options)
             texts = ["\n".join(filter(None, (row["sentence1"], row["sentence2"]))) for row in rows]
             splits[split] = rows.add_column("text", texts)
         return splits
@@ -94,7 +94,7 @@ class GlueTask(Task):
 
     def make_student(self, teacher, processor, options):
         def batches() -> list[Mapping[str, Any]]:
-            return labelled_batches(self, teacher, processor, islice(self.rows("train"), SAMPLE_SIZE), SAMPLE_BATCH)
+            return self.labelled_batches(teacher, processor, islice(self.rows("train"), SAMPLE_SIZE), SAMPLE_BATCH)
 
         return make_student_classifier(teacher, processor, batches, options), processor
 
@@ -114,13 +114,13 @@ class GlueTask(Task):
         return [{**inputs, "labels": row["label"]} for row, inputs in pairs]
 
     def trainer_arguments(self, model, processor, generates=False):
-        return super().trainer_arguments(model, processor) | {"compute_metrics": self._figures_of_logits}
+        return super().trainer_arguments(model, processor) | {"compute_metrics": self._metrics_of_logits}
 
-    def _figures_of_logits(self, output: Any) -> dict[str, float]:
+    def _metrics_of_logits(self, output: Any) -> dict[str, float]:
         # Encoder-decoder models return further outputs.
         logits = output.predictions[0] if isinstance(output.predictions, tuple) else output.predictions
         values = logits.argmax(-1) if self.classes else logits.reshape(-1)
-        return self._figures(values.tolist(), output.label_ids.tolist())
+        return self._compute_metrics(values.tolist(), output.label_ids.tolist())
 
     def predict(self, model, processor, rows, batch_size=64, progress=None) -> list[GluePrediction]:
         encoded = self.encode(rows, processor)
@@ -155,11 +155,11 @@ class GlueTask(Task):
         for part, rows in groups.items():
             if rows:
                 values, labels = zip(*(each.numbers for each in rows), strict=True)
-                found |= {f"{name}{part}": value for name, value in self._figures(values, labels).items()}
+                found |= {f"{name}{part}": value for name, value in self._compute_metrics(values, labels).items()}
         return found | {"num_examples": len(predictions)}
 
-    def _figures(self, values: Sequence[float], labels: Sequence[float]) -> dict[str, float]:
-        return {name: GLUE_FIGURES[name](values, labels) for name in self.figures}
+    def _compute_metrics(self, values: Sequence[float], labels: Sequence[float]) -> dict[str, float]:
+        return {name: GLUE_FIGURES[name](values, labels) for name in self.metrics}
 
     def details(self, predictions: Sequence[GluePrediction]) -> dict[str, Any]:
         """Return `confidence`: the variance of the class probabilities of a row, averaged over rows."""
@@ -173,7 +173,7 @@ class GlueTask(Task):
             "datasets": [HUB_ID],
             "language": "en",
             "tags": ["hf_mwp", "glue", self.name],
-            "metrics": {name: [name, "num_examples"] for name in self.figures},
+            "metrics": {name: [name, "num_examples"] for name in self.metrics},
             "items": "examples",
             "example": dict(zip(("text", "text_pair"), EXAMPLE[: len(source.hub_columns)], strict=False)),
         }

@@ -1,6 +1,4 @@
-"""Function that creates the task selected by the options, and helpers for its data."""
-
-from typing import Any
+"""Functions that create the task selected by the options, and print the report on its data."""
 
 from ..data.datasets.glue import GLUE_SOURCES
 from .data_options import MATH_SEQ2SEQ, SEQ2SEQ, TaskArguments
@@ -24,15 +22,8 @@ def make_task(options: TaskArguments) -> Task:
     return TASKS[options.task](options)
 
 
-def tell_data(task: Task, reporter: Reporter) -> None:
+def print_data_report(task: Task, reporter: Reporter) -> None:
     """Print the report on the data, only once for the same data within [`keep_loaded`]."""
     with reporter.status("Reading the data"):
         text = str(task.load_report or f"{task.name}, split {task.scheme}")
     once(("told", text), lambda: reporter.print(text, markup=False))
-
-
-def data_record(task: Task) -> dict[str, Any]:
-    """Return the content of a run's `data.json`, which is used for the model card."""
-    used = {split: len(rows) for split, rows in task.splits.items()}
-    record = {"dataset": task.name, "scheme": task.scheme, "used": used, "card": task.card()}
-    return record | ({} if task.load_report is None else {"report": task.load_report.to_dict()})

@@ -18,7 +18,7 @@ from ..solving.solver_prediction import SolverPrediction, measure_calibration
 from ..trainers import SolverTrainer
 from ..trainers.solver.solver_dataset import prepare_training_rows
 from .data_options import DataArguments
-from .task import Task, limited
+from .task import Task, limit_rows
 
 
 class MathWordProblems(Task):
@@ -45,7 +45,7 @@ class MathWordProblems(Task):
         added = options["extra_train"] or any(options[each] for each in options if each.startswith("augment_"))
         if added and self.options.max_train_samples is not None:
             splits = {**splits, "train": splits["train"].shuffle(seed=0)}
-        return {split: limited(rows, split, self.options) for split, rows in splits.items()}, report
+        return {split: limit_rows(rows, split, self.options) for split, rows in splits.items()}, report
 
     @cached_property
     def splits(self):

@@ -21,7 +21,7 @@ from ..trainers.seq2seq.seq2seq_adapter import PairCollator
 from ..usage_error import UsageError
 from .data_options import TaskArguments
 from .math_word_problems import MathWordProblems
-from .task import Task, limited
+from .task import Task, limit_rows
 
 
 # Number of placeholders ([NUM0], ...) that are tokens of a newly trained tokenizer.
@@ -55,8 +55,8 @@ class Seq2SeqTask(Task):
     def __init__(self, options: TaskArguments) -> None:
         self.options, self.name, self.scheme = options, options.dataset, "as its files have it"
         self.source = Path(options.dataset)
-        self.figures = text_figures(options.text_metrics)
-        self.metric = "rougeL" if options.text_metrics[0] == "rouge" else self.figures[0]
+        self.metrics = text_figures(options.text_metrics)
+        self.metric = "rougeL" if options.text_metrics[0] == "rouge" else self.metrics[0]
 
     def defaults_of(self, config):
         """Return the metric that selects checkpoints: the loss for pruning and STARK, otherwise the task's metric."""
@@ -67,7 +67,7 @@ class Seq2SeqTask(Task):
     def splits(self):
         options = self.options
         splits = load_seq2seq(options.dataset, options.source, options.target, options.validation_fraction)
-        return {split: limited(rows, split, options) for split, rows in splits.items()}
+        return {split: limit_rows(rows, split, options) for split, rows in splits.items()}
 
     def pair(self, row: Mapping[str, Any]) -> tuple[str, str | None]:
         """Return the source and the target text of a row; the target is `None` if the row has none."""
@@ -139,7 +139,7 @@ class Seq2SeqTask(Task):
             "datasets": [self.name],
             "language": self.options.target if is_translation else None,
             "tags": ["hf_mwp", "seq2seq"],
-            "metrics": {name: [name, "num_examples"] for name in (*self.figures, "nll")},
+            "metrics": {name: [name, "num_examples"] for name in (*self.metrics, "nll")},
             "shares": False,
             "items": "examples",
             "example": self._example(),
@@ -154,7 +154,7 @@ class MathSeq2Seq(Seq2SeqTask, MathWordProblems):
     """Math word problems for a sequence-to-sequence model, which reads texts with `[NUM0]`, `[NUM1]`, ... for numbers
     and writes equations in prefix notation with these placeholders. Predictions are scored by their answers."""
 
-    metric, figures, recorded = "answer_accuracy", (), ("num_beams", "answer_match")
+    metric, metrics, recorded = "answer_accuracy", (), ("num_beams", "answer_match")
     solves = False
     placeholders = [f"[NUM{index}]" for index in range(NUM_PLACEHOLDERS)]
 

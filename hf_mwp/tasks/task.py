@@ -33,7 +33,7 @@ class Task(ABC):
     source: Path | None = None  # file or folder of the rows, beside which pseudo-labels have their labeller's record
     kind: str = "model"  # noun for the models in tables and progress bars
     metric: str = "accuracy"  # key of the main metric in a report; higher is better
-    figures: Sequence[str] = ()  # metrics that can select a checkpoint; any metric if empty
+    metrics: Sequence[str] = ()  # metrics that can select a checkpoint; any metric if empty
     recorded: Sequence[str] = ()  # options of `predict`, from a config or `EvaluateArguments`, to record with metrics
     load_report: LoadReport | None = None  # counts of rows read and skipped, and warnings
     trainer_class: type[BaseTrainer] = BaseTrainer
@@ -87,6 +87,13 @@ class Task(ABC):
         """Return the inputs and labels of rows, for the collator. Rows without labels may be left out."""
         raise NotImplementedError
 
+    def labelled_batches(
+        self, model: PreTrainedModel, processor: Any, rows: Iterable[Mapping[str, Any]], batch_size: int
+    ) -> list[Mapping[str, Any]]:
+        """Return batches of the rows that have labels, as inputs of the model."""
+        encoded, collate = list(self.encode(rows, processor)), self.collator(model, processor)
+        return [collate(encoded[start : start + batch_size]) for start in range(0, len(encoded), batch_size)]
+
     def trainer_arguments(self, model: PreTrainedModel, processor: Any, generates: bool = False) -> dict[str, Any]:
         """Return a trainer's arguments except its config. With `generates`, evaluations measure generated texts."""
         if self.source is not None:
@@ -130,16 +137,14 @@ class Task(ABC):
         rows in `num_{items}`; default: problems), and `example` (an input of the pipeline).
         """
 
-
-def labelled_batches(
-    task: Task, model: PreTrainedModel, processor: Any, rows: Iterable[Mapping[str, Any]], batch_size: int
-) -> list[Mapping[str, Any]]:
-    """Return batches of the rows that have labels, as inputs of the model."""
-    encoded, collate = list(task.encode(rows, processor)), task.collator(model, processor)
-    return [collate(encoded[start : start + batch_size]) for start in range(0, len(encoded), batch_size)]
+    def data_record(self) -> dict[str, Any]:
+        """Return the content of a run's `data.json`, from which model cards are written."""
+        used = {split: len(rows) for split, rows in self.splits.items()}
+        record = {"dataset": self.name, "scheme": self.scheme, "used": used, "card": self.card()}
+        return record | ({} if self.load_report is None else {"report": self.load_report.to_dict()})
 
 
-def limited(rows: Dataset, split: str, options: DataArguments) -> Dataset:
+def limit_rows(rows: Dataset, split: str, options: DataArguments) -> Dataset:
     """Limit the rows of a split to the number that the options set."""
     limit = options.max_train_samples if split == "train" else options.max_eval_samples
     return rows if limit is None else rows.select(range(min(limit, len(rows))))

@@ -114,8 +114,8 @@ class BaseConfig(TrainingArguments):
         for name, value in task.defaults_of(self).items():
             if name in usual and getattr(self, name) == usual[name]:
                 setattr(self, name, value)
-        chosen, known = self.metric_for_best_model, ["loss", *task.figures]
-        if task.figures and chosen is not None and chosen.removeprefix("eval_") not in known:
+        chosen, known = self.metric_for_best_model, ["loss", *task.metrics]
+        if task.metrics and chosen is not None and chosen.removeprefix("eval_") not in known:
             fault = f"unknown metric {chosen!r} for {task.name}. Choose one of {', '.join(known)}"
             raise UsageError(f"`metric_for_best_model`: {fault}.")
 

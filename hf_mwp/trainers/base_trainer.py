@@ -13,11 +13,11 @@ from torch.utils.data import RandomSampler, SequentialSampler
 from transformers import Trainer
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, EvalLoopOutput, has_length
 
-from ..data.training_lineage import ancestry_of, note_training_texts, texts_of_rows, write_training_texts
+from ..data.training_lineage import ancestry_of, texts_of_rows, write_training_texts
 from ..data.training_texts import TrainingTexts
 from ..models.lora import has_lora, load_adapters, merged_weights, save_adapters
-from ..store.finished_folder import forget_state, last_complete_checkpoint
-from ..store.runs.main_process import splits_weights
+from ..store.finished_folder import invalidate_checkpoint, last_complete_checkpoint
+from ..store.runs.main_process import shards_weights
 from .adapters import adapter_of
 from .base_config import BaseConfig
 from .early_stopping import ResumableEarlyStopping
@@ -115,7 +115,7 @@ class BaseTrainer(Publishing, LossParts, Trainer):
             resume_from_checkpoint = last_complete_checkpoint(self.args.output_dir)
             if resume_from_checkpoint is None:
                 raise ValueError(f"There is no complete checkpoint in {self.args.output_dir} to resume from.")
-        if has_lora(self._own_model) and splits_weights(self.args):
+        if has_lora(self._own_model) and shards_weights(self.args):
             raise ValueError("LoRA adapters cannot be trained with FSDP or DeepSpeed's ZeRO-3. Use DDP.")
         self._forget_losses()
         try:
@@ -127,7 +127,7 @@ class BaseTrainer(Publishing, LossParts, Trainer):
         # While a checkpoint is replaced, it counts as incomplete.
         folder = Path(self._get_output_dir(trial=trial)) / f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}"
         if self.args.should_save:
-            forget_state(folder)
+            invalidate_checkpoint(folder)
             save_adapters(self._own_model, folder)
         super()._save_checkpoint(model, trial)
 
@@ -288,7 +288,7 @@ class BaseTrainer(Publishing, LossParts, Trainer):
     def _note_trained_texts(self) -> None:
         if self._notes_texts and self.state.global_step:
             texts = ancestry_of(self._own_model) | self._ancestry | self._own_texts
-            note_training_texts(self._own_model, texts)
+            self._own_model.training_texts = texts
 
     def _save(self, output_dir=None, state_dict=None) -> None:
         self._note_trained_texts()

@@ -17,7 +17,7 @@ from ..hub import ModelFigures, Publication, TrainingStage, push_trained_model
 from ..hub.push_solver import open_repository
 from ..hub.run_records import PLACES
 from ..options import affects_result, default_of
-from ..store.files import without_folder
+from ..store.files import shorten_paths
 from ..store.runs.run_folder import describe_environment, plain
 
 
@@ -77,7 +77,7 @@ def training_stage(trainer: Trainer) -> TrainingStage:
     """Return options that differ from the defaults (without local paths), seed and environment of a trainer."""
     args = trainer.args
     options = {
-        each.name: without_folder(plain(getattr(args, each.name)))
+        each.name: shorten_paths(plain(getattr(args, each.name)))
         for each in fields(args)
         if affects_result(each) and each.name not in PLACES and getattr(args, each.name) != default_of(each)
     }

@@ -10,9 +10,13 @@ from transformers import (
     Gemma3TextModel,
     GPT2Config,
     GPT2Model,
+    XLNetConfig,
+    XLNetModel,
 )
 
 from hf_mwp.building import build_solver, load_solver, make_student
+from hf_mwp.building.classifier import build_classifier
+from hf_mwp.building.solver import SolverArguments
 from hf_mwp.building.student import StudentArguments
 from hf_mwp.expressions import Expression
 from hf_mwp.usage_error import UsageError
@@ -136,6 +140,20 @@ def test_first_layers_of_an_encoder_that_is_no_bert(gemma, tmp_path):
     loaded, _ = load_solver(str(tmp_path))
     batch = processor([row["text"] for row in tiny_rows(6)])
     assert torch.equal(solver.solve(**batch).sequences, loaded.eval().solve(**batch).sequences)
+
+
+def test_an_encoder_without_a_limit_of_positions(tmp_path):
+    tokenizer = tiny_tokenizer()
+    config = XLNetConfig(vocab_size=len(tokenizer), d_model=16, n_layer=1, n_head=2, d_inner=16)
+    XLNetModel(config).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    teacher, processor = build_solver(tiny_rows(), encoder=str(tmp_path), max_length=40)
+    assert processor.max_length == 40
+    sizes = {"student_hidden_size": 12, "student_heads": 2, "student_intermediate_size": 8, "student_layers": "1"}
+    student = make_student(teacher, processor, student_init="random", **sizes)
+    assert student.encoder.config.max_position_embeddings == 512
+    _, tokenizer = build_classifier(["no", "yes"], SolverArguments(encoder=str(tmp_path), max_length=40))
+    assert tokenizer.model_max_length == 40
 
 
 @pytest.mark.parametrize("layers", ["0,2", "5"])

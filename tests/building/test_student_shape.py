@@ -9,7 +9,7 @@ from hf_mwp import load_solver, make_student
 from hf_mwp.building import StudentShape, choose_student_shape, student_shape
 from hf_mwp.building.pretraining import PretrainingArguments
 from hf_mwp.building.student import StudentArguments
-from hf_mwp.building.student_shape import candidate_sizes, measure_shape, settle_shape
+from hf_mwp.building.student_shape import apply_size_targets, candidate_sizes, measure_shape
 from hf_mwp.export import ExportArguments, export_solver
 from hf_mwp.models import MwpSolver, MwpStudentConfig, MwpStudentModel
 from hf_mwp.trainers import DistillationConfig
@@ -131,7 +131,7 @@ def test_targets_are_positive_and_for_new_sizes_alone():
         with pytest.raises(ValueError, match="target_ms"):
             StudentArguments(target_ms=3, **fields)
     for fields in ({"student_heads": 4}, {"student_layers": "2"}):
-        with pytest.raises(ValueError, match="chosen by the target"):
+        with pytest.raises(ValueError, match="chosen to meet the target"):
             StudentArguments(student_init="random", target_ms=3, **fields)
 
 
@@ -140,28 +140,28 @@ def test_the_choice_is_kept_in_the_output_folder(small, measured, tmp_path):
     config, told = DistillationConfig(str(tmp_path), report_to="none"), []
     first = StudentArguments(student_init="project", target_ms=2.2)
     args = replace(first)
-    settle_shape(args, teacher, processor, config, told.append)
+    apply_size_targets(args, teacher, processor, config, told.append)
     assert (args.student_layers, args.student_hidden_size, args.student_intermediate_size) == ("2", 16, 12)
     assert not args.targets and "2 x 16, 2 heads, 12 neurons: 2.12 ms" in told[0]
     record = json.loads((tmp_path / "shape.json").read_text("utf-8"))
     assert record["chosen"]["milliseconds"] == 2.12 and len(record["measured"]) == 8
     count = len(measured)
     again = replace(first)
-    settle_shape(again, teacher, processor, config)
+    apply_size_targets(again, teacher, processor, config)
     assert again == args and len(measured) == count
     # Another target is another choice.
-    settle_shape(StudentArguments(student_init="project", target_ms=1.2), teacher, processor, config)
+    apply_size_targets(StudentArguments(student_init="project", target_ms=1.2), teacher, processor, config)
     assert len(measured) == 2 * count
 
 
 def test_a_pretrained_student_takes_layers_at_equal_distances(small, measured):
     args = PretrainingArguments(encoder="a", project_to={"hidden_size": 99}, encoder_layers="3", target_ms=1.3)
-    settle_shape(args, tiny_solver(tiny_processor(), layers=2).encoder, tiny_processor())
+    apply_size_targets(args, tiny_solver(tiny_processor(), layers=2).encoder, tiny_processor())
     assert args.project_to == {"hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 24}
     # One layer at equal distances from two is the last.
     assert args.encoder_layers == [1]
     args = PretrainingArguments(encoder_config={"hidden_size": 99, "num_pos_tags": 3}, tokenizer="a", target_mb=1)
-    settle_shape(args, None, tiny_processor())
+    apply_size_targets(args, None, tiny_processor())
     assert args.encoder_config == {"num_pos_tags": 3, **dict(zip(SIZES, (2, 8, 2, 16), strict=True))}
 
 
@@ -178,4 +178,4 @@ def test_a_student_is_made_for_a_target(small, measured):
 def test_a_target_is_for_solvers_of_the_runtime(solver_folder):
     solver, _ = load_solver(str(solver_folder))
     with pytest.raises(UsageError, match="NumPy runtime"):
-        settle_shape(StudentArguments(student_init="random", target_ms=1), solver, None)
+        apply_size_targets(StudentArguments(student_init="random", target_ms=1), solver, None)

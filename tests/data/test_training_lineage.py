@@ -8,7 +8,6 @@ from hf_mwp.data import TrainingTexts
 from hf_mwp.data.training_lineage import (
     ancestry_of,
     inherit_training_texts,
-    note_training_texts,
     texts_of_rows,
     training_texts_of,
 )
@@ -24,7 +23,7 @@ def processor():
 def test_what_was_noted_is_saved_and_comes_back(processor, tmp_path):
     solver = tiny_solver(processor)
     assert training_texts_of(solver) is None and len(ancestry_of(solver)) == 0 and ancestry_of(solver).complete
-    note_training_texts(solver, TrainingTexts.from_texts(["求面积"], ["a.txt"]))
+    solver.training_texts = TrainingTexts.from_texts(["求面积"], ["a.txt"])
     solver.save_pretrained(tmp_path / "one")
     loaded = MwpSolver.from_pretrained(tmp_path / "one")
     assert training_texts_of(loaded).sources == ("a.txt",)
@@ -46,11 +45,11 @@ def test_what_is_made_of_models_inherits(processor, tmp_path):
     tiny_solver(processor).encoder.save_pretrained(tmp_path / "encoder")
     solver = MwpSolver.from_encoder_decoder_pretrained(str(tmp_path / "encoder"), processor)
     assert ancestry_of(solver).unknown == (f"{tmp_path.name}/encoder",) and training_texts_of(solver) is None
-    note_training_texts(solver, TrainingTexts.from_texts(["求面积"], ["a.txt"]))
+    solver.training_texts = TrainingTexts.from_texts(["求面积"], ["a.txt"])
     student = cut_student(solver, 1)
     assert ancestry_of(student).sources == ("a.txt",) and training_texts_of(student) is None
     other = copy.deepcopy(solver)
-    note_training_texts(other, TrainingTexts.from_texts(["求周长"], ["b.txt"]))
+    other.training_texts = TrainingTexts.from_texts(["求周长"], ["b.txt"])
     mixed = mix_parameters(other, solver)
     assert training_texts_of(mixed).sources == ("a.txt", "b.txt") and training_texts_of(solver).sources == ("a.txt",)
     inherit_training_texts(solver, mixed)

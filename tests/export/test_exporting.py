@@ -1,5 +1,6 @@
 import json
 import shutil
+import sys
 
 import pytest
 from transformers import BertModel
@@ -41,6 +42,12 @@ def test_the_folder_solves_as_before(solver_folder, problems, tmp_path, quantize
     assert not (out / "training_texts.safetensors").exists()
 
 
+@pytest.mark.parametrize("fields", [{"max_samples": 6}, {"data_dir": "problems"}])
+def test_options_of_the_comparison_need_a_dataset(fields):
+    with pytest.raises(ValueError, match="`max_samples` and `data_dir`.*`dataset`"):
+        ExportArguments("solver", "out", **fields)
+
+
 def test_the_card_of_an_exported_solver_has_one_section_on_it(solver_folder, problems, tmp_path):
     first, second = tmp_path / "first", tmp_path / "second"
     for source, out in ((solver_folder, first), (first, second)):
@@ -65,6 +72,15 @@ def test_the_card_of_weights_that_pytorch_cannot_load_shows_the_runtime(solver_f
 def test_other_encoders_need_a_graph(bert_solver, tmp_path):
     with pytest.raises(UsageError, match="onnx"):
         export_solver(ExportArguments(str(bert_solver), str(tmp_path / "out")))
+
+
+def test_a_missing_package_is_told_before_a_model_is_overwritten(solver_folder, tmp_path, monkeypatch):
+    out = shutil.copytree(solver_folder, tmp_path / "out")
+    before = sorted(path.name for path in out.iterdir())
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(UsageError, match="onnxruntime.*pip install 'hf-mwp\\[onnx\\]'"):
+        export_solver(ExportArguments(str(out), str(out), format="onnx", overwrite=True))
+    assert sorted(path.name for path in out.iterdir()) == before
 
 
 def test_a_folder_with_a_model_is_not_overwritten(solver_folder, tmp_path):

@@ -8,7 +8,6 @@ from transformers import AutoModel, pipeline
 
 import hf_mwp
 from hf_mwp.data import TrainingTexts
-from hf_mwp.data.training_lineage import note_training_texts
 from hf_mwp.hub import build_model_card, model_record, write_model_folder
 from hf_mwp.plausibility import FEATURES, PlausibilityReranker
 from tests.fresh_python import run_fresh
@@ -82,7 +81,7 @@ def write_solver(folder, size):
     processor = tiny_processor(max_length=size)
     torch.manual_seed(size)
     solver = tiny_solver(processor)
-    note_training_texts(solver, TrainingTexts.from_texts(["有1个"], [f"texts of {size}"]))
+    solver.training_texts = TrainingTexts.from_texts(["有1个"], [f"texts of {size}"])
     write_model_folder(solver, folder, build_model_card(solver, "x"), processor)
     (folder / "record.json").write_text(json.dumps(model_record()))
     PlausibilityReranker("zh", {feature.name: 0.0 for feature in FEATURES}, num_beams=size).save_pretrained(folder)

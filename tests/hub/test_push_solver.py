@@ -11,7 +11,6 @@ from safetensors.torch import load_file
 import hf_mwp
 from hf_mwp.cli.main import main
 from hf_mwp.data import TrainingTexts
-from hf_mwp.data.training_lineage import note_training_texts
 from hf_mwp.hub import ModelFigures, build_model_card, model_record, write_model_folder
 from hf_mwp.plausibility import FEATURES, PlausibilityReranker
 from hf_mwp.usage_error import UsageError
@@ -33,7 +32,7 @@ def folder(tmp_path):
     path = tmp_path / "model"
     processor = tiny_processor(max_length=64)
     solver = tiny_solver(processor)
-    note_training_texts(solver, TrainingTexts.from_texts(["有1个"]))
+    solver.training_texts = TrainingTexts.from_texts(["有1个"])
     write_model_folder(solver, path, build_model_card(solver, "runs/student", [FIGURES]), processor)
     (path / "record.json").write_text(json.dumps(model_record([FIGURES])))
     PlausibilityReranker("zh", {feature.name: 0.0 for feature in FEATURES}, num_beams=4).save_pretrained(path)
@@ -204,6 +203,13 @@ def test_what_is_no_whole_folder_is_refused(hub, folder, missing):
     with pytest.raises(UsageError, match=f"{missing}.*"):
         hf_mwp.push_solver_to_hub(folder, NAME)
     assert not hub.requests
+
+
+def test_an_export_gets_its_card_from_its_solver(hub, folder):
+    (folder / "export.json").write_text('{"version": 1, "format": "numpy"}')
+    (folder / "README.md").unlink()
+    with pytest.raises(UsageError, match="has no README.md. Run `hf-mwp card` on the solver"):
+        hf_mwp.push_solver_to_hub(folder, NAME)
 
 
 def test_damaged_files_are_named(hub, folder):

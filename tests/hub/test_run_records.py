@@ -9,7 +9,7 @@ from hf_mwp.hub.run_records import read_stage
 from hf_mwp.options import option_values
 from hf_mwp.options.parsing import parse
 from hf_mwp.options.stages import types_of
-from hf_mwp.store.files import without_folder
+from hf_mwp.store.files import shorten_paths
 from hf_mwp.store.runs.run_folder import RunFolder
 from hf_mwp.usage_error import UsageError
 
@@ -29,7 +29,7 @@ from hf_mwp.usage_error import UsageError
     ],
 )
 def test_paths_are_shown_without_their_place(value, shown):
-    assert without_folder(value) == shown
+    assert shorten_paths(value) == shown
 
 
 def test_the_data_set_of_a_stage_is_named_also_where_it_is_the_default(tmp_path):

@@ -25,10 +25,13 @@ def test_limits():
     assert matthews_correlation([0, 1, 2], [0, 1, 2]) == pytest.approx(1)
     assert share_right([1], [1]) == f1_of_positive([1], [1]) == 1
     for figure in (share_right, f1_of_positive, matthews_correlation, spearman_correlation):
-        with pytest.raises(ValueError, match="labels.* 1 .* 2"):
+        with pytest.raises(ValueError, match=r"label.*\(1,\).*\(2,\)"):
             figure([1], [1, 0])
-        with pytest.raises(ValueError, match="labels.* 0 .* 0"):
+        with pytest.raises(ValueError, match=r"label.*\(0,\).*\(0,\)"):
             figure([], [])
+        # A column would be compared with each label.
+        with pytest.raises(ValueError, match=r"label.*\(2, 1\).*\(2,\)"):
+            figure(np.array([[1], [0]]), np.array([1, 0]))
 
 
 @pytest.mark.parametrize("classes", [2, 3])

@@ -24,7 +24,7 @@ class NaiveGTS:
 
     def __init__(self, decoder, states, positions):
         self.decoder, self.num_operators = decoder, decoder.num_operators
-        self.states = states if decoder.input_projection is None else decoder.input_projection(states)
+        self.states = decoder.input_projection(states)
         self.candidates = [*decoder.constant_embedding, *(self.states[position] for position in positions)]
         self.root = self.states[0] if decoder.config.root_goal == "cls" else self.states.mean(0)
 

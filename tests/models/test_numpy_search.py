@@ -47,6 +47,12 @@ def test_adapters_in_the_decoder_are_not_ignored(decoder):
     torch.testing.assert_close(alone[0], together[0], atol=1e-4, rtol=0)
 
 
+def test_dropout_in_training_mode_is_not_ignored(decoder):
+    decoder.config.dropout = decoder.dropout.p = 0.5
+    assert uses_numpy(decoder, torch.zeros(1, 2, 3))
+    assert not uses_numpy(decoder.train(), torch.zeros(1, 2, 3))
+
+
 def test_batches_half_precision_and_other_devices_stay_with_torch(decoder):
     assert uses_numpy(decoder, torch.zeros(1, 2, 3))
     assert not uses_numpy(decoder, torch.zeros(2, 2, 3))

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from hf_mwp.losses import LogitDistillationLoss
-from hf_mwp.models.solver import CANDIDATES, CLASSES, EXPRESSION_POSITIONS
+from hf_mwp.models.prediction_kind import CANDIDATES, CLASSES, EXPRESSION_POSITIONS
 
 
 LOWEST = torch.finfo(torch.float32).min
@@ -20,7 +20,7 @@ def test_the_divergence_of_a_candidate_is_the_binary_one():
     mask = CANDIDATES.mask("logits", student, None)
     assert mask.tolist() == [[True, True], [True, False]]
     loss = LogitDistillationLoss(temperature=1.0, reduction="batchmean")
-    found = loss(*(CANDIDATES.classes("logits", each) for each in (student, teacher)), mask)
+    found = loss(*(CANDIDATES.class_scores("logits", each) for each in (student, teacher)), mask)
     # Of two problems the mean: 0.8 ln(0.8/0.5) + 0.2 ln(0.2/0.5), nothing, and 0.6 ln(0.6/0.9) + 0.4 ln(0.4/0.1).
     assert found.item() == pytest.approx((0.192745 + 0.311239) / 2, abs=1e-5)
 
@@ -38,12 +38,12 @@ def test_the_answer_is_one_of_the_pool():
 def test_logits_come_back_from_classes():
     logits = torch.tensor([[1.5, -2.0, LOWEST]])
     for output in CANDIDATES.outputs:
-        assert torch.equal(CANDIDATES.logits(output, CANDIDATES.classes(output, logits)), logits)
-    assert CLASSES.logits("logits", CLASSES.classes("logits", logits)) is logits
+        assert torch.equal(CANDIDATES.from_class_scores(output, CANDIDATES.class_scores(output, logits)), logits)
+    assert CLASSES.from_class_scores("logits", CLASSES.class_scores("logits", logits)) is logits
 
 
 def test_numbers_that_are_not_there_are_forbidden():
     logits, positions = torch.zeros(1, 2, 4), torch.tensor([[3, -1]])
-    found = EXPRESSION_POSITIONS.without_missing("logits", logits, positions)
+    found = EXPRESSION_POSITIONS.mask_missing_numbers("logits", logits, positions)
     assert (found == LOWEST).tolist() == [[[False, False, False, True]] * 2]
-    assert CANDIDATES.without_missing("logits", logits, positions) is logits
+    assert CANDIDATES.mask_missing_numbers("logits", logits, positions) is logits

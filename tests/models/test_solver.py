@@ -7,7 +7,8 @@ import pytest
 import torch
 from transformers import AutoModel, pipeline
 
-from hf_mwp.building import load_solver
+from hf_mwp.building import build_solver, load_solver
+from hf_mwp.building.encoder import load_encoder
 from hf_mwp.building.model_sources import check_folder
 from hf_mwp.cli.main import main
 from hf_mwp.distillation import cut_student
@@ -61,6 +62,16 @@ def test_a_flat_solver_is_trained_evaluated_saved_loaded_and_asked(make, process
     assert best["score"] >= other["score"] > 0
     card = build_model_card(loaded, "flat", figures=())
     assert f"{loaded.decoder_title}; " in str(card) and 'pipeline("math-word-problem", model="flat")' in str(card)
+
+
+@pytest.mark.parametrize("make", [with_flat_decoder, flat_solver])
+def test_a_flat_solver_is_the_start_of_another_training(make, processor, tmp_path):
+    for part in (make(processor), processor):
+        part.save_pretrained(tmp_path)
+    solver, again = build_solver([], solver=str(tmp_path))
+    assert isinstance(solver, Solver) and again.vocabulary == processor.vocabulary
+    encoder = load_encoder(str(tmp_path), None, with_heads=True)
+    assert type(encoder) is type(solver.encoder)
 
 
 @pytest.mark.parametrize("loss", ["kd", "dkd"])

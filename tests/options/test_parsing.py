@@ -117,6 +117,8 @@ def test_a_switch_does_not_swallow_the_next_argument():
         ("- 1\n", "toy.yaml .*mapping.*list"),
         ("a: [\n", "toy.yaml .*YAML"),
         ("config: x.yaml\n", "toy.yaml: .*'config'"),
+        ("recipe: Two stages\nstages: {teacher: {command: train}}\n", "toy.yaml is a recipe.*`hf-mwp run .*toy.yaml`"),
+        ("base: other.yaml\n", "toy.yaml is a recipe"),
     ],
 )
 def test_mistakes_in_the_file_are_named(yaml_file, text, message):

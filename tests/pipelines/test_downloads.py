@@ -7,7 +7,7 @@ from transformers import pipeline
 
 from hf_mwp import MwpProcessor, MwpSolver
 from hf_mwp.data import TrainingTexts
-from hf_mwp.data.training_lineage import ancestry_of, note_training_texts, training_texts_of
+from hf_mwp.data.training_lineage import ancestry_of, training_texts_of
 from hf_mwp.plausibility import FEATURES, PlausibilityReranker
 from tests.tiny import tiny_processor, tiny_solver
 
@@ -28,7 +28,7 @@ def cache(tmp_path_factory):
         folder = repository / "snapshots" / commit
         processor = tiny_processor(max_length=size)
         solver = tiny_solver(processor)
-        note_training_texts(solver, TrainingTexts.from_texts(["有1个"], [revision]))
+        solver.training_texts = TrainingTexts.from_texts(["有1个"], [revision])
         solver.save_pretrained(folder)
         processor.save_pretrained(folder)
         weights = {feature.name: 0.0 for feature in FEATURES}

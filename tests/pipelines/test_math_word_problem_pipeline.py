@@ -102,6 +102,8 @@ def test_all_kinds_of_input_agree(solver):
     same(solver((text for text in texts), batch_size=2))
     rows = Dataset.from_dict({"text": texts})
     same(solver(rows["text"], batch_size=4))
+    same(solver(rows.to_iterable_dataset()["text"], batch_size=4))
+    same(solver(map(str, texts), batch_size=4))
     same(solver(tuple(texts)))
     same(solver(rows.to_pandas()["text"], batch_size=4))
     same(solver(np.array(texts)))

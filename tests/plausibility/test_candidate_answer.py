@@ -32,6 +32,8 @@ def test_trees_without_a_value_are_left_out():
 def test_rounded_values_are_one_if_twelve_digits_are():
     found = answers("有2个，多少个？", ("N0^0.5", -1.0), ("N0^0.5*1", -2.0), ("N0^0.5+0.001", -3.0))
     assert [len(answer.trees) for answer in found] == [2, 1]
+    # A rounded value may be exact: 4^0.5 is 2.
+    assert [len(answer.trees) for answer in answers("有2个和4个，多少个？", ("N1^0.5", -1.0), ("N0", -2.0))] == [2]
 
 
 def test_the_way_to_a_value():

@@ -9,11 +9,11 @@ from hf_mwp.problems.math_word_problem import MAX_TEXT_LENGTH
     [
         ("小明有4个苹果", "zh", None, None),
         ("Seven apples", "en", None, None),
-        ("三个苹果", "zh", True, None),
+        ("三个苹果", "zh", None, None),
         ("", "zh", None, "empty"),
         (" \n", "zh", None, "empty"),
         ("没有数字", "zh", None, "number"),
-        ("三个苹果", "zh", None, "in digits"),
+        ("三个苹果", "zh", False, "in digits"),
         ("Seven apples", "en", False, "number"),
         ("有٣个苹果", "zh", None, "digits 0 to 9"),
         ("4个" + "苹" * (MAX_TEXT_LENGTH - 2), "zh", None, None),

@@ -274,6 +274,11 @@ def test_values_of_the_wrong_kind_name_the_place(tmp_path, content, message):
         Recipe({**CONTENT, **content}, tmp_path, source="some.yaml")
 
 
+def test_options_of_one_command_are_not_a_recipe(tmp_path):
+    with pytest.raises(RecipeError, match="some.yaml: not a recipe.*`stages`.* --config FILE"):
+        Recipe({"dataset": "asdiv_a", "fold": 0}, tmp_path, source="some.yaml")
+
+
 def test_a_change_of_a_stage_is_a_mapping(tmp_path):
     for value in (None, 5):
         with pytest.raises(RecipeError, match=f"teacher: .*mapping.*{value}"):

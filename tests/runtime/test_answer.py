@@ -1,6 +1,10 @@
 import math
 
-from hf_mwp.runtime.answer import read_trees
+import pytest
+
+from hf_mwp.expressions import Expression
+from hf_mwp.problems import MathWordProblem
+from hf_mwp.runtime.answer import Answer, Beam, answer_records, read_trees
 from tests.tiny import tiny_processor
 
 
@@ -12,3 +16,19 @@ def test_finished_trees_are_read():
         ("N0+N1", -0.5),
         ("N0", -1.0),
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "warned"),
+    [
+        ("Tom has 4 apples and 2 pears.", "zh", True),
+        ("Tom has 4 apples and 2 pears.", "en", False),
+        ("小明有4个apple和2个pear，how many？", "zh", False),
+        ("4km + 2km = ?", "zh", False),
+    ],
+)
+def test_a_chinese_solver_warns_of_text_in_latin_letters(text, language, warned):
+    beam = Beam(((Expression.from_prefix(["+", "N0", "N1"]), -0.1),), unknown_share=0.0)
+    (record,) = answer_records(Answer(MathWordProblem(text, language=language), beam))
+    assert record["answer"] == 6.0
+    assert ("not Chinese" in record.get("warning", "")) is warned

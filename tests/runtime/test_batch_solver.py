@@ -39,3 +39,8 @@ def test_arrays_are_taken_and_a_loaded_solver_is_sent_as_a_name(solver_folder, e
     sent = pickle.dumps(solver)
     assert len(sent) < 500
     assert pickle.loads(sent)({"problem": TEXTS})["score"] == first["score"]  # noqa: S301
+
+
+def test_a_missing_text_is_empty(solver_folder):
+    solved = BatchSolver(solver_folder)({"text": [None, np.nan, "", "没有数"]})
+    assert [error == "The text is empty." for error in solved["error"]] == [True, True, True, False]

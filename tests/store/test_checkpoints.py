@@ -2,7 +2,12 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from hf_mwp.store.finished_folder import forget_state, is_complete, last_complete_checkpoint, remove_checkpoints
+from hf_mwp.store.finished_folder import (
+    invalidate_checkpoint,
+    is_complete,
+    last_complete_checkpoint,
+    remove_checkpoints,
+)
 
 
 @pytest.mark.parametrize(
@@ -38,9 +43,9 @@ def test_a_checkpoint_whose_files_are_cut_off_is_not_complete(tmp_path):
             assert not is_complete(tmp_path)
         (tmp_path / name).write_bytes(whole)
     assert is_complete(tmp_path)
-    forget_state(tmp_path)
+    invalidate_checkpoint(tmp_path)
     assert not is_complete(tmp_path)
-    forget_state(tmp_path / "missing")
+    invalidate_checkpoint(tmp_path / "missing")
 
 
 def test_a_folder_that_does_not_exist_has_none(tmp_path):

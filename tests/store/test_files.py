@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from hf_mwp.store.files import content_digest, remove_folder, without_folder, write_json_lines, write_whole
+from hf_mwp.store.files import content_digest, remove_folder, shorten_paths, write_atomically, write_json_lines
 
 
 def test_a_file_is_replaced_only_when_all_is_written(tmp_path):
@@ -22,7 +22,7 @@ def test_a_file_is_replaced_only_when_all_is_written(tmp_path):
     with pytest.raises(OSError, match="No space"):
         write_json_lines(path, fails())
     assert path.read_text("utf-8") == '{"text": "苹果"}\n{"count": 4}\n'
-    write_whole(path, "short\n")
+    write_atomically(path, "short\n")
     assert path.read_text("utf-8") == "short\n"
 
 
@@ -57,14 +57,14 @@ def test_local_files_are_named_by_their_last_part(tmp_path):
     folder = tmp_path / "encoder"
     folder.mkdir()
     known = {"encoder": f"{folder}/", "corpus": [f"{folder}", "math23k"], "steps": 3}
-    assert without_folder(known) == {"encoder": "encoder", "corpus": ["encoder", "math23k"], "steps": 3}
+    assert shorten_paths(known) == {"encoder": "encoder", "corpus": ["encoder", "math23k"], "steps": 3}
     # A Hub id is no folder; a long text is neither, and no file system is asked in vain.
-    assert without_folder("hfl/chinese-roberta-wwm-ext") == "hfl/chinese-roberta-wwm-ext"
-    assert without_folder("a" * 5000 + "/a") == "a" * 5000 + "/a"
+    assert shorten_paths("hfl/chinese-roberta-wwm-ext") == "hfl/chinese-roberta-wwm-ext"
+    assert shorten_paths("a" * 5000 + "/a") == "a" * 5000 + "/a"
 
 
 def test_folders_of_windows_are_named_by_their_last_part(monkeypatch):
     monkeypatch.setattr("hf_mwp.store.files.os", SimpleNamespace(path=ntpath, sep="\\"))
     monkeypatch.setattr("hf_mwp.store.files.Path", PureWindowsPath)
-    assert without_folder(r"C:\Users\me\runs\teacher") == "teacher"
-    assert without_folder("hfl/chinese-roberta-wwm-ext") == "hfl/chinese-roberta-wwm-ext"
+    assert shorten_paths(r"C:\Users\me\runs\teacher") == "teacher"
+    assert shorten_paths("hfl/chinese-roberta-wwm-ext") == "hfl/chinese-roberta-wwm-ext"

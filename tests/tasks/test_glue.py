@@ -258,8 +258,8 @@ def test_figures_do_not_depend_on_batches(glue):
 )
 def test_the_figures_of_a_task(glue, name, figures):
     task = task_of(glue, name)
-    assert [*task.card()["metrics"]] == figures and [*task._figures([1, 0], [1, 0])] == figures
-    cells = report_cells(task._figures([1, 0], [1, 0]) | {"num_examples": 2})
+    assert [*task.card()["metrics"]] == figures and [*task._compute_metrics([1, 0], [1, 0])] == figures
+    cells = report_cells(task._compute_metrics([1, 0], [1, 0]) | {"num_examples": 2})
     assert [*cells] == ["examples", *(f"{each} %" for each in figures)]
 
 

@@ -341,7 +341,7 @@ def test_the_tokenizer_is_the_same_for_the_same_texts():
 def test_metrics_that_choose_checkpoints(pairs, tmp_path):
     given = {"task": "seq2seq", "dataset": str(pairs), "source": "en", "target": "fr"}
     task = make_task(TaskArguments(**given, text_metrics=["rouge", "bleu"]))
-    assert task.metric == "rougeL" and task.figures == ["rouge1", "rouge2", "rougeL", "bleu"]
+    assert task.metric == "rougeL" and task.metrics == ["rouge1", "rouge2", "rougeL", "bleu"]
     chosen = ((SolverTrainingConfig, "rougeL"), (RecursiveDistillationConfig, "loss"), (StarkConfig, "loss"))
     for kind, expected in chosen:
         (config := kind(str(tmp_path))).adapt(task)

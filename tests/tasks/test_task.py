@@ -13,7 +13,6 @@ from transformers import DataCollatorWithPadding
 from hf_mwp.cli.terminal.console import CommandConsole, print_evaluation
 from hf_mwp.options.parsing import read_options
 from hf_mwp.tasks.data_options import TASK_NAMES, TaskArguments
-from hf_mwp.tasks.make_task import data_record
 from hf_mwp.tasks.runs.evaluation import evaluate_split
 from hf_mwp.tasks.runs.run_options import RunArguments
 from hf_mwp.tasks.runs.training import train_on_task
@@ -97,7 +96,7 @@ def test_it_trains_and_is_measured(tmp_path, console):
     config.threshold = 0.5
 
     def make():
-        return BaseTrainer(args=config, **task.trainer_arguments(model, tokenizer))
+        return BaseTrainer(args=config, **task.trainer_arguments(model, tokenizer)), task.data_record()
 
     result = train_on_task(task, make, "train", "classifier", (RunArguments(), config), console)
     for evaluation in result.evaluations.values():
@@ -128,7 +127,7 @@ def test_its_predictions_are_told_apart_by_what_was_trained_on(console):
 
 def test_its_record_and_its_parts():
     task = Totals()
-    assert data_record(task) == {
+    assert task.data_record() == {
         "dataset": "totals",
         "scheme": "three seeds",
         "used": {"train": 48, "validation": 6, "test": 12},

@@ -77,7 +77,7 @@ def test_the_best_model_is_loaded(trainer_of, tmp_path):
 
 
 def test_split_weights_get_no_adapters(trainer_of, monkeypatch):
-    monkeypatch.setattr("hf_mwp.trainers.base_trainer.splits_weights", lambda args: True)
+    monkeypatch.setattr("hf_mwp.trainers.base_trainer.shards_weights", lambda args: True)
     with pytest.raises(ValueError, match="LoRA.*FSDP.*DDP"):
         trainer_of().train()
 

@@ -3,7 +3,7 @@
 import pytest
 
 from hf_mwp.data import TrainingTexts
-from hf_mwp.data.training_lineage import inherit_training_texts, note_training_texts, training_texts_of
+from hf_mwp.data.training_lineage import inherit_training_texts, training_texts_of
 from hf_mwp.trainers import (
     ParameterMixingCallback,
     PreTrainingConfig,
@@ -23,7 +23,7 @@ def seen(texts, rows):
 def test_a_solver(processor, tmp_path, make_rows):
     model = tiny_solver(processor)
     pretrained = tiny_solver(processor)
-    note_training_texts(pretrained, TrainingTexts.from_texts(["求面积"], ["corpus.txt"]))
+    pretrained.training_texts = TrainingTexts.from_texts(["求面积"], ["corpus.txt"])
     inherit_training_texts(model, pretrained)
     fields = {"use_cpu": True, "report_to": "none", "disable_tqdm": True, "max_steps": 2, "save_steps": 1}
     config = SolverTrainingConfig(output_dir=str(tmp_path), eval_strategy="no", **fields)
@@ -40,8 +40,8 @@ def test_a_solver(processor, tmp_path, make_rows):
 
 def test_a_student_with_its_teacher_and_what_is_mixed_in(solvers, processor, tmp_path):
     teacher, pretrained = tiny_solver(processor, layers=4, hidden_size=24), tiny_solver(processor)
-    note_training_texts(teacher, TrainingTexts.from_texts(["求面积"], ["teacher's"]))
-    note_training_texts(pretrained, TrainingTexts.from_texts(["求周长"], ["mixed in"]))
+    teacher.training_texts = TrainingTexts.from_texts(["求面积"], ["teacher's"])
+    pretrained.training_texts = TrainingTexts.from_texts(["求周长"], ["mixed in"])
     trainer = solvers(teacher=teacher, keywords={"callbacks": [ParameterMixingCallback(pretrained)]}, max_steps=1)
     trainer.train()
     trainer.save_model()

@@ -1,6 +1,7 @@
 """Score the attention heads of a model, print the scores by layer, and draw them as a heat map. `hf-mwp prune` removes
 the heads with the lowest scores first."""
 
+import math
 from pathlib import Path
 
 from ... import tasks
@@ -14,10 +15,15 @@ TYPES = [HeadsArguments, MeasuredTaskArguments]
 
 def run(console: CommandConsole, args: HeadsArguments, data_args: MeasuredTaskArguments) -> None:
     folder, scores = tasks.score_heads(args, data_args)
-    headings = ["layer", *(f"head {head}" for head in range(max(map(len, scores))))]
+    # Scores share a power of ten, so that the columns of twelve heads fit into 100 characters.
+    largest = max((abs(score) for row in scores for score in row if score is not None), default=0)
+    exponent = math.floor(math.log10(largest)) if 0 < largest < 0.1 else 0
+    headings = ["layer", *map(str, range(max(map(len, scores))))]
     rows = (
-        (str(layer), *("-" if score is None else f"{score:#.3g}" for score in row)) for layer, row in enumerate(scores)
+        (str(layer), *("-" if score is None else f"{score * 10.0**-exponent:.2f}" for score in row))
+        for layer, row in enumerate(scores)
     )
-    title = f"{args.importance} of the heads of {Path(args.model).name}"
+    unit = f", in units of 1e{exponent}" if exponent else ""
+    title = f"{args.importance} of {Path(args.model).name} by layer (row) and head (column){unit}"
     console.print(make_table(title, headings, rows, right=headings))
     console.print(f"{folder} contains heads.json, heads.png")

@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from itertools import chain
 from typing import Any
 
@@ -89,8 +90,11 @@ def _load_solver(args: SolveArguments) -> Callable[[list[str]], list[Any]]:
     from ...runtime.solver import can_load
 
     options = {"top_k": args.top_k, "confidence_threshold": args.confidence_threshold}
-    by_numpy = args.file is None and args.device is None and args.runtime == "auto" and can_load(args.model)
-    if by_numpy or args.runtime == "numpy":
+    runtime = args.runtime
+    # Without PyTorch, the runtime says why it cannot load a model.
+    if runtime == "auto" and not (args.file or args.device) and (can_load(args.model) or not find_spec("torch")):
+        runtime = "numpy"
+    if runtime == "numpy":
         if args.device is not None:
             raise UsageError("--runtime numpy computes on the CPU. Remove --device.")
         return partial(load_runtime(args.model), num_beams=args.num_beams, rerank=args.rerank_with, **options)

@@ -94,7 +94,7 @@ def print_evaluation(
     reasons: bool = True,
 ) -> None:
     """Print the metrics of an evaluation (or the given `reports`) and the reasons for wrong predictions."""
-    remark = evaluation.figures["training_texts"]["remark"]
+    remark = evaluation.metrics["training_texts"]["remark"]
     console.print(accuracy_table(f"{name}, {evaluation.heading}", reports or evaluation.reports, remark))
     if reasons and (failures := evaluation.failures):
         rows = ((reason, str(count), meaning) for (reason, meaning), count in failures.items())

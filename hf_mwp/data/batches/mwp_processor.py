@@ -16,7 +16,7 @@ from ...runtime.output_vocabulary import OutputVocabulary
 from ...runtime.text_reader import find_number_positions, find_question_positions, read_fields
 from ...usage_error import UsageError
 from ..reading.schema import problem_from_row
-from .processor_file import load_tokenizer, tokenizer_digest
+from .tokenizer_files import load_tokenizer, tokenizer_digest
 
 
 LANGUAGES = {"zh": "Chinese", "en": "English"}
@@ -36,8 +36,8 @@ class MwpProcessor(PushToHubMixin):
             encode problems, but not labels, and cannot decode predictions.
         language (`str`, *optional*, defaults to `"zh"`): Language of problems that are passed as texts, `"zh"` or
             `"en"`.
-        parse_number_words (`bool`, *optional*): Whether number words ("seven", 三) count as numbers. Defaults to
-            `True` for English and `False` for Chinese.
+        parse_number_words (`bool`, *optional*): Whether number words ("seven", 三) count as numbers. By default they
+            do in English, and in Chinese texts without digits.
         indexed_numbers (`bool`, *optional*, defaults to `False`): Whether the `i`-th number becomes `[NUMi]` instead
             of `[NUM]`. Papers use the same placeholder for all numbers. With separate placeholders, an encoder with
             random initial weights learns much faster.
@@ -110,8 +110,11 @@ class MwpProcessor(PushToHubMixin):
             raise ValueError(f"`extra_columns` may contain {', '.join(EXTRA_COLUMNS)}, got {unknown}.")
         self.extra_columns = tuple(dict.fromkeys((*self.extra_columns, *names)))
 
-    def limit_length(self, positions: int) -> None:
-        """Lower `max_length` and the tokenizer's `model_max_length` to the number of positions of an encoder."""
+    def limit_length(self, positions: int | None) -> None:
+        """Lower `max_length` and the tokenizer's `model_max_length` to the number of positions of an encoder. `None`
+        changes nothing."""
+        if positions is None:
+            return
         self.max_length = min(self.max_length, positions)
         self.tokenizer.model_max_length = min(self.tokenizer.model_max_length, positions)
 
@@ -221,10 +224,10 @@ class MwpProcessor(PushToHubMixin):
                 raise ExpressionError(fault, token=number)
         return ids
 
-    def __call__(self, problems: str | MathWordProblem | Sequence[str | MathWordProblem]) -> BatchEncoding:
+    def __call__(self, problems: ProblemLike | Sequence[ProblemLike]) -> BatchEncoding:
         """Return padded tensors for [`MwpSolver.solve`]: `input_ids` and `attention_mask` of shape `(B, S)`,
         `number_positions` and `number_groups` `(B, N)`, and `question_positions` `(B, Q)` if it is an extra column."""
-        return self.pad(self.encode([problems] if isinstance(problems, (str, MathWordProblem)) else problems))
+        return self.pad(self.encode([problems] if isinstance(problems, (str, MathWordProblem, Mapping)) else problems))
 
     def pad(self, columns: dict[str, list]) -> BatchEncoding:
         """Convert encoded problems to tensors, padded to the longest problem."""
@@ -353,15 +356,6 @@ class MwpProcessor(PushToHubMixin):
                 "Download the folder again, or save the processor again if the change was intended."
             )
         return processor
-
-
-def tokenizer_settings(tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
-    """Return the settings of a tokenizer as a dictionary, without the truncation and padding of the last call."""
-    backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
-    if not hasattr(backend, "to_str"):
-        settings = getattr(tokenizer, "init_kwargs", {})
-        return {name: str(value) for name, value in settings.items() if name != "name_or_path"}
-    return {**json.loads(backend.to_str()), "truncation": None, "padding": None}
 
 
 def pad_rows(rows: Sequence[Sequence[int]], padding: int) -> torch.Tensor:

@@ -13,7 +13,8 @@ import numpy as np
 
 from ...problems.keywords import read_keywords
 from ...store.row_store import RowStore
-from ..batches.mwp_processor import MwpProcessor, tokenizer_settings
+from ..batches.mwp_processor import MwpProcessor
+from ..batches.tokenizer_files import tokenizer_settings
 from ..data_error import DataError
 from ..training_texts import TrainingTexts
 from .pretraining_encoder import PreTrainingEncoder, pos_label_list

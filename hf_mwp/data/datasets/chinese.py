@@ -6,7 +6,7 @@ from ..reading.file_contents import RecordReader
 from ..reading.schema import Record, Rows
 from ..reading.usability import REASONS
 from .mwp_loader import PARTS, MwpLoader, kind_by_operations
-from .splits import split_by_complexity, split_by_fold, split_by_lists, split_by_name, tenth_of
+from .splits import hash_bucket, split_by_complexity, split_by_fold, split_by_lists, split_by_name
 
 
 class Ape210kLoader(MwpLoader):
@@ -136,7 +136,7 @@ class UnbiasedMwpLoader(MwpLoader):
     def read(self, reader: RecordReader, scheme: str, fold: int | None) -> dict[str, Rows]:
         rows = reader.rows(self.row, "unbiasedmwp_train.jsonl")
         held_out = {0: "validation", 1: "test"}
-        return split_by_name(rows, (held_out.get(tenth_of(row["context"]), "train") for row in rows))
+        return split_by_name(rows, (held_out.get(hash_bucket(row["context"]), "train") for row in rows))
 
     def row(self, record: Record) -> dict[str, Any]:
         """Create the row of a record, with its context, and with the number of operations as its `kind`."""

@@ -7,8 +7,8 @@ from ...problems.augmentation.step_questions import ask_steps
 from ...problems.worked_steps import StepError, compose_steps
 from ..reading.file_contents import RecordReader
 from ..reading.schema import Record, Rows, make_row, problem_from_row
-from .mwp_loader import MADE, MwpLoader, kind_by_operations
-from .splits import split_by_complexity, split_by_fold, split_by_name, tenth_of
+from .mwp_loader import CHANGED_COLUMNS, MwpLoader, kind_by_operations
+from .splits import hash_bucket, split_by_complexity, split_by_fold, split_by_name
 
 
 class AsdivALoader(MwpLoader):
@@ -87,7 +87,7 @@ class Gsm8kStepsLoader(Gsm8kLoader):
         splits = {split: [each for row in rows for each in row["questions"]] for split, rows in read.items()}
         if "train" in splits:
             rows = splits.pop("train")
-            names = ("train" if tenth_of(row["context"]) else "validation" for row in rows)
+            names = ("train" if hash_bucket(row["context"]) else "validation" for row in rows)
             splits |= split_by_name(rows, names)
         return splits
 
@@ -97,7 +97,7 @@ class Gsm8kStepsLoader(Gsm8kLoader):
         usable = {column: value for column, value in row.items() if column != "fault"}
         problem = problem_from_row(row)
         asked = ask_steps(problem, row["worked"])
-        made = [usable | {name: getattr(new, name) for name in MADE} for new in asked]
+        made = [usable | {name: getattr(new, name) for name in CHANGED_COLUMNS} for new in asked]
         for each, new in zip((row, *made), (problem, *asked), strict=True) if made else ():
             if each["equation"]:
                 each["kind"] = kind_by_operations(new.expression.num_operators)

@@ -16,7 +16,7 @@ from ..reading.load_report import LoadReport, SplitReport
 from ..reading.row_selection import Example, select_extra_rows, select_rows
 from ..reading.schema import COLUMNS, Rows
 from .file_loader import FileLoader
-from .mwp_loader import MADE
+from .mwp_loader import CHANGED_COLUMNS
 from .sources import SPLITS, find_folder, find_loader, find_scheme, read_part
 from .splits import hold_out
 
@@ -69,7 +69,7 @@ def load_mwp_dataset(
         drop_overlap (`str` or `bool`, *optional*): `"test"` or `True` excludes overlapping problems from the test
             split, `"train"` from the training split. By default they are kept and counted.
         parse_number_words (`bool`, *optional*): Whether number words count as numbers when equations are checked and
-            texts are compared. Defaults to `True` for English and `False` for Chinese.
+            texts are compared. By default they do in English, and in Chinese texts without digits.
         validation_fraction (`float`, *optional*, defaults to 0.0): Share of the training problems that become the
             validation split if the dataset has none. The choice is always the same.
         extra_train (`Sequence[str or Path]`, *optional*): Additional training problems in the language of the dataset:
@@ -113,7 +113,7 @@ def load_mwp_dataset(
         splits["train"], splits["validation"] = hold_out(splits["train"], validation_fraction)
     examples = {split: _examples(splits[split], parse_number_words) for split in SPLITS if split in splits}
     if reverse_held_out:
-        examples |= {split: _make("reversed", part, name) for split, part in examples.items() if split != "train"}
+        examples |= {split: _augment("reversed", part, name) for split, part in examples.items() if split != "train"}
     wanted = {"distractors": augment_distractors, "comparisons": augment_comparisons, "reversed": augment_reverse}
     kinds = [kind for kind in wanted if wanted[kind]]
     kept, report.splits = select_rows(examples, keep_unusable, side, keep_problems=bool(extra_train or kinds))
@@ -168,7 +168,7 @@ def _add_problems(
     added, reports = select_extra_rows(extra, examples, **options)
     kept["train"] = kept.get("train", []) + added
     known = {**examples, "train": [*examples.get("train", ()), *added]}
-    made = {kind: _make(kind, kept["train"], name) for kind in kinds}
+    made = {kind: _augment(kind, kept["train"], name) for kind in kinds}
     added, reports_of_made = select_extra_rows(made, known, **options)
     kept["train"] += added
     return reports | reports_of_made
@@ -178,8 +178,9 @@ def _examples(rows: Rows, parse_number_words: bool | None) -> list[Example]:
     return [Example(row, parse_number_words) for row in rows]
 
 
-def _make(kind: str, examples: list[Example], name: str | Path) -> list[Example]:
-    """Create `"distractors"` copies, `"comparisons"` or `"reversed"` problems from examples, without a context."""
+def _augment(kind: str, examples: list[Example], name: str | Path) -> list[Example]:
+    """Create `"distractors"`, `"comparisons"` or `"reversed"` problems (`kind`: the augmentation) from examples. Their
+    context is empty."""
     if not examples:
         raise DataError("there are no problems to augment", name)
     problems = [each.problem for each in examples]
@@ -192,7 +193,7 @@ def _make(kind: str, examples: list[Example], name: str | Path) -> list[Example]
     found = []
     for each, news in zip(examples, made, strict=True):
         for new in news:
-            columns = {name: getattr(new, name) for name in MADE} | {"context": ""}
+            columns = {name: getattr(new, name) for name in CHANGED_COLUMNS} | {"context": ""}
             found.append(Example(each.row | columns, each.parse_number_words))
     return found
 

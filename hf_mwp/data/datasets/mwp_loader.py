@@ -8,7 +8,7 @@ from ..reading.schema import Record, Rows, make_row
 
 
 PARTS = {"train": "train", "validation": "valid", "test": "test"}  # Usual file names of the splits.
-MADE = ("id", "text", "equation", "answer")  # Columns in which a problem made from another one differs from it.
+CHANGED_COLUMNS = ("id", "text", "equation", "answer")  # Columns that augmentation changes.
 
 
 class MwpLoader:

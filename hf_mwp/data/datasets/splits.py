@@ -65,6 +65,6 @@ def split_by_complexity(rows: Iterable[dict[str, Any]], shares: Mapping[str, int
     return split_by_name(rows, names)
 
 
-def tenth_of(name: str) -> int:
-    """Return a number from 0 to 9 that depends only on a hash of `name`, to assign names to splits."""
+def hash_bucket(name: str) -> int:
+    """Return a hash of `name` from 0 to 9, to assign names to splits."""
     return int.from_bytes(blake2b(name.encode(), digest_size=8).digest()) % 10

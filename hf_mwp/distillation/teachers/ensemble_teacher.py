@@ -60,9 +60,9 @@ class EnsembleTeacher(nn.Module):
             if len({*shapes}) > 1:
                 raise UsageError(f"The teachers' {name} have different shapes, {', '.join(map(str, shapes))}.")
             exclusive = getattr(self.members[0].config, "problem_type", None) != "multi_label_classification"
-            classes = [prediction.classes(name, each) for each in logits]
-            mean = prediction.logits(name, mean_scores(classes, exclusive))
-            scores[name] = mean if positions is None else prediction.without_missing(name, mean, positions)
+            classes = [prediction.class_scores(name, each) for each in logits]
+            mean = prediction.from_class_scores(name, mean_scores(classes, exclusive))
+            scores[name] = mean if positions is None else prediction.mask_missing_numbers(name, mean, positions)
         kept = {name: value for name, value in outputs[0].items() if name != "loss"}
         return type(outputs[0])(**(kept | scores))
 

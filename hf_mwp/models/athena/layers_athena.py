@@ -9,8 +9,8 @@ from torch.nn import functional as F
 from .configuration_athena import AthenaConfig
 
 
-def pad_rows(rows: Tensor, places: Tensor, shape: tuple[int, int], padding: float = 0.0) -> Tensor:
-    """Return rows `(n, ...)` at their places in the flattened `shape`, as a tensor `(*shape, ...)` with padding."""
+def scatter_rows(rows: Tensor, places: Tensor, shape: tuple[int, int], padding: float = 0.0) -> Tensor:
+    """Return a tensor `(*shape, ...)` with rows `(n, ...)` at `places` `(n,)` of the flattened shape, else padding."""
     padded = rows.new_full((shape[0] * shape[1], *rows.shape[1:]), padding)
     return padded.index_copy(0, places, rows).unflatten(0, shape)
 

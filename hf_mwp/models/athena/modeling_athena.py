@@ -16,10 +16,11 @@ from ...expressions import ExpressionError
 from ...losses.precision import at_least_fp32
 from ...runtime.output_vocabulary import OutputVocabulary
 from ..decoder import Decoder, DecoderPreTrainedModel
-from ..solver import CANDIDATES, SolveOutput
+from ..prediction_kind import CANDIDATES
+from ..solver import SolveOutput
 from .configuration_athena import AthenaConfig
 from .gold_plan import InitialConstants, PlanMaker
-from .layers_athena import Aggregate, ConstantEmbedding, FeedForward, Judge, pad_rows
+from .layers_athena import Aggregate, ConstantEmbedding, FeedForward, Judge, scatter_rows
 from .plan_batch import AthenaCollator, AttentionLayout, PlanBatch
 from .thought_search import ThoughtSearch
 from .thoughts import AGGREGATES, OPERATIONS, ThoughtTable
@@ -62,7 +63,7 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
     def __init__(self, config: AthenaConfig) -> None:
         super().__init__(config)
         size, width = config.hidden_size, config.encoder_hidden_size
-        self.input_projection = None
+        self.input_projection: nn.Module = nn.Identity()
         if width != size:
             norm = nn.LayerNorm(size, eps=config.layer_norm_eps)
             self.input_projection = nn.Sequential(nn.Linear(width, size), nn.GELU(), norm)
@@ -128,12 +129,8 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
         """Add constants. They and those in `used` become initial thoughts; see [`Decoder`]."""
         initial, added = self.config.initial_constants, self.added_constants(constants)
         added = [each for each in used if each not in (*initial, *added)] + added
-        self.constants.weight = self.with_rows(self.constants.weight, len(added))
+        self.constants.weight = self.extend_embeddings(self.constants.weight, len(added))
         self.config.constants, self.config.initial_constants = list(constants), initial + added
-
-    def project(self, encoder_hidden_states: Tensor) -> Tensor:
-        """Project hidden states to the decoder's width."""
-        return encoder_hidden_states if self.input_projection is None else self.input_projection(encoder_hidden_states)
 
     def initial_embeddings(self, states: Tensor, number_positions: Tensor) -> Tensor:
         """Return embeddings `(B * N + C, H)` of the numbers of all problems, then of the initial constants."""
@@ -169,7 +166,7 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
         else:
             # Queries are padded by problem, attend to the question, and are packed again.
             rows, queries = judge.prepare(thoughts)
-            padded = pad_rows(queries, places, (len(reference), width))
+            padded = scatter_rows(queries, places, (len(reference), width))
             # A problem without a question sees all goals, so that its softmax is finite.
             visible = exists.unsqueeze(1) | ~exists.any(1).view(-1, 1, 1)
             attended = judge.attend(padded, reference, visible, places)
@@ -209,8 +206,8 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
         Raises:
             `ValueError`: plans are missing, or belong to a different batch.
         """
-        states = self.project(encoder_hidden_states)
-        number_positions = self.positions_in(states, number_positions)
+        states = self.input_projection(encoder_hidden_states)
+        number_positions = self.positions_or_empty(states, number_positions)
         if plans is None or plans.shape != tuple(number_positions.shape):
             shape = tuple(number_positions.shape)
             raise ValueError(f"`plans` must have the shape {shape} of the batch. Use the collator of `make_collator`.")
@@ -231,13 +228,13 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
         judged, pooled = (len(states), plans.num_judged), (len(states), plans.num_pooled)
         output = AthenaOutput(
             loss=self._loss(logits, answers, plans),
-            logits=pad_rows(logits, plans.judged, judged, torch.finfo(logits.dtype).min),
-            answer_logits=pad_rows(answers, plans.pooled, pooled, torch.finfo(answers.dtype).min),
+            logits=scatter_rows(logits, plans.judged, judged, torch.finfo(logits.dtype).min),
+            answer_logits=scatter_rows(answers, plans.pooled, pooled, torch.finfo(answers.dtype).min),
             embeddings=embeddings,
             contexts=contexts,
         )
         if output_hidden_states:
-            output.hidden_states = tuple(pad_rows(rows, plans.judged, judged) for rows in (embeddings, contexts))
+            output.hidden_states = tuple(scatter_rows(rows, plans.judged, judged) for rows in (embeddings, contexts))
         return output
 
     def _embed_candidates(self, initial: Tensor, plans: PlanBatch) -> Tensor:
@@ -304,8 +301,8 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
     ) -> SolveOutput:
         """Expand thoughts and return the best ones as prefix ids; see [`Decoder`] and [`ThoughtSearch`]."""
         length = self.length_limit(max_length, num_beams, num_return_sequences)
-        states = self.project(encoder_hidden_states)
-        number_positions = self.positions_in(states, number_positions)
+        states = self.input_projection(encoder_hidden_states)
+        number_positions = self.positions_or_empty(states, number_positions)
         goals = self.goals(states, attention_mask, question_positions)
         search = ThoughtSearch(self, states, number_positions, number_groups, goals, num_beams)
         return search.run(length, num_return_sequences)

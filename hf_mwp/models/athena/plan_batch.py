@@ -111,20 +111,20 @@ class PlanBatch(IndexBatch):
 def _columns(problem: int, plan: GoldPlan, shape: tuple[int, int]) -> np.ndarray:
     """Return the part of the candidate table for a plan."""
     batch, num_numbers = shape
-    turn, operation, left, right = plan.candidates.T.copy()
+    round_of, operation, left, right = plan.candidates.T.copy()
     initial = operation < 0
     source = plan.initial[left[initial]]
     left[initial] = np.where(source >= 0, problem * num_numbers + source, batch * num_numbers - 1 - source)
-    rounds = np.unique(turn[plan.kept >= 0])
-    number = np.searchsorted(rounds, turn)
+    rounds = np.unique(round_of[plan.kept >= 0])
+    number = np.searchsorted(rounds, round_of)
     return np.stack(
         [
-            np.full_like(turn, problem), turn, operation, left, right,
+            np.full_like(round_of, problem), round_of, operation, left, right,
             np.append(rounds, -1)[number - 1],
-            np.arange(len(turn)),
+            np.arange(len(round_of)),
             plan.kept == plan.target,
             plan.kept,
-            np.where((plan.kept >= 0) & (turn < turn[-1]), number, NEVER),
+            np.where((plan.kept >= 0) & (round_of < round_of[-1]), number, NEVER),
         ]
     )  # fmt: skip
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ...losses.precision import at_least_fp32
 from ..solver import SolveOutput
 from .gold_plan import PlanMaker
-from .layers_athena import pad_rows
+from .layers_athena import scatter_rows
 from .thoughts import AGGREGATES, OPERATIONS, Candidate, Expansion, ThoughtTable
 
 
@@ -43,9 +43,20 @@ class ThoughtSearch:
     With one beam, this is the paper's search: candidates with a probability of at least `threshold` join the pool, the
     expansion ends when an answering probability reaches `strength`, and the largest answering logit is the answer.
     With more beams, `beam_threshold` is used, only limits end the expansion, and answers are ordered by `ranking`.
+
+    `states` `(B, S, H)` are projected to the width of the `decoder` ([`AthenaModel`]), `number_positions` and
+    `number_groups` have the shape `(B, N)`, and `goals` are the result of [`AthenaModel.goals`].
     """
 
-    def __init__(self, decoder, states, number_positions, number_groups, goals, num_beams) -> None:
+    def __init__(
+        self,
+        decoder: nn.Module,
+        states: Tensor,
+        number_positions: Tensor,
+        number_groups: Tensor | None,
+        goals: tuple[Tensor, Tensor | None],
+        num_beams: int,
+    ) -> None:
         config = decoder.config
         self.decoder, self.config, self.goals, self.num_beams = decoder, config, goals, num_beams
         self.maker, self.table = PlanMaker(config), ThoughtTable()
@@ -136,7 +147,7 @@ class ThoughtSearch:
         places = self._index(np.flatnonzero((np.arange(width) < counts[:, None]).ravel()))
         reference = np.array([state.reference + [0] * (longest - len(state.reference)) for state in states])
         visible = torch.from_numpy(np.arange(longest) < lengths[:, None]).to(self.device)
-        padded = pad_rows(queries, places, (len(states), width))
+        padded = scatter_rows(queries, places, (len(states), width))
         keys_values = self.reference.index_select(0, self._index(reference.ravel())).unflatten(0, reference.shape)
         attended = judge.attend(padded, keys_values, visible.unsqueeze(1), places)
         contexts, logits = judge.conclude(rows, attended)

@@ -29,14 +29,14 @@ class GTSOutput(ModelOutput):
 
 
 class GatedTanh(nn.Module):
-    """`tanh(W x + b) * sigmoid(W_g x + b_g)`, with both linear layers fused."""
+    """`tanh(W x + b) * sigmoid(W_g x + b_g)`, with both linear layers in one."""
 
     def __init__(self, input_size: int, output_size: int) -> None:
         super().__init__()
         self.linear = nn.Linear(input_size, 2 * output_size)
 
-    def forward(self, *inputs: Tensor) -> Tensor:
-        value, gate = self.linear(torch.cat(inputs, -1) if len(inputs) > 1 else inputs[0]).chunk(2, -1)
+    def forward(self, inputs: Tensor) -> Tensor:
+        value, gate = self.linear(inputs).chunk(2, -1)
         return value.tanh() * gate.sigmoid()
 
 
@@ -45,18 +45,18 @@ class AdditiveScorer(nn.Module):
     paper's `W [query ; key]` is split to project keys once per problem. `v` has no bias, which a softmax would
     ignore."""
 
-    def __init__(self, query_size: int, key_size: int, hidden_size: int) -> None:
+    def __init__(self, query_size: int, size: int) -> None:
         super().__init__()
-        self.query = nn.Linear(query_size, hidden_size)
-        self.key = nn.Linear(key_size, hidden_size, bias=False)
-        self.score = nn.Linear(hidden_size, 1, bias=False)
+        self.query = nn.Linear(query_size, size)
+        self.key = nn.Linear(size, size, bias=False)
+        self.score = nn.Linear(size, 1, bias=False)
 
     def forward(self, query: Tensor, projected_keys: Tensor) -> Tensor:
-        """Score queries `(..., query_size)` and projected keys `(..., candidates, hidden)` as `(..., candidates)`."""
+        """Return scores `(..., keys)` of queries `(..., query_size)` with projected keys `(..., keys, size)`."""
         return self._score(projected_keys + self.query(query).unsqueeze(-2))
 
     def score_rows(self, query: Tensor, projected_keys: Tensor, problems: Tensor) -> Tensor:
-        """Return scores `(rows, candidates)` of queries `(rows, query_size)` with the keys of their problems."""
+        """Return scores `(n, keys)` of queries `(n, query_size)` with the keys `(B, keys, size)` of their problems."""
         return self._score(projected_keys.index_select(0, problems).add_(self.query(query).unsqueeze(-2)))
 
     def _score(self, hidden: Tensor) -> Tensor:
@@ -78,17 +78,17 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
     def __init__(self, config: GTSConfig) -> None:
         super().__init__(config)
         size, operator_size = config.hidden_size, config.operator_embedding_size
-        reduces = config.encoder_hidden_size != size
-        self.input_projection = nn.Linear(config.encoder_hidden_size, size) if reduces else None
+        has_projection = config.encoder_hidden_size != size
+        self.input_projection = nn.Linear(config.encoder_hidden_size, size) if has_projection else nn.Identity()
         self.operator_embedding = nn.Embedding(len(config.operators), operator_size)
         self.constant_embedding = nn.Parameter(torch.empty(len(config.constants), size))
         self.goal_left = GatedTanh(size, size)
         self.goal_right = GatedTanh(2 * size, size)
         self.generate_children = GatedTanh(2 * size + operator_size, 2 * size)
         self.merge = GatedTanh(2 * size + operator_size, size)
-        self.attention = AdditiveScorer(size, size, size)
+        self.attention = AdditiveScorer(size, size)
         self.operator_scorer = nn.Linear(2 * size, len(config.operators))
-        self.candidate_scorer = AdditiveScorer(2 * size, size, size)
+        self.candidate_scorer = AdditiveScorer(2 * size, size)
         self.dropout = nn.Dropout(config.dropout)
         self.post_init()
 
@@ -119,17 +119,17 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
     @torch.no_grad()
     def set_constants(self, constants: Sequence[str], used: Sequence[str] = ()) -> None:
         """Add constants, at the end; see [`Decoder`]."""
-        self.constant_embedding = self.with_rows(self.constant_embedding, len(self.added_constants(constants)))
+        self.constant_embedding = self.extend_embeddings(self.constant_embedding, len(self.added_constants(constants)))
         self.config.constants = list(constants)
 
-    def encode(self, encoder_hidden_states: Tensor, attention_mask: Tensor | None, number_positions: Tensor | None):
-        """Return the [`DecoderMemory`] that all decoding steps of a batch read."""
-        states = encoder_hidden_states
-        if self.input_projection is not None:
-            states = self.input_projection(states)
+    def encode(
+        self, encoder_hidden_states: Tensor, attention_mask: Tensor | None, number_positions: Tensor | None
+    ) -> DecoderMemory:
+        """Return the tensors that all decoding steps of a batch read."""
+        states = self.input_projection(encoder_hidden_states)
         batch, _, size = states.shape
         valid = states.new_ones(states.shape[:2]) if attention_mask is None else attention_mask
-        valid, number_positions = valid.bool(), self.positions_in(states, number_positions)
+        valid, number_positions = valid.bool(), self.positions_or_empty(states, number_positions)
         if self.config.root_goal == "cls":
             root = states[:, 0]
         else:
@@ -149,29 +149,31 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
         )
 
     def context(self, goal: Tensor, memory: DecoderMemory, rows: Tensor) -> Tensor:
-        """Return contexts `(B, n, H)` of goals `(B, n, H)` (equation 4) for `rows` of `B * n`, zeros for others."""
+        """Return contexts `(B, n, H)` of goals `(B, n, H)` (equation 4), computed only for the indices `rows` of the
+        flattened `B * n` goals; all other contexts are zero."""
         batch, count, _ = goal.shape
         problems = rows // count
         scores = self.attention.score_rows(self.dropout(goal.flatten(0, 1)[rows]), memory.keys, problems)
-        weights = _attend(scores, memory.padding.index_select(0, problems))
+        weights = _masked_softmax(scores, memory.padding.index_select(0, problems))
         weights = weights.new_zeros(batch * count, weights.shape[-1]).index_copy(0, rows, weights)
         return weights.view(batch, count, -1) @ memory.states
 
     def symbol_scores(self, state: Tensor, candidate_keys: Tensor, missing: Tensor) -> Tensor:
-        """Return scores `(..., symbols)` of `state = [goal ; context]` in fp32 (fp64 stays fp64). Missing numbers get
-        the smallest number."""
+        """Return scores `(n, symbols)` of `state = [goal ; context]` `(n, 2 H)` with `candidate_keys` `(n, C, H)`, in
+        at least fp32. Numbers that are `missing` `(n, C)` in the problem get the smallest finite number."""
         state = self.dropout(state)
         candidates = at_least_fp32(self.candidate_scorer(state, candidate_keys))
         candidates = candidates.masked_fill(missing, torch.finfo(candidates.dtype).min)
         return torch.cat([self.operator_scorer(state), candidates], -1)
 
     def expand(self, goal: Tensor, context: Tensor, operators: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the goals of operator nodes' left and right children, before their goal transform."""
+        """Return the goals `(n, H)` of the left and right children of operator nodes, from the nodes' goals and
+        contexts `(n, H)` and operator ids `(n,)`, before [`left_goal`] or [`right_goal`]."""
         inputs = torch.cat([goal, context, self.operator_embedding(operators).to(goal.dtype)], -1)
         return self.generate_children(self.dropout(inputs)).chunk(2, -1)
 
     def combine(self, operators: Tensor, left: Tensor, right: Tensor) -> Tensor:
-        """Return the embeddings of subtrees from their operators and their children's embeddings."""
+        """Return the embeddings `(n, H)` of subtrees from their operator ids and their children's embeddings."""
         inputs = torch.cat([self.operator_embedding(operators).to(left.dtype), left, right], -1)
         return self.merge(self.dropout(inputs))
 
@@ -225,7 +227,7 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
         return GTSOutput(loss=loss, logits=logits.view(*trees.shape, -1))
 
     def _sweep_up(self, memory: DecoderMemory, trees: TreeBatch) -> Tensor:
-        """Return the embeddings of all left siblings' subtrees, by height."""
+        """Return the embeddings `(subtrees, H)` of all left siblings' subtrees, by height."""
         # Leaves: the embeddings of their constants and numbers.
         num_candidates = memory.candidates.shape[1]
         leaves = trees.leaf_rows * num_candidates + trees.leaf_symbols - self.num_operators
@@ -262,7 +264,7 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
                 goal = torch.cat([self.left_goal(left), self.right_goal(right, sibling)])
                 done += size // 2
             # The context of a goal: attention over the text of its problem.
-            weights = _attend(self.attention(self.dropout(goal), keys[level]), padding[level])
+            weights = _masked_softmax(self.attention(self.dropout(goal), keys[level]), padding[level])
             goals.append(goal)
             contexts.append(torch.bmm(weights.unsqueeze(1), states[level]).squeeze(1))
         return torch.cat(goals), torch.cat(contexts)
@@ -304,6 +306,6 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
         return TreeSearch(self, memory, num_beams, length, num_return_sequences).run()
 
 
-def _attend(scores: Tensor, padding: Tensor) -> Tensor:
+def _masked_softmax(scores: Tensor, padding: Tensor) -> Tensor:
     """Softmax over valid positions, in fp32."""
     return scores.float().masked_fill(padding, torch.finfo(torch.float32).min).softmax(-1).to(scores.dtype)

@@ -13,17 +13,16 @@ from ..solver import SolveOutput
 
 @dataclass
 class DecoderMemory:
-    """Encoder outputs of a batch that all decoding steps read."""
+    """Tensors of a batch that all decoding steps read: `B` problems, `S` tokens, and `C` candidates (the constants,
+    then the numbers of the problem)."""
 
-    # Hidden states `(B, S, H)`, the mask of padding, and attention keys.
-    states: Tensor
-    padding: Tensor
-    keys: Tensor
-    # Embeddings `(B, C, H)` of constants, then numbers, their keys in the scorer, and the mask of missing numbers.
-    candidates: Tensor
-    candidate_keys: Tensor
-    missing: Tensor
-    root: Tensor
+    states: Tensor  # (B, S, H): hidden states
+    padding: Tensor  # (B, S): true at padding
+    keys: Tensor  # (B, S, H): states projected for the attention
+    candidates: Tensor  # (B, C, H): embeddings
+    candidate_keys: Tensor  # (B, C, H): embeddings projected for their scores
+    missing: Tensor  # (B, C): true for numbers that the problem does not have
+    root: Tensor  # (B, H): first goal
 
     def select(self, problems: Tensor) -> DecoderMemory:
         """Return the memory of the given problems."""
@@ -32,23 +31,26 @@ class DecoderMemory:
 
 class TreeSearch:
     """
-    State of a search over unfinished problems; rows are problems times beams.
+    Search with a [`GTSDecoder`]. Its state has the unfinished problems; rows are problems times beams.
 
     Each step extends all incomplete beams by a symbol in prefix order and keeps the best `num_beams` of each problem.
     A problem leaves the batch when its result is final. Scores only decrease, so a complete best beam is final.
     """
 
-    def __init__(self, decoder, memory, num_beams, max_length, num_return_sequences) -> None:
-        batch, size = memory.root.shape
-        device = memory.root.device
+    def __init__(
+        self, decoder: nn.Module, memory: DecoderMemory, num_beams: int, max_length: int, num_return_sequences: int
+    ) -> None:
+        batch, device = len(memory.root), memory.root.device
         self.decoder, self.memory = decoder, memory
         self.num_beams, self.max_length, self.num_return = num_beams, max_length, num_return_sequences
         self.problems = torch.arange(batch, device=device)
+        # By row: the goal of the current node, and the depth of the stack.
         self.goal = decoder.left_goal(memory.root)
+        self.depth = torch.zeros(batch, dtype=torch.long, device=device)
+        # By problem and beam: log probability, whether the tree is complete, and symbols in prefix order.
         self.scores = torch.zeros(batch, 1, device=device)
         self.complete = torch.zeros(batch, 1, dtype=torch.bool, device=device)
         self.symbols = torch.full((batch, 1, max_length), -100, device=device)
-        self.depth = torch.zeros(batch, dtype=torch.long, device=device)
         # For each operator on the path to the current node: its id, the `arena` index of its right child's goal, and
         # the index of its left subtree (-1 until it is complete).
         self.stack = torch.full((3, batch, max_length // 2 + 1), -1, device=device)
@@ -210,9 +212,10 @@ class LiveWeights:
 
 
 def uses_numpy(decoder: nn.Module, states: Tensor) -> bool:
-    """Return whether states `(B, S, H)` belong to one problem, on a CPU, in fp32, and the decoder has no adapters."""
-    simple = states.device.type == "cpu" and states.dtype == torch.float32
-    if not simple or len(states) != 1 or torch.is_autocast_enabled("cpu"):
+    """Return whether states `(B, S, H)` belong to one problem, on a CPU, in fp32, and the decoder has neither active
+    dropout nor adapters, which the NumPy runtime would ignore."""
+    simple = states.device.type == "cpu" and states.dtype == torch.float32 and len(states) == 1
+    if not simple or torch.is_autocast_enabled("cpu") or (decoder.training and decoder.config.dropout):
         return False
-    # The search reads the weights of known modules, and would ignore adapters of peft.
+    # Adapters of peft replace the known modules.
     return all(type(each).__module__.startswith(("torch.nn.modules.", "hf_mwp.")) for each in decoder.modules())

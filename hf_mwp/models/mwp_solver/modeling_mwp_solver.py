@@ -179,9 +179,7 @@ class MwpSolver(PreTrainedModel, Solver):
             note_download(encoder, hub_options(encoder_kwargs))
         _check_reloads(encoder)
         processor.resize_embeddings(encoder)
-        # Encoders with relative positions have no limit (no field, or -1).
-        if (getattr(encoder.config, "max_position_embeddings", None) or 0) > 0:
-            processor.limit_length(count_positions(encoder.config))
+        processor.limit_length(count_positions(encoder.config))
         if isinstance(decoder, type):
             decoder = decoder.make_config(processor.vocabulary, encoder.config, **(decoder_kwargs or {}))
             processor.vocabulary = processor.vocabulary.with_constants(decoder.constants, written=True)
@@ -255,7 +253,7 @@ class MwpSolver(PreTrainedModel, Solver):
 
         Args:
             input_ids, attention_mask, number_positions: See [`~MwpSolver.solve`].
-            token_type_ids (`torch.LongTensor` of shape `(B, S)`, *optional*): Segments.
+            token_type_ids (`torch.LongTensor` of shape `(B, S)`, *optional*): Segment of each token.
             labels (`torch.LongTensor` of shape `(B, T)`, *optional*):
                 Prefix ids of the targets, -100 where padded. Without `labels`, only the encoder is run.
             output_hidden_states (`bool`, *optional*): Whether to return the hidden states of encoder and decoder.
@@ -263,25 +261,25 @@ class MwpSolver(PreTrainedModel, Solver):
             return_dict (`bool`, *optional*): Whether to return a `ModelOutput` (default) instead of a tuple.
             batch: Further batch entries. Arguments of the decoder's `forward` are passed on, others are ignored.
         """
-        asked = {"output_hidden_states": output_hidden_states, "output_attentions": output_attentions}
-        asked = {name: value for name, value in asked.items() if value is not None}
-        wanted = output_hidden_states and self.bottlenecks is not None
-        with self.bottlenecks.recorded() if wanted else nullcontext() as narrow:
-            encoded = self.encode(input_ids, attention_mask, token_type_ids, **asked)
+        options = {"output_hidden_states": output_hidden_states, "output_attentions": output_attentions}
+        options = {name: value for name, value in options.items() if value is not None}
+        has_bottlenecks = output_hidden_states and self.bottlenecks is not None
+        with self.bottlenecks.recorded() if has_bottlenecks else nullcontext() as bottleneck_states:
+            encoded = self.encode(input_ids, attention_mask, token_type_ids, **options)
         states = encoded.last_hidden_state
-        predicted = {}
+        predictions = {}
         if labels is not None:
             batch |= {"labels": labels, "output_hidden_states": output_hidden_states}
-            read = {name: value for name, value in batch.items() if name in self._decoder_inputs}
-            decoded = self.decoder(states, attention_mask, number_positions, **read)
-            predicted = {name: decoded[name] for name in ("loss", *self.prediction.outputs)}
-            predicted["decoder_hidden_states"] = decoded.get("hidden_states")
+            inputs = {name: value for name, value in batch.items() if name in self._decoder_inputs}
+            decoded = self.decoder(states, attention_mask, number_positions, **inputs)
+            predictions = {name: decoded[name] for name in ("loss", *self.prediction.outputs)}
+            predictions["decoder_hidden_states"] = decoded.get("hidden_states")
         output = MwpSolverOutput(
-            **predicted,
+            **predictions,
             hidden_states=encoded.get("hidden_states"),
             attentions=encoded.get("attentions"),
             last_hidden_state=states,
-            bottleneck_states=tuple(narrow) if wanted else None,
+            bottleneck_states=tuple(bottleneck_states) if has_bottlenecks else None,
         )
         return output.to_tuple() if return_dict is False else output
 
@@ -297,7 +295,8 @@ class MwpSolver(PreTrainedModel, Solver):
         num_return_sequences: int = 1,
         **inputs: Tensor,
     ) -> SolveOutput:
-        """Find expressions, see [`Solver`]. Batch entries that the decoder does not use are ignored."""
+        """Return the most probable expressions; see [`Solver`]. `token_type_ids` `(B, S)` are the tokens' segments.
+        Further batch entries that the decoder does not use are ignored."""
         states = self.encode(input_ids, attention_mask, token_type_ids).last_hidden_state
         extra = {name: inputs[name] for name in self.extra_inputs if name in inputs}
         return self.decoder.generate(
@@ -321,9 +320,9 @@ def _check_weights(
         raise SolverFolderError(f"{source} was exported for the runtime without PyTorch. {ways}")
     fault, foreign = None, "weights and config.json belong to different models"
     if missing:
-        fault = f"{file} lacks {_told(missing)} of the solver, which would be random numbers"
+        fault = f"{file} lacks {_listed(missing)} of the solver, which would be random numbers"
     elif unexpected:
-        fault = f"{file} has {_told(unexpected)} that the solver of config.json does not have; {foreign}"
+        fault = f"{file} has {_listed(unexpected)} that the solver of config.json does not have; {foreign}"
     elif found["mismatched_keys"] and not any_size:
         name, stored, own = min(found["mismatched_keys"])
         fault = f"{name} is {tuple(stored)} in {file} and {tuple(own)} by config.json; {foreign}"
@@ -345,7 +344,7 @@ def _damage(folder: Path, file: str) -> str | None:
     return None
 
 
-def _told(names: set[str]) -> str:
+def _listed(names: set[str]) -> str:
     shown = [*sorted(names)[:3], *(["..."] if len(names) > 3 else [])]
     return f"{len(names)} weight{'s' * (len(names) > 1)} ({', '.join(shown)})"
 

@@ -66,14 +66,15 @@ def compare_counts(
             if min(len(other_people), len(other_things)) < 2:
                 break
             names, counted = [person, *rng.sample(other_people, 2)], [thing, *rng.sample(other_things, 2)]
-            tell = rng.choice((_tell_relation, _tell_parts, _tell_parts))
-            text, answer, equation = tell(names, counted, rng.sample(range(2, rng.choice((20, 100, 900))), 6), rng)
+            write = rng.choice((_write_relation, _write_parts, _write_parts))
+            text, answer, equation = write(names, counted, rng.sample(range(2, rng.choice((20, 100, 900))), 6), rng)
             made.append(MathWordProblem(text, equation, str(answer), f"{problem.id}-C{number + 1}", "en"))
         yield made
 
 
-def _tell_parts(names: list[str], things: list[str], counts: list[int], rng: random.Random) -> tuple[str, int, str]:
-    """Tell the counts of two or three parts, and ask for some of them. Return text, answer and equation."""
+def _write_parts(names: list[str], things: list[str], counts: list[int], rng: random.Random) -> tuple[str, int, str]:
+    """Write a problem with the counts of two or three parts, which asks for their difference or for the sum of some.
+    Return its text, answer and equation."""
     about = rng.choice(list(_TEXTS["questions"]))
     verb, base = rng.choice(list(_TEXTS["verbs"].items()))
     parts = {"things": things, "people": names, "times": rng.choice(_TEXTS["times"])}[about][: rng.choice((2, 3))]
@@ -96,8 +97,11 @@ def _tell_parts(names: list[str], things: list[str], counts: list[int], rng: ran
     return some if len(added) < len(parts) else every, sum(added), "+".join(map(str, added))
 
 
-def _tell_relation(names: list[str], things: list[str], counts: list[int], rng: random.Random) -> tuple[str, int, str]:
-    """Tell that a person has some more or fewer than another, and ask for the first one's count."""
+def _write_relation(
+    names: list[str], things: list[str], counts: list[int], rng: random.Random
+) -> tuple[str, int, str]:
+    """Write a problem in which a person has some more or fewer than another, and which asks for that person's count.
+    Return its text, answer and equation."""
     verb, base = rng.choice(list(_TEXTS["verbs"].items()))
     known, step = max(counts[:2]), min(counts[:2])
     is_more = rng.random() < 0.5

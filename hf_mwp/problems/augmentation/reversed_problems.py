@@ -8,15 +8,15 @@ from fractions import Fraction
 from ...expressions import Expression
 from ..equation_alignment import INVERSE
 from ..math_word_problem import MathWordProblem
-from .rewording.chinese import answer_in_chinese, turn_chinese
-from .rewording.english import answer_in_english, turn_english
+from .rewording.chinese import answer_in_chinese, reword_chinese
+from .rewording.english import answer_in_english, reword_english
 
 
 # Limits for an answer that becomes a number in a text: 1234567/891 apples would not be plausible.
 MAX_ANSWER = 10**7
 MAX_DENOMINATOR = 100
 
-_REWORDINGS = {"zh": (answer_in_chinese, turn_chinese), "en": (answer_in_english, turn_english)}
+_REWORDINGS = {"zh": (answer_in_chinese, reword_chinese), "en": (answer_in_english, reword_english)}
 
 
 def reverse_operations(problem: MathWordProblem) -> list[MathWordProblem]:
@@ -49,24 +49,24 @@ def reverse_operations(problem: MathWordProblem) -> list[MathWordProblem]:
     value = Fraction(problem.answer_value)
     if not 0 < value <= MAX_ANSWER or value.denominator > MAX_DENOMINATOR:
         return []
-    answer_in_text, turn = _REWORDINGS[problem.language]
+    answer_in_text, reword = _REWORDINGS[problem.language]
     answer = answer_in_text(value, problem.answer, problem.text)
     values, constants = Counter(problem.values), problem.constants
     if answer is None or problem.answer_value in values or problem.answer_value in constants:
         return []
-    turned = []
+    reversed_problems = []
     for slot, expression in _solved_for_slots(problem.expression, Expression(answer)):
         mention = problem.masked.mentions[slot]
         if values[mention.value] > 1 or mention.value in constants:
             continue
-        text = turn(problem.text, mention, answer)
+        text = reword(problem.text, mention, answer)
         if text is None:
             continue
         fields = {"equation": f"x={expression.bind(problem.numbers).to_infix()}", "answer": mention.text}
         new = replace(problem, text=text, **fields, id=f"{problem.id}-N{slot}", context="", kind="")
         if _is_sound(new, problem):
-            turned.append(new)
-    return turned
+            reversed_problems.append(new)
+    return reversed_problems
 
 
 def _solved_for_slots(tree: Expression, value: Expression) -> Iterator[tuple[int, Expression]]:

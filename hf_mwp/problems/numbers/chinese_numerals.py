@@ -1,6 +1,6 @@
-"""Search for Chinese numerals: 三, 两, 十二, 一百二十, 三万五千, 半, 三分之二, 百分之八十. It is off by default:
-in 5,000 problems of Ape210k, it finds 6,839 more numbers, but only 566 more equations have all their numbers in the
-text."""
+"""Search for Chinese numerals: 三, 两, 十二, 一百二十, 三万五千, 半, 三分之二, 百分之八十. By default, they are
+numbers only in texts without digits: in 5,000 problems of Ape210k, the search finds 6,839 more numbers, but only 566
+more equations have all their numbers in the text."""
 
 import re
 from collections.abc import Iterator
@@ -12,7 +12,11 @@ _UNITS = {"十": 10, "百": 100, "千": 1000}
 _SCALES = {"万": 10**4, "亿": 10**8}
 _THOUSAND = "千(?![米克瓦升])"  # before a unit, it is part of the unit: 三百千米 is 300 km
 _NUMERAL = f"(?:[{''.join(_DIGITS)}十百]|{_THOUSAND})(?:[{''.join(_DIGITS)}十百万亿]|{_THOUSAND})*"
-_PATTERN = re.compile(rf"一?半|(?P<denominator>{_NUMERAL})分之(?P<numerator>{_NUMERAL})|(?P<numeral>{_NUMERAL})")
+# 三点五, but neither 三点五十 nor 三点五分, which are times
+_DECIMALS = f"[{''.join(_DIGITS)}]+(?![{''.join(_DIGITS)}十百千万亿]|分(?![米钟]))"
+_PATTERN = re.compile(
+    rf"一?半|(?P<denominator>{_NUMERAL})分之(?P<numerator>{_NUMERAL})|(?P<numeral>{_NUMERAL})(?:点(?P<decimals>{_DECIMALS}))?"
+)
 _NUMERALS = re.compile(f"(?:[{''.join(_DIGITS)}十]|[百千](?=分之))(?:[{''.join(_DIGITS)}十百万亿]|{_THOUSAND})*")
 _AS_DIGITS = {ord(character): str(digit) for character, digit in _DIGITS.items()}
 _MAX_LENGTH = 24  # maximum number of characters of a numeral
@@ -58,7 +62,10 @@ def _value_of(match: re.Match) -> Fraction | None:
     if match["numeral"] or match["denominator"]:
         numerator = _integer(match["numeral"] or match["numerator"])
         denominator = _integer(match["denominator"] or "一")
-        return Fraction(numerator, denominator) if denominator and numerator is not None else None
+        if not denominator or numerator is None:
+            return None
+        decimals = (match["decimals"] or "").translate(_AS_DIGITS)
+        return Fraction(numerator, denominator) + Fraction(int(decimals or "0"), 10 ** len(decimals))
     return Fraction(1, 2)
 
 
@@ -66,15 +73,19 @@ def _integer(numeral: str) -> int | None:
     """Return the value of a numeral, or `None` if it is not a valid number (一二三)."""
     total = section = 0
     digit: int | None = None
+    place = 1  # of a digit at the end: 100 in 一千二 (1200)
     for character in numeral:
         if character in _DIGITS:
             if digit:
                 return None
             digit = _DIGITS[character]
-        elif character in _UNITS:
+            place = place if digit else 1
+            continue
+        if character in _UNITS:
             section += (1 if digit is None else digit) * _UNITS[character]
-            digit = None
+            place = _UNITS[character] // 10
         else:
             total = (total + section + (digit or 0)) * _SCALES[character]
-            section, digit = 0, None
-    return total + section + (digit or 0)
+            section, place = 0, _SCALES[character] // 10
+        digit = None
+    return total + section + (digit or 0) * place

@@ -59,7 +59,8 @@ def find_numbers(text: str, language: str = "zh", parse_number_words: bool | Non
       opening bracket, a comma, a colon, an operator, or a word such as 是, 得, 气温, "is", "of", "and". It is an
       operator in `5-3`, `10-15` and `x-5`. In `-$20` and `$-20`, too, the sign is part of the number.
     - `12:30`, `3:2` and `(1/6)0` are two numbers. In `x2` or `l4小时`, only the digit is a number.
-    - Number words ("seven", 三) are included if `parse_number_words`, by default only in English.
+    - Number words ("seven", 三) are included if `parse_number_words`, by default in English, and in Chinese texts
+      without digits.
     - Numbers with more than 256 characters are skipped; [`mask_numbers`] lists them.
     """
     return list(mask_numbers(text, language, parse_number_words).mentions)
@@ -99,11 +100,16 @@ def mask_numbers(text: str, language: str = "zh", parse_number_words: bool | Non
     if language not in LANGUAGES:
         raise ValueError(f"`language` must be one of {', '.join(LANGUAGES)}, not {language!r}.")
     found = list(find_digit_numbers(text, language))
+    if parse_number_words is None:
+        parse_number_words = language == "en" or not found
     unreadable = tuple(text[start:end] for start, end, value in found if value is None)
     found = [each for each in found if each[2] is not None]
-    if language == "en" if parse_number_words is None else parse_number_words:
-        words = _NUMERAL_FINDERS[language](text)
-        found += [each for each in words if max(each[2].as_integer_ratio()).bit_length() <= _MAX_NUMERAL_BITS]
+    if parse_number_words:
+        numerals = _NUMERAL_FINDERS[language](text)
+        numerals = (each for each in numerals if max(each[2].as_integer_ratio()).bit_length() <= _MAX_NUMERAL_BITS)
+        # Numbers in digits may begin with a numeral: in 三百分之1, the number is 百分之1.
+        covered = {place for start, end, _ in found for place in range(start, end)}
+        found += [each for each in numerals if covered.isdisjoint(range(*each[:2]))]
     mentions = tuple(NumberMention(text[start:end], start, end, value) for start, end, value in sorted(found))
     starts = [0, *(mention.end for mention in mentions)]
     ends = [*(mention.start for mention in mentions), len(text)]

@@ -152,6 +152,6 @@ def batch_losses(teacher: nn.Module, student: nn.Module | None, batch: Mapping, 
                 "classifiers, regressors, solvers or sequence-to-sequence models with equal shapes."
             )
         mask = kind.prediction.mask(name, pair[1], valid)
-        ours, theirs = (kind.prediction.classes(name, each) for each in pair)
+        ours, theirs = (kind.prediction.class_scores(name, each) for each in pair)
         summed = summed + distillation_losses(ours, theirs, mask, temperature)
     return [loss, summed.mean()]

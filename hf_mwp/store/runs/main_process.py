@@ -10,17 +10,17 @@ from ...usage_error import UsageError
 
 def is_main_process() -> bool:
     """Return whether this process has rank 0, and therefore prints and writes files."""
-    return process_place()[0] == 0
+    return rank_and_world_size()[0] == 0
 
 
-def process_place() -> tuple[int, int]:
+def rank_and_world_size() -> tuple[int, int]:
     """Return the rank of this process and the number of processes, set by `torchrun` or `accelerate launch`."""
     return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
 
 
 def wait_for_all() -> None:
     """Wait until all processes have called this function. Raises `UsageError` if Accelerate cannot connect them."""
-    processes = process_place()[1]
+    processes = rank_and_world_size()[1]
     if processes > 1:
         import torch
         from accelerate import PartialState
@@ -36,7 +36,7 @@ def wait_for_all() -> None:
 def share_rows(make: Callable[[list], list], rows: list) -> list:
     """Return `make(rows)`, a list with a result for each row, of which each process computes a part. All processes
     must call this function, and receive all results in the order of the rows."""
-    if process_place()[1] == 1:
+    if rank_and_world_size()[1] == 1:
         return make(rows)
     from accelerate import PartialState
     from accelerate.utils import gather_object
@@ -48,18 +48,18 @@ def share_rows(make: Callable[[list], list], rows: list) -> list:
 
 def check_one_process(command: str, launches: bool = True) -> None:
     """Raise `UsageError` if there are several processes. With `launches`, the message recommends `--launch`."""
-    processes = process_place()[1]
+    processes = rank_and_world_size()[1]
     if processes > 1:
         more = f" To train in several, add --launch 'torchrun --nproc_per_node {processes}'." if launches else ""
         raise UsageError(f"Start `hf-mwp {command}` in one process, not in {processes}.{more}")
 
 
-def splits_weights(args: Any) -> bool:
-    """Return whether a training with these `TrainingArguments` splits weights over processes (FSDP, ZeRO-3)."""
+def shards_weights(args: Any) -> bool:
+    """Return whether a training with these `TrainingArguments` shards weights over processes (FSDP, ZeRO-3)."""
     from accelerate.utils import parse_flag_from_env
     from transformers.integrations import is_deepspeed_zero3_enabled
 
-    # `accelerate launch` sets FSDP only in the environment. A single process does not split weights.
+    # `accelerate launch` sets FSDP only in the environment. A single process does not shard weights.
     has_fsdp = args.world_size > 1 and parse_flag_from_env("ACCELERATE_USE_FSDP")
     return bool(getattr(args, "fsdp", None) or has_fsdp or is_deepspeed_zero3_enabled())
 

@@ -17,7 +17,7 @@ import yaml
 from filelock import FileLock, Timeout
 
 from ...usage_error import UsageError
-from ..files import read_json, write_json, write_whole
+from ..files import read_json, write_atomically, write_json
 from .main_process import is_main_process
 
 
@@ -27,12 +27,12 @@ RECORDS = (CONFIG, RECORD, "data.json", "metrics.json", "run.log", "learning_cur
 TEXTS = "training_texts.safetensors"
 WEIGHTS = ("*.safetensors", "*.safetensors.index.json", "pytorch_model*.bin*")
 MODEL_FILES = ("config.json", *WEIGHTS)
-# Files beside the weights that are made for one model, such as its re-ranker and the figures of its card.
-OF_ONE_MODEL = (
+# Files beside the weights that are valid only for these weights, such as the re-ranker and the record of the card.
+MODEL_SPECIFIC_FILES = (
     *("record.json", "plausibility.json", "generation_config.json"),
     *("export.json", "encoder.onnx", "model.safetensors.index.json"),
 )
-STARTS = ("resume", "overwrite", "resume_from_checkpoint", "hub_token")
+START_OPTIONS = ("resume", "overwrite", "resume_from_checkpoint", "hub_token")
 LIBRARIES = ("torch", "transformers", "accelerate", "datasets", "evaluate", "tokenizers", "safetensors", "numpy")
 
 
@@ -66,7 +66,7 @@ class RunFolder(AbstractContextManager):
                 raise UsageError(f"Another run writes to {self.path}. Wait for its end.") from error
         self.command = f"hf-mwp {command}"
         # Options that start a run would start the next run of the recorded `run_config.yaml`, too.
-        self.values = {name: plain(value) for name, value in (values or {}).items() if name not in STARTS}
+        self.values = {name: plain(value) for name, value in (values or {}).items() if name not in START_OPTIONS}
         secrets = ("hub_token", "hub-token", (values or {}).get("hub_token"))
         self.arguments = [word for word in sys.argv[1:] if not any(each and each in word for each in secrets)]
         self.record: dict[str, Any] = {}
@@ -91,7 +91,7 @@ class RunFolder(AbstractContextManager):
             earlier = [*last.pop("earlier_starts", []), *([last] if last else [])]
             self.record |= {"resumed_from": checkpoint, "changes": dict(changes or {}), "earlier_starts": earlier}
         if self.writes:
-            write_whole(self.path / CONFIG, yaml.safe_dump(self.values, allow_unicode=True))
+            write_atomically(self.path / CONFIG, yaml.safe_dump(self.values, allow_unicode=True))
             self.write_json(RECORD, self.record)
             self._log = logging.FileHandler(self.path / "run.log", encoding="utf-8")
             self._log.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
@@ -114,7 +114,7 @@ class RunFolder(AbstractContextManager):
 
     def remove_old_model(self) -> None:
         """Remove the files beside the weights that belong to an earlier model, before it is overwritten."""
-        for name in OF_ONE_MODEL if self.writes else ():
+        for name in MODEL_SPECIFIC_FILES if self.writes else ():
             (self.path / name).unlink(missing_ok=True)
 
     def check_record(self) -> None:

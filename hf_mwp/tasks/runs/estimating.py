@@ -14,7 +14,7 @@ from transformers import PrinterCallback, TrainerCallback
 from ...building.student import StudentArguments, TeacherArguments
 from ...trainers import DistillationConfig, DistillationTrainer
 from ..data_options import TaskArguments
-from ..make_task import make_task, tell_data
+from ..make_task import make_task, print_data_report
 from ..reporter import SILENT, Reporter
 from .training import make_distillation
 
@@ -66,7 +66,7 @@ def estimate_distillation(
     """Estimate a distillation without its final test from twenty steps: `hf-mwp distill --estimate`. Saves nothing."""
     task, student_args, plan = make_task(data_args), copy.copy(student_args), copy.copy(config)
     plan.adapt(task)
-    tell_data(task, reporter)
+    print_data_report(task, reporter)
     config = copy.copy(plan)
     with TemporaryDirectory() as folder:
         config.output_dir = config.teacher_cache_dir = folder

@@ -19,7 +19,7 @@ from ...store.files import remove_folder, write_json_lines
 from ...store.runs.main_process import is_main_process, share_rows, wait_for_all
 from ...store.runs.run_folder import RunFolder
 from ..data_options import MeasuredTaskArguments
-from ..make_task import data_record, make_task, tell_data
+from ..make_task import make_task, print_data_report
 from ..reporter import SILENT, Reporter
 from ..task import Task
 
@@ -50,7 +50,7 @@ class Evaluation:
         return {name: self.task.report([predictions[row] for row in rows]) for name, rows in groups.items()}
 
     @cached_property
-    def figures(self) -> dict[str, Any]:
+    def metrics(self) -> dict[str, Any]:
         """Metrics and search settings of the split, as written to `metrics.json`."""
         record = {"scheme": self.task.scheme} | {name: self.options[name] for name in self.task.recorded}
         return record | {"reports": self.reports, "training_texts": self.overlap.record(self.texts)}
@@ -67,7 +67,7 @@ class Evaluation:
             lines = (" ".join(f"{number:.6g}" for number in column) for column in zip(*numbers, strict=True))
             examples = dict(zip(("predictions", "labels"), lines, strict=True))
         outcomes = "" if None in right else "".join("01"[each] for each in right)
-        return self.figures | {"outcomes": outcomes, "examples": examples}
+        return self.metrics | {"outcomes": outcomes, "examples": examples}
 
     @property
     def failures(self) -> dict[tuple[str, str], int]:
@@ -94,7 +94,7 @@ def evaluate(
     Evaluate a model on a split of a task, and write each prediction with the reason for its failure to a file: `hf-mwp
     evaluate`. Processes under `accelerate launch` share the rows. A killed run on math word problems resumes. Raises
     `UsageError` if model and data do not match, or the folder contains a different run. Returns the evaluation; its
-    [`Evaluation.figures`] with [`~Task.details`] and, if re-ranked, `reports_without_reranking`; and the path of the
+    [`Evaluation.metrics`] with [`~Task.details`] and, if re-ranked, `reports_without_reranking`; and the path of the
     predictions.
     """
     device = find_device(args.device)
@@ -119,22 +119,22 @@ def evaluate(
         if args.half_precision:
             dtype = model.dtype
             model.half().to(dtype)
-        tell_data(task, reporter)
+        print_data_report(task, reporter)
         folder.begin()
         evaluation = evaluate_split(task, model.to(device), processor, args.split, share=True, **options)
-        figures = evaluation.figures | {"calibration": None} | task.details(evaluation.predictions)
+        metrics = evaluation.metrics | {"calibration": None} | task.details(evaluation.predictions)
         if options.get("reranker") is not None:
             without = evaluation.reports_of([each.without_reranking() for each in evaluation.predictions])
-            figures |= {"reranked": True, "reports_without_reranking": without}
+            metrics |= {"reranked": True, "reports_without_reranking": without}
         # Wait until all processes have read each other's predictions.
         wait_for_all()
         if is_main_process():
             write_json_lines(path, evaluation.records())
             if unfinished.exists():
                 remove_folder(unfinished)
-            folder.write_json("data.json", data_record(task))
-            folder.finish({"model": args.model, "dataset": task.name, args.split: evaluation.record | figures})
-    return evaluation, figures, path
+            folder.write_json("data.json", task.data_record())
+            folder.finish({"model": args.model, "dataset": task.name, args.split: evaluation.record | metrics})
+    return evaluation, metrics, path
 
 
 def _check_search(task: Task, args: EvaluateArguments) -> None:

@@ -12,7 +12,7 @@ from transformers import set_seed
 
 from ...building.encoder import SAMPLE_SIZE
 from ...building.pretraining import PretrainingArguments, PretrainingBuilder
-from ...building.student_shape import settle_shape
+from ...building.student_shape import apply_size_targets
 from ...data import tag_corpus
 from ...data.corpus.pretraining_texts import read_texts
 from ...data.training_texts import short_name
@@ -49,7 +49,7 @@ def make_pretraining_trainer(
         raise UsageError(f"pretrain: tagging needs a tagger and a positive loss weight. {remedy}.")
     tagger = None if args.tagger == NO_TAGGER else load_tagger(args.tagger)
     builder = PretrainingBuilder(model_args, tagger.name if learns_tags else None)
-    settle_shape(model_args, builder.encoder, builder.processor, config, reporter.print)
+    apply_size_targets(model_args, builder.encoder, builder.processor, config, reporter.print)
     with config.main_process_first(local=False, desc="tagging"):
         texts, counts = read_corpus(args, model_args.language, tagger, Path(config.output_dir), reporter)
     set_seed(config.seed)

@@ -1,7 +1,7 @@
 """Tasks that score attention heads, and prune them in rounds of distillation ("generations")."""
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,9 @@ from ...store.runs.run_folder import RunFolder, check_output_folder
 from ...trainers import DistillationTrainer, Generation, RecursiveDistillationConfig, recursive_distillation
 from ...usage_error import UsageError
 from ..data_options import MeasuredTaskArguments, TaskArguments
-from ..make_task import data_record, make_task, tell_data
-from ..pictures import draw_models
+from ..make_task import make_task, print_data_report
+from ..plots import draw_models
 from ..reporter import SILENT, Reporter
-from ..task import labelled_batches
 from .evaluation import measure_splits
 from .run_options import IMPORTANCES, HeadsArguments, PruneArguments
 from .training import RunResult
@@ -56,10 +55,10 @@ def prune(
         config.adapt(task)
         model, processor = task.load_model(args.model)
         config.check_model(model)
-        tell_data(task, reporter)
+        print_data_report(task, reporter)
         folder.remove_old_model()
         folder.begin()
-        folder.write_json("data.json", data_record(task))
+        folder.write_json("data.json", task.data_record())
         config.output_dir = str(folder.path / "generations")
         config.disable_tqdm = True
 
@@ -83,8 +82,10 @@ def prune(
             processor.save_pretrained(folder.path)
             options = {"processor": processor, "config": config, "args": args, "reporter": reporter}
             metrics = _metrics_of(model, generations, partial(measure_splits, task, **options))
-            title, path = f"{Path(args.model).name} on {task.name}", folder.path / ACCURACY_LATENCY
-            _draw_accuracy_latency(metrics["models"], task.metric, path, title)
+            models, title = metrics["models"], f"{Path(args.model).name} on {task.name}"
+            labels, axis = [f"{each['ratio']:.0%}" for each in models], "time of the encoder, % of the first model's"
+            times = [100 * each["seconds"] / models[0]["seconds"] for each in models]
+            draw_models(models, times, task.metric, folder.path / ACCURACY_LATENCY, title, axis, labels)
             for generation in generations:
                 scores, number = scores_of(generation.metrics["events"][-1]["scores"]), generation.number
                 heading = f"{args.importance} of heads, generation {number}"
@@ -111,12 +112,6 @@ def _metrics_of(
     return {"models": models, "saved": models[-1]["saved"], **splits}
 
 
-def _draw_accuracy_latency(models: Sequence[Mapping[str, Any]], metric: str, path: Path, title: str) -> None:
-    times = [100 * each["seconds"] / models[0]["seconds"] for each in models]
-    labels, axis = [f"{each['ratio']:.0%}" for each in models], "time of the encoder, % of the first model's"
-    draw_models(models, times, metric, path, title, axis, labels)
-
-
 def score_heads(args: HeadsArguments, data_args: MeasuredTaskArguments) -> tuple[Path, list[list[float | None]]]:
     """Score the attention heads of a model, and write the scores to `heads.json` and `heads.png`: `hf-mwp heads`.
     Returns the folder, and the scores by layer and head, with `None` for pruned heads."""
@@ -127,7 +122,7 @@ def score_heads(args: HeadsArguments, data_args: MeasuredTaskArguments) -> tuple
     rows = task.learnable(task.rows(args.split))
     rows = list(rows.select(range(min(len(rows), args.num_batches * args.batch_size))))
     model, processor = task.load_model(args.model, args.split)
-    batches = labelled_batches(task, model, processor, rows, args.batch_size)
+    batches = task.labelled_batches(model, processor, rows, args.batch_size)
     scores = importance.scores(model, batches)
     folder.mkdir(parents=True, exist_ok=True)
     known = {"model": args.model, "importance": args.importance, "dataset": task.name}

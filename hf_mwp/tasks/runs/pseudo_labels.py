@@ -23,7 +23,7 @@ from ...usage_error import UsageError
 from ..data_options import SEQ2SEQ, TaskArguments
 from ..reporter import SILENT, Reporter
 from ..seq2seq import MathSeq2Seq, read_equation
-from ..task import limited
+from ..task import limit_rows
 
 
 TEXT_FATES = {
@@ -161,7 +161,7 @@ def _read_problems(args: LabelArguments) -> tuple[Any, list[str], Callable, Mapp
 
 def _pop_train(splits: dict[str, Any], args: LabelArguments) -> Any:
     """Remove the training split, or the first one if there is none, and return its first `max_train_samples` rows."""
-    return limited(splits.pop("train" if "train" in splits else next(iter(splits))), "train", args)
+    return limit_rows(splits.pop("train" if "train" in splits else next(iter(splits))), "train", args)
 
 
 def _fields_of(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,12 +9,12 @@ from ...plausibility import PlausibilityReranker
 from ...runtime.default_search import DefaultSearch
 from ...solving.fit_reranker import fit_reranker
 from ...solving.search_options import RerankArguments, find_device
-from ...store.files import without_folder
+from ...store.files import shorten_paths
 from ...store.runs.main_process import check_one_process
 from ...store.runs.run_folder import RunFolder
 from ...usage_error import UsageError
 from ..data_options import DataArguments
-from ..make_task import data_record, tell_data
+from ..make_task import print_data_report
 from ..math_word_problems import MathWordProblems
 from ..reporter import SILENT, Reporter
 
@@ -26,7 +26,8 @@ def rerank(
     args: RerankArguments, data_args: DataArguments, reporter: Reporter = SILENT
 ) -> tuple[Path, PlausibilityReranker]:
     """Fit a re-ranker to a solver's beams ([`fit_reranker`]), evaluate it on the validation split, and save it:
-    `hf-mwp rerank`. If it is saved in the model's folder and improves the accuracy, the model uses it by default.
+    `hf-mwp rerank`. If it is saved in the model's folder and improves the accuracy, the model uses it by default;
+    otherwise the model's default search does not change, unless it used a former re-ranker of the folder.
     Returns the file of the re-ranker, and the re-ranker with its accuracies."""
     check_one_process("rerank", launches=False)
     device = find_device(args.device)
@@ -45,7 +46,7 @@ def rerank(
         data_args.max_train_samples = None
         task = MathWordProblems(data_args)
         model, processor = task.load_model(args.model, args.split)
-        tell_data(task, reporter)
+        print_data_report(task, reporter)
         rows = list(task.rows(args.split))
         random.Random(args.seed).shuffle(rows)
         splits = {args.split: rows[:num_samples]}
@@ -53,7 +54,7 @@ def rerank(
             splits["validation"] = list(held_out)
         if not beside:
             folder.begin()
-        source = {"model": without_folder(args.model), "dataset": task.name, "scheme": task.scheme}
+        source = {"model": shorten_paths(args.model), "dataset": task.name, "scheme": task.scheme}
         reranker = fit_reranker(
             model.to(device),
             processor,
@@ -64,9 +65,13 @@ def rerank(
         )
         reranker.save_pretrained(folder.path)
         shares = reranker.measured.get("validation") or reranker.measured[args.split]
-        better = shares["with"] > shares["without"]
-        DefaultSearch(args.min_beams or reranker.num_beams if better else 1, better).save_pretrained(folder.path)
+        default = DefaultSearch.from_pretrained(args.model)
+        if shares["with"] > shares["without"]:
+            default = DefaultSearch(args.min_beams or reranker.num_beams, True)
+        elif default.rerank is True:  # with a re-ranker that this one replaces
+            default = DefaultSearch()
+        default.save_pretrained(folder.path)
         if not beside:
-            folder.write_json("data.json", data_record(task))
+            folder.write_json("data.json", task.data_record())
             folder.finish({"model": args.model, "dataset": task.name, "reranking": reranker.measured})
     return folder.path / reranker.file_name, reranker

@@ -9,7 +9,7 @@ from ...options import affects_result, options_in
 from ...options.option import WITHOUT_EFFECT
 from ...store.files import content_digest
 from ...store.finished_folder import is_complete, last_complete_checkpoint, remove_checkpoints
-from ...store.runs.run_folder import CONFIG, STARTS, RunFolder, last_options, last_record
+from ...store.runs.run_folder import CONFIG, START_OPTIONS, RunFolder, last_options, last_record
 from ...trainers.base_config import BaseConfig
 from ...usage_error import UsageError
 from ..data_options import DataArguments
@@ -88,7 +88,7 @@ def _checkpoint(folder: RunFolder, config: BaseConfig, args: ResumeArguments) ->
 
 def changed_options(before: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
     """Return the old and new values of options that differ between two runs. A moved file is not a difference."""
-    compared = [name for name in values if name in before and name not in (*STARTS, "output_dir")]
+    compared = [name for name in values if name in before and name not in (*START_OPTIONS, "output_dir")]
     return {name: (before[name], values[name]) for name in compared if not _same(before[name], values[name])}
 
 

@@ -1,7 +1,7 @@
 """Task that finds the sparse teacher with the best student (STARK)."""
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 from transformers import PreTrainedModel, set_seed
 
 from ...building.student import StudentArguments
-from ...building.student_shape import settle_shape
+from ...building.student_shape import apply_size_targets
 from ...options import option_values
 from ...pruning import ScoreDensity, draw_densities
 from ...store.runs.main_process import is_main_process
@@ -17,8 +17,8 @@ from ...store.runs.run_folder import RunFolder
 from ...trainers import DistillationTrainer, StarkConfig, StarkTrainer
 from ...usage_error import UsageError
 from ..data_options import TaskArguments
-from ..make_task import data_record, make_task, tell_data
-from ..pictures import draw_models
+from ..make_task import make_task, print_data_report
+from ..plots import draw_models, metric_of
 from ..reporter import SILENT, Reporter
 from ..task import Task
 from .evaluation import measure_splits
@@ -54,7 +54,7 @@ def find_sparse_teacher(
         trainer = make_stark_trainer(task, args, student_args, config, reporter)
         folder.remove_old_model()
         folder.begin()
-        folder.write_json("data.json", data_record(task))
+        folder.write_json("data.json", task.data_record())
         trainer.train()
         trainer.save_model(folder.path)
         metrics: dict[str, Any] = {}
@@ -74,8 +74,8 @@ def make_stark_trainer(
     # The same seed gives a student with the same random weights when the run resumes.
     set_seed(config.seed)
     teacher, processor = task.load_model(args.teacher)
-    tell_data(task, reporter)
-    settle_shape(student_args, teacher, processor, config, reporter.print)
+    print_data_report(task, reporter)
+    apply_size_targets(student_args, teacher, processor, config, reporter.print)
     student, own = task.make_student(teacher, processor, student_args)
     if own is not processor:
         raise UsageError(f"stark: {student_args.student} must have the same tokenizer as its teacher.")
@@ -130,8 +130,3 @@ def _metrics_of(
         **({} if trainer.knowledgeable is None else {"scored": dict(trainer.knowledgeable.about)}),
         **reports,
     }
-
-
-def metric_of(model: Mapping[str, Any], split: str, metric: str) -> float:
-    """Return a metric of a model in `metrics.json` on all rows of a split, or NaN if it is missing."""
-    return model[split]["reports"]["all problems"].get(metric, float("nan"))

@@ -3,7 +3,6 @@
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +11,20 @@ from transformers.integrations import unset_hf_deepspeed_config
 
 from ...building.solver import SolverArguments
 from ...building.student import StudentArguments, TeacherArguments
-from ...building.student_shape import settle_shape
+from ...building.student_shape import apply_size_targets
 from ...hub.run_records import read_figures, read_stage
 from ...metrics import count_parameters, describe_compression
 from ...models.lora import merge_lora
 from ...options import option_values
-from ...store.runs.main_process import is_main_process, splits_weights
+from ...store.runs.main_process import is_main_process, shards_weights
 from ...store.runs.run_folder import RunFolder
 from ...trainers import DistillationConfig, DistillationTrainer, SolverTrainingConfig
 from ...trainers.base_config import BaseConfig
 from ...trainers.base_trainer import BaseTrainer
 from ...trainers.distillation.distillation_config import default_objectives, show_attention
 from ..data_options import TaskArguments
-from ..make_task import data_record, make_task, tell_data
-from ..pictures import draw_learning_curve
+from ..make_task import make_task, print_data_report
+from ..plots import draw_learning_curve
 from ..reporter import SILENT, Reporter
 from ..task import Task
 from .evaluation import Evaluation, evaluate_splits
@@ -64,10 +63,11 @@ def train(
     """
     task, config = make_task(data_args), copy.copy(config)
     config.adapt(task)
-    options = (data_args, solver_args, run_args, config)
-    return train_on_task(
-        task, lambda: make_trainer(task, config, *task.build_model(solver_args)), "train", task.kind, options, reporter
-    )
+
+    def make() -> tuple[BaseTrainer, dict[str, Any]]:
+        return make_trainer(task, config, *task.build_model(solver_args)), task.data_record()
+
+    return train_on_task(task, make, "train", task.kind, (data_args, solver_args, run_args, config), reporter)
 
 
 def distill(
@@ -81,8 +81,11 @@ def distill(
     """Distil one or more frozen teachers into a student, and evaluate it: `hf-mwp distill`. See [`train`]."""
     task, student_args, config = make_task(data_args), copy.copy(student_args), copy.copy(config)
     config.adapt(task)
+
+    def make() -> tuple[DistillationTrainer, dict[str, Any]]:
+        return make_distillation(task, teacher_args, student_args, config, reporter), task.data_record()
+
     options = (data_args, teacher_args, student_args, run_args, config)
-    make = partial(make_distillation, task, teacher_args, student_args, config, reporter)
     return train_on_task(task, make, "distill", "student", options, reporter)
 
 
@@ -95,7 +98,7 @@ def make_distillation(
 ) -> DistillationTrainer:
     """Load the teachers, create the student, and return the distillation trainer."""
     teachers, processors = zip(*map(task.load_model, teacher_args.teacher), strict=True)
-    settle_shape(student_args, teachers[0], processors[0], config, reporter.print)
+    apply_size_targets(student_args, teachers[0], processors[0], config, reporter.print)
     student, processor = task.make_student(teachers[0], processors[0], student_args)
     reporter.print(describe_compression(student, teachers[0]))
     show_attention(default_objectives(config), teachers[0], student)
@@ -111,16 +114,16 @@ def make_trainer(task: Task, config: BaseConfig, model: PreTrainedModel, process
 
 def train_on_task(
     task: Task | None,
-    make: Callable[[], Any],
+    make: Callable[[], tuple[Any, dict[str, Any]]],
     command: str,
     name: str,
     options: Sequence[Any],
     reporter: Reporter = SILENT,
 ) -> RunResult:
     """Train a model, save it with its processor, evaluate it, and save run records and a learning curve in its folder.
-    `make` returns the trainer; without a task (pretraining), also the content of `data.json`. `name` stands for the
-    model in tables. The last two options are a [`ResumeArguments`] (with a task, a [`RunArguments`]) and the
-    config."""
+    `task` is `None` for pretraining. `make` returns the trainer and the content of `data.json`. `name` is the noun for
+    the model in tables. The last two options are a [`ResumeArguments`] (with a task, a [`RunArguments`]) and the
+    config of the trainer."""
     args, config = options[-2:]
     evaluations: dict[str, Evaluation] = {}
     with RunFolder(config.output_dir, command, option_values(*options), for_model=True) as folder:
@@ -128,11 +131,11 @@ def train_on_task(
         config.disable_tqdm = True
         set_seed(config.seed)
         if task is not None:
-            tell_data(task, reporter)
+            print_data_report(task, reporter)
         _adapt_to_validation(task, config, reporter)
-        # DeepSpeed's ZeRO-3 splits the weights when training begins, not while models are built from each other.
+        # DeepSpeed's ZeRO-3 shards the weights when training begins, not while models are built from each other.
         unset_hf_deepspeed_config()
-        trainer, record = make() if task is None else (make(), data_record(task))
+        trainer, record = make()
         begin_record(folder, checkpoint, changes)
         folder.write_json("data.json", record)
         trained = _train_and_save(trainer, name, checkpoint, reporter)
@@ -179,8 +182,8 @@ def _adapt_to_validation(task: Task | None, config: BaseConfig, reporter: Report
 
 
 def _saved_model(task: Task | None, trainer: Any) -> PreTrainedModel:
-    """Return the model to evaluate: in the main process loaded again if the trained weights are split."""
-    if task is None or not splits_weights(trainer.args) or not is_main_process():
+    """Return the model to evaluate: in the main process loaded again if the trained weights are sharded."""
+    if task is None or not shards_weights(trainer.args) or not is_main_process():
         return trainer.model
     unset_hf_deepspeed_config()
     return task.load_model(trainer.args.output_dir)[0].to(trainer.args.device)
@@ -189,7 +192,7 @@ def _saved_model(task: Task | None, trainer: Any) -> PreTrainedModel:
 def _draw_history(task: Task | None, name: str, history: Sequence[Mapping[str, Any]], path: Path) -> None:
     """Draw the learning curve of a model on a task, or of pretraining."""
     if task is None:
-        panels, title = {"masked words, loss": "eval_mlm_loss", "tagging, F1": "eval_pos_f1"}, "Pretraining"
+        panels, title = {"masked language modelling loss": "eval_mlm_loss", "tagging F1": "eval_pos_f1"}, "Pretraining"
     else:
         panels = {"training loss": "loss", task.metric.replace("_", " "): f"eval_{task.metric}"}
         title = f"{name} on {task.name}"

@@ -149,6 +149,10 @@ class DistillationConfig(SolverTrainingConfig):
             raise ValueError("`teacher_cache_dir` needs a teacher cache. Set `cache_teacher_outputs`, or omit it.")
         if self.kl_direction != "forward" and self.prediction_loss != "kd":
             raise ValueError('`kl_direction` applies only to `prediction_loss="kd"`. Omit it.')
+        if self.skew_alpha != type(self).skew_alpha and self.kl_direction != "skew":
+            raise ValueError('`skew_alpha` applies only to `kl_direction="skew"`. Omit it.')
+        if self.hidden_weights and not names:
+            raise ValueError("`hidden_weights` needs a `hidden_loss`. Omit it.")
         if not {*names} <= {*HIDDEN_LOSSES} or len({*names}) < len(names):
             known = f"None or one or several (joined by +) of {list(HIDDEN_LOSSES)}"
             raise ValueError(f"`hidden_loss` must be {known}, got {self.hidden_loss!r}.")

@@ -16,7 +16,7 @@ from ...distillation.objectives.objective import Objective, TeacherRequest
 from ...distillation.teachers.cached_teacher import CachedTeacher, random_state_kept
 from ...distillation.teachers.ensemble_teacher import TEACHER_INPUTS, members_of
 from ...distillation.teachers.live_teacher import LiveTeacher
-from ...store.runs.main_process import splits_weights
+from ...store.runs.main_process import shards_weights
 from ..base_trainer import BaseTrainer
 from .distillation_config import DistillationConfig, default_objectives
 
@@ -221,18 +221,18 @@ class DistillationTrainer(BaseTrainer):
 
     def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
         # Weights that are split over processes are saved by Accelerate or DeepSpeed, with the student.
-        if self.args.should_save and not splits_weights(self.args):
+        if self.args.should_save and not shards_weights(self.args):
             self.projections.save(output_dir)
         super()._save_optimizer_and_scheduler(output_dir)
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
-        if checkpoint is not None and not splits_weights(self.args):
+        if checkpoint is not None and not shards_weights(self.args):
             self.projections.load(checkpoint)
         super()._load_optimizer_and_scheduler(checkpoint)
 
     def _load_best_model(self) -> None:
         super()._load_best_model()
-        if not self.args.save_only_model and not splits_weights(self.args):
+        if not self.args.save_only_model and not shards_weights(self.args):
             self.projections.load(self.state.best_model_checkpoint)
 
     # Loss

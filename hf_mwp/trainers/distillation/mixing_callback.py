@@ -9,7 +9,7 @@ from transformers.utils import logging
 from ...distillation.parameter_mixing import check_mixing, mix_parameters
 from ...options.checks import check_weight
 from ...pruning.pruning_modes import cuts_while_training
-from ...store.runs.main_process import splits_weights
+from ...store.runs.main_process import shards_weights
 
 
 logger = logging.get_logger(__name__)
@@ -35,7 +35,7 @@ class ParameterMixingCallback(TrainerCallback):
 
     def on_train_begin(self, args, state, control, model=None, **kwargs):
         """Check before training that the weights can be mixed."""
-        if splits_weights(args):
+        if shards_weights(args):
             raise ValueError("FSDP and DeepSpeed's ZeRO-3 split weights, so that they cannot be mixed. Use DDP.")
         check_mixing(self.pretrained, model)
 

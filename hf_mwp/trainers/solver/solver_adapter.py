@@ -14,7 +14,7 @@ from ...hub.model_card import MATH_WORD_PROBLEMS
 from ...metrics import accuracy_report
 from ...solving.solve_problems import solve_batch
 from ...solving.solver_prediction import figure_names, read_predictions
-from ...store.runs.main_process import splits_weights
+from ...store.runs.main_process import shards_weights
 from ..base_config import BaseConfig
 from ..model_adapter import ModelAdapter
 from .solver_dataset import LABELLED, ROW_INDEX, EvaluationCollator, prepare_evaluation_rows, prepare_training_rows
@@ -99,7 +99,7 @@ class SolverAdapter(ModelAdapter):
         row_losses = loss.new_full(rows.shape, float("nan"))
         row_losses[slice(None) if labelled is None else labelled] = loss
         own = trainer.accelerator.unwrap_model(model)
-        if splits_weights(self.args) and "solve" not in vars(own):
+        if shards_weights(self.args) and "solve" not in vars(own):
             from torch.distributed.fsdp import register_fsdp_forward_method
 
             # FSDP gathers the weights only for `forward` and registered methods. Other models are not changed.

@@ -23,7 +23,7 @@ from ...pruning.sparse_teacher.removed_units import check_no_gates
 from ...pruning.sparse_teacher.score_density import ScoreDensity
 from ...store.files import remove_folder
 from ...store.finished_folder import FinishedFolder, digest_of
-from ...store.runs.main_process import splits_weights
+from ...store.runs.main_process import shards_weights
 from ...usage_error import UsageError
 from ..distillation.distillation_config import DistillationConfig, default_objectives
 from ..distillation.distillation_trainer import DistillationTrainer
@@ -172,7 +172,7 @@ class StarkTrainer:
         Raises:
             ValueError: FSDP or DeepSpeed's ZeRO-3 splits the weights.
         """
-        if splits_weights(self.args):
+        if shards_weights(self.args):
             raise ValueError("FSDP and DeepSpeed's ZeRO-3 split parameters, so that they cannot be scored. Use DDP.")
         self.trial = self._teach(self.teacher_model, 0.0)
         if self.scores is None:

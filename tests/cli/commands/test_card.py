@@ -46,7 +46,7 @@ def snippets(folder):
 
 def test_a_solver_built_on_the_encoder_reads_numbers_as_it_does(folders):
     args = SolverArguments(encoder=str(folders["encoder"]))
-    assert args.numbers_have_tokens()
+    assert args.uses_indexed_numbers()
     processor = build_solver(tiny_rows(), args)[1]
     assert processor.indexed_numbers
     tokens = processor.tokenizer.convert_ids_to_tokens(processor("小明有4个苹果，吃了2个")["input_ids"][0])

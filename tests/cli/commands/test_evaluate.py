@@ -15,7 +15,7 @@ from hf_mwp.cli.terminal.console import CommandConsole
 from hf_mwp.metrics import FAILURE_REASONS, calibration_report
 from hf_mwp.solving.search_options import find_device
 from hf_mwp.tasks.data_options import DataArguments
-from hf_mwp.tasks.make_task import tell_data
+from hf_mwp.tasks.make_task import print_data_report
 from hf_mwp.tasks.math_word_problems import MathWordProblems, keep_loaded
 from hf_mwp.usage_error import UsageError
 
@@ -237,8 +237,8 @@ def test_the_same_data_are_told_of_once(problems):
     console = CommandConsole(width=100, record=True, file=io.StringIO())
     with keep_loaded():
         for options in ({}, {"max_train_samples": 3}, {"drop_overlap": "test"}):
-            tell_data(MathWordProblems(DataArguments(dataset=str(problems), **options)), console)
-    tell_data(MathWordProblems(DataArguments(dataset=str(problems))), console)
+            print_data_report(MathWordProblems(DataArguments(dataset=str(problems), **options)), console)
+    print_data_report(MathWordProblems(DataArguments(dataset=str(problems))), console)
     told = console.export_text().splitlines()
     assert [line.partition(",")[0] for line in told if ", split" in line] == [problems.name] * 3
 

@@ -1,11 +1,16 @@
 import json
 import re
+from pathlib import Path
 
 import pytest
 
+from hf_mwp import tasks
+from hf_mwp.cli.commands import heads
 from hf_mwp.cli.main import main
+from hf_mwp.cli.terminal.console import make_console
 from hf_mwp.models import MwpSolver
 from hf_mwp.models.architecture import layer_parts
+from hf_mwp.tasks.runs.run_options import HeadsArguments
 
 
 def test_heads_of_a_solver_are_scored_and_drawn(problems, solver_folder, tmp_path, capsys):
@@ -18,7 +23,17 @@ def test_heads_of_a_solver_are_scored_and_drawn(problems, solver_folder, tmp_pat
     assert all(0 <= score <= 1 for row in kept["scores"] for score in row)
     assert (kept["importance"], kept["texts"]) == ("combined", 4)
     assert (tmp_path / "heads.png").read_bytes().startswith(b"\x89PNG")
-    assert f"{kept['scores'][0][0]:#.3g}" in capsys.readouterr().out
+    assert f"{kept['scores'][0][0]:.2f}" in capsys.readouterr().out
+
+
+def test_small_scores_of_twelve_heads_fit_into_100_columns(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "100")
+    scores = [[0.00123 * (head + 1) for head in range(11)] + [None], [7.3e-5] * 12]
+    monkeypatch.setattr(tasks, "score_heads", lambda *options: (Path("runs/heads"), scores))
+    heads.run(make_console(), HeadsArguments(model="teacher", importance="gradient"), None)
+    shown = capsys.readouterr().out
+    assert "units of 1e-2" in shown and "0.12" in shown and "1.35" in shown and "0.01" in shown and "…" not in shown
+    assert max(map(len, shown.splitlines())) <= 100
 
 
 def test_problems_without_an_equation_are_left_out(problems, solver_folder, tmp_path):

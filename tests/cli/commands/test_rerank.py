@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from dataclasses import replace
 
 import pytest
 import torch
@@ -14,6 +15,7 @@ from hf_mwp.plausibility import PlausibilityError, PlausibilityReranker, Questio
 from hf_mwp.runtime.default_search import DefaultSearch
 from hf_mwp.solving.fit_reranker import fit_reranker
 from hf_mwp.solving.solve_problems import solve_problems
+from hf_mwp.tasks.runs import reranking
 from tests.tiny import tiny_rows
 
 
@@ -58,6 +60,18 @@ def test_the_file_beside_the_model(model):
     assert not (model / "run.json").exists()
     # It is better on validation problems, so it is how the folder is searched from now on.
     assert measured["with"] > 0 and DefaultSearch.from_pretrained(model) == DefaultSearch(6, True)
+
+
+def test_without_a_gain_the_default_search_is_kept(solver_folder, problems, tmp_path, monkeypatch):
+    equal = {"num_problems": 8, "without": 0.5, "with": 0.5, "in_beam": 0.5}
+    fitted = replace(PlausibilityReranker.from_pretrained("zh"), measured={"validation": equal})
+    monkeypatch.setattr(reranking, "fit_reranker", lambda *args, **options: fitted)
+    place = shutil.copytree(solver_folder, tmp_path / "model")
+    argv = ["rerank", "--model", str(place), "--dataset", str(problems), "--overwrite"]
+    # What used the re-ranker that was replaced does not use the new one.
+    for before, after in {(3, False): (3, False), (8, "zh"): (8, "zh"), (8, True): (1, False)}.items():
+        DefaultSearch(*before).save_pretrained(place)
+        assert main(argv) == 0 and DefaultSearch.from_pretrained(place) == DefaultSearch(*after)
 
 
 def test_the_models_own_folder_may_be_named(model, problems, tmp_path):

@@ -355,3 +355,9 @@ def test_both_runtimes_print_the_same(solver_folder, capsys):
 def test_numpy_has_no_devices(solver_folder, capsys):
     status, _, error = run(capsys, "--model", solver_folder, TEXT, "--runtime", "numpy", "--device", "cpu")
     assert status == 1 and "--device" in error
+
+
+def test_without_pytorch_a_missing_model_is_named(capsys, monkeypatch):
+    monkeypatch.setattr("hf_mwp.cli.commands.solve.find_spec", lambda name: None)
+    status, _, error = run(capsys, "--model", "missing", TEXT)
+    assert status == 1 and "missing/config.json does not exist" in error

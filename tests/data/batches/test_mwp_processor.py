@@ -58,6 +58,11 @@ def test_rows_without_a_language_have_the_language_of_the_processor(tokenizer):
     assert processor.problem({"text": text, "language": "zh"}).numbers == ("2",)
 
 
+def test_a_single_row_is_a_batch_of_one(processor):
+    row = {"text": "小明有4个苹果", "language": "zh"}
+    assert processor(row)["input_ids"].tolist() == processor([row])["input_ids"].tolist()
+
+
 def test_batches_are_padded(processor):
     batch = processor(["小明有4个苹果", PROBLEM])
     assert batch["input_ids"].shape == batch["attention_mask"].shape == (2, 18)

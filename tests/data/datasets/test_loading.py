@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hf_mwp.data import FEATURES, LOADERS, DataError, dataset_report, load_mwp_dataset, problem_from_row
-from hf_mwp.data.datasets.splits import tenth_of
+from hf_mwp.data.datasets.splits import hash_bucket
 from hf_mwp.problems import MathWordProblem
 from tests.tiny import rebuilt
 
@@ -186,7 +186,7 @@ def test_gsm8k_steps(tmp_path):
 
 def test_gsm8k_steps_without_training_contexts(tmp_path):
     # The hash of the only context selects the validation split.
-    line = next(line for line in range(1, 100) if tenth_of(f"train-{line}") == 0)
+    line = next(line for line in range(1, 100) if hash_bucket(f"train-{line}") == 0)
     record = {
         "question": "Al has 5 red and 6 blue pens. How many?",
         "answer": "Al has <<5+6=11>>11 pens.\n<<11*1=11>>11\n#### 11",

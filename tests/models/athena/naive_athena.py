@@ -159,7 +159,7 @@ class NaiveAthena:
 
     def __init__(self, decoder, states, number_positions, question_positions):
         self.decoder, self.config, self.pre = decoder, decoder.config, decoder.config.norm == "pre"
-        if decoder.input_projection is not None:
+        if decoder.config.encoder_hidden_size != decoder.config.hidden_size:
             linear, _, norm = decoder.input_projection
             states = self.norm(norm, gelu(linear(states)))
         layer = decoder.constants

@@ -104,7 +104,7 @@ def test_search_is_that_of_the_naive_twin(fields, seed):
     numbers, questions = torch.tensor([[3], [1]]), QUESTIONS[:2]
     states = torch.randn(2, 9, 16, dtype=torch.double)
     with torch.no_grad():
-        projected = decoder.project(states)
+        projected = decoder.input_projection(states)
         search = ThoughtSearch(decoder, projected, numbers, None, decoder.goals(projected, None, questions), 1)
         found = search.run(max_length=1000, num_return_sequences=1)
     for row, state in enumerate(search.problems):

@@ -5,6 +5,7 @@ import pytest
 from hf_mwp.expressions import parse_number
 from hf_mwp.problems import find_numbers
 from hf_mwp.problems.numbers.digit_numbers import literal_of
+from hf_mwp.problems.numbers.masked_text import mask_numbers
 
 
 def written(text, language="zh", parse_number_words=False):
@@ -104,6 +105,9 @@ def test_english_number_words_are_written_in_digits_for_expressions():
         ("3万元，5个", [3, 5]),
         ("百分之20，百分之二十", [Fraction(1, 5), Fraction(1, 5)]),
         ("一二三", []),
+        ("二百五，一千二，三万五，一百零五，二十五，三万零五", [250, 1200, 35000, 105, 25, 30005]),
+        ("三点五，十二点零五，一百点二五米", [Fraction(7, 2), Fraction(241, 20), Fraction(401, 4)]),
+        ("三点五分米，三点五分钟，三点五分，三点五十", [Fraction(7, 2), Fraction(7, 2), 3, 5, 3, 50]),
         ("两千克，三百千米，多少千米，两千米，三千个", [2, 300, 2, 3000]),
         ("零件，百货，零售", []),
     ],
@@ -112,8 +116,11 @@ def test_chinese_numerals(text, values):
     assert [mention.value for mention in find_numbers(text, "zh", parse_number_words=True)] == values
 
 
-def test_numerals_are_on_in_english_and_off_in_chinese():
-    assert find_numbers("三个苹果", "zh") == []
+def test_numerals_are_on_in_english_and_in_chinese_texts_without_digits():
+    assert [mention.value for mention in find_numbers("三个苹果，又买了两个", "zh")] == [3, 2]
+    assert written("三个苹果，又买了2个", parse_number_words=None) == ["2"]
+    assert written("三个苹果，又买了两个", parse_number_words=False) == []
+    assert mask_numbers("三个苹果，又买了1e999个").mentions == ()
     assert find_numbers("three apples", "zh") == []
     assert len(find_numbers("three apples", "en")) == 1
     assert find_numbers("three apples", "en", parse_number_words=False) == []

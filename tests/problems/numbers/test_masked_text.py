@@ -54,6 +54,12 @@ def test_placeholders():
     assert masked.text(indexed=True, limit=2) == "[NUM0]个[NUM]和[NUM1]个、[NUM]个"
 
 
+def test_numerals_do_not_overlap_with_numbers_in_digits():
+    masked = mask_numbers("盐是三百分之1，糖是三", parse_number_words=True)
+    assert [mention.text for mention in masked.mentions] == ["百分之1", "三"]
+    assert rebuilt(masked) == "盐是三百分之1，糖是三"
+
+
 @pytest.mark.parametrize("text", ["", "没有数字", "😀"])
 def test_text_without_numbers(text):
     masked = mask_numbers(text)

@@ -14,7 +14,7 @@ from hf_mwp.cli.terminal.console import accuracy_table, make_console
 from hf_mwp.cli.terminal.progress import RichProgressCallback
 from hf_mwp.metrics.accuracy import percent
 from hf_mwp.store.runs.run_folder import RunFolder, git_revision
-from hf_mwp.tasks.pictures import draw_learning_curve
+from hf_mwp.tasks.plots import draw_learning_curve
 from hf_mwp.usage_error import UsageError
 
 

@@ -88,6 +88,12 @@ def test_direction_of_the_divergence(tmp_path):
     soft = objectives(tmp_path, kl_direction="skew", skew_alpha=0.3)[0]
     assert (soft.direction, soft.skew_alpha) == ("skew", 0.3)
     assert objectives(tmp_path)[0].direction == "forward"
-    for fields in ({"kl_direction": "back"}, {"kl_direction": "jsd", "prediction_loss": "dkd"}, {"skew_alpha": 1.0}):
+    wrong = ({"kl_direction": "back"}, {"kl_direction": "jsd", "prediction_loss": "dkd"}, {"skew_alpha": 1.0})
+    for fields in (*wrong, {"skew_alpha": 0.3}, {"skew_alpha": 0.3, "kl_direction": "jsd"}):
         with pytest.raises(ValueError, match=f"`{next(iter(fields))}`"):
             objectives(tmp_path, **fields)
+
+
+def test_weights_of_layers_need_a_hidden_loss(tmp_path):
+    with pytest.raises(ValueError, match="`hidden_weights`.*`hidden_loss`"):
+        objectives(tmp_path, hidden_loss="none", hidden_weights=[1.0, 1.0, 1.0])

@@ -93,7 +93,7 @@ def test_what_does_not_fit_is_named_before_training(solvers, processor):
 
 
 def test_split_weights_are_not_mixed(solvers, processor, monkeypatch):
-    monkeypatch.setattr("hf_mwp.trainers.distillation.mixing_callback.splits_weights", lambda args: True)
+    monkeypatch.setattr("hf_mwp.trainers.distillation.mixing_callback.shards_weights", lambda args: True)
     trainer = solvers(keywords={"callbacks": [ParameterMixingCallback(tiny_solver(processor))]})
     with pytest.raises(ValueError, match="FSDP.*DDP"):
         trainer.train()

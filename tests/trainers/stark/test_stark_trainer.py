@@ -265,7 +265,7 @@ def test_a_sequence_to_sequence_model_without_a_collator(tmp_path):
 
 
 def test_split_weights_are_not_scored(tmp_path, monkeypatch):
-    monkeypatch.setattr("hf_mwp.trainers.stark.stark_trainer.splits_weights", lambda args: True)
+    monkeypatch.setattr("hf_mwp.trainers.stark.stark_trainer.shards_weights", lambda args: True)
     processor, rows = tiny_processor(), tiny_rows(10)
     teacher = tiny_solver(processor, layers=2)
     trainer = StarkTrainer(cut_student(teacher, 1), teacher, arguments(tmp_path), None, rows[:8], rows[8:], processor)

@@ -47,7 +47,7 @@ class SoftLabels(PredictionObjective):
         prediction = kind_of(student.model, student.get("logits")).prediction
         for name in prediction.outputs:
             both = [each.get(name) for each in (student, teacher)]
-            ours, theirs = (None if each is None else tuple(prediction.classes(name, each).shape) for each in both)
+            ours, theirs = (None if each is None else (*prediction.class_scores(name, each).shape,) for each in both)
             if ours is None or ours != theirs:
                 raise ValueError(
                     f"The student's {name} have the shape {ours}, the teacher's {theirs} (`None`: no such output). "
@@ -63,11 +63,11 @@ class SoftLabels(PredictionObjective):
             )
         super().setup(student, teacher, inputs)
         self.teacher_reads = prediction.outputs
-        self.listed = prediction.outputs if prediction.is_listed else ()
+        self.listed = prediction.outputs if prediction.is_ragged else ()
         self.parts = dict.fromkeys(map(self._part, prediction.outputs), self.weight)
         if self.uses_probabilities:
             types = [getattr(each, "problem_type", None) for each in configs]
-            count = prediction.classes("logits", student["logits"]).shape[-1]
+            count = prediction.class_scores("logits", student["logits"]).shape[-1]
             if count < 2 or "multi_label_classification" in types:
                 raise ValueError(
                     "A regression, or several classes that can be correct at once, have no probabilities that add up "
@@ -89,7 +89,7 @@ class SoftLabels(PredictionObjective):
         prediction, positions = self.kind.prediction, self.positions(inputs)
         parts = {}
         for name in prediction.outputs:
-            ours, theirs = (prediction.classes(name, each[name]) for each in (student, teacher))
+            ours, theirs = (prediction.class_scores(name, each[name]) for each in (student, teacher))
             mask = prediction.mask(name, student[name], positions)
             parts[self._part(name)] = self.loss(ours, theirs, *(() if mask is None else (mask,)))
         return parts

@@ -24,7 +24,7 @@ def answer_in_chinese(value: Fraction, answer: str, text: str) -> str | None:
     return None if "/" in percent else f"{percent}%"
 
 
-def turn_chinese(text: str, mention: NumberMention, answer: str) -> str | None:
+def reword_chinese(text: str, mention: NumberMention, answer: str) -> str | None:
     """Return a text that states the answer and asks for a number, or `None` if no rule applies. The last clause, with
     the only question word, becomes a statement; the clause with the number becomes the question and moves to the
     end."""

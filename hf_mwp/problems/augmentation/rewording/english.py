@@ -72,7 +72,7 @@ def answer_in_english(value: Fraction, answer: str, text: str) -> str | None:
     return None if "%" in answer or "percent" in answer else literal_of(value)
 
 
-def turn_english(text: str, mention: NumberMention, answer: str) -> str | None:
+def reword_english(text: str, mention: NumberMention, answer: str) -> str | None:
     """Return a text that states the answer and asks for a number, or `None` if no rule applies. The last sentence, the
     only question, becomes a statement; the number becomes "some". "Al has 4 pens and Bo has 5 pens. How many pens do
     they have?" becomes "Al has 4 pens and Bo has some pens. They have 9 pens. How many pens does Bo have?"."""

@@ -8,7 +8,7 @@ from transformers import AutoModel, Gemma3TextModel
 
 from hf_mwp import build_solver
 from hf_mwp.cli.main import main
-from hf_mwp.models.masked_words import predict_masked_words
+from hf_mwp.models.masked_lm import as_masked_lm
 from tests.tiny import tiny_gemma_config, tiny_processor, tiny_rows, tiny_tokenizer
 
 
@@ -28,7 +28,7 @@ def test_scores_are_products_with_the_word_embeddings(encoder):
     with torch.no_grad():
         states = encoder(input_ids=ids, attention_mask=mask).last_hidden_state
         by_hand = states @ encoder.embed_tokens.weight.T
-        model = predict_masked_words(encoder)
+        model = as_masked_lm(encoder)
         assert model is encoder and isinstance(model, Gemma3TextModel)
         every = model(input_ids=ids, attention_mask=mask, labels=labels)
         model.sparse = True
@@ -43,7 +43,7 @@ def test_scores_are_products_with_the_word_embeddings(encoder):
 
 def test_what_is_saved_is_the_encoder(encoder, tmp_path):
     before = {name: weight.clone() for name, weight in encoder.state_dict().items()}
-    predict_masked_words(encoder).save_pretrained(tmp_path)
+    as_masked_lm(encoder).save_pretrained(tmp_path)
     loaded = AutoModel.from_pretrained(tmp_path)
     assert type(loaded) is Gemma3TextModel and loaded.config.architectures == ["Gemma3TextModel"]
     assert loaded.state_dict().keys() == before.keys()

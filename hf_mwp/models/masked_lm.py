@@ -1,4 +1,4 @@
-"""Masked language modelling for encoders without a language modelling head."""
+"""Masked language modelling with encoders that have no language modelling head."""
 
 from functools import partial
 
@@ -9,11 +9,11 @@ from transformers.modeling_outputs import MaskedLMOutput
 from .mwp_student.layers_mwp_student import score_words
 
 
-class MaskedWords:
-    """Mixin for masked language modelling without extra weights, listed before the encoder class. Logits are products
-    of the last hidden states with the word embeddings, so that the saved checkpoint is the plain encoder."""
+class EmbeddingMaskedLM:
+    """Mixin that makes an encoder class (listed after it) a masked language model without further weights. Logits
+    `(batch, tokens, vocabulary)` are products of the last hidden states with the word embeddings."""
 
-    sparse = False  # with labels, compute logits only for labelled tokens
+    sparse = False  # with labels, compute logits `(masked tokens, vocabulary)` only for labelled tokens
 
     def forward(self, input_ids=None, attention_mask=None, labels=None, masked_positions=None, **kwargs):
         kwargs["return_dict"] = True
@@ -23,8 +23,8 @@ class MaskedWords:
         return MaskedLMOutput(loss=loss, logits=logits)
 
 
-def predict_masked_words(encoder: PreTrainedModel) -> PreTrainedModel:
-    """Turn an encoder of any type into a masked language model, in place. It is saved as the original encoder."""
+def as_masked_lm(encoder: PreTrainedModel) -> PreTrainedModel:
+    """Turn an encoder of any type into a masked language model, in place. It is still saved as the plain encoder."""
     kind = type(encoder)
-    encoder.__class__ = type(kind.__name__, (MaskedWords, kind), {"__module__": kind.__module__})
+    encoder.__class__ = type(kind.__name__, (EmbeddingMaskedLM, kind), {"__module__": kind.__module__})
     return encoder

@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from hf_mwp.data.batches.mwp_processor import MwpProcessor
-from hf_mwp.data.batches.processor_file import tokenizer_digest
+from hf_mwp.data.batches.tokenizer_files import tokenizer_digest
 from tests.damage import change_fields, cut, swap_words
 from tests.tiny import tiny_processor, tiny_tokenizer
 

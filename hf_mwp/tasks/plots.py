@@ -1,4 +1,4 @@
-"""Functions that draw the figures of a run to PNG files."""
+"""Plots of a run's metrics, in PNG files."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -55,7 +55,7 @@ def draw_models(
     panel = figure.subplots()
     scale = 100 if is_share(metric) else 1
     for number, split in enumerate(split for split in ("validation", "test") if split in models[0]):
-        values = [scale * model[split]["reports"]["all problems"].get(metric, float("nan")) for model in models]
+        values = [scale * metric_of(model, split, metric) for model in models]
         panel.plot(places, values, "o-", color=f"C{number}", label=split)
         for label, *place in zip(labels, places, values, strict=True) if labels else ():
             panel.annotate(label, place, textcoords="offset points", xytext=(5, 5), fontsize="small")
@@ -68,3 +68,8 @@ def draw_models(
     if panel.get_legend_handles_labels()[0]:
         panel.legend()
     figure.savefig(path, dpi=120, metadata={"Software": None})
+
+
+def metric_of(model: Mapping[str, Any], split: str, metric: str) -> float:
+    """Return a metric of a model in `metrics.json` on all rows of a split, or NaN if it is missing."""
+    return model[split]["reports"]["all problems"].get(metric, float("nan"))

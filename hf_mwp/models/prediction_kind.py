@@ -1,0 +1,71 @@
+"""Kinds of predictions, which soft losses compare and teacher caches store."""
+
+import torch
+from torch import Tensor, nn
+
+
+class PredictionKind:
+    """Prediction of a class for each row or for each of its positions, by `logits` `(batch, classes)` or `(batch,
+    positions, classes)`. Base class of other kinds."""
+
+    name = "classes"  # in messages and fingerprints
+    outputs: tuple[str, ...] = ("logits",)  # names of the model's outputs
+    is_ragged = False  # rows of the outputs differ in length, and are padded with the smallest finite number
+    has_numbers = False  # the last classes are the numbers of the row's problem
+    has_targets = True  # the labels are the correct classes, one for each prediction
+
+    def class_scores(self, output: str, logits: Tensor) -> Tensor:
+        """Return scores `(..., classes)` whose softmax is the distribution that the logits of an output represent."""
+        return logits
+
+    def from_class_scores(self, output: str, classes: Tensor) -> Tensor:
+        """Invert [`~PredictionKind.class_scores`], up to shifts that a softmax ignores."""
+        return classes
+
+    def mask(self, output: str, logits: Tensor, positions: Tensor | None) -> Tensor | None:
+        """Return the mask of valid distributions; `positions` is the mask of labels, or `None` for all."""
+        return positions
+
+    def mask_missing_numbers(self, output: str, logits: Tensor, number_positions: Tensor) -> Tensor:
+        """Return the scores, with the smallest finite number for missing numbers (position -1)."""
+        return logits
+
+
+class ExpressionPositions(PredictionKind):
+    """Symbols at the positions of an expression: logits `(batch, positions, symbols + numbers)`."""
+
+    name = "positions of an expression"
+    has_numbers = True
+
+    def mask_missing_numbers(self, output: str, logits: Tensor, number_positions: Tensor) -> Tensor:
+        symbols = logits.shape[-1] - number_positions.shape[1]
+        missing = nn.functional.pad(number_positions < 0, (symbols, 0))
+        return logits.masked_fill(missing.unsqueeze(1), torch.finfo(logits.dtype).min)
+
+
+class JudgedCandidates(PredictionKind):
+    """Predictions that accept or reject each candidate by `logits` `(batch, candidates)`, and choose the answer from a
+    pool by `answer_logits` `(batch, pool)`. Student and teacher must score the same candidates in the same order. The
+    logit `z` of a candidate represents the two classes `(0, z)`, so that its Kullback-Leibler divergence is binary."""
+
+    name = "judged candidates"
+    outputs = ("logits", "answer_logits")
+    is_ragged = True
+    has_targets = False
+
+    def class_scores(self, output: str, logits: Tensor) -> Tensor:
+        return torch.stack([torch.zeros_like(logits), logits], -1) if output == "logits" else logits
+
+    def from_class_scores(self, output: str, classes: Tensor) -> Tensor:
+        if output != "logits":
+            return classes
+        return (classes[..., 1] - classes[..., 0]).clamp(min=torch.finfo(classes.dtype).min)
+
+    def mask(self, output: str, logits: Tensor, positions: Tensor | None) -> Tensor:
+        exists = logits > torch.finfo(logits.dtype).min
+        return exists if output == "logits" else exists.any(-1)
+
+
+CLASSES = PredictionKind()
+EXPRESSION_POSITIONS = ExpressionPositions()
+CANDIDATES = JudgedCandidates()
