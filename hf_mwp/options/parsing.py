@@ -54,7 +54,8 @@ def parse(
     config = early.parse_known_args(argv)[0].config
     if config is not None:
         content = read_yaml(config)
-        if isinstance(content, Mapping) and {"stages", "base"} & content.keys():
+        # `hf-mwp card` has an option `stages`, which is a list.
+        if isinstance(content, Mapping) and ("base" in content or isinstance(content.get("stages"), Mapping)):
             raise UsageError(f"{config} is a recipe, not a file of options. Run it with `hf-mwp run {config}`.")
         parser.set_given(content, config)
     namespace, unknown = parser.parse_known_args(argv)

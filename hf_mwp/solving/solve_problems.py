@@ -84,6 +84,8 @@ def solve_problems(
     num_beams = count_beams(num_beams, top_k, reranker, processor.language)
     kept = num_beams if top_k is None or reranker is not None else top_k
     read = processor.problems(problems)
+    for language in {problem.language for problem in read if reranker is not None}:
+        reranker.check(language)
     search = find_beams if unfinished is None else partial(find_kept_beams, unfinished)
     settings = {"num_beams": num_beams, "top_k": kept, "max_decode_length": max_decode_length}
     beams = search(model, processor, read, batch_size, progress, **settings)

@@ -153,6 +153,9 @@ def test_a_reranker_chooses_and_the_solvers_own_answer_is_kept(solver):
     assert any(each.displaced for each in ranked)
     with pytest.raises(PlausibilityError, match="4 beams.* 3.*num_beams=4"):
         hf_mwp.solve_problems(*solver, rows, reranker=reranker, num_beams=3)
+    # Before any search: here the model is missing.
+    with pytest.raises(PlausibilityError, match="'zh', not 'en'"):
+        hf_mwp.solve_problems(None, solver[1], [*rows, {"text": "5 apples", "language": "en"}], reranker=reranker)
 
 
 def test_labels_are_the_first_trees_with_the_answer(solver):
