@@ -39,9 +39,9 @@ def test_flags(config_class, tmp_path):
 
 def test_flags_of_distillation(tmp_path):
     parser = HfArgumentParser(DistillationConfig)
-    flags = f"--output_dir {tmp_path} --use_cpu --report_to none --scale_by_square false --layer_mapping 1:4,2:8".split()
-    (args,) = parser.parse_args_into_dataclasses([*flags, "--hidden_weights", "1.0", "0.5"])
-    assert (args.layer_mapping, args.hidden_weights) == ("1:4,2:8", [1.0, 0.5]) and args.scale_by_square is False
+    flags = f"--output_dir {tmp_path} --use_cpu --report_to none --scale_by_square false --layer_mapping 1:4".split()
+    (args,) = parser.parse_args_into_dataclasses([*flags, "--hidden_weights", "1.0"])
+    assert (args.layer_mapping, args.hidden_weights) == ("1:4", [1.0]) and args.scale_by_square is False
     (args,) = parser.parse_args_into_dataclasses([*flags, "--hidden_loss", "none"])
     assert args.hidden_loss is None
 
