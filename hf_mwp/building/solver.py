@@ -145,8 +145,7 @@ def build_solver(
     Args:
         rows (`Iterable[Mapping]`): Training rows of [`load_mwp_dataset`], whose constants become output symbols.
         options ([`SolverArguments`], *optional*): Options, which `fields` override.
-        parse_number_words (`bool`, *optional*): Whether number words are numbers; see
-            [`MwpProcessor`].
+        parse_number_words (`bool`, *optional*): Whether number words are numbers; see [`MwpProcessor`].
         fields:
             Options of `hf-mwp train` that describe the solver. One of them must give the start: `encoder` (a folder
             or Hub id), `encoder_config` with `tokenizer` (random weights), or `solver` (an existing one).

@@ -1,7 +1,6 @@
 """Search results and answers of a solver, and the result dictionaries of the pipeline and of `hf-mwp solve`."""
 
 import math
-import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -11,14 +10,12 @@ from typing import Any, Self
 from ..expressions import Expression, ExpressionError
 from ..plausibility import RankedAnswer
 from ..problems import MathWordProblem, refusal
+from ..problems.language import LATIN_WORD, language_of
 
 
 # Share of unknown tokens above which a result has a warning. Test problems of seven datasets in the solver's language
 # have at most 0.17 (HMWP); 97 % or more of the Chinese problems exceed 0.2 with MiniLM's vocabulary.
 WARN_ABOVE = 0.2
-
-_CHINESE = re.compile("[\u3400-\u9fff]")
-_WORD = re.compile("[A-Za-z]{3,}")  # longer than units and unknowns
 
 
 @dataclass(frozen=True)
@@ -139,7 +136,7 @@ def answer_records(answer: Answer, top_k: int = 1, confidence_threshold: float |
             f"{beam.unknown_share:.0%} of the text's tokens are not in the solver's vocabulary. The text may be in a "
             "language that the solver was not trained on, and the answer may be a guess."
         )
-    elif problem.language == "zh" and not _CHINESE.search(problem.text) and len(_WORD.findall(problem.text)) >= 3:
+    elif (problem.language, language_of(problem.text)) == ("zh", "en") and len(LATIN_WORD.findall(problem.text)) >= 3:
         # Chinese vocabularies contain Latin letters, so few tokens of an English text are unknown.
         warnings.append(
             "The solver was trained on Chinese problems, and the text is not Chinese. The answer may be a guess."

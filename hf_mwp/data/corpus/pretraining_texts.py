@@ -8,10 +8,11 @@ from pathlib import Path
 
 from ...problems import MathWordProblem
 from ...problems.control_characters import without_controls
+from ...problems.language import language_of
 from ...problems.math_word_problem import MAX_TEXT_LENGTH, TOO_LONG
 from ...problems.text_keys import TextKeys
 from ..data_error import DataError
-from ..datasets.file_loader import language_of, text_fields
+from ..datasets.file_loader import text_fields
 from ..datasets.sources import LOADERS, read_part, split_name
 from ..reading.file_contents import RECORD_FILES, RECORD_SUFFIXES, read_lines, read_records
 from ..reading.schema import Record

@@ -1,9 +1,9 @@
 """Loader of files of problems: JSON lines, JSON arrays or CSV."""
 
-import re
 from pathlib import Path
 from typing import Any
 
+from ...problems.language import LATIN_WORD, language_of
 from ..reading.file_contents import RECORD_SUFFIXES, RecordReader
 from ..reading.schema import Record, Rows, make_row
 from .mwp_loader import MwpLoader
@@ -20,9 +20,6 @@ ALIASES = {
 
 SPLIT_FILES = {"train": ("train",), "validation": ("validation", "valid", "val", "dev"), "test": ("test",)}
 """Beginnings of the file names of each split."""
-
-_CHINESE = re.compile("[\u3400-\u9fff]")
-_WORD = re.compile("[A-Za-z]{3}")  # Longer than units and unknowns.
 
 
 class FileLoader(MwpLoader):
@@ -52,7 +49,7 @@ class FileLoader(MwpLoader):
         rows = [row for split in splits.values() for row in split]
         language = "zh" if any(row["language"] == "zh" for row in rows) else self.other_language
         for row in rows:
-            row["language"] = row["language"] or (self.other_language if _WORD.search(row["text"]) else language)
+            row["language"] = row["language"] or (self.other_language if LATIN_WORD.search(row["text"]) else language)
         return splits
 
     def row(self, record: Record) -> dict[str, Any]:
@@ -71,11 +68,6 @@ class FileLoader(MwpLoader):
 def split_of_file(path: Path) -> str:
     """Return the split with which the name of a file begins, or `"train"`."""
     return next((split for split, stems in SPLIT_FILES.items() if path.name.startswith(stems)), "train")
-
-
-def language_of(text: str, otherwise: str = "en") -> str:
-    """Return `"zh"` if a text contains a Chinese character, else `otherwise`."""
-    return "zh" if _CHINESE.search(text) else otherwise
 
 
 def text_fields(record: Record) -> list[str]:

@@ -79,7 +79,8 @@ def _integer(numeral: str) -> int | None:
             if digit:
                 return None
             digit = _DIGITS[character]
-            place = place if digit else 1
+            if not digit:
+                place = 1
             continue
         if character in _UNITS:
             section += (1 if digit is None else digit) * _UNITS[character]
