@@ -42,7 +42,14 @@ def _matcher(language: str) -> tuple[re.Pattern[str], frozenset[str]]:
         words[group.get("after_number", False)].update(group["words"])
     matched = [(word, "") for word in words[False]] + [(word, _COUNTS) for word in words[True] - words[False]]
     matched.sort(key=lambda pair: (-len(pair[0]), pair[0]))
-    pattern = "|".join(re.escape(word) + _condition(word, counts) for word, counts in matched)
+    # One branch per initial letter, so that at each character only the words with this letter are tried.
+    branches: dict[str, list[str]] = {}
+    for word, counts in matched:
+        branches.setdefault(word[0].lower(), []).append(re.escape(word[1:]) + _condition(word, counts))
+    pattern = "|".join(
+        ("(?<![a-z])" if initial.isascii() else "") + f"{re.escape(initial)}(?:{'|'.join(rest)})"
+        for initial, rest in branches.items()
+    )
     return re.compile(pattern, flags=re.IGNORECASE), exceptions
 
 
@@ -50,6 +57,4 @@ def _condition(word: str, counts: str) -> str:
     """Return the pattern after a word: lookbehinds for the text before the word, and a lookahead for its end."""
     escaped = re.escape(word)
     condition = f"(?:(?<=[{counts}]{escaped})|(?<=[{counts}][{_SPACES}]{escaped}))" if counts else ""
-    if word[0].isascii() and not counts:
-        condition += f"(?<![a-z]{escaped})"
     return condition + "(?![a-z])" if word[-1].isascii() else condition

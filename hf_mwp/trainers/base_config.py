@@ -25,6 +25,11 @@ def setting(default: Any, help: str, **metadata: Any) -> Any:
     return field(default=default, metadata=metadata)
 
 
+def _has_bf16_instructions() -> bool:
+    """Return whether PyTorch multiplies bf16 matrices fast on this processor, or whether that is unknown."""
+    return not torch.backends.mkldnn.is_available() or torch.ops.mkldnn._is_mkldnn_bf16_supported()
+
+
 @dataclass
 class BaseConfig(TrainingArguments):
     r"""
@@ -78,6 +83,8 @@ class BaseConfig(TrainingArguments):
             # `DataParallel` would split index tensors of decoders like batches.
             logger.warning(f"Only one of {self.n_gpu} GPUs is used. Start with `accelerate launch` to use all.")
             self._n_gpu = 1
+        if self.bf16 and self.device.type == "cpu" and not _has_bf16_instructions():
+            logger.warning("This processor has no bf16 instructions: training is many times slower than without `bf16`.")
         if metric is None:
             # `TrainingArguments` would set the loss. The trainer chooses, because the metrics depend on the model.
             self.metric_for_best_model, self.greater_is_better = None, greater_is_better

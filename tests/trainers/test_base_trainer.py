@@ -88,3 +88,13 @@ def test_a_single_process_uses_a_single_gpu(tmp_path, monkeypatch, caplog):
     with caplog.at_level("WARNING", logger="hf_mwp"):
         args = BaseConfig(output_dir=str(tmp_path), use_cpu=True, report_to="none")
     assert args.n_gpu == 1 and "Only one of 2 GPUs" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("bf16", "instructions", "warned"), [(True, False, True), (True, True, False), (False, False, False)]
+)
+def test_slow_bf16_is_warned_of(bf16, instructions, warned, tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr("hf_mwp.trainers.base_config._has_bf16_instructions", lambda: instructions)
+    with caplog.at_level("WARNING", logger="hf_mwp"):
+        BaseConfig(output_dir=str(tmp_path), use_cpu=True, report_to="none", bf16=bf16)
+    assert ("no bf16 instructions" in caplog.text) == warned
