@@ -84,7 +84,7 @@ class BaseConfig(TrainingArguments):
             logger.warning(f"Only one of {self.n_gpu} GPUs is used. Start with `accelerate launch` to use all.")
             self._n_gpu = 1
         if self.bf16 and self.device.type == "cpu" and not _has_bf16_instructions():
-            logger.warning("This processor has no bf16 instructions: training is many times slower than without `bf16`.")
+            logger.warning("This processor has no bf16 instructions, so `bf16` makes training many times slower.")
         if metric is None:
             # `TrainingArguments` would set the loss. The trainer chooses, because the metrics depend on the model.
             self.metric_for_best_model, self.greater_is_better = None, greater_is_better
