@@ -30,7 +30,7 @@ def test_a_family_and_targets_change_the_student_alone(path, tmp_path, demo_pack
         changes |= {"encoder": "all-MiniLM-L6-v2", "tokenizer": None, "use_cpu": True}
         return Recipe.from_file(path, tmp_path, budget="cpu", changes=changes).stages
 
-    base = stages()
+    base = stages(student="base")
     kinds = {"small": {"student": "small"}, "large": {"student": "large"}, "target": {"target_ms": 3}}
     for name, changes in kinds.items():
         other = stages(**changes)

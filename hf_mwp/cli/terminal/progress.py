@@ -27,6 +27,10 @@ LABELS = {
 }
 
 
+LINE_SECONDS = 60
+"""Time between two lines of progress without a terminal."""
+
+
 class RichProgressCallback(TrainerCallback):
     """Callback with a progress bar and one line per evaluation. Losses are logged and, without a terminal, printed."""
 
@@ -34,7 +38,7 @@ class RichProgressCallback(TrainerCallback):
         self.console, self.name = console, name
         self.progress: Progress | None = None
         self.loss: float | None = None
-        self.started = time.perf_counter()
+        self.started = self.printed = time.perf_counter()
 
     @classmethod
     def attach(cls, trainer: Trainer, console: Console, name: str) -> Self:
@@ -50,12 +54,15 @@ class RichProgressCallback(TrainerCallback):
         self._start_bar(self.name, state.max_steps, state.global_step)
 
     def on_teacher_cache(self, args, state, control, done: int, total: int, **kwargs):
-        """Show a progress bar, and a line at the end, while the teacher's outputs are cached before training."""
+        """Show a progress bar while the teacher's outputs are cached before training, or, without a terminal, a line
+        each minute; and a line at the end."""
         if self.progress is None:
             self._start_bar("teacher cache", total, done)
         self._update_bar(completed=done)
         if done == total:
             self.close()
+        if done == total or (self.progress is None and time.perf_counter() - self.printed > LINE_SECONDS):
+            self.printed = time.perf_counter()
             self._log(f"teacher cache  {done}/{total} problems")
 
     def on_step_end(self, args, state, control, **kwargs):
@@ -109,13 +116,22 @@ class RichProgressCallback(TrainerCallback):
 
 @contextmanager
 def counting_bar(console: Console, name: str) -> Iterator[Callable[[int, int | None], None]]:
-    """Show a progress bar or, without a terminal, a final line; see [`~tasks.reporter.Reporter.counter`]."""
-    started = time.perf_counter()
+    """Show a progress bar or, without a terminal, a line each minute and at the end; see
+    [`~tasks.reporter.Reporter.counter`]."""
+    started = printed = time.perf_counter()
+
+    def count(done: int, total: int | None = None) -> None:
+        nonlocal printed
+        bar.update(task, completed=done, total=total)
+        if not console.is_terminal and time.perf_counter() - printed > LINE_SECONDS:
+            printed = time.perf_counter()
+            console.print(f"{name}: {done}{f' of {total}' if total else ''}, {printed - started:.0f} s")
+
     with _make_bar(console, disable=not console.is_terminal) as bar:
         task = bar.add_task(name, total=None)
-        yield lambda done, total=None: bar.update(task, completed=done, total=total)
-    if not console.is_terminal and (count := bar.tasks[0].completed):
-        console.print(f"{name}: {count}, {time.perf_counter() - started:.0f} s")
+        yield count
+    if not console.is_terminal and bar.tasks[0].completed:
+        console.print(f"{name}: {bar.tasks[0].completed}, {time.perf_counter() - started:.0f} s")
 
 
 def _make_bar(console: Console, disable: bool = False) -> Progress:
