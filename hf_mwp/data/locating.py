@@ -1,7 +1,5 @@
 """Functions that find the files of options for problems or texts, used as `locate` of [`~options.option`]."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -31,7 +31,7 @@ from ..runtime.solver import EXPORT_RECORD, EXPORT_VERSION
 from ..runtime.weights import FILE_NAME, quantize_int8
 from ..solving.solve_problems import solve_problems
 from ..solving.solver_prediction import SolverPrediction
-from ..store.runs.run_folder import MODEL_SPECIFIC_FILES, TEXTS, RunFolder
+from ..store.runs.run_folder import MODEL_FILES, MODEL_SPECIFIC_FILES, TEXTS, RunFolder
 from ..usage_error import UsageError
 from .export_arguments import ExportArguments
 
@@ -101,7 +101,7 @@ def export_solver(args: ExportArguments, progress: Callable[[Sequence], Iterable
     folder = Path(args.output_dir)
     problems = [] if args.dataset is None else _test_problems(args, processor)
     with RunFolder(folder, for_model=True) as run:
-        run.check_unused(args.overwrite)
+        run.check_unused(args.overwrite, (*MODEL_FILES, *COPIED))
         # The model may be in the output folder itself.
         copied = read_beside(args.model, COPIED)
         for name in ("config.json", TEXTS, *MODEL_SPECIFIC_FILES, *COPIED):

@@ -41,6 +41,11 @@ TOKEN_MODEL = ModelKind("token model", per_position=True)
 SEQ2SEQ = ModelKind("sequence-to-sequence model", per_position=True, has_decoder=True)
 
 
+def has_exclusive_classes(model: Any) -> bool:
+    """Return whether a row has one correct class, as a softmax over the classes assumes."""
+    return getattr(getattr(model, "config", None), "problem_type", None) != "multi_label_classification"
+
+
 def kind_of(model: Any, logits: Tensor | None = None) -> ModelKind:
     """Return the kind of a model. `logits` distinguish token classifiers from sequence classifiers."""
     if isinstance(model, Solver):

@@ -1,7 +1,5 @@
 """Functions that validate options, given as a dataclass or as a dictionary."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection
 from dataclasses import fields

@@ -1,7 +1,5 @@
 """Declaration and inspection of command options, which are dataclass fields."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, field, fields

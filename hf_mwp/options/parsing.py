@@ -1,7 +1,5 @@
 """Parser that reads the options of a command from a YAML file and flags into dataclasses."""
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import difflib
@@ -139,6 +137,8 @@ class OptionParser(argparse.ArgumentParser):
         found = []
         for each in self.dataclass_types:
             given = {name: getattr(namespace, name) for name in options_in(each)}
+            if given.get("output_dir") == "":
+                raise UsageError(f"{self.command}: `output_dir` is empty. Pass a folder (. is the current folder).")
             try:
                 found.append(each(**given))
             except (ValueError, TypeError) as error:

@@ -1,7 +1,5 @@
 """Table of the commands that can be stages of a recipe, with their option dataclasses."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import Field
 from functools import cache

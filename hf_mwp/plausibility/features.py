@@ -1,7 +1,5 @@
 """Features of candidate answers for the plausibility re-ranker."""
 
-from __future__ import annotations
-
 import math
 import tomllib
 from collections.abc import Callable, Mapping

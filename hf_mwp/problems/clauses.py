@@ -1,7 +1,5 @@
 """Functions that split texts into clauses and find the clause that asks the question."""
 
-from __future__ import annotations
-
 import re
 
 

@@ -1,7 +1,5 @@
 """Removal of heads and neurons from models, with results that `from_pretrained` loads."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterable, Mapping
 

@@ -1,7 +1,5 @@
 """Export of students to Transformers models with the same outputs, with zeros for pruned heads and neurons."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

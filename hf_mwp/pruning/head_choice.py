@@ -1,7 +1,5 @@
 """Functions that choose the heads to prune by their scores."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 

@@ -1,7 +1,5 @@
 """Callback that prunes attention heads during training."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import math

@@ -1,7 +1,5 @@
 """Pruning modes of [`HeadPruningCallback`]: heads are masked by gates until the end, or sliced at once."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -50,7 +50,7 @@ class Weights:
                 self._places[name] = (path, start + begin)
                 if entry["dtype"] == "BF16":
                     self._bfloat16.add(name)
-        except FileNotFoundError as error:
+        except (FileNotFoundError, NotADirectoryError) as error:
             raise UsageError(f"{path} does not exist. Pass the folder of a saved solver.") from error
         except (ValueError, KeyError, TypeError) as error:
             raise UsageError(f"{path} is damaged or cut short ({error}). Download or export it again.") from error
@@ -107,7 +107,7 @@ def read_json(path: Path) -> Mapping[str, Any]:
     """Read a JSON file. Raises `UsageError` if the file is missing or damaged."""
     try:
         return json.loads(path.read_text("utf-8"))
-    except FileNotFoundError as error:
+    except (FileNotFoundError, NotADirectoryError) as error:
         raise UsageError(f"{path} does not exist. Pass the folder of a saved solver.") from error
     except ValueError as error:
         raise UsageError(f"{path} is damaged ({error}). Download or export the solver again.") from error

@@ -1,7 +1,5 @@
 """Atomic writes, content digests and short names of local paths."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 from ...data.reading.problem_lines import problem_batches
@@ -27,7 +28,7 @@ class SolveArguments(RankedSearchOptions):
     """Options of `hf-mwp solve`."""
 
     problems: list[str] = option([], "One or more problems.", positional=True)
-    file: str | None = option(None, "File of problems: lines, .jsonl, .json or .csv with a field `text`; - is stdin.")
+    file: str | None = option(None, "File of problems: lines, or .jsonl, .json, .csv, .tsv with `text`; - is stdin.")
     output: str | None = option(None, "File for the answers (JSON lines, in the same order); a killed run resumes.")
     json: bool = option(False, "Print JSON lines instead of text.", affects_result=False)
     tree: bool = option(True, "Draw the expression tree.")
@@ -39,7 +40,7 @@ class SolveArguments(RankedSearchOptions):
     runtime: str = option(
         "auto",
         "Library that runs the model: torch, or numpy, which starts faster and solves one problem at a time; auto: "
-        "numpy if it supports the model, and neither device nor file is given.",
+        "without a device, numpy for exports and, if it supports the model, for problems that are not from a file.",
         choices=("auto", "numpy", "torch"),
     )
 
@@ -87,12 +88,13 @@ def run(console: CommandConsole, args: SolveArguments) -> None:
 def _load_solver(args: SolveArguments) -> Callable[[list[str]], list[Any]]:
     """Return the function that solves a list of texts, with NumPy or with PyTorch."""
     from ...runtime import load_solver as load_runtime
-    from ...runtime.solver import can_load
+    from ...runtime.solver import EXPORT_RECORD, can_load
 
     options = {"top_k": args.top_k, "confidence_threshold": args.confidence_threshold}
     runtime = args.runtime
     # Without PyTorch, the runtime says why it cannot load a model.
-    if runtime == "auto" and not (args.file or args.device) and (can_load(args.model) or not find_spec("torch")):
+    is_fast = not args.file and (can_load(args.model) or not find_spec("torch"))
+    if runtime == "auto" and not args.device and (is_fast or (Path(args.model) / EXPORT_RECORD).is_file()):
         runtime = "numpy"
     if runtime == "numpy":
         if args.device is not None:

@@ -54,8 +54,7 @@ class RichProgressCallback(TrainerCallback):
         self._start_bar(self.name, state.max_steps, state.global_step)
 
     def on_teacher_cache(self, args, state, control, done: int, total: int, **kwargs):
-        """Show a progress bar while the teacher's outputs are cached before training, or, without a terminal, a line
-        each minute; and a line at the end."""
+        """Show a progress bar or, without a terminal, a line each minute, while the teacher's outputs are cached."""
         if self.progress is None:
             self._start_bar("teacher cache", total, done)
         self._update_bar(completed=done)
@@ -116,8 +115,7 @@ class RichProgressCallback(TrainerCallback):
 
 @contextmanager
 def counting_bar(console: Console, name: str) -> Iterator[Callable[[int, int | None], None]]:
-    """Show a progress bar or, without a terminal, a line each minute and at the end; see
-    [`~tasks.reporter.Reporter.counter`]."""
+    """Show a progress bar or, without a terminal, a line each minute; see [`~tasks.reporter.Reporter.counter`]."""
     started = printed = time.perf_counter()
 
     def count(done: int, total: int | None = None) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from ...problems.language import LATIN_WORD, language_of
+from ..data_error import DataError
 from ..reading.file_contents import RECORD_SUFFIXES, RecordReader
 from ..reading.schema import Record, Rows, make_row
 from .mwp_loader import MwpLoader
@@ -33,7 +34,7 @@ class FileLoader(MwpLoader):
     """
 
     split_schemes = {"files": 0}
-    origin = "Pass a file, or a folder with train, validation or test files, that end in .jsonl, .json or .csv."
+    origin = "Pass a file, or a folder with train, validation or test files, that end in .jsonl, .json, .csv or .tsv."
 
     def __init__(self, path: Path, language: str = "en"):
         self.path, self.other_language = path, language
@@ -45,6 +46,9 @@ class FileLoader(MwpLoader):
             endings = {
                 split: [stem + end for stem in SPLIT_FILES[split] for end in RECORD_SUFFIXES] for split in SPLIT_FILES
             }
+            for split, names in endings.items():
+                if len(found := [name for name in names if reader.find(name)]) > 1:
+                    raise DataError(f"{' and '.join(found)} may be the {split} split. Keep one of them", self.path)
             splits = self.read_files(reader, endings)
         rows = [row for split in splits.values() for row in split]
         language = "zh" if any(row["language"] == "zh" for row in rows) else self.other_language

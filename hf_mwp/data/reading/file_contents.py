@@ -15,7 +15,7 @@ from ..data_error import DataError
 from .schema import Record, Rows
 
 
-RECORD_SUFFIXES = (".jsonl", ".json", ".csv")
+RECORD_SUFFIXES = (".jsonl", ".json", ".csv", ".tsv")
 RECORD_FILES = tuple(f"{suffix}{end}" for suffix in RECORD_SUFFIXES for end in ("", ".gz"))
 UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _parse = partial(json.loads, parse_constant=lambda name: None)  # NaN and infinite numbers become `None`.
@@ -159,8 +159,10 @@ def _table_entries(path: Path, reader: Any, header: Sequence[str]) -> Iterator[t
             continue
         if values and not header:
             header = [name.strip() for name in values]
+            if repeated := [name for name in header if name and header.count(name) > 1]:
+                raise DataError(f"the header has the column {repeated[0]!r} twice", path, number)
         elif values and len(values) == len(header):
-            yield number, {name: value or None for name, value in zip(header, values, strict=True)}
+            yield number, {name: value.strip() or None for name, value in zip(header, values, strict=True)}
         elif values:
             message = f"expected {len(header)} fields as in the header, found {len(values)}"
             yield number, DataError(message, path, number)

@@ -1,7 +1,5 @@
 """Functions that select the usable rows of each split, and count the others by reason."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping

@@ -24,6 +24,7 @@ class Objective:
     Attributes:
         options (`Mapping[str, bool]`): Arguments that make both models return the outputs to compare.
         cacheable (`bool`): Whether a teacher cache can store the outputs to compare.
+        reads_modules (`bool`): Whether hooks record outputs of modules within the models.
         parts (`dict[str, float]`): Names and weights of the parts.
         student_reads (`tuple[str, ...]`), teacher_reads (`tuple[str, ...]`): Names of the outputs to compare, see
             [`~distillation.features.Features`]. A teacher cache stores `teacher_reads`.
@@ -33,6 +34,7 @@ class Objective:
 
     options: Mapping[str, bool] = {}
     cacheable = True
+    reads_modules = False
     listed: tuple[str, ...] = ()
 
     def __init__(self, name: str, weight: float = 1.0) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ...models.model_kind import kind_of
+from ...models.model_kind import has_exclusive_classes, kind_of
 from ...usage_error import UsageError
 from .teacher_cache import FORBIDDEN
 
@@ -59,9 +59,8 @@ class EnsembleTeacher(nn.Module):
             shapes = [tuple(each.shape) for each in logits]
             if len({*shapes}) > 1:
                 raise UsageError(f"The teachers' {name} have different shapes, {', '.join(map(str, shapes))}.")
-            exclusive = getattr(self.members[0].config, "problem_type", None) != "multi_label_classification"
             classes = [prediction.class_scores(name, each) for each in logits]
-            mean = prediction.from_class_scores(name, mean_scores(classes, exclusive))
+            mean = prediction.from_class_scores(name, mean_scores(classes, has_exclusive_classes(self.members[0])))
             scores[name] = mean if positions is None else prediction.mask_missing_numbers(name, mean, positions)
         kept = {name: value for name, value in outputs[0].items() if name != "loss"}
         return type(outputs[0])(**(kept | scores))

@@ -1,7 +1,5 @@
 """Augmentation with distractors: clauses with numbers that are not needed for the answer."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 

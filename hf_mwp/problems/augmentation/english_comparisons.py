@@ -1,7 +1,5 @@
 """Questions about some of several counts in English, such as how many more apples than pears someone bought."""
 
-from __future__ import annotations
-
 import random
 import re
 import tomllib

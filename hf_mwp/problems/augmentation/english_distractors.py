@@ -1,7 +1,5 @@
 """Distractors for English problems: sentences with a number that is not needed for the answer."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Iterator, Sequence

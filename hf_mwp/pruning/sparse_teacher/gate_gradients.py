@@ -1,7 +1,5 @@
 """Knowledgeable scores of heads and neurons, measured by gradients of gates."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -10,7 +8,7 @@ from accelerate.utils import send_to_device
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from ...models.model_kind import CLASSIFIER, kind_of
+from ...models.model_kind import CLASSIFIER, has_exclusive_classes, kind_of
 from ...usage_error import UsageError
 from ..gates import HeadGates, NeuronGates
 from ..head_importance import left_unchanged
@@ -103,19 +101,24 @@ def scores_of_layers(sums: list[Tensor], counts: Sequence[Sequence[int]]) -> Uni
 
 
 def distillation_losses(
-    student_logits: Tensor, teacher_logits: Tensor, mask: Tensor | None = None, temperature: float = 2.0
+    student_logits: Tensor,
+    teacher_logits: Tensor,
+    mask: Tensor | None = None,
+    temperature: float = 2.0,
+    exclusive: bool = True,
 ) -> Tensor:
     """
     Compute the distillation loss of each row, with gradients for the teacher's logits only:
     `τ² · CE(softmax(teacher / τ), student / τ) / 2`, summed over valid positions, or half the squared difference for a
-    single class (regression). The factors τ² and 1/2 of the authors' implementation, which the paper (section 3.1)
-    does not have, cancel when scores are normalised. Logits are `(rows, classes)`, or `(rows, positions, classes)`
-    with a `mask` `(rows, positions)`; masked classes are the smallest number or `-inf`.
+    single class (regression) and for classes that are not `exclusive`. The factors τ² and 1/2 of the authors'
+    implementation, which the paper (section 3.1) does not have, cancel when scores are normalised. Logits are `(rows,
+    classes)`, or `(rows, positions, classes)` with a `mask` `(rows, positions)`; masked classes are the smallest
+    number or `-inf`.
     """
     dtype = torch.promote_types(teacher_logits.dtype, torch.float32)
     student, teacher = student_logits.detach().to(dtype), teacher_logits.to(dtype)
-    if teacher.shape[-1] == 1:
-        losses = (student - teacher).square().squeeze(-1) / 2
+    if teacher.shape[-1] == 1 or not exclusive:
+        losses = (student - teacher).square().sum(-1) / 2
     else:
         probabilities = (teacher / temperature).softmax(-1)
         # Avoid NaN from 0 times the logarithm of 0.
@@ -153,5 +156,5 @@ def batch_losses(teacher: nn.Module, student: nn.Module | None, batch: Mapping, 
             )
         mask = kind.prediction.mask(name, pair[1], valid)
         ours, theirs = (kind.prediction.class_scores(name, each) for each in pair)
-        summed = summed + distillation_losses(ours, theirs, mask, temperature)
+        summed = summed + distillation_losses(ours, theirs, mask, temperature, has_exclusive_classes(teacher))
     return [loss, summed.mean()]

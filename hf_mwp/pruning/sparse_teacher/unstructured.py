@@ -1,7 +1,5 @@
 """Unstructured pruning: sparse teachers whose lowest weights are set to 0."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterable, Mapping
 

@@ -17,7 +17,8 @@ from ...pruning import zero_random_weights
 from ...solving.search_options import EvaluateArguments, find_device
 from ...store.files import remove_folder, write_json_lines
 from ...store.runs.main_process import is_main_process, share_rows, wait_for_all
-from ...store.runs.run_folder import RunFolder
+from ...store.runs.run_folder import RunFolder, last_options
+from ...usage_error import UsageError
 from ..data_options import MeasuredTaskArguments
 from ..make_task import make_task, print_data_report
 from ..reporter import SILENT, Reporter
@@ -93,13 +94,16 @@ def evaluate(
     """
     Evaluate a model on a split of a task, and write each prediction with the reason for its failure to a file: `hf-mwp
     evaluate`. Processes under `accelerate launch` share the rows. A killed run on math word problems resumes. Raises
-    `UsageError` if model and data do not match, or the folder contains a different run. Returns the evaluation; its
+    `UsageError` if model and data do not match, or the folder belongs to another model. Returns the evaluation; its
     [`Evaluation.metrics`] with [`~Task.details`] and, if re-ranked, `reports_without_reranking`; and the path of the
     predictions.
     """
     device = find_device(args.device)
     with RunFolder(_output_folder(args, data_args), "evaluate", option_values(args, data_args)) as folder:
         folder.check_record()
+        before = last_options(folder.path).get("model", args.model)
+        if Path(before).resolve() != Path(args.model).resolve():
+            raise UsageError(f"{folder.path} contains the evaluation of {before}. Choose another --output_dir.")
         data_args = copy.copy(data_args)
         if args.split == "test":
             # Test problems are compared with all problems that a model may have been trained on.
@@ -108,6 +112,7 @@ def evaluate(
             data_args.max_train_samples = data_args.max_eval_samples or data_args.max_train_samples
         task = make_task(data_args)
         _check_search(task, args)
+        print_data_report(task, reporter)
         model, processor = task.load_model(args.model, args.split)
         if args.random_sparsity:
             model = zero_random_weights(model, args.random_sparsity, args.seed)
@@ -119,7 +124,6 @@ def evaluate(
         if args.half_precision:
             dtype = model.dtype
             model.half().to(dtype)
-        print_data_report(task, reporter)
         folder.begin()
         evaluation = evaluate_split(task, model.to(device), processor, args.split, share=True, **options)
         metrics = evaluation.metrics | {"calibration": None} | task.details(evaluation.predictions)

@@ -45,8 +45,8 @@ def rerank(
         num_samples, data_args = data_args.max_train_samples or args.num_samples, copy.copy(data_args)
         data_args.max_train_samples = None
         task = MathWordProblems(data_args)
-        model, processor = task.load_model(args.model, args.split)
         print_data_report(task, reporter)
+        model, processor = task.load_model(args.model, args.split)
         rows = list(task.rows(args.split))
         random.Random(args.seed).shuffle(rows)
         splits = {args.split: rows[:num_samples]}

@@ -73,8 +73,8 @@ def make_stark_trainer(
     """Load the teacher, create the student, and return the trainer. Raises `UsageError` if they do not match."""
     # The same seed gives a student with the same random weights when the run resumes.
     set_seed(config.seed)
-    teacher, processor = task.load_model(args.teacher)
     print_data_report(task, reporter)
+    teacher, processor = task.load_model(args.teacher)
     apply_size_targets(student_args, teacher, processor, config, reporter.print)
     student, own = task.make_student(teacher, processor, student_args)
     if own is not processor:

@@ -32,7 +32,7 @@ class DistillationTrainer(BaseTrainer):
 
     The loss is the weighted sum of the parts of the objectives. The unweighted parts are logged: with the objectives
     of [`DistillationConfig`], `loss_soft`, `loss_hard`, `loss_hidden_{student layer}` and `loss_embedding`. The
-    evaluation loss is the student's own loss or, for rows without labels, the training loss.
+    evaluation loss is the student's own loss or, if no row has labels, the training loss.
 
     If widths differ, linear maps are trained with the student ([`FeatureProjections`]). Checkpoints store these maps
     in a separate file; `save_model` saves only the student. Before training, both models run on two examples, to check
@@ -136,6 +136,13 @@ class DistillationTrainer(BaseTrainer):
             raise ValueError(
                 f"{', '.join(live)} need attention matrices or states of `decoder_mask='shifted'`, which cannot be "
                 "cached. Set `cache_teacher_outputs=False`, or choose another `hidden_loss`."
+            )
+        recorded = [each.name for each in self.objectives if each.reads_modules]
+        is_reentrant = args.gradient_checkpointing and (args.gradient_checkpointing_kwargs or {}).get("use_reentrant")
+        if recorded and (args.torch_compile or is_reentrant):
+            raise ValueError(
+                f"{', '.join(recorded)} need hooks, which compiled models and reentrant checkpointing skip. Set "
+                "`torch_compile=False` and `use_reentrant=False`, or choose another `hidden_loss`."
             )
         self._options = {name: value for each in self.objectives for name, value in each.options.items()}
         was_training = self.model.training

@@ -96,7 +96,8 @@ class StarkTrainer:
 
     Raises:
         UsageError: Rows for evaluation or scoring are missing, scores belong to a different teacher, the teacher has
-            gates, a sparsity would remove everything, or a folder belongs to a different run. Checked before training.
+            gates, a sparsity would remove everything, or a folder belongs to a different run. Checked before training,
+            with `round_to` again after scoring.
         ValueError: The encoder is not supported; also as [`DistillationTrainer`].
 
     References:

@@ -29,7 +29,7 @@ class AttentionRelations(HeadObjective):
         name (`str`, *optional*, defaults to `"relations"`), kwargs: See [`LayerObjective`].
     """
 
-    are_matrices = False
+    are_matrices, reads_modules = False, True
 
     def __init__(
         self, heads: int | None = None, kinds: Sequence[str] = KINDS, name: str = "relations", **kwargs

@@ -6,7 +6,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from ....losses import LogitDistillationLoss
-from ....models.model_kind import kind_of
+from ....models.model_kind import has_exclusive_classes, kind_of
 from ...features import Features
 from .prediction_objective import PredictionObjective
 
@@ -66,9 +66,8 @@ class SoftLabels(PredictionObjective):
         self.listed = prediction.outputs if prediction.is_ragged else ()
         self.parts = dict.fromkeys(map(self._part, prediction.outputs), self.weight)
         if self.uses_probabilities:
-            types = [getattr(each, "problem_type", None) for each in configs]
             count = prediction.class_scores("logits", student["logits"]).shape[-1]
-            if count < 2 or "multi_label_classification" in types:
+            if count < 2 or not all(has_exclusive_classes(each.model) for each in (student, teacher)):
                 raise ValueError(
                     "A regression, or several classes that can be correct at once, have no probabilities that add up "
                     'to 1. Use `TeacherValues` (`prediction_loss="mse"`), pass `SoftLabels(loss=...)` in '
