@@ -91,6 +91,14 @@ def test_a_folder_with_a_model_is_not_overwritten(solver_folder, tmp_path):
     export_solver(ExportArguments(str(solver_folder), str(out), overwrite=True))
 
 
+@pytest.mark.parametrize("name", ["README.md", "NOTICE", "LICENSE"])
+def test_files_of_the_user_are_kept(solver_folder, tmp_path, name):
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(UsageError, match=name):
+        export_solver(ExportArguments(str(solver_folder), str(tmp_path)))
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
+
+
 def test_nothing_of_an_overwritten_model_stays(solver_folder, tmp_path):
     out, other = tmp_path / "out", tmp_path / "其他 solver"
     shutil.copytree(solver_folder, other)

@@ -113,6 +113,12 @@ def test_a_wrong_value_is_one_line():
         parser.parse_args(["--tree=maybe"])
 
 
+def test_an_empty_output_folder():
+    parser = OptionParser("export", "", types_of("export"))
+    with pytest.raises(UsageError, match="^export: `output_dir` is empty"):
+        parser.instances(parser.parse_known_args(["--model", "m", "--output_dir", ""])[0])
+
+
 def test_yes_and_no():
     assert all(to_bool(word) for word in ("true", "True", "yes", "1"))
     assert not any(to_bool(word) for word in ("false", "No", "0"))

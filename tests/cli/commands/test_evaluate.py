@@ -3,6 +3,7 @@ import json
 import logging
 import math
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -118,6 +119,15 @@ def test_the_folder_of_another_run_stays(solver_folder, problems, tmp_path, caps
     assert main(argv) == 1
     assert re.search(f"{tmp_path} .*hf-mwp train", capsys.readouterr().err)
     assert [each.name for each in tmp_path.iterdir()] == ["run.json"]
+
+
+def test_the_evaluation_of_another_model_stays(solver_folder, problems, tmp_path, capsys):
+    argv = ["evaluate", "--dataset", str(problems), "--output_dir", str(tmp_path / "out"), "--model"]
+    assert main([*argv, str(solver_folder)]) == 0
+    other = shutil.copytree(solver_folder, tmp_path / "other")
+    assert main([*argv, str(other)]) == 1
+    assert f"contains the evaluation of {solver_folder}" in capsys.readouterr().err
+    assert main([*argv, str(solver_folder), "--num_beams", "2"]) == 0
 
 
 def test_a_place_that_cannot_be_is_named_before_solving(solver_folder, problems, tmp_path, capsys, monkeypatch):

@@ -361,3 +361,19 @@ def test_without_pytorch_a_missing_model_is_named(capsys, monkeypatch):
     monkeypatch.setattr("hf_mwp.cli.commands.solve.find_spec", lambda name: None)
     status, _, error = run(capsys, "--model", "missing", TEXT)
     assert status == 1 and "missing/config.json does not exist" in error
+
+
+def test_a_file_is_solved_with_an_export(solver_folder, tmp_path, capsys):
+    assert (
+        main(["export", "--model", str(solver_folder), "--output_dir", str(tmp_path / "out"), "--quantize", "int8"])
+        == 0
+    )
+    (tmp_path / "x.tsv").write_text(f"id\ttext\n7\t{TEXT}\n", encoding="utf-8")
+    status, shown, _ = run(capsys, "--model", tmp_path / "out", "--file", tmp_path / "x.tsv", "--json")
+    answer = json.loads(shown.splitlines()[-1])
+    assert status == 0 and (answer["id"], answer["numbers"]) == ("7", ["4", "2"])
+
+
+def test_a_file_of_weights_is_no_folder(solver_folder, capsys):
+    status, _, error = run(capsys, "--model", solver_folder / "model.safetensors", TEXT, "--runtime", "numpy")
+    assert status == 1 and "Pass the folder of a saved solver" in error

@@ -633,6 +633,13 @@ def test_own_files(tmp_path):
     assert ids(load_mwp_dataset("dev.csv", data_dir=tmp_path)) == {"validation": ["2"]}
 
 
+def test_two_files_of_one_split(tmp_path):
+    for name in ("train.jsonl", "valid.tsv", "dev.csv"):
+        (tmp_path / name).write_text("{}")
+    with pytest.raises(DataError, match="dev.csv.*valid.tsv|valid.tsv.*dev.csv"):
+        load_mwp_dataset(tmp_path)
+
+
 def test_rows_with_numbers():
     problem = problem_from_row({"text": "3和0.5？", "id": 0, "answer": np.float64(3.5), "equation": np.int64(3)})
     assert (problem.id, problem.answer, problem.equation) == ("0", "3.5", "3")
@@ -684,7 +691,7 @@ def test_empty_files_and_folders(tmp_path):
     dataset = load_mwp_dataset(path)
     assert len(dataset["train"]) == 0 and dataset["train"].features == FEATURES
     (tmp_path / "empty").mkdir()
-    with pytest.raises(DataError, match=r"\.jsonl, \.json or \.csv"):
+    with pytest.raises(DataError, match=r"\.jsonl, \.json, \.csv or \.tsv"):
         load_mwp_dataset(tmp_path / "empty")
 
 

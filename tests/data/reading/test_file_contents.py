@@ -217,3 +217,14 @@ def test_missing_file_says_where_to_get_it(tmp_path):
 def test_lists_have_no_blank_lines(tmp_path):
     write(tmp_path / "ids.txt", "3\n\n 5 \n")
     assert RecordReader(tmp_path).lines("ids.txt") == ["3", "5"]
+
+
+def test_blank_cells_are_missing_values(tmp_path):
+    check(write(tmp_path / "x.csv", "a, b\n 1 , \n"), [{"a": "1", "b": None}])
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.tsv"])
+def test_a_column_that_is_there_twice(tmp_path, name):
+    comma = "\t" if name.endswith("tsv") else ","
+    path = write(tmp_path / name, comma.join("aba") + "\n" + comma.join("123") + "\n")
+    check(path, [(1, "the header has the column 'a' twice")])

@@ -134,6 +134,20 @@ def test_solvers_are_scored_by_the_nodes_of_their_trees():
     torch.testing.assert_close(fast.expressiveness.heads, slow.expressiveness.heads, rtol=1e-3, atol=1e-6)
 
 
+def test_labels_that_can_be_correct_at_once_have_no_softmax():
+    both = torch.tensor([[1.0, 2.0]]), torch.tensor([[4.0, 0.0]])
+    torch.testing.assert_close(distillation_losses(*both, exclusive=False), torch.tensor([6.5]))
+    fields = {"problem_type": "multi_label_classification"}
+    teacher, student = classifier(**fields), classifier(1, **fields)
+    batch = tiny_batch(teacher, rows=3)
+    batch["labels"] = torch.ones(3, teacher.config.num_labels, dtype=torch.float64)
+    scores = [measure_scores(teacher, [batch], student).friendliness.heads]
+    # The same shift of all logits, which a softmax ignores.
+    student.classifier.bias.data += 5
+    scores.append(measure_scores(teacher, [batch], student).friendliness.heads)
+    assert (scores[0] - scores[1]).abs().max() > 0.1 * scores[0].max()
+
+
 def test_losses_by_hand():
     teacher, student = torch.tensor([[0.0, 0.0], [0.0, 2 * 3**0.5]]), torch.tensor([[0.0, 0.0], [5.0, 5.0]])
     # τ² · log 2 / 2 for an even student, whatever the teacher says.

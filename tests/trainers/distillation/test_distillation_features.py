@@ -235,3 +235,16 @@ def test_mixing_after_distillation_from_narrow_states(solvers, processor):
 def test_a_decoder_mapping_for_an_encoder(others):
     with pytest.raises(ValueError, match="BertForSequenceClassification.*decoder"):
         others(decoder_layer_mapping="1:1")
+
+
+@pytest.mark.filterwarnings("ignore:`gradient_checkpointing:FutureWarning")
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"torch_compile": True},
+        {"gradient_checkpointing": True, "gradient_checkpointing_kwargs": {"use_reentrant": True}},
+    ],
+)
+def test_hooks_that_would_be_skipped_are_refused(others, fields):
+    with pytest.raises(ValueError, match="hidden need hooks.*`torch_compile=False`"):
+        others(hidden_loss="minilm", max_steps=1, **fields).train()
