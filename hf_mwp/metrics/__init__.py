@@ -4,7 +4,7 @@ from ..lazy_names import lazy_names
 
 
 _NAMES = {
-    "accuracy": ("PredictionScore", "accuracy_report", "context_report", "score_prediction"),
+    "accuracy": ("PredictionScore", "accuracy_report", "context_report", "reason_counts", "score_prediction"),
     "calibration": ("calibration_report",),
     "efficiency": (
         *("compare_costs", "compare_latency", "count_flops", "count_parameters", "describe_compression"),

@@ -1,6 +1,7 @@
 """Scores of single predictions, accuracies of problems by level of complexity, and their cells in tables."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
@@ -133,6 +134,11 @@ def context_report(contexts: Sequence[str], scores: Sequence[PredictionScore]) -
             answers.setdefault(context, []).append(score.answer_correct)
     shared = [all(right) for right in answers.values() if len(right) > 1]
     return {"context_accuracy": sum(shared) / len(shared), "num_contexts": len(shared)} if shared else {}
+
+
+def reason_counts(scores: Iterable[PredictionScore]) -> dict[str, int]:
+    """Return the number of predictions for each reason of failure, the most frequent reason first."""
+    return dict(Counter(score.reason for score in scores if score.reason != "correct").most_common())
 
 
 def percent(fraction: float | None) -> str:
