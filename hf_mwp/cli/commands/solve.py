@@ -92,10 +92,11 @@ def _load_solver(args: SolveArguments) -> Callable[[list[str]], list[Any]]:
 
     options = {"top_k": args.top_k, "confidence_threshold": args.confidence_threshold}
     runtime = args.runtime
-    # Without PyTorch, the runtime says why it cannot load a model.
-    is_fast = not args.file and (can_load(args.model) or not find_spec("torch"))
-    if runtime == "auto" and not args.device and (is_fast or (Path(args.model) / EXPORT_RECORD).is_file()):
-        runtime = "numpy"
+    if runtime == "auto" and not args.device:
+        is_export = (Path(args.model) / EXPORT_RECORD).is_file()
+        # Without PyTorch, the runtime says why it cannot load a model.
+        if is_export or (not args.file and (can_load(args.model) or not find_spec("torch"))):
+            runtime = "numpy"
     if runtime == "numpy":
         if args.device is not None:
             raise UsageError("--runtime numpy computes on the CPU. Remove --device.")

@@ -1,5 +1,6 @@
 """Loader of files of problems: JSON lines, JSON arrays or CSV."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,8 +48,7 @@ class FileLoader(MwpLoader):
                 split: [stem + end for stem in SPLIT_FILES[split] for end in RECORD_SUFFIXES] for split in SPLIT_FILES
             }
             for split, names in endings.items():
-                if len(found := [name for name in names if reader.find(name)]) > 1:
-                    raise DataError(f"{' and '.join(found)} may be the {split} split. Keep one of them", self.path)
+                check_single(split, [name for name in names if reader.find(name)], self.path)
             splits = self.read_files(reader, endings)
         rows = [row for split in splits.values() for row in split]
         language = "zh" if any(row["language"] == "zh" for row in rows) else self.other_language
@@ -67,6 +67,12 @@ class FileLoader(MwpLoader):
             record.fail(f"expected 'zh' or 'en', not {language!r}", "language")
         dataset = Path(record.file).name.partition(".")[0]
         return make_row(record, dataset, language, text.strip(), **written)
+
+
+def check_single(split: str, names: Sequence[str], folder: Path) -> None:
+    """Raise `DataError` if several files in a folder may be a split."""
+    if len(names) > 1:
+        raise DataError(f"several files may be the {split} split: {', '.join(names)}. Pass one of the files", folder)
 
 
 def split_of_file(path: Path) -> str:

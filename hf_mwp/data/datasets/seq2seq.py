@@ -11,7 +11,7 @@ from ...downloads import missing_folder
 from ..data_error import DataError
 from ..reading.file_contents import read_lines, read_records
 from ..reading.schema import Record, Rows
-from .file_loader import SPLIT_FILES, split_of_file
+from .file_loader import SPLIT_FILES, check_single, split_of_file
 from .splits import hold_out
 
 
@@ -72,9 +72,7 @@ def _read_folder(folder: Path, names: Sequence[str]) -> dict[str, Rows]:
         found = [path for path in found if _kind(path) or path.suffix == f".{names[0]}"]
         # Prefer `test.tsv` to `test_2016_flickr.tsv`.
         found = [path for path in found if path.name.partition(".")[0] in stems] or found
-        if len(found) > 1:
-            listed = ", ".join(path.name for path in found)
-            raise DataError(f"several files may be the {split} split: {listed}. Pass one of the files", folder)
+        check_single(split, [path.name for path in found], folder)
         if found:
             splits[split] = (_read_file if _kind(found[0]) else _read_parallel)(found[0], names)
     if not splits:

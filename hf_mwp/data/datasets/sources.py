@@ -119,7 +119,7 @@ def _hub_folder(name: str | Path, folders: tuple[str, ...] = ()) -> Path | None:
         return None
     from huggingface_hub import snapshot_download
 
-    patterns = [f"*{ending}" for ending in (*RECORD_FILES, ".txt", ".tsv", ".tsv.gz")]
+    patterns = [f"*{ending}" for ending in (*RECORD_FILES, ".txt")]
     try:
         folder = Path(snapshot_download(str(name), repo_type="dataset", allow_patterns=patterns))
     except OSError as error:
