@@ -46,7 +46,8 @@ def test_it_labels_problems_and_gets_a_reranker(folder, problems, tmp_path):
     (labelled,) = map(json.loads, (tmp_path / "run" / "labelled.jsonl").read_bytes().splitlines())
     assert labelled["answer"] == "4" and labelled["log_probability"] < 0
     assert main(["rerank", *argv, "--dataset", str(problems)]) == 0
-    assert main(["evaluate", "--model", str(model), "--dataset", str(problems), "--device=cpu"]) == 0
+    argv = ["evaluate", "--model", str(model), "--dataset", str(problems), "--device=cpu"]
+    assert main([*argv, "--output_dir", str(tmp_path / "evaluated")]) == 0
 
 
 def test_a_search_at_its_limit_is_said_in_the_result(folder, tmp_path, capsys):
