@@ -25,7 +25,7 @@ from ..pipelines.math_word_problem_pipeline import MathWordProblemPipeline
 from ..plausibility import PlausibilityReranker
 from ..runtime.default_search import DefaultSearch
 from ..runtime.output_vocabulary import OutputVocabulary
-from ..store.runs.run_folder import RunFolder, check_output_folder
+from ..store.runs.run_folder import MODEL_FILES, RunFolder, check_output_folder
 from ..usage_error import UsageError
 from .card_arguments import CardArguments
 from .model_card import CARD, RECORD, build_model_card, earlier_metadata, model_record
@@ -90,7 +90,7 @@ def make_model_folder(args: CardArguments) -> None:
     record = json.dumps(model_record(figures, made_by, texts), indent=1, ensure_ascii=False)
     notices = read_beside(source, ("NOTICE", "LICENSE"))
     with RunFolder(folder, for_model=True) as run:
-        run.check_unused(args.overwrite)
+        run.check_unused(args.overwrite, (*MODEL_FILES, CARD, *notices))
         run.remove_old_model()
         write_model_folder(model, folder, card, processor)
         (Path(folder) / RECORD).write_text(record + "\n", encoding="utf-8")

@@ -1,6 +1,7 @@
 """Processor that converts problems to model inputs and predicted symbols to expressions."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any, Self
 
 import torch
 from transformers import AddedToken, BatchEncoding, PreTrainedTokenizerBase
-from transformers.utils import PushToHubMixin, cached_file
+from transformers.utils import PushToHubMixin, cached_file, logging
 
 from ...expressions import Expression, ExpressionError
 from ...problems import MathWordProblem
@@ -19,6 +20,7 @@ from ..reading.schema import problem_from_row
 from .tokenizer_files import load_tokenizer, tokenizer_digest
 
 
+logger = logging.get_logger(__name__)
 LANGUAGES = {"zh": "Chinese", "en": "English"}
 EXTRA_COLUMNS = ("question_positions", "number_values")
 ProblemLike = str | MathWordProblem | Mapping[str, Any]
@@ -272,14 +274,21 @@ class MwpProcessor(PushToHubMixin):
 
     def check_language(self, languages: Iterable[str | None], reader: str, source: str) -> None:
         """Raise [`UsageError`] if the language of the processor is not among the stated languages of the problems
-        (`None`: not stated). `reader` and `source` name the model and the dataset in the message."""
-        stated = sorted({*languages} - {None})
-        if stated and self.language not in stated:
-            raise UsageError(
-                f"{reader} solves problems in {LANGUAGES[self.language]}, but the problems of {source} are in "
-                f"{LANGUAGES.get(stated[0], stated[0])}. Choose a dataset in the language of the model, or a model "
-                f"whose processor has `language={stated[0]!r}`."
-            )
+        (`None`: not stated), and warn if only some are in it. `reader` and `source` name the model and the dataset in
+        the message."""
+        counts = Counter(language for language in languages if language is not None)
+        own = counts.pop(self.language, 0)
+        if not counts:
+            return
+        other = min(counts)
+        fault = f"{reader} solves problems in {LANGUAGES[self.language]}, but"
+        if own:
+            logger.warning(f"{fault} {counts.total()} of {source} are in another language and will be misread.")
+            return
+        raise UsageError(
+            f"{fault} the problems of {source} are in {LANGUAGES.get(other, other)}. Choose a dataset in the language of "
+            f"the model, or a model whose processor has `language={other!r}`."
+        )
 
     def check_model(self, model) -> None:
         """Raise `ValueError` unless a solver has the symbols of this processor and an embedding for each token."""

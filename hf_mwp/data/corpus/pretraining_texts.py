@@ -14,7 +14,7 @@ from ...problems.text_keys import TextKeys
 from ..data_error import DataError
 from ..datasets.file_loader import text_fields
 from ..datasets.sources import LOADERS, read_part, split_name
-from ..reading.file_contents import RECORD_FILES, RECORD_SUFFIXES, read_lines, read_records
+from ..reading.file_contents import RECORD_SUFFIXES, is_record_file, read_lines, read_records
 from ..reading.schema import Record
 
 
@@ -71,7 +71,7 @@ def _open(sources: Sources, parts: Sequence[str], data_dir: str | Path | None) -
     for source in [sources] if isinstance(sources, str | Path) else sources:
         if split_name(source)[0] in LOADERS:
             opened.append(_texts_of_rows(source, parts, data_dir))
-        elif Path(source).is_file() and Path(source).name.lower().endswith(_TEXT_FILES + RECORD_FILES):
+        elif Path(source).is_file() and (is_record_file(source) or str(source).lower().endswith(_TEXT_FILES)):
             opened.append(_texts_of_file(Path(source)))
         else:
             endings = ", ".join(_TEXT_FILES[:1] + RECORD_SUFFIXES)
@@ -89,7 +89,7 @@ def _texts_of_rows(source: str | Path, parts: Sequence[str], data_dir: str | Pat
 
 def _texts_of_file(path: Path) -> Iterator[str]:
     lines = (Record({"text": text}, str(path), line) for line, text in enumerate(read_lines(path), 1))
-    for record in read_records(path) if path.name.lower().endswith(RECORD_FILES) else lines:
+    for record in read_records(path) if is_record_file(path) else lines:
         text = " ".join(map(record.text, text_fields(record)))
         if len(text) > MAX_TEXT_LENGTH:
             record.fail(TOO_LONG)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ...downloads import missing_folder
 from ..data_error import DataError
-from ..reading.file_contents import RECORD_FILES, RecordReader
+from ..reading.file_contents import RECORD_FILES, RecordReader, is_record_file
 from ..reading.schema import Rows
 from . import chinese, english
 from .file_loader import FileLoader
@@ -115,7 +115,7 @@ def _hub_folder(name: str | Path, folders: tuple[str, ...] = ()) -> Path | None:
     """Download the data files of a dataset repository, and return their folder: one of `folders`, the root, or `data`.
     Returns `None` if the name is a path or not a valid id. Raises `DataError` if the Hub cannot be reached."""
     is_local = os.path.exists(name) or missing_folder(name) is not None
-    if is_local or not _HUB_ID.fullmatch(str(name)) or str(name).endswith(RECORD_FILES):
+    if is_local or not _HUB_ID.fullmatch(str(name)) or is_record_file(name):
         return None
     from huggingface_hub import snapshot_download
 
@@ -126,6 +126,6 @@ def _hub_folder(name: str | Path, folders: tuple[str, ...] = ()) -> Path | None:
         reason = " ".join(str(error).split())
         fault = f"not a file or folder, and the Hub cannot be reached or does not have this dataset ({reason})"
         raise DataError(fault, name) from error
-    has_records = any(path.name.endswith(RECORD_FILES) for path in folder.iterdir())
+    has_records = any(map(is_record_file, folder.iterdir()))
     places = [folder / each for each in (*folders, "data") if (folder / each).is_dir()]
     return next((each for each in places if each.name in folders or not has_records), folder)

@@ -62,6 +62,11 @@ class RecordReader:
         return path
 
 
+def is_record_file(path: str | Path) -> bool:
+    """Return whether a file has records, by the end of its name, in which case does not matter."""
+    return str(path).lower().endswith(RECORD_FILES)
+
+
 def read_lines(path: Path) -> Iterator[str]:
     """Yield the lines of a text file, plain or gzipped, with their line ends. The file is UTF-8, or UTF-16 with a byte
     order mark, as some editors write it. Bytes that are not UTF-8 become lone surrogates, so that only the record with

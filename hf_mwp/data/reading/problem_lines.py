@@ -15,7 +15,7 @@ from typing import Any
 from ...problems.math_word_problem import MAX_TEXT_LENGTH, TOO_LONG
 from ...usage_error import UsageError
 from ..datasets.file_loader import ALIASES, text_fields
-from .file_contents import RECORD_FILES, UTF16_MARKS, read_lines, read_records
+from .file_contents import UTF16_MARKS, is_record_file, read_lines, read_records
 from .schema import Record
 
 
@@ -68,7 +68,7 @@ def _from_file(path: Path) -> Iterator[dict[str, Any]]:
         beginning = file.read(8192)
     if b"\0" in beginning and not beginning.startswith(UTF16_MARKS):
         raise UsageError(f"--file: {path} is not UTF-8 text. Pass a text file, or save the file as UTF-8.")
-    if path.name.lower().endswith(RECORD_FILES):
+    if is_record_file(path):
         yield from map(_problem, read_records(path))
         return
     for number, line in enumerate(read_lines(path), start=1):

@@ -54,7 +54,7 @@ class SolverAdapter(ModelAdapter):
 
     def training_rows(self, rows: Any) -> Any:
         rows = prepare_training_rows(rows, self.processing_class, self.model.target_error)
-        languages = rows.unique("language") if "language" in rows.column_names else ()
+        languages = rows["language"] if "language" in rows.column_names else ()
         self.processing_class.check_language(languages, "The model", "`train_dataset`")
         return rows
 

@@ -82,11 +82,17 @@ def test_a_card_does_not_inherit_metadata_of_another_model(solver, tmp_path, cap
     assert main([*argv, str(tmp_path / "other")]) == 0
     assert not {"base_model", "license"} & metadata_load(tmp_path / "card" / "README.md").keys()
     assert re.search("base_model, license.*--metadata", caplog.text)
-    # A card without a model, such as that of a new repository, is kept.
-    (tmp_path / "new").mkdir()
-    (tmp_path / "new" / "README.md").write_text("---\nlicense: mit\n---\n")
-    assert main(["card", "--output_dir", str(tmp_path / "new"), "--model", str(solver)]) == 0
-    assert metadata_load(tmp_path / "new" / "README.md")["license"] == "mit"
+
+
+def test_a_card_of_a_new_repository_is_replaced_only_on_demand(solver, tmp_path, capsys):
+    card = tmp_path / "README.md"
+    card.write_text("---\nlicense: mit\n---\nMine.\n")
+    argv = ["card", "--output_dir", str(tmp_path), "--model", str(solver)]
+    assert main(argv) == 1 and "README.md" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["README.md"] and "Mine." in card.read_text()
+    assert main([*argv, "--overwrite"]) == 0
+    # Its metadata are kept.
+    assert metadata_load(card)["license"] == "mit"
 
 
 def test_a_card_that_cannot_be_read_is_named(solver, tmp_path, capsys):

@@ -1,6 +1,7 @@
 """Solvers of one language and problems in another."""
 
 import json
+import shutil
 
 import pytest
 
@@ -47,3 +48,14 @@ def test_each_of_several_teachers_counts(solver_folder, english, problems, tmp_p
     for data, found in ((problems, other), (english, solver_folder)):
         assert main([*argv, "--dataset", str(data), "--max_steps=1"]) == 1
         assert f"{found} solves problems in" in capsys.readouterr().err
+
+
+def test_problems_in_two_languages_are_counted(solver_folder, english, problems, tmp_path, caplog):
+    data = tmp_path / "data"
+    shutil.copytree(problems, data)
+    added = (english / "train.jsonl").read_text("utf-8").splitlines()[:3]
+    with (data / "train.jsonl").open("a", encoding="utf-8") as file:
+        file.writelines(f"{line}\n" for line in added)
+    argv = ["train", "--solver", str(solver_folder), "--dataset", str(data), "--use_cpu", "--max_steps=1"]
+    assert main([*argv, "--eval_strategy=no", "--test=false", "--output_dir", str(tmp_path / "run")]) == 0
+    assert "solves problems in Chinese, but 3 of" in caplog.text
