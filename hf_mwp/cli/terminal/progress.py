@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Self
 
 from rich.console import Console
@@ -38,7 +38,8 @@ class RichProgressCallback(TrainerCallback):
         self.console, self.name = console, name
         self.progress: Progress | None = None
         self.loss: float | None = None
-        self.started = self.printed = time.perf_counter()
+        self.started = time.perf_counter()
+        self.bars, self.count = ExitStack(), None
 
     @classmethod
     def attach(cls, trainer: Trainer, console: Console, name: str) -> Self:
@@ -51,18 +52,19 @@ class RichProgressCallback(TrainerCallback):
 
     def on_train_begin(self, args, state, control, **kwargs):
         self.started = time.perf_counter()
-        self._start_bar(self.name, state.max_steps, state.global_step)
+        if not self.console.quiet and self.console.is_terminal:
+            self.progress = _make_bar(self.console)
+            self.task = self.progress.add_task(self.name, total=state.max_steps, completed=state.global_step)
+            self.progress.start()
 
     def on_teacher_cache(self, args, state, control, done: int, total: int, **kwargs):
-        """Show a progress bar or, without a terminal, a line each minute, while the teacher's outputs are cached."""
-        if self.progress is None:
-            self._start_bar("teacher cache", total, done)
-        self._update_bar(completed=done)
+        """Show the progress while the teacher's outputs are cached; see [`counting_bar`]."""
+        if self.count is None:
+            self.count = self.bars.enter_context(counting_bar(self.console, "teacher cache"))
+        self.count(done, total)
         if done == total:
             self.close()
-        if done == total or (self.progress is None and time.perf_counter() - self.printed > LINE_SECONDS):
-            self.printed = time.perf_counter()
-            self._log(f"teacher cache  {done}/{total} problems")
+            self._log(f"teacher cache  {done}/{total} problems", show=self.console.is_terminal)
 
     def on_step_end(self, args, state, control, **kwargs):
         self._update_bar(completed=state.global_step)
@@ -92,16 +94,12 @@ class RichProgressCallback(TrainerCallback):
         self.close()
 
     def close(self) -> None:
-        """Remove the progress bar. Repeated calls have no effect."""
+        """Remove the progress bars. Repeated calls have no effect."""
+        self.bars.close()
+        self.count = None
         if self.progress is not None:
             self.progress.stop()
             self.progress = None
-
-    def _start_bar(self, name: str, total: int, completed: int) -> None:
-        if not self.console.quiet and self.console.is_terminal:
-            self.progress = _make_bar(self.console)
-            self.task = self.progress.add_task(name, total=total, completed=completed)
-            self.progress.start()
 
     def _update_bar(self, **changes) -> None:
         if self.progress is not None:

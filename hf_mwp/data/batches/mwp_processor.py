@@ -276,19 +276,17 @@ class MwpProcessor(PushToHubMixin):
         """Raise [`UsageError`] if the language of the processor is not among the stated languages of the problems
         (`None`: not stated), and warn if only some are in it. `reader` and `source` name the model and the dataset in
         the message."""
-        counts = Counter(language for language in languages if language is not None)
-        own = counts.pop(self.language, 0)
-        if not counts:
-            return
-        other = min(counts)
-        fault = f"{reader} solves problems in {LANGUAGES[self.language]}, but"
-        if own:
+        counts = Counter(languages)
+        del counts[None]
+        own, fault = counts.pop(self.language, 0), f"{reader} solves problems in {LANGUAGES[self.language]}, but"
+        if counts and own:
             logger.warning(f"{fault} {counts.total()} of {source} are in another language and will be misread.")
-            return
-        raise UsageError(
-            f"{fault} the problems of {source} are in {LANGUAGES.get(other, other)}. Choose a dataset in the language of "
-            f"the model, or a model whose processor has `language={other!r}`."
-        )
+        elif counts:
+            other = min(counts)
+            raise UsageError(
+                f"{fault} the problems of {source} are in {LANGUAGES.get(other, other)}. Choose a dataset in the "
+                f"language of the model, or a model whose processor has `language={other!r}`."
+            )
 
     def check_model(self, model) -> None:
         """Raise `ValueError` unless a solver has the symbols of this processor and an embedding for each token."""

@@ -13,7 +13,7 @@ from ...data.batches.mwp_processor import MwpProcessor
 from ...data.batches.tree_batch import TreeBatch
 from ...losses.precision import at_least_fp32
 from ...runtime.tree_search import TreeDecoder
-from ..decoder import Decoder, DecoderPreTrainedModel
+from ..decoder import Decoder, DecoderPreTrainedModel, symbol_groups
 from ..solver import SolveOutput
 from .configuration_gts import GTSConfig
 from .tree_search import DecoderMemory, LiveWeights, TreeSearch, uses_numpy
@@ -274,10 +274,7 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
         log_probs = scores.float().log_softmax(-1)
         if number_groups is None or number_groups.shape[1] == 0:
             return -log_probs.gather(1, trees.targets.unsqueeze(1)).sum()
-        # Group of each symbol: its own id, or the first number with the same value; -1 for missing numbers.
-        symbols = torch.arange(self.num_symbols, device=scores.device).expand(len(number_groups), -1)
-        numbers = torch.where(number_groups < 0, -1, number_groups + self.num_symbols)
-        groups = torch.cat([symbols, numbers], 1).index_select(0, trees.rows)
+        groups = symbol_groups(number_groups, self.num_symbols).index_select(0, trees.rows)
         # Sum the probabilities of all symbols in the group of the target.
         other = groups != groups.gather(1, trees.targets.unsqueeze(1))
         return -log_probs.masked_fill(other, torch.finfo(log_probs.dtype).min).logsumexp(-1).sum()

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from ....losses import DKDLoss
+from ....models.decoder import symbol_groups
 from ...features import Features
 from .soft_labels import SoftLabels
 
@@ -54,8 +54,5 @@ class DKD(SoftLabels):
         groups = inputs.get("number_groups")
         if groups is None or not prediction.has_numbers:
             return labels
-        symbols = logits.shape[-1] - groups.shape[1]
-        own = torch.arange(symbols, device=logits.device).expand(len(labels), -1)
-        # Each class, and the first class of its group. Absent numbers are in no group of other classes.
-        groups = torch.cat([own, groups.where(groups < 0, groups + symbols)], 1)
+        groups = symbol_groups(groups, logits.shape[-1] - groups.shape[1])
         return groups.unsqueeze(1) == groups.gather(1, labels.clamp(min=0)).unsqueeze(-1)
