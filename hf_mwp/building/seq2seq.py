@@ -24,8 +24,7 @@ SEQ2SEQ_OPTIONS = ("encoder", "encoder_config", "tokenizer", "solver", "max_leng
 # `--tokenizer learn:4000` learns a tokenizer with 4,000 tokens.
 LEARN = "learn:"
 SPECIAL = {"bos_token": "<s>", "pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
-# Names of the starts in [`~distillation.make_seq2seq_student`]. "slice" copies layers or, for a narrower student, the
-# first rows and columns of their weights.
+# Starts of [`~distillation.make_seq2seq_student`]. "slice" copies layers, or the first rows and columns of weights.
 STUDENT_INITS = {"cut": "slice", "project": "slice", "random": "random"}
 UNUSED_STUDENT_OPTIONS = ("student_encoder", "student_intermediate_size", "student_heads", "student_dropout")
 LONGEST_TEXT = 128

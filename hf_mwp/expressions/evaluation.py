@@ -10,8 +10,7 @@ from .operators import MARK, PRECEDENCE, infix_from_postfix
 from .parsing import is_slot
 
 
-# Maximum bits of numerator and denominator of an exact value. Below 1024, exact values convert to finite floats, and
-# only 0 converts to 0.
+# Maximum bits of numerator and denominator. Below 1024, exact values are finite floats, and only 0 converts to 0.
 MAX_BITS = 1000
 
 Number = Fraction | float

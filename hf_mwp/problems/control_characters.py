@@ -4,8 +4,7 @@ import re
 
 
 _CONTROLS = r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]"
-# Terminal escape sequences with parameters (colours), with a string (window titles), for character sets, and with a
-# single character.
+# Terminal escape sequences: with parameters (colours), a string (window titles), for character sets, one character.
 _SEQUENCE = (
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]?|[\]PX^_][^\x07\x1b\n]*+(?:\x07|\x1b\\|(?=\n|\Z))|[()*+][0-~]|[78=>@-OQ-WYZ\\a-z{-~])"
 )

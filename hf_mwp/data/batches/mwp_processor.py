@@ -259,8 +259,7 @@ class MwpProcessor(PushToHubMixin):
         prepared = dataset.map(encode, batched=True, desc="Encoding problems", load_from_cache_file=False)
         if skipped is None:
             return prepared
-        keep = [index for index, labels in enumerate(prepared["labels"]) if labels]
-        return prepared if len(keep) == len(prepared) else prepared.select(keep)
+        return prepared.select([index for index, labels in enumerate(prepared["labels"]) if labels])
 
     def check_symbols(self, operators: Sequence[str], constants: Sequence[str]) -> None:
         """Raise `ValueError` unless a decoder has the same symbols as this processor, in the same order."""

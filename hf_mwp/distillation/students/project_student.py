@@ -133,8 +133,7 @@ class _Projection:
         augmented = torch.cat([narrow, narrow.new_ones(len(narrow), 1)], dim=1)
         for place, head in enumerate(heads):
             rows, own = slice(head * width, (head + 1) * width), slice(place * dim, (place + 1) * dim)
-            # Scores are q·k. Terms that are the same for all keys, such as the bias of the keys, do not change
-            # attention.
+            # Scores are q·k. Terms that are equal for all keys, such as their bias, do not change attention.
             query = torch.cat([fits["query"][0][rows], fits["query"][1][rows, None]], dim=1)
             scores = query.T @ fits["key"][0][rows] * (dim / width) ** 0.5
             left, right = factorise(scores, augmented.T @ augmented / len(narrow), centred, dim)

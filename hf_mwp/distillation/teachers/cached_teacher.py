@@ -146,8 +146,7 @@ class CachedTeacher:
             )
         logger.info(f"Caching the teacher's outputs for {len(rows)} rows, about {needed / 1e6:.0f} MB.")
 
-        # Completed files survive a kill. The next run forms the same batches from the remaining rows, so that results
-        # are identical to the last bit.
+        # Completed files survive a kill. The next run forms the same batches from the rest, for identical results.
         def batches() -> Iterator[tuple[list[bytes], list[dict[str, np.ndarray]]]]:
             for start in logging.tqdm(range(0, len(rows), self.batch_size), desc="Teacher cache"):
                 chosen = rows[start : start + self.batch_size]
