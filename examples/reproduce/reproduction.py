@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from hf_mwp.options.checks import as_list
 from hf_mwp.recipes import Recipe, Stage
 from hf_mwp.recipes.recipe import with_launcher
 from hf_mwp.store.files import shorten_paths
@@ -53,9 +54,10 @@ class Reproduction:
         for name in arms or ():
             check_name(name, table.arms, "arm", table.name)
         self.chosen = set(table.arms) if arms is None else set(arms)
-        self.budget = str(budget or table.recipe.get("budget"))
+        self.budget = str(budget or table.recipe.get("budget") or "")
         self.teacher_stage = table.content.get("teacher_stage", "teacher")
         self.variables = self._recipe(next(iter(table.arms.values())), None).variables
+        seeds = seeds or as_list(self.changes.get("seed"))
         self.seeds = list(seeds or table.seeds(self.budget) or [self.variables.get("seed", 42)])
         counts = {arm.name: None if seeds else arm.seeds.get(self.budget) for arm in table.arms.values()}
         self._seeds_of = {arm: self.seeds[:count] for arm, count in counts.items()}

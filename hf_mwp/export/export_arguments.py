@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from ..building.model_sources import locate_solver
+from ..data.locating import locate_problems
 from ..options import option
 from ..options.checks import check_at_least_one, check_given
 
@@ -19,7 +20,7 @@ class ExportArguments:
         choices=("numpy", "onnx"),
     )
     quantize: str | None = option(None, "Type of the weights: int8; half precision if not given.", choices=("int8",))
-    dataset: str | None = option(None, "Dataset to compare the answers to test problems before and after the export.")
+    dataset: str | None = option(None, "Dataset to compare the answers on, before and after.", locate=locate_problems)
     data_dir: str | None = option(None, "Folder of the datasets.")
     max_samples: int | None = option(None, "Maximum number of problems to compare.")
     overwrite: bool = option(False, "Replace the model that is in the folder.", affects_result=False)

@@ -1,16 +1,14 @@
 """Readers of run and evaluation folders for model cards."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 from ..options import affects_result, default_of
 from ..options.option import WITHOUT_EFFECT
 from ..options.stages import STAGES, options_of
 from ..store.files import shorten_paths
+from ..store.runs.run_folder import read_mapping
 from ..usage_error import UsageError
 from .model_card import ModelFigures, TrainingStage
 
@@ -21,13 +19,13 @@ PLACES = frozenset({"data_dir", "output_dir"})
 
 def read_figures(folder: str | Path, model: str, split: str | None = None) -> ModelFigures:
     """Read the figures of `model` in a folder of `hf-mwp evaluate` or, with `split`, in that of a training run."""
-    metrics = _read_mapping(Path(folder) / "metrics.json")
+    metrics = read_mapping(Path(folder) / "metrics.json")
     if split is not None:
-        metrics = {"dataset": _read_mapping(Path(folder) / "data.json").get("dataset"), split: metrics[split]}
+        metrics = {"dataset": read_mapping(Path(folder) / "data.json").get("dataset"), split: metrics[split]}
     part = next((name for name in ("test", "validation", "train") if name in metrics), None)
-    if part is None or "dataset" not in metrics:
+    section = metrics.get(part)
+    if not isinstance(section, Mapping) or "dataset" not in metrics or "reports" not in section:
         raise UsageError(f"{folder} contains no evaluation. Pass the output folder of `hf-mwp evaluate`.")
-    section = metrics[part]
     return ModelFigures(
         model,
         shorten_paths(metrics["dataset"]),
@@ -43,10 +41,10 @@ def read_figures(folder: str | Path, model: str, split: str | None = None) -> Mo
 def read_stage(folder: str | Path) -> TrainingStage:
     """Read the records of a run, without local paths. Raises `UsageError` if they are missing or damaged."""
     path = Path(folder)
-    stage = _read_mapping(path / "stage.json", missing={})
-    record = _read_mapping(path / "run.json", missing={})
+    stage = read_mapping(path / "stage.json", missing={})
+    record = read_mapping(path / "run.json", missing={})
     is_stage = (path / "stage.yaml").is_file()
-    given = _read_mapping(path / ("stage.yaml" if is_stage else "run_config.yaml"))
+    given = read_mapping(path / ("stage.yaml" if is_stage else "run_config.yaml"))
     command = stage.get("command") or record.get("command") or "hf-mwp"
     name = command.removeprefix("hf-mwp ")
     defaults = {option: default_of(field) for option, field in options_of(name).items()}
@@ -67,19 +65,4 @@ def read_stage(folder: str | Path) -> TrainingStage:
 
 def read_task(folder: str | Path) -> Mapping[str, Any]:
     """Return the description of the task in the folder of a run ([`~tasks.Task.card`]), empty if there is none."""
-    return _read_mapping(Path(folder) / "data.json", missing={}).get("card") or {}
-
-
-def _read_mapping(path: Path, missing: Mapping | None = None) -> Mapping[str, Any]:
-    """Read the mapping in a JSON or YAML file; if the file does not exist, return `missing` unless it is `None`."""
-    if missing is not None and not path.exists():
-        return missing
-    kind = "JSON" if path.suffix == ".json" else "YAML"
-    try:
-        text = path.read_text(encoding="utf-8")
-        content = json.loads(text) if kind == "JSON" else yaml.safe_load(text)
-        if not isinstance(content, Mapping):
-            raise ValueError(f"expected a mapping, got {content!r}")
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        raise UsageError(f"{path} cannot be read as {kind}: {error}. Pass the output folder of a run.") from error
-    return content
+    return read_mapping(Path(folder) / "data.json", missing={}).get("card") or {}

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 
-# Fields of `transformers.TrainingArguments` and of the trainers' configs that do not change a result. They are listed
-# here because `HfArgumentParser` accepts only arguments of argparse in the metadata of a field.
+# Fields of `TrainingArguments` and the trainers' configs that change no result; `HfArgumentParser` cannot mark them.
 WITHOUT_EFFECT = frozenset(
     {
         # start and place
@@ -66,7 +65,8 @@ def option(
 
 def affects_result(option: Field) -> bool:
     """Return whether the result of a command depends on the option."""
-    return option.metadata.get("affects_result", True) and option.name not in WITHOUT_EFFECT
+    hidden = WITHOUT_EFFECT - {"resume_from_checkpoint"}  # an input of a recipe's stage
+    return option.metadata.get("affects_result", True) and option.name not in hidden
 
 
 def default_of(option: Field) -> Any:

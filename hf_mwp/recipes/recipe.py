@@ -61,10 +61,13 @@ def read_recipe(path: str | Path, base: str | Path | None = None, _above: tuple[
         raise RecipeError(f"{path}: its `base` {content['base']} is not a valid recipe.")
     own = {key: value for key, value in content.items() if key != "base"}
     try:
-        return OmegaConf.to_container(OmegaConf.merge(below, own))
+        merged = OmegaConf.to_container(OmegaConf.merge(below, own))
     except TypeError as error:
         fault = f"{path}: a list and a mapping cannot be merged ({error}). Compare the file with its base."
         raise RecipeError(fault) from error
+    if isinstance(variables := merged.get("variables"), dict):  # OmegaConf keeps a base's value for `???`.
+        variables |= {name: value for name, value in (own.get("variables") or {}).items() if value == "???"}
+    return merged
 
 
 class Recipe:
@@ -103,7 +106,7 @@ class Recipe:
         source: str = "the recipe",
         launch: str | None = None,
     ) -> None:
-        self.source, self.output_dir, self.launch = source, Path(output_dir), launch
+        self.source, self.output_dir, self.launch = source, Path(output_dir).expanduser(), launch
         is_recipe = isinstance(content, Mapping) and isinstance(content.get("stages"), Mapping)
         fault = "not a recipe (no mapping `stages`). For a file of options, use `hf-mwp COMMAND --config FILE`."
         self._need(is_recipe, "", fault)
@@ -230,7 +233,8 @@ class Recipe:
         if name in self.stages:
             return self.stages[name]
         self._need(name not in parents, "", f"the stages {' -> '.join([*parents, name])} depend on each other.")
-        options = {key: value for key, value in every[name].items() if value is not None}
+        options = {key.replace("-", "_"): value for key, value in every[name].items()}
+        options = {key: value for key, value in options.items() if value is not None}
         command = options.pop("command", None)
         self._need(isinstance(command, str), "", f"stage {name!r} has no `command`.")
         fault = "key 'output_dir': stages have no own output folder. Pass --output_dir for the folder of all stages."
@@ -294,7 +298,7 @@ def run_recipe(
     With a `min_accuracy` on validation problems, the recipe runs for at most `max_trainings` values of its `search`,
     until a model reaches it. Raises `UsageError` for a wrong option or input (before any stage runs), or a failed run.
     """
-    folder = Path("runs") / Path(path).stem if output_dir is None else Path(output_dir)
+    folder = Path("runs") / Path(path).stem if output_dir is None else Path(output_dir).expanduser()
     check_output_folder(folder)
     make = partial(Recipe.from_file, path, folder, base, budget=budget, launch=launch)
     recipes = [make(changes=changes)]

@@ -57,7 +57,7 @@ def content_digest(path: str | Path) -> str:
     """Return a digest of a file, or of the names and contents of all files under a folder."""
     path = Path(path)
     digest = hashlib.blake2b(digest_size=16)
-    files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
+    files = [path] if path.is_file() else sorted(file for file in path.rglob("[!.]*") if file.is_file())
     for file in files:
         state = file.stat()
         digest.update(str(file.relative_to(path)).encode())

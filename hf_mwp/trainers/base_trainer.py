@@ -68,8 +68,7 @@ class BaseTrainer(Publishing, LossParts, Trainer):
             stopping = ResumableEarlyStopping(args.early_stopping_patience, args.early_stopping_threshold)
             kwargs["callbacks"] = [*(kwargs.get("callbacks") or []), stopping]
         super().__init__(model, args, data_collator, train_dataset, eval_dataset, processing_class, **kwargs)
-        # `Trainer` would take `**kwargs` in `forward` as a sign that the loss is divided by `num_items_in_batch`, but
-        # losses are means over a batch (also those of Transformers' classifiers).
+        # `Trainer` takes `**kwargs` in `forward` for a loss divided by `num_items_in_batch`; ours are batch means.
         self.model_accepts_loss_kwargs = False
         if args.eval_strategy != "no":
             self.check_metric()
@@ -117,6 +116,10 @@ class BaseTrainer(Publishing, LossParts, Trainer):
                 raise ValueError(f"There is no complete checkpoint in {self.args.output_dir} to resume from.")
         if has_lora(self._own_model) and shards_weights(self.args):
             raise ValueError("LoRA adapters cannot be trained with FSDP or DeepSpeed's ZeRO-3. Use DDP.")
+        if resume_from_checkpoint and self._notes_texts:
+            known = TrainingTexts.load(resume_from_checkpoint) or TrainingTexts()
+            if not np.isin(known.exact, self._all_texts().exact).all():
+                raise ValueError(f"{resume_from_checkpoint} was trained on other texts. Resume with the same data.")
         self._forget_losses()
         try:
             return super().train(resume_from_checkpoint, trial, ignore_keys_for_eval)
@@ -285,10 +288,12 @@ class BaseTrainer(Publishing, LossParts, Trainer):
     def _own_texts(self) -> TrainingTexts:
         return TrainingTexts() if self.train_dataset is None else texts_of_rows(self.train_dataset)
 
+    def _all_texts(self) -> TrainingTexts:
+        return ancestry_of(self._own_model) | self._ancestry | self._own_texts
+
     def _note_trained_texts(self) -> None:
         if self._notes_texts and self.state.global_step:
-            texts = ancestry_of(self._own_model) | self._ancestry | self._own_texts
-            self._own_model.training_texts = texts
+            self._own_model.training_texts = self._all_texts()
 
     def _save(self, output_dir=None, state_dict=None) -> None:
         self._note_trained_texts()

@@ -225,6 +225,12 @@ def test_tables_share_stages_with_the_recipe(tmp_path, repository):
         assert own.stages[name].folder == recipe.stages[name].folder
 
 
+def test_a_seed_replaces_the_seeds_of_a_table(tmp_path):
+    table = load("cka-math")
+    for changes, seeds in (({}, [42, 1, 2]), ({"seed": 7}, [7])):
+        assert Reproduction(table, tmp_path, "cpu", changes=changes).seeds == seeds
+
+
 def test_the_recipe_of_a_table_may_lack_a_budget(tmp_path):
     with pytest.raises(RecipeError, match="unknown budget 'tiny'"):
         Reproduction(load("compact-table1"), tmp_path, "tiny")

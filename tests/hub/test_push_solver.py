@@ -213,7 +213,10 @@ def test_an_export_gets_its_card_from_its_solver(hub, folder):
 
 
 def test_damaged_files_are_named(hub, folder):
-    for name, content in (("record.json", "{"), ("model.safetensors", "no weights")):
+    for name, content in (
+        *(("record.json", "{"), ("model.safetensors", "no weights")),
+        *(("tokenizer.json", ""), ("mwp_processor.json", '{"language":')),
+    ):
         kept = (folder / name).read_bytes()
         (folder / name).write_text(content)
         with pytest.raises(UsageError, match=name):

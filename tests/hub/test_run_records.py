@@ -5,7 +5,7 @@ import json
 import pytest
 import yaml
 
-from hf_mwp.hub.run_records import read_stage
+from hf_mwp.hub.run_records import read_figures, read_stage
 from hf_mwp.options import option_values
 from hf_mwp.options.parsing import parse
 from hf_mwp.options.stages import types_of
@@ -92,6 +92,13 @@ def test_a_damaged_record_is_named(tmp_path, name, content, message):
     (tmp_path / name).write_text(content)
     with pytest.raises(UsageError, match=message):
         read_stage(tmp_path)
+
+
+@pytest.mark.parametrize("section", ["null", "{}", "5"])
+def test_a_folder_without_reports_has_no_evaluation(section, tmp_path):
+    (tmp_path / "metrics.json").write_text(f'{{"dataset": "math23k", "test": {section}}}')
+    with pytest.raises(UsageError, match="contains no evaluation"):
+        read_figures(tmp_path, "this model")
 
 
 def test_secrets_are_hidden_also_where_the_commands_are_not_known(tmp_path):

@@ -227,6 +227,30 @@ def test_a_place_in_the_folder_of_a_stage_does_not_need_that_stage(tmp_path):
     assert student.needs == () and changed.wanted() == [student]
 
 
+def test_a_checkpoint_to_start_from_is_an_input(tmp_path):
+    changes = {"student.teacher": "elsewhere", "student.lists": None}
+    stages = [
+        recipe(tmp_path, changes=changes | {"student.resume_from_checkpoint": f"${{teacher}}/checkpoint-{step}"})
+        for step in (5, 9)
+    ]
+    assert [stage.name for stage in stages[0].wanted()] == ["teacher", "student"]
+    assert stages[0].stages["student"].fingerprint != stages[1].stages["student"].fingerprint
+
+
+def test_a_hyphen_in_an_option_is_an_underscore(tmp_path):
+    changes = {"teacher.max-steps": 9}
+    assert recipe(tmp_path, changes=changes).stages["teacher"].options["max_steps"] == 9
+    removed = recipe(tmp_path, changes=[changes, {"teacher.max_steps": None}])
+    assert not {"max-steps", "max_steps"} & removed.stages["teacher"].options.keys()
+    with pytest.raises(RecipeError, match="output_dir"):
+        recipe(tmp_path, changes={"teacher.output-dir": "mine"})
+
+
+def test_stages_are_in_the_folder_of_the_user(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert recipe("~/runs").stages["teacher"].folder.parent == tmp_path / "runs"
+
+
 def test_budgets_and_changes(tmp_path):
     small = recipe(tmp_path, budget="small").stages["teacher"].options
     assert small == {"seed": 42, "dataset": "few", "epochs": 1}
@@ -398,6 +422,16 @@ def test_another_base_takes_the_place_of_the_one_that_a_file_names(tmp_path):
         Recipe.from_file(tmp_path / "one.yaml", tmp_path, tmp_path / "two.yaml")
     with pytest.raises(RecipeError, match="own.yaml: .*`base`.*own.yaml"):
         Recipe.from_file(tmp_path / "own.yaml", tmp_path, tmp_path / "own.yaml")
+
+
+def test_a_file_may_ask_for_a_value_that_its_base_has(tmp_path):
+    (tmp_path / "base.yaml").write_text(yaml.safe_dump(CONTENT))
+    (tmp_path / "more.yaml").write_text("base: base.yaml\nvariables: {data: '???'}")
+    more = Recipe.from_file(tmp_path / "more.yaml", tmp_path)
+    with pytest.raises(RecipeError, match="stage teacher.*--data"):
+        more.wanted()
+    given = Recipe.from_file(tmp_path / "more.yaml", tmp_path, changes={"data": "few"})
+    assert given.stages["teacher"].options == {"seed": 42, "dataset": "few", "epochs": 3}
 
 
 def test_a_base_is_read_from_a_file_only(tmp_path):

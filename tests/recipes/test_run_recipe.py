@@ -51,6 +51,12 @@ def test_a_wrong_option_of_a_late_stage_is_found_before_the_first_one_runs(path)
     assert not ran
 
 
+def test_the_data_of_an_export_are_checked_first(path):
+    path.write_text("stages: {export: {command: export, model: someone/solver, dataset: mathh23k}}")
+    with pytest.raises(UsageError, match="stage export: key 'dataset': .*mathh23k"):
+        run_recipe(path, path.parent / "runs", dry_run=True)
+
+
 def test_a_variable_that_must_be_set_is_named_before_the_first_stage_runs(path):
     recipe = yaml.safe_load(path.read_text("utf-8"))
     recipe["stages"]["label"] = {"command": "pseudo-label", "model": "${one}", "problems": ["${answers}", "x.jsonl"]}

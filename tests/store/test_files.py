@@ -49,6 +49,9 @@ def test_the_digest_is_that_of_names_and_contents(tmp_path):
     (second / "b.txt").write_text("six")
     os.utime(second / "b.txt", ns=(1, 1))
     assert content_digest(second) != digest
+    # Files of the operating system's file manager do not count.
+    (first / ".DS_Store").write_text("view")
+    assert content_digest(first) == digest
     (first / "b.txt").rename(first / "c.txt")
     assert content_digest(first) != digest
 

@@ -64,7 +64,7 @@ class RichProgressCallback(TrainerCallback):
         self.count(done, total)
         if done == total:
             self.close()
-            self._log(f"teacher cache  {done}/{total} problems", show=self.console.is_terminal)
+            self._log(f"teacher cache: {done} of {total} problems", show=self.console.is_terminal)
 
     def on_step_end(self, args, state, control, **kwargs):
         self._update_bar(completed=state.global_step)
@@ -121,13 +121,17 @@ def counting_bar(console: Console, name: str) -> Iterator[Callable[[int, int | N
         bar.update(task, completed=done, total=total)
         if not console.is_terminal and time.perf_counter() - printed > LINE_SECONDS:
             printed = time.perf_counter()
-            console.print(f"{name}: {done}{f' of {total}' if total else ''}, {printed - started:.0f} s")
+            tell()
+
+    def tell() -> None:
+        done, total = bar.tasks[0].completed, bar.tasks[0].total
+        console.print(f"{name}: {done}{f' of {total}' if total else ''}, {time.perf_counter() - started:.0f} s")
 
     with _make_bar(console, disable=not console.is_terminal) as bar:
         task = bar.add_task(name, total=None)
         yield count
     if not console.is_terminal and bar.tasks[0].completed:
-        console.print(f"{name}: {bar.tasks[0].completed}, {time.perf_counter() - started:.0f} s")
+        tell()
 
 
 def _make_bar(console: Console, disable: bool = False) -> Progress:

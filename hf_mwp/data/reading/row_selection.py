@@ -117,8 +117,7 @@ def _held_out_contexts(part: Iterable[Example], held_out: Iterable[str]) -> set[
     keys = sorted(TextKeys.of(text).masked for text in held_out) if texts else []
     found = set()
     for name, questions in texts.items():
-        # The context consists of the common first clauses of all questions, or of all clauses but the last if the
-        # context has a single question.
+        # The context is the common first clauses of all questions; of a single question, all clauses but the last.
         shared = commonprefix(questions)
         begin = max((start for start, _ in split_clauses(questions[0]) if start <= len(shared)), default=0)
         context = TextKeys.of(questions[0][:begin]).masked

@@ -37,8 +37,7 @@ class OutputLayout:
     """
 
     states: Mapping[str, int] = field(default_factory=dict)  # width by name, see [`~distillation.features.Features`]
-    # CLASSES: a vector per row; POSITIONS: a vector per labelled position; NODES: like POSITIONS, with columns for the
-    # numbers of the row; `None`: no logits.
+    # CLASSES: a vector per row; POSITIONS: per labelled position; NODES: with columns for numbers; `None`: no logits.
     logits: str | None = None
     columns: int = 0  # number of classes, or of a solver's operators and constants
     listed: list[str] = field(default_factory=list)  # outputs with one score per item, such as candidates

@@ -82,8 +82,7 @@ class PlanBatch(IndexBatch):
         # Numbers of initial candidates and of candidates of each operation, for each step, then for all others.
         *self.steps, self.others = (np.bincount(each, minlength=len(OPERATIONS) + 1).tolist() for each in operations)
         parts = {
-            # Operands: rows of candidates. `left` of an initial thought is a row of the numbers `(B * num_numbers)`
-            # of all problems, then the constants.
+            # Operands: rows of candidates. `left` of an initial thought is a row of all numbers, then the constants.
             "left": table[LEFT],
             "right": table[RIGHT],
             "problems": table[PROBLEM],

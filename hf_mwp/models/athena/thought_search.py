@@ -24,8 +24,7 @@ class ProblemState:
     reference: list[int]  # rows that candidates attend to; the first is row `problem`
     candidates: list[Candidate] | None = None  # of the current round; `None` if the expansion has ended
     capped: bool = False  # a limit cut the expansion short
-    # For each thought of the pool: its row in the tensors of all thoughts, the thoughts that it contains (including
-    # itself), its log probability and its answering logit.
+    # For each thought of the pool: row in the tensors of all thoughts, its thoughts, log probability, answering logit.
     rows: list[int] = field(default_factory=list)
     nodes: list[frozenset[int]] = field(default_factory=list)
     reasoning: list[float] = field(default_factory=list)

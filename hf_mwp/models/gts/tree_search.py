@@ -51,8 +51,7 @@ class TreeSearch:
         self.scores = torch.zeros(batch, 1, device=device)
         self.complete = torch.zeros(batch, 1, dtype=torch.bool, device=device)
         self.symbols = torch.full((batch, 1, max_length), -100, device=device)
-        # For each operator on the path to the current node: its id, the `arena` index of its right child's goal, and
-        # the index of its left subtree (-1 until it is complete).
+        # For each operator on the path to the node: id, `arena` index of the right child's goal, left subtree or -1.
         self.stack = torch.full((3, batch, max_length // 2 + 1), -1, device=device)
         # Goals and subtrees. The arena only grows, so that reordering beams moves integers instead of embeddings.
         self.arena: list[Tensor] = []
@@ -103,8 +102,7 @@ class TreeSearch:
         num_operators = self.decoder.num_operators
         # Forbid numbers that a problem lacks.
         log_probs[:, :, num_operators:].masked_fill_(self.memory.missing.unsqueeze(1), -torch.inf)
-        # Forbid operators if their operands and the operands already missing would not fit: each operator with an
-        # incomplete left subtree still needs a right subtree.
+        # Forbid operators whose operands would not fit; an incomplete left subtree still needs a right one.
         slots = torch.arange(self.stack.shape[-1], device=log_probs.device)
         waiting = (self.stack[2] < 0) & (slots < self.depth.unsqueeze(1))
         owed = 1 + waiting.sum(1).view(batch, beams)

@@ -1,6 +1,7 @@
 """Output folder of a run, with options, environment, metrics and log."""
 
 import importlib.metadata
+import json
 import logging
 import os
 import platform
@@ -176,8 +177,22 @@ def last_record(folder: Path) -> dict[str, Any]:
 
 def last_options(folder: Path) -> dict[str, Any]:
     """Return the options of the last run in a folder, or an empty dictionary if they were not recorded."""
-    path = folder / CONFIG
-    return plain(yaml.safe_load(path.read_text(encoding="utf-8"))) if path.exists() else {}
+    return plain(read_mapping(folder / CONFIG, missing={}))
+
+
+def read_mapping(path: Path, missing: Mapping | None = None) -> Mapping[str, Any]:
+    """Read the mapping in a JSON or YAML file; if the file does not exist, return `missing` unless it is `None`."""
+    if missing is not None and not path.exists():
+        return missing
+    kind = "JSON" if path.suffix == ".json" else "YAML"
+    try:
+        text = path.read_text(encoding="utf-8")
+        content = json.loads(text) if kind == "JSON" else yaml.safe_load(text)
+        if not isinstance(content, Mapping):
+            raise ValueError(f"expected a mapping, got {content!r}")
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise UsageError(f"{path} cannot be read as {kind}: {error}. Pass the output folder of a run.") from error
+    return content
 
 
 def plain(value: Any) -> Any:

@@ -101,9 +101,11 @@ def evaluate(
     device = find_device(args.device)
     with RunFolder(_output_folder(args, data_args), "evaluate", option_values(args, data_args)) as folder:
         folder.check_record()
-        before = last_options(folder.path).get("model", args.model)
-        if Path(before).resolve() != Path(args.model).resolve():
-            raise UsageError(f"{folder.path} contains the evaluation of {before}. Choose another --output_dir.")
+        now = {"model": args.model, "dataset": data_args.dataset, "fold": data_args.fold, "split": args.split}
+        for name, value in now.items():
+            old = str(last_options(folder.path).get(name, value))
+            if Path(old).resolve() != Path(str(value)).resolve():
+                raise UsageError(f"{folder.path} contains the evaluation of {old}. Choose another --output_dir.")
         data_args = copy.copy(data_args)
         if args.split == "test":
             # Test problems are compared with all problems that a model may have been trained on.

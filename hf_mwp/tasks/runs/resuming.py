@@ -75,7 +75,7 @@ def _checkpoint(folder: RunFolder, config: BaseConfig, args: ResumeArguments) ->
         raise UsageError(f"--resume_from_checkpoint: {given} is not a complete checkpoint. Pass a different folder.")
     if given and Path(given).parent.resolve() == path.resolve():
         return given
-    if args.resume and not given:
+    if args.resume and (last is not None or not given):
         if last is None:
             raise UsageError(f"{path} has no checkpoint to resume from. Start without --resume.")
         return last

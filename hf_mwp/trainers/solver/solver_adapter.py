@@ -39,8 +39,7 @@ class SolverAdapter(ModelAdapter):
             kind = type(processing_class).__name__
             raise TypeError(f"The `processing_class` of a solver must be an `MwpProcessor`, got `{kind}`.")
         if is_deepspeed_zero3_enabled():
-            # It gathers the weights of a module at each call, and decoders run a different number of steps in each
-            # process.
+            # It gathers weights at each call of a module, and the steps of decoders differ between processes.
             raise ValueError("DeepSpeed's ZeRO-3 cannot split the weights of a solver. Use ZeRO-2, FSDP or DDP.")
         if args.label_smoothing_factor:
             raise ValueError("`label_smoothing_factor` does not apply to solvers. Set it to 0.")

@@ -130,6 +130,18 @@ def test_the_evaluation_of_another_model_stays(solver_folder, problems, tmp_path
     assert main([*argv, str(solver_folder), "--num_beams", "2"]) == 0
 
 
+@pytest.mark.parametrize("change", ["dataset", "split"])
+def test_the_evaluation_of_other_problems_stays(change, solver_folder, problems, tmp_path, capsys):
+    argv = ["evaluate", "--model", str(solver_folder), "--output_dir", str(tmp_path / "out"), "--dataset"]
+    assert main([*argv, str(problems)]) == 0
+    before = (tmp_path / "out" / "predictions.jsonl").read_text("utf-8")
+    other = shutil.copytree(problems, tmp_path / problems.name) if change == "dataset" else problems
+    assert main([*argv, str(other), *(["--split", "validation"] if change == "split" else [])]) == 1
+    kept = problems if change == "dataset" else "test"
+    assert f"contains the evaluation of {kept}" in capsys.readouterr().err
+    assert (tmp_path / "out" / "predictions.jsonl").read_text("utf-8") == before
+
+
 def test_a_place_that_cannot_be_is_named_before_solving(solver_folder, problems, tmp_path, capsys, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setattr(MwpSolver, "solve", None)

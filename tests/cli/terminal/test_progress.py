@@ -22,7 +22,7 @@ def test_a_long_teacher_cache_prints_lines_without_a_terminal(seconds, shown, co
     callback = RichProgressCallback(console, "student")
     for done in (2, 4, 6):
         callback.on_teacher_cache(None, None, None, done=done, total=6)
-    assert lines(console) == [*shown, "teacher cache: 6, 0 s"]
+    assert lines(console) == [*shown, "teacher cache: 6 of 6, 0 s"]
 
 
 @pytest.mark.parametrize(("seconds", "shown"), [(60, []), (-1, ["tagging: 2 of 6, 0 s", "tagging: 6 of 6, 0 s"])])
@@ -31,4 +31,4 @@ def test_a_long_count_prints_lines_without_a_terminal(seconds, shown, console, m
     with counting_bar(console, "tagging") as count:
         count(2, 6)
         count(6, 6)
-    assert lines(console) == [*shown, "tagging: 6, 0 s"]
+    assert lines(console) == [*shown, "tagging: 6 of 6, 0 s"]

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from hf_mwp.cli.main import main
-from hf_mwp.store.runs.run_folder import RunFolder, check_output_folder, describe_contents
+from hf_mwp.store.runs.run_folder import RunFolder, check_output_folder, describe_contents, last_options
 from hf_mwp.usage_error import UsageError
 
 
@@ -67,6 +67,13 @@ def test_the_recorded_options_start_no_run_over(tmp_path):
     with RunFolder(tmp_path, "train", values) as folder:
         folder.begin()
     assert yaml.safe_load((tmp_path / "run_config.yaml").read_text()) == {"seed": 1}
+
+
+@pytest.mark.parametrize("content", ["", "- a", "a: ["])
+def test_damaged_options_are_named(content, tmp_path):
+    (tmp_path / "run_config.yaml").write_text(content)
+    with pytest.raises(UsageError, match="run_config.yaml cannot be read"):
+        last_options(tmp_path)
 
 
 def test_the_record_of_another_command_stays(tmp_path):

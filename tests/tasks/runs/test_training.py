@@ -50,6 +50,24 @@ def test_a_solver_is_trained_and_evaluated_in_python(problems, encoder, tmp_path
     assert option_values(data) == option_values(MeasuredTaskArguments(str(problems)))
 
 
+def test_a_run_does_not_resume_with_other_data(problems, encoder, tmp_path):
+    data = shutil.copytree(problems, tmp_path / "data")
+    small = {"use_cpu": True, "save_strategy": "steps", "save_steps": 1, "report_to": "none"}
+
+    def train_for(steps, resume=False):
+        config = SolverTrainingConfig(str(tmp_path / "run"), max_steps=steps, **small)
+        options = (TaskArguments(str(data)), SolverArguments(encoder=str(encoder)), RunArguments(resume=resume))
+        return train(*options, config)
+
+    train_for(1)
+    lines = (data / "train.jsonl").read_text("utf-8").splitlines(keepends=True)
+    (data / "train.jsonl").write_text("".join(lines[4:]), "utf-8")
+    with pytest.raises(ValueError, match="checkpoint-1 was trained on other texts"):
+        train_for(2, resume=True)
+    (data / "train.jsonl").write_text("".join(lines), "utf-8")
+    assert train_for(2, resume=True).metrics["train"]
+
+
 @pytest.fixture
 def labels(problems, tmp_path):
     """Options of pseudo-labels, whose labeller was trained on another text."""

@@ -355,7 +355,7 @@ def test_the_command_line_shows_progress(solvers, terminal, monkeypatch):
     progress = RichProgressCallback.attach(trainer, console, "student")
     trainer.train()
     progress.close()
-    assert "24/24" in out.getvalue()
+    assert "teacher cache: 24 of 24" in out.getvalue()
 
 
 def test_progress_is_shown_without_callbacks(solvers, capsys, monkeypatch):

@@ -160,7 +160,7 @@ def test_distill(trained, problems, tmp_path, capsys):
     argv = ["distill", "--teacher", str(trained), "--student_layers=1", "--dataset", str(problems), *SMALL]
     argv += ["--cache_teacher_outputs", "--eval_strategy=epoch", "--logging_steps=2"]
     assert main([*argv, "--output_dir", str(tmp_path)]) == 0
-    done = re.search(r"teacher cache +(\d+)/(\d+)", capsys.readouterr().out)
+    done = re.search(r"teacher cache: (\d+) of (\d+)", capsys.readouterr().out)
     assert done and done[1] == done[2] and len(list((tmp_path / "teacher_cache").glob("*/manifest.json"))) == 1
     student = MwpSolver.from_pretrained(tmp_path)
     assert student.config.num_hidden_layers == 1
