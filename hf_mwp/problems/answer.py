@@ -10,7 +10,7 @@ from .numbers.digit_numbers import literal_in_digits
 
 # Math23k writes fractions ((7)/(4)) and mixed numbers 7((2)/(3)); other datasets write 7_2/3 and 7 2/3.
 _MATH23K_FRACTION = re.compile(r"\(\((\d+)\)/\((\d+)\)\)", flags=re.ASCII)
-_SPACED_MIXED = re.compile(r"(?<![\d./])(\d+)[ _]+(\d+/0*[1-9]\d*)(?![\d./])", flags=re.ASCII)
+_SPACED_MIXED = re.compile(r"(?<![\d./])(\d+)[ _]+(\d+/0*[1-9]\d*)(?![\d/]|\.\d)", flags=re.ASCII)
 _WRITTEN = re.compile(rf"\d* ?[{VULGAR}]|(?<![\w.])\d+(?:\.\d+)?[eE][-+]?\d{{1,2}}(?![0-9A-Za-z_])")
 _MIXED = re.compile(r"-?\d+\(\d+/\d+\)", flags=re.ASCII)
 _ARITHMETIC = re.compile(r"[-+*/^:().%\d\s]+", flags=re.ASCII)

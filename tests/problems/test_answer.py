@@ -34,6 +34,8 @@ from hf_mwp.problems import answer_half_unit, answer_value
         ("x=5", 5),
         ("2_1/5", Fraction(11, 5)),
         ("2 1/5 (cups)", Fraction(11, 5)),
+        ("73 2/17.", Fraction(1243, 17)),
+        ("2 1/2.5", None),
         ("-11_2/3", Fraction(-35, 3)),
         ("2:3 (red to blue)", Fraction(2, 3)),
         ("3.5米(350厘米)", Fraction(7, 2)),

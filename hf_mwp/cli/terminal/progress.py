@@ -27,8 +27,7 @@ LABELS = {
 }
 
 
-LINE_SECONDS = 60
-"""Time between two lines of progress without a terminal."""
+LINE_SECONDS = 60  # between two lines of progress without a terminal
 
 
 class RichProgressCallback(TrainerCallback):

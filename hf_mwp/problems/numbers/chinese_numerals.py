@@ -13,9 +13,9 @@ _SCALES = {"万": 10**4, "亿": 10**8}
 _THOUSAND = "千(?![米克瓦升])"  # before a unit, it is part of the unit: 三百千米 is 300 km
 _NUMERAL = f"(?:[{''.join(_DIGITS)}十百]|{_THOUSAND})(?:[{''.join(_DIGITS)}十百万亿]|{_THOUSAND})*"
 # 三点五, but neither 三点五十 nor 三点五分, which are times
-_DECIMALS = f"[{''.join(_DIGITS)}]+(?![{''.join(_DIGITS)}十百千万亿]|分(?![米钟]))"
+_DECIMALS = f"[{''.join(_DIGITS)}]+(?![{''.join(_DIGITS)}十百万亿]|{_THOUSAND}|分(?![米钟]))"
 _PATTERN = re.compile(
-    rf"一?半|(?P<denominator>{_NUMERAL})分之(?P<numerator>{_NUMERAL})|(?P<numeral>{_NUMERAL})(?:点(?P<decimals>{_DECIMALS}))?"
+    rf"一?半|(?:(?:(?P<whole>{_NUMERAL})又)?(?P<denominator>{_NUMERAL})分之)?(?P<numeral>{_NUMERAL})(?:点(?P<decimals>{_DECIMALS}))?"
 )
 _NUMERALS = re.compile(f"(?:[{''.join(_DIGITS)}十]|[百千](?=分之))(?:[{''.join(_DIGITS)}十百万亿]|{_THOUSAND})*")
 _AS_DIGITS = {ord(character): str(digit) for character, digit in _DIGITS.items()}
@@ -23,7 +23,7 @@ _MAX_LENGTH = 24  # maximum number of characters of a numeral
 
 # Words that contain the character of a numeral but no number.
 _NO_NUMBERS = re.compile(
-    "[百千万]分之(?=\\d)|零[件售食钱花用头]|百[货合]|一共|一起|一样|一些|一定|一直|一般|一边|一同|一次性|一下|一点|统一|同一|万一|十分|千万|三角|四边形|二维|四周|"
+    "[百千万]分之(?=\\d)|零[件售食钱花用头]|百[货合]|一共|一起|一样|一些|一定|一直|一般|一边|一同|一次性|一下|一点(?![零〇一二三四五六七八九])|统一|同一|万一|(?<!点)十分(?![之钟])|千万|(?<![元块])三角(?!钱)|四边形|二维|四周|"
     "星期[一二三四五六]|周[一二三四五六]|第[零一二两三四五六七八九十百]+"
 )
 
@@ -59,21 +59,20 @@ def _word_without_number(text: str, start: int) -> int | None:
 
 
 def _value_of(match: re.Match) -> Fraction | None:
-    if match["numeral"] or match["denominator"]:
-        numerator = _integer(match["numeral"] or match["numerator"])
-        denominator = _integer(match["denominator"] or "一")
-        if not denominator or numerator is None:
+    if match["numeral"]:
+        whole, denominator = _integer(match["whole"] or "零"), _integer(match["denominator"] or "一")
+        numerator = _integer(match["numeral"])
+        if not denominator or whole is None or numerator is None:
             return None
         decimals = (match["decimals"] or "").translate(_AS_DIGITS)
-        return Fraction(numerator, denominator) + Fraction(int(decimals or "0"), 10 ** len(decimals))
+        return whole + (numerator + Fraction(int(decimals or "0"), 10 ** len(decimals))) / denominator
     return Fraction(1, 2)
 
 
 def _integer(numeral: str) -> int | None:
     """Return the value of a numeral, or `None` if it is not a valid number (一二三)."""
-    total = section = 0
+    total, section, place = 0, 0, 1  # the last one of a digit at the end: 100 in 一千二 (1200)
     digit: int | None = None
-    place = 1  # of a digit at the end: 100 in 一千二 (1200)
     for character in numeral:
         if character in _DIGITS:
             if digit:
@@ -86,7 +85,10 @@ def _integer(numeral: str) -> int | None:
             section += (1 if digit is None else digit) * _UNITS[character]
             place = _UNITS[character] // 10
         else:
-            total = (total + section + (digit or 0)) * _SCALES[character]
+            kept = total if character == "万" else 0  # the 亿 before 万
+            if kept % 10**8:
+                return None
+            total = kept + (total - kept + section + (digit or 0)) * _SCALES[character]
             section, place = 0, _SCALES[character] // 10
         digit = None
     return total + section + (digit or 0) * place

@@ -101,10 +101,10 @@ def evaluate(
     device = find_device(args.device)
     with RunFolder(_output_folder(args, data_args), "evaluate", option_values(args, data_args)) as folder:
         folder.check_record()
-        now = {"model": args.model, "dataset": data_args.dataset, "fold": data_args.fold, "split": args.split}
-        for name, value in now.items():
-            old = str(last_options(folder.path).get(name, value))
-            if Path(old).resolve() != Path(str(value)).resolve():
+        before = last_options(folder.path) or folder.values
+        for name in ("model", "dataset", "fold", "split"):
+            old, now = (str(options.get(name)) for options in (before, folder.values))
+            if Path(old).resolve() != Path(now).resolve():
                 raise UsageError(f"{folder.path} contains the evaluation of {old}. Choose another --output_dir.")
         data_args = copy.copy(data_args)
         if args.split == "test":
