@@ -55,7 +55,7 @@ def _is_command() -> bool:
     return Path(sys.argv[0]).stem == "hf-mwp" if sys.argv else False
 
 
-# The command line registers after parsing its arguments, so that --help is fast. The runtime works without PyTorch.
+# Registration imports PyTorch, which takes seconds: the command line registers after parsing, so that --help is fast.
 if not _is_command() and find_spec("torch") is not None:
     from . import pipelines  # noqa: F401 (registers models and pipeline)
 

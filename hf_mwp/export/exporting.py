@@ -172,7 +172,8 @@ def _write_graph(solver: MwpSolver, path: Path, max_length: int, quantize: bool)
         single = Path(temporary) / GRAPH if quantize else path
         torch.onnx.export(_States(solver.eval()).eval(), (text,), str(single), **names, **options)
         if quantize:
-            # Weights become int8, with one scale per column, which onnxruntime cannot run for one-dimensional inputs.
+            # Weights become int8, with one scale per column; inputs of matrix products are quantized at run time.
+            # Skip operators with one-dimensional inputs, which onnxruntime cannot run with one scale per column.
             kinds = ["MatMul", "Gemm", "Gather"]
             quantize_dynamic(single, path, per_channel=True, weight_type=QuantType.QInt8, op_types_to_quantize=kinds)
 

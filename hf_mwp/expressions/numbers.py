@@ -30,7 +30,7 @@ Pattern of an unsigned literal in a text or an equation:
 VULGAR = "¼-¾⅐-⅞"  # single-character fractions, for a character class of a regular expression
 VULGAR_PATTERN = re.compile(rf"({_D}*)\s?([{VULGAR}])")  # with the whole number before it
 
-# Full-width ASCII except the comma, operators and brackets; each has one substitute, so that positions stay valid.
+# Full-width ASCII except the comma; variants of operators and brackets. One character each: positions stay valid.
 _HALF_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F) if code != ord("，")}
 _HALF_WIDTH |= str.maketrans("\u3000×✕✖∗·⋅÷⁄∕∶−–﹣【】〔〕", " ***" + "***" + "///" + ":" + "---" + "[][]")
 

@@ -191,7 +191,7 @@ def collect_files(folder: Path, target: Path) -> None:
     config = read_json(target / CONFIG)
     if config is None:
         raise UsageError(f"{folder / CONFIG} is missing or damaged. Save the model again.")
-    if damaged := [path.name for path in target.glob("*.json") if path.name != RECORD and read_json(path) is None]:
+    if damaged := [path.name for path in target.glob("*.json") if read_json(path) is None]:
         raise UsageError(f"{folder / damaged[0]} is damaged. Save the model again.")
     if (folder / EXPORT_RECORD).exists():
         export = read_json(folder / EXPORT_RECORD) or {}

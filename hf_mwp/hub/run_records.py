@@ -8,13 +8,13 @@ from ..options import affects_result, default_of
 from ..options.option import WITHOUT_EFFECT
 from ..options.stages import STAGES, options_of
 from ..store.files import shorten_paths
-from ..store.runs.run_folder import read_mapping
+from ..store.runs.run_folder import START_OPTIONS, read_mapping
 from ..usage_error import UsageError
 from .model_card import ModelFigures, TrainingStage
 
 
-# Options that are file locations.
-PLACES = frozenset({"data_dir", "output_dir"})
+# Options that a card does not show: file locations, and how a run was started.
+HIDDEN = frozenset({"data_dir", "output_dir", *START_OPTIONS})
 
 
 def read_figures(folder: str | Path, model: str, split: str | None = None) -> ModelFigures:
@@ -52,7 +52,7 @@ def read_stage(folder: str | Path) -> TrainingStage:
         # `run_config.yaml` contains all options. Keep only values that differ from the defaults.
         given = {key: value for key, value in given.items() if key not in defaults or value != defaults[key]}
     options = [each for command in STAGES for each in options_of(command).values()]
-    hidden = WITHOUT_EFFECT | PLACES | {each.name for each in options if not affects_result(each)}
+    hidden = WITHOUT_EFFECT | HIDDEN | {each.name for each in options if not affects_result(each)}
     shown = {key: shorten_paths(value) for key, value in given.items() if key not in hidden}
     if "task" not in shown and {"dataset", "num_train_epochs"} <= defaults.keys():
         # Show the training data even if it is the default.

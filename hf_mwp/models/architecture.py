@@ -40,7 +40,7 @@ class Architecture:
     lora_targets: tuple[str, ...] = ("query", "value")  # linear layers that get LoRA adapters by default
     heads: str = "num_attention_heads"  # config field with the number of heads
     attentions: str = "attentions"  # attention matrices in the model's output
-    # Further stacks, numbered after this one: the decoder's self-attention with its neurons, its cross-attention.
+    # Further stacks, numbered after this one: the decoder's self-attention with neurons, then its cross-attention.
     others: tuple[Architecture, ...] = ()
 
     def part_of(self, name: str) -> str | None:

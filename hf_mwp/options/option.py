@@ -12,7 +12,7 @@ from typing import Any
 WITHOUT_EFFECT = frozenset(
     {
         # start and place
-        *("output_dir", "resume_from_checkpoint", "hub_token"),
+        *("output_dir", "hub_token"),
         *("teacher_cache_dir", "stages_dir", "run_name", "project"),
         # progress and log
         *("disable_tqdm", "logging_first_step", "report_to", "log_level", "log_level_replica", "log_on_each_node"),
@@ -65,8 +65,7 @@ def option(
 
 def affects_result(option: Field) -> bool:
     """Return whether the result of a command depends on the option."""
-    hidden = WITHOUT_EFFECT - {"resume_from_checkpoint"}  # an input of a recipe's stage
-    return option.metadata.get("affects_result", True) and option.name not in hidden
+    return option.metadata.get("affects_result", True) and option.name not in WITHOUT_EFFECT
 
 
 def default_of(option: Field) -> Any:

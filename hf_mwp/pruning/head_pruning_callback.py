@@ -211,8 +211,9 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
                 f"The training ended after {state.global_step} steps, before `max_ratio` was reached: "
                 f"{sum(map(len, self.closed.values()))} of {self._total} heads are pruned."
             )
-        # On the instance: `Trainer.save_model` calls this method, and hooks cannot change the saved class and config.
-        # A partial of a function moves with the model through `copy.deepcopy`, pickling and PEFT's wrappers.
+        # On the instance, since `Trainer.save_model` calls this method and the class belongs to Transformers. State
+        # dict hooks could slice weights, but not change the saved class and config, and `on_save` is for checkpoints
+        # alone. A partial of a function moves with the model through `copy.deepcopy`, pickling and PEFT's wrappers.
         model.save_pretrained = partial(save_pruned, model)
 
     def pruned(self, model: nn.Module) -> nn.Module:

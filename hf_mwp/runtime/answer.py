@@ -13,7 +13,8 @@ from ..problems import MathWordProblem, refusal
 from ..problems.language import LATIN_WORD, language_of
 
 
-# Share of unknown tokens that causes a warning: at most 0.17 in problems of the own language, over 0.2 in others.
+# Share of unknown tokens above which a result has a warning. Test problems of seven datasets in the solver's language
+# have at most 0.17 (HMWP); 97 % or more of the Chinese problems exceed 0.2 with MiniLM's vocabulary.
 WARN_ABOVE = 0.2
 
 

@@ -68,7 +68,7 @@ class BaseTrainer(Publishing, LossParts, Trainer):
             stopping = ResumableEarlyStopping(args.early_stopping_patience, args.early_stopping_threshold)
             kwargs["callbacks"] = [*(kwargs.get("callbacks") or []), stopping]
         super().__init__(model, args, data_collator, train_dataset, eval_dataset, processing_class, **kwargs)
-        # `Trainer` takes `**kwargs` in `forward` for a loss divided by `num_items_in_batch`; ours are batch means.
+        # With `**kwargs` in `forward`, `Trainer` expects losses divided by `num_items_in_batch`; ours are batch means.
         self.model_accepts_loss_kwargs = False
         if args.eval_strategy != "no":
             self.check_metric()

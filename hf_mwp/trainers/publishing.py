@@ -15,7 +15,7 @@ from ..data.data_error import DataError
 from ..data.reading.load_report import dataset_report
 from ..hub import ModelFigures, Publication, TrainingStage, push_trained_model
 from ..hub.push_solver import open_repository
-from ..hub.run_records import PLACES
+from ..hub.run_records import HIDDEN
 from ..options import affects_result, default_of
 from ..store.files import shorten_paths
 from ..store.runs.run_folder import describe_environment, plain
@@ -79,7 +79,7 @@ def training_stage(trainer: Trainer) -> TrainingStage:
     options = {
         each.name: shorten_paths(plain(getattr(args, each.name)))
         for each in fields(args)
-        if affects_result(each) and each.name not in PLACES and getattr(args, each.name) != default_of(each)
+        if affects_result(each) and each.name not in HIDDEN and getattr(args, each.name) != default_of(each)
     }
     seconds = [each["train_runtime"] for each in trainer.state.log_history if "train_runtime" in each]
     record = {"seed": args.seed, **describe_environment()} | ({"wall_seconds": seconds[-1]} if seconds else {})

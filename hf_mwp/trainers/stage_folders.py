@@ -14,6 +14,7 @@ from ..models.fingerprints import describe, hash_processing, row_key
 from ..options.option import WITHOUT_EFFECT
 from ..store.files import write_json
 from ..store.finished_folder import FinishedFolder, digest_of, remove_checkpoints
+from ..store.runs.run_folder import START_OPTIONS
 from .base_config import BaseConfig
 from .distillation.distillation_config import DistillationConfig, show_attention
 from .distillation.distillation_trainer import DistillationTrainer
@@ -94,7 +95,7 @@ def describe_training(
     args: BaseConfig, data: Mapping[str, Any], methods: Iterable[Any], free: Collection[str] = ()
 ) -> str:
     """Return a fingerprint of a training: its arguments (except the names in `free`), data and methods."""
-    ignored = WITHOUT_EFFECT | {*free}
+    ignored = WITHOUT_EFFECT | {*START_OPTIONS, *free}
     options = {name: value for name, value in args.to_dict().items() if name not in ignored}
     held_out = data["eval_dataset"]
     parts = held_out if isinstance(held_out, Mapping) else {"eval_dataset": held_out}

@@ -236,6 +236,15 @@ def test_the_recipe_of_a_table_may_lack_a_budget(tmp_path):
         Reproduction(load("compact-table1"), tmp_path, "tiny")
 
 
+def test_a_recipe_may_have_no_budgets(tmp_path):
+    (tmp_path / "recipe.yaml").write_text("stages: {teacher: {command: train, encoder: someone/bert}}")
+    (tmp_path / "table.yaml").write_text(
+        "{table: T, paper: none, about: a, recipe: recipe.yaml, arms: {one: {title: One}},"
+        " columns: {answer: {title: A, stage: teacher, figure: test/a}}}"
+    )
+    assert Reproduction(Table.from_file(tmp_path / "table.yaml"), tmp_path).budget == ""
+
+
 def test_figures_of_the_papers_table_4():
     assert paper("compact-table4", "answer") == {
         "1": 60.52,

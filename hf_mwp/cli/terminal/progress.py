@@ -25,8 +25,6 @@ LABELS = {
     "mlm_loss": "masked words, loss {}",
     "pos_f1": "tagging F1 {} %",
 }
-
-
 LINE_SECONDS = 60  # between two lines of progress without a terminal
 
 
@@ -52,9 +50,8 @@ class RichProgressCallback(TrainerCallback):
     def on_train_begin(self, args, state, control, **kwargs):
         self.started = time.perf_counter()
         if not self.console.quiet and self.console.is_terminal:
-            self.progress = _make_bar(self.console)
+            self.progress = self.bars.enter_context(_make_bar(self.console))
             self.task = self.progress.add_task(self.name, total=state.max_steps, completed=state.global_step)
-            self.progress.start()
 
     def on_teacher_cache(self, args, state, control, done: int, total: int, **kwargs):
         """Show the progress while the teacher's outputs are cached; see [`counting_bar`]."""
@@ -95,10 +92,7 @@ class RichProgressCallback(TrainerCallback):
     def close(self) -> None:
         """Remove the progress bars. Repeated calls have no effect."""
         self.bars.close()
-        self.count = None
-        if self.progress is not None:
-            self.progress.stop()
-            self.progress = None
+        self.progress = self.count = None
 
     def _update_bar(self, **changes) -> None:
         if self.progress is not None:

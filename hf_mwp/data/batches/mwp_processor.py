@@ -273,8 +273,7 @@ class MwpProcessor(PushToHubMixin):
 
     def check_language(self, languages: Iterable[str | None], reader: str, source: str) -> None:
         """Raise [`UsageError`] if the language of the processor is not among the stated languages of the problems
-        (`None`: not stated), and warn if only some are in it. `reader` and `source` name the model and the dataset in
-        the message."""
+        (`None`: not stated), and warn if only some are in it. `reader` and `source` name the model and the data."""
         counts = Counter(languages)
         del counts[None]
         own, fault = counts.pop(self.language, 0), f"{reader} solves problems in {LANGUAGES[self.language]}, but"

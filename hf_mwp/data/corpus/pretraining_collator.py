@@ -85,7 +85,7 @@ class PreTrainingCollator:
 
     def _mask(self, ids, classes, units, keys):
         place = np.arange(ids.shape[1])[None]
-        # Units with the smallest exponential times (rates: the weights) are a weighted draw without replacement.
+        # Selecting the smallest exponential times, with the weights as rates, is a weighted draw without replacement.
         rates = np.where(classes == SPECIAL, 0.0, self.weights[classes])
         with np.errstate(divide="ignore"):
             times = -np.log1p(-self._uniform(keys, _CHOICE, np.maximum(units, 0))) / rates
@@ -99,7 +99,7 @@ class PreTrainingCollator:
         end = np.minimum.accumulate(np.where(ends, place, ids.shape[1])[:, ::-1], axis=1)[:, ::-1]
         before, size = rank - (place - start), end - start + 1
 
-        # Round the number of tokens at random, with the share as mean, and select units at least half within it.
+        # Round the number of tokens at random so that its mean is the share. Select units at least half within it.
         wanted = (rates > 0).sum(axis=1, keepdims=True) * self.mlm_probability
         wanted = np.floor(wanted + self._uniform(keys, _COUNT, np.zeros((1, 1), dtype=np.int64)))
         chosen = (rates > 0) & ((2 * before + size <= 2 * wanted) | (before == 0))

@@ -65,7 +65,7 @@ class PreTrainingEncoder:
         for problem, own, (ids, offsets) in zip(problems, words, tokens, strict=True):
             ids = np.array(ids, dtype=np.int32)
             starts, ends = np.array(offsets, dtype=np.int64).reshape(-1, 2).T
-            # Character of the original text at which each token begins; the last place: tokens not in the text.
+            # Character at which each token begins; the last place stands for tokens that are not in the text.
             origin = np.append(self._origins(problem, self.processor.style), len(problem.text))
             at = origin[np.where(ends > starts, starts, -1)]
             word_of, class_of, span_of = self._characters(problem, own)

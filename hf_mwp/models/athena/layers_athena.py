@@ -54,7 +54,8 @@ class Aggregate(nn.Module):
         size = thoughts.shape[1]
         first, second = projected.index_select(0, left), projected.index_select(0, right)
         (query, key, value), (query_2, key_2, value_2) = first.split(size, 1), second.split(size, 1)
-        # Sum of the left value's weights in the 2 x 2 attention (right: the rest of 2); a softmax of two is a sigmoid.
+        # Sum of the left value's weights in the 2 x 2 attention; the right value has the rest of 2. The softmax over
+        # two scores is a sigmoid of their difference.
         heads = (self.num_heads, size // self.num_heads)
         difference = (key - key_2).unflatten(1, heads)
         weight = sum(

@@ -24,11 +24,11 @@ class ProblemState:
     reference: list[int]  # rows that candidates attend to; the first is row `problem`
     candidates: list[Candidate] | None = None  # of the current round; `None` if the expansion has ended
     capped: bool = False  # a limit cut the expansion short
-    # For each thought of the pool: row in the tensors of all thoughts, its thoughts, log probability, answering logit.
-    rows: list[int] = field(default_factory=list)
-    nodes: list[frozenset[int]] = field(default_factory=list)
-    reasoning: list[float] = field(default_factory=list)
-    answering: list[float] = field(default_factory=list)
+    # For each thought of the pool:
+    rows: list[int] = field(default_factory=list)  # its row in the tensors of all thoughts
+    nodes: list[frozenset[int]] = field(default_factory=list)  # the thoughts that it contains, including itself
+    reasoning: list[float] = field(default_factory=list)  # its log probability
+    answering: list[float] = field(default_factory=list)  # its answering logit
 
     def path_score(self, place: int) -> float:
         """Return the log answering probability of a thought plus the log probabilities of all its nodes."""

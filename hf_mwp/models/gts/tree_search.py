@@ -51,7 +51,7 @@ class TreeSearch:
         self.scores = torch.zeros(batch, 1, device=device)
         self.complete = torch.zeros(batch, 1, dtype=torch.bool, device=device)
         self.symbols = torch.full((batch, 1, max_length), -100, device=device)
-        # For each operator on the path to the node: id, `arena` index of the right child's goal, left subtree or -1.
+        # For each operator on the path: id, `arena` index of its right child's goal, left subtree (-1: incomplete).
         self.stack = torch.full((3, batch, max_length // 2 + 1), -1, device=device)
         # Goals and subtrees. The arena only grows, so that reordering beams moves integers instead of embeddings.
         self.arena: list[Tensor] = []

@@ -21,7 +21,8 @@ class Bottleneck(nn.Module):
     def __init__(self, hidden_size: int, bottleneck_size: int) -> None:
         super().__init__()
         self.reduce = nn.Linear(hidden_size, bottleneck_size)
-        # Parameters, not a layer: Transformers initialises modules with parameters, this one after its first layer.
+        # Parameters instead of a layer, because Transformers initialises only modules with their own parameters, and
+        # this module must be initialised after its first layer.
         self.expand_weight = nn.Parameter(torch.empty(hidden_size, bottleneck_size))
         self.expand_bias = nn.Parameter(torch.empty(hidden_size))
 

@@ -23,8 +23,8 @@ _MAX_LENGTH = 24  # maximum number of characters of a numeral
 
 # Words that contain the character of a numeral but no number.
 _NO_NUMBERS = re.compile(
-    "[百千万]分之(?=\\d)|零[件售食钱花用头]|百[货合]|一共|一起|一样|一些|一定|一直|一般|一边|一同|一次性|一下|一点(?![零〇一二三四五六七八九])|统一|同一|万一|(?<!点)十分(?![之钟])|千万|(?<![元块])三角(?!钱)|四边形|二维|四周|"
-    "星期[一二三四五六]|周[一二三四五六]|第[零一二两三四五六七八九十百]+"
+    "[百千万]分之(?=\\d)|零[件售食钱花用头]|百[货合]|一共|一起|一样|一些|一定|一直|一般|一边|一同|一次性|一下|一点(?![零〇一二三四五六七八九])|统一|同一|万一|(?<!点)十分(?![之钟])|千万|(?<![元块])三角(?!钱)|"
+    "四边形|二维|四周|星期[一二三四五六]|周[一二三四五六]|第[零一二两三四五六七八九十百]+"
 )
 
 
@@ -71,8 +71,9 @@ def _value_of(match: re.Match) -> Fraction | None:
 
 def _integer(numeral: str) -> int | None:
     """Return the value of a numeral, or `None` if it is not a valid number (一二三)."""
-    total, section, place = 0, 0, 1  # the last one of a digit at the end: 100 in 一千二 (1200)
+    total = section = 0
     digit: int | None = None
+    place = 1  # of a digit at the end: 100 in 一千二 (1200)
     for character in numeral:
         if character in _DIGITS:
             if digit:

@@ -105,7 +105,7 @@ def evaluate(
         for name in ("model", "dataset", "fold", "split"):
             old, now = (str(options.get(name)) for options in (before, folder.values))
             if Path(old).resolve() != Path(now).resolve():
-                raise UsageError(f"{folder.path} contains the evaluation of {old}. Choose another --output_dir.")
+                raise UsageError(f"{folder.path} contains the evaluation of {old} ({name}). Choose another folder.")
         data_args = copy.copy(data_args)
         if args.split == "test":
             # Test problems are compared with all problems that a model may have been trained on.

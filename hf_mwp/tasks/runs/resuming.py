@@ -75,10 +75,10 @@ def _checkpoint(folder: RunFolder, config: BaseConfig, args: ResumeArguments) ->
         raise UsageError(f"--resume_from_checkpoint: {given} is not a complete checkpoint. Pass a different folder.")
     if given and Path(given).parent.resolve() == path.resolve():
         return given
-    if args.resume and (last is not None or not given):
-        if last is None:
-            raise UsageError(f"{path} has no checkpoint to resume from. Start without --resume.")
+    if args.resume and last is not None:
         return last
+    if args.resume and not given:
+        raise UsageError(f"{path} has no checkpoint to resume from. Start without --resume.")
     if last is not None and not args.overwrite:
         remedy = "Pass --resume to continue, --overwrite to start over, or another --output_dir"
         raise UsageError(f"{path} has checkpoints of an earlier run ({Path(last).name}). {remedy}.")

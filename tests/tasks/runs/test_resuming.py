@@ -100,6 +100,13 @@ def test_a_checkpoint_of_another_folder_has_its_own_options(begun, tmp_path):
         begin(begun, "/no/such", resume=False)
 
 
+def test_a_run_that_began_from_a_checkpoint_of_another_folder_resumes_from_its_own(begun, tmp_path):
+    other = tmp_path / "other" / "checkpoint-2"
+    other.mkdir(parents=True)
+    (other / "trainer_state.json").write_text("{}")
+    assert begin(begun, str(other))[0] == str(begun / "checkpoint-5")
+
+
 def test_a_finished_model_without_checkpoints_is_kept(tmp_path):
     (tmp_path / "config.json").touch()
     with pytest.raises(UsageError, match=r"config\.json.*--overwrite"):
