@@ -173,7 +173,7 @@ def build_solver(
     options = SolverArguments(**fields) if options is None else replace(options, **fields)
     if options.solver is not None:
         solver, processor = load_solver(options.solver, **options.bottleneck_fields)
-        _update_solver(solver, processor, options)
+        _update_solver(solver.float(), processor, options)
         options.add_lora(solver, processor.number_token_ids)
         return solver, processor
     decoder = decoder_classes()[options.decoder or next(iter(DECODERS))]

@@ -211,7 +211,7 @@ def _encoder_dropout(model: MwpSolver, rate: float) -> Iterator[None]:
             yield
     finally:
         hook.remove()
-        model.eval()
+        model.encoder.train(model.training)
         for layer, former in rates.items():
             layer.p = former
 

@@ -112,8 +112,6 @@ def find_beams(
 ) -> list[Beam]:
     """Search for the best trees of each problem with the `settings` of [`solve_batch`]. A beam has no tree if the
     problem is refused ([`~problems.refusal`]) or all its numbers are cut off."""
-    if model.training:
-        model.eval()
     found = [Beam()] * len(problems)
     asked = [index for index, problem in enumerate(problems) if refusal(problem) is None]
     if not asked:
@@ -131,6 +129,8 @@ def find_beams(
         order.sort(key=columns["length"].__getitem__, reverse=True)
     size = batch_size or max(len(order), 1)
     batches = [order[start : start + size] for start in range(0, len(order), size)]
+    was_training = model.training
+    model.eval()
     for batch in batches if progress is None else progress(batches):
         inputs = processor.pad({name: [values[place] for place in batch] for name, values in columns.items()})
         if len({columns["length"][place] for place in batch}) == 1:
@@ -143,6 +143,7 @@ def find_beams(
             complete = [(ids, score) for ids, score, finished in zip(*columns_of_row, strict=True) if finished]
             trees = read_trees(complete, processor.decode)
             found[asked[place]] = replace(found[asked[place]], trees=trees, capped=is_capped)
+    model.train(was_training)
     return found
 
 

@@ -165,13 +165,14 @@ class BaseTrainer(Publishing, LossParts, Trainer):
         super()._set_signature_columns_if_needed()
 
     @contextmanager
-    def _collating(self, collator: Any) -> Iterator[None]:
-        """Create data loaders with a different collator inside the context."""
-        own, self.data_collator = self.data_collator, collator
+    def _collating(self, collator: Any, training: bool = False) -> Iterator[None]:
+        """Create data loaders with a different collator inside the context, which keep all rows except in training."""
+        own = self.data_collator, self.args.dataloader_drop_last
+        self.data_collator, self.args.dataloader_drop_last = collator, training and own[1]
         try:
             yield
         finally:
-            self.data_collator = own
+            self.data_collator, self.args.dataloader_drop_last = own
 
     def _get_train_sampler(self, train_dataset=None):
         dataset = self.train_dataset if train_dataset is None else train_dataset

@@ -99,6 +99,14 @@ def test_a_solver_gets_further_constants_and_another_dropout_of_its_decoder(tmp_
     assert torch.equal(saved.decoder.constant_embedding, solver.decoder.constant_embedding)
 
 
+def test_a_solver_saved_in_half_precision_is_trained_in_fp32(tmp_path):
+    processor = tiny_processor()
+    for part in (tiny_solver(processor).half(), processor):
+        part.save_pretrained(tmp_path)
+    solver, _ = build_solver([], solver=str(tmp_path))
+    assert {each.dtype for each in solver.parameters()} == {torch.float32}
+
+
 def test_a_constant_that_was_only_written_can_be_used(tmp_path):
     processor = tiny_processor()
     for part in (tiny_athena_solver(processor), processor):

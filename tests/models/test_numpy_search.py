@@ -29,6 +29,15 @@ def test_a_problem_alone_has_the_trees_that_it_has_in_a_batch(decoder, beams, wa
         assert alone.sequences[0].tolist() == together.sequences[row, :, :width].tolist()
 
 
+def test_padding_on_the_left_changes_nothing(decoder):
+    generator = torch.Generator().manual_seed(1)
+    states, mask = torch.randn(1, 7, 12, generator=generator), torch.tensor([[0, 0, 1, 1, 1, 1, 1]])
+    padded = decoder.generate(states, mask, torch.tensor([[3, 5, -1]]), num_beams=4, num_return_sequences=4)
+    plain = decoder.generate(states[:, 2:], None, torch.tensor([[1, 3, -1]]), num_beams=4, num_return_sequences=4)
+    assert padded.sequences.tolist() == plain.sequences.tolist()
+    torch.testing.assert_close(padded.scores, plain.scores)
+
+
 def test_it_follows_the_weights(decoder):
     states, positions = torch.randn(1, 5, 12), torch.tensor([[1, 2]])
     before = decoder.generate(states, None, positions).scores

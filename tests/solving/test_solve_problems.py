@@ -181,9 +181,13 @@ def test_languages_are_not_mixed(solver):
         hf_mwp.label_problems(*solver, [MathWordProblem("2 and 3?", answer="5", language="en")])
 
 
-def test_no_gradient_and_no_training_mode(solver):
+@pytest.mark.parametrize("training", [True, False])
+def test_no_gradient_and_no_training_mode(solver, training, monkeypatch):
     model, processor = solver
-    model.train()
+    model.train(training)
+    modes, solve = [], model.solve
+    monkeypatch.setattr(model, "solve", lambda **inputs: modes.append((model.training,)) or solve(**inputs))
     (found,) = hf_mwp.solve_problems(model, processor, ["有4个和2个"])
-    assert not model.training and found.expression is not None
+    assert found.expression is not None
+    assert modes == [(False,)] and model.training is training is model.encoder.training
     assert torch.is_grad_enabled()

@@ -294,8 +294,11 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
         if uses_numpy(self, encoder_hidden_states):
             # The NumPy runtime needs a tenth of the operator calls.
             states = encoder_hidden_states[0]
-            states = states if attention_mask is None else states[attention_mask[0].bool()]
             positions = [] if number_positions is None else number_positions[0].tolist()
+            if attention_mask is not None:
+                kept = attention_mask[0].bool()
+                places = (kept.cumsum(0) - 1).tolist()
+                states, positions = states[kept], [places[each] if each >= 0 else each for each in positions]
             search = TreeDecoder(LiveWeights(self), vars(self.config))
             trees = search.search(states.numpy(), positions, num_beams, num_return_sequences, length)
             return SolveOutput.of([trees], num_return_sequences, "cpu")

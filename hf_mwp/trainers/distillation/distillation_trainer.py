@@ -282,7 +282,7 @@ class DistillationTrainer(BaseTrainer):
 
     def get_train_dataloader(self):
         """Return the loader of training rows. With `cache_teacher_outputs`, batches contain the teacher's outputs."""
-        with self._collating(self.teacher_source.prepare(self.train_dataset, self.data_collator)):
+        with self._collating(self.teacher_source.prepare(self.train_dataset, self.data_collator), training=True):
             return super().get_train_dataloader()
 
     def _report_teacher_cache(self, done: int, total: int) -> None:

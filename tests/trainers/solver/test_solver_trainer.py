@@ -128,6 +128,14 @@ def test_predictions_come_in_the_order_of_the_rows(trained, processor):
         assert processor.decode(ids) == problem.expression and score <= 0
 
 
+def test_evaluations_do_not_drop_rows(trainer_of):
+    fields = {"dataloader_drop_last": True, "per_device_train_batch_size": 4, "per_device_eval_batch_size": 4}
+    trainer = trainer_of(None, tiny_rows(10), tiny_rows(7), **fields)
+    assert trainer.evaluate()["eval_num_problems"] == 7
+    assert len(trainer.predict(tiny_rows(5)).label_ids) == 5
+    assert len(trainer.get_train_dataloader()) == 2
+
+
 def test_best_checkpoint_by_answer_accuracy(trained):
     evaluations = [entry for entry in trained.state.log_history if "eval_answer_accuracy" in entry]
     best = max(entry["eval_answer_accuracy"] for entry in evaluations)
