@@ -106,9 +106,7 @@ ARCHITECTURES = {
     ),
     "modernbert": Architecture(
         layers="layers",
-        query=None,
-        key=None,
-        value=None,
+        **dict.fromkeys(("query", "key", "value")),
         query_key_value="attn.Wqkv",
         attention_output="attn.Wo",
         intermediate="mlp.Wi",

@@ -113,9 +113,7 @@ class PruneArguments(FinalArguments):
 
     _argument_group_name = "pruning"
 
-    model: str | None = option(
-        None, "Folder or Hub id of a trained model (must be given).", common=True, locate=locate_solver
-    )
+    model: str | None = option(None, "Model: folder or Hub id (must be given).", common=True, locate=locate_solver)
     importance: str = option("combined", IMPORTANCE_HELP, common=True, choices=tuple(IMPORTANCES))
 
     def __post_init__(self):
@@ -127,7 +125,7 @@ class PruneArguments(FinalArguments):
 class HeadsArguments:
     """Options of `hf-mwp heads`, besides the data options."""
 
-    model: str | None = option(None, "Folder or Hub id of a trained model (must be given).", common=True)
+    model: str | None = option(None, "Model: folder or Hub id (must be given).", common=True)
     importance: str = option("combined", IMPORTANCE_HELP, common=True, choices=tuple(IMPORTANCES))
     alpha: float = option(0.5, "Weight of the norm in importance combined; the entropy has weight 1 - alpha.")
     split: str = option("train", "Dataset split on whose texts heads are scored.")
@@ -148,9 +146,7 @@ class StarkArguments(FinalArguments):
 
     _argument_group_name = "sparse teachers"
 
-    teacher: str | None = option(
-        None, "Folder or Hub id of a trained model (must be given).", common=True, locate=locate_solver
-    )
+    teacher: str | None = option(None, "Model: folder or Hub id (must be given).", common=True, locate=locate_solver)
     scores: str = option(
         "knowledgeable",
         "Score of heads and neurons: knowledgeable (gradients, see expressiveness_weight) or random (STARK-RAND).",
