@@ -1,0 +1,68 @@
+"""
+Create problems for fitting the re-ranker of an English student, most of which it was not trained on:
+
+    python examples/reranker_data.py fit.jsonl
+    hf-mwp rerank --model model_cards/mwp-student-3L-gts-english --dataset fit.jsonl --num_samples 8000 \\
+        --mc_dropout_fraction 0.3 --output_dir rerank
+
+A solver is surer of its training problems than of new ones, also with dropout. The file has the held-out problems of
+GSM8K (those of `examples/compact_english.yaml`) and `gsm8k_steps`, copies of them with irrelevant numbers (three
+each), reversed problems, comparisons of counts, and a sample of the training problems.
+"""
+
+import argparse
+import json
+import random
+import sys
+from itertools import chain
+from pathlib import Path
+
+from hf_mwp.data import load_mwp_dataset, problem_from_row
+from hf_mwp.problems import MathWordProblem, add_distractors, compare_counts, reverse_operations
+
+
+NUM_TRAINING = 1200
+"""Number of training problems in the sample."""
+
+
+def held_out_copies(problems: list[MathWordProblem]) -> list[MathWordProblem]:
+    """Return the copies of held-out problems: with irrelevant numbers, reversed, and comparisons of counts."""
+    distracted = chain.from_iterable(add_distractors(problems, seed) for seed in (97, 98, 99))
+    others = chain.from_iterable(map(reverse_operations, problems)), chain(*compare_counts(problems, 2, 99))
+    return [each for each in chain(distracted, *others) if each is not None]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", type=Path, help="File for the problems, such as fit.jsonl.")
+    parser.add_argument("--data_dir", help="Folder of the datasets; examples/data by default.")
+    parser.add_argument("--asdiv", action="store_true", help="For the student trained on ASDiv-A.")
+    args = parser.parse_args()
+    asdiv = ["asdiv_a:train"] if args.asdiv else []
+    data = load_mwp_dataset(
+        "gsm8k",
+        args.data_dir,
+        extra_train=[*asdiv, "mawps:train", "gsm8k_steps:train"],
+        extra_exclude=["asdiv_a:test" if asdiv else "asdiv_a:all", "mawps:test"],
+        validation_fraction=0.04,
+        drop_overlap="train",
+        augment_distractors=True,
+        augment_comparisons=True,
+    )
+    steps = load_mwp_dataset("gsm8k_steps", args.data_dir)
+    held_out = [problem_from_row(row) for row in chain(data["validation"], steps["validation"])]
+    count = len(data["train"])
+    sample = data["train"].select(random.Random(0).sample(range(count), min(NUM_TRAINING, count)))
+    fitted = held_out + held_out_copies(held_out) + [problem_from_row(row) for row in sample]
+    with open(args.file, "w", encoding="utf-8") as file:
+        for each in fitted:
+            record = {"id": each.id, "text": each.text, "equation": each.equation, "answer": each.answer}
+            print(json.dumps(record, ensure_ascii=False), file=file)
+    print(f"{len(fitted):,} problems in {args.file}, {len(held_out):,} of them held out, besides their copies")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (OSError, ValueError) as error:
+        sys.exit(f"reranker_data.py: {error}")
