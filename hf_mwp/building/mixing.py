@@ -34,9 +34,7 @@ class MixArguments:
         locate=locate_solver,
     )
     pretrained_weight: float = option(0.2, "Share of the pretrained weights; 0.2 in the paper.")
-    output_dir: str | None = option(
-        None, "Folder for the mixed solver and its processor (must be given).", affects_result=False
-    )
+    output_dir: str | None = option(None, "Folder for the mixed solver (must be given).", affects_result=False)
     overwrite: bool = option(False, "Replace an existing model in the folder.", affects_result=False)
 
     def __post_init__(self):

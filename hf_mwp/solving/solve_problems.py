@@ -130,7 +130,8 @@ def find_beams(
     size = batch_size or max(len(order), 1)
     batches = [order[start : start + size] for start in range(0, len(order), size)]
     was_training = model.training
-    model.eval()
+    if was_training:
+        model.eval()
     for batch in batches if progress is None else progress(batches):
         inputs = processor.pad({name: [values[place] for place in batch] for name, values in columns.items()})
         if len({columns["length"][place] for place in batch}) == 1:
@@ -143,7 +144,8 @@ def find_beams(
             complete = [(ids, score) for ids, score, finished in zip(*columns_of_row, strict=True) if finished]
             trees = read_trees(complete, processor.decode)
             found[asked[place]] = replace(found[asked[place]], trees=trees, capped=is_capped)
-    model.train(was_training)
+    if was_training:
+        model.train()
     return found
 
 
