@@ -16,7 +16,6 @@ validation split. Then:
 """
 
 import argparse
-import json
 import random
 import re
 import sys
@@ -28,6 +27,7 @@ from hf_mwp.data import load_mwp_dataset, problem_from_row
 from hf_mwp.problems import MathWordProblem, add_distractors, reverse_operations
 from hf_mwp.problems.augmentation.distractors import with_added_numbers
 from hf_mwp.problems.clauses import split_clauses
+from hf_mwp.store.files import write_json_lines
 
 
 HELD_OUT = ["unbiasedmwp", "cm17k", "hmwp", "ape_clean:test", "ape210k:test"]
@@ -124,10 +124,10 @@ def main() -> None:
             chosen += [problem, *([] if new is None else [new]), *reverse_operations(problem)]
     args.folder.mkdir(parents=True, exist_ok=True)
     for split, kept in (("train", chosen), ("validation", map(problem_from_row, data["validation"]))):
-        with open(args.folder / f"{split}.jsonl", "w", encoding="utf-8") as file:
-            for each in kept:
-                record = {"id": each.id, "text": each.text, "equation": each.equation, "answer": each.answer}
-                print(json.dumps(record, ensure_ascii=False), file=file)
+        fields = ("id", "text", "equation", "answer")
+        write_json_lines(
+            args.folder / f"{split}.jsonl", ({name: getattr(each, name) for name in fields} for each in kept)
+        )
     print(f"{len(chosen):,} training problems in {args.folder}")
 
 

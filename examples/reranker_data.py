@@ -11,7 +11,6 @@ each), reversed problems, comparisons of counts, and a sample of the training pr
 """
 
 import argparse
-import json
 import random
 import sys
 from itertools import chain
@@ -19,6 +18,7 @@ from pathlib import Path
 
 from hf_mwp.data import load_mwp_dataset, problem_from_row
 from hf_mwp.problems import MathWordProblem, add_distractors, compare_counts, reverse_operations
+from hf_mwp.store.files import write_json_lines
 
 
 NUM_TRAINING = 1200
@@ -54,10 +54,8 @@ def main() -> None:
     count = len(data["train"])
     sample = data["train"].select(random.Random(0).sample(range(count), min(NUM_TRAINING, count)))
     fitted = held_out + held_out_copies(held_out) + [problem_from_row(row) for row in sample]
-    with open(args.file, "w", encoding="utf-8") as file:
-        for each in fitted:
-            record = {"id": each.id, "text": each.text, "equation": each.equation, "answer": each.answer}
-            print(json.dumps(record, ensure_ascii=False), file=file)
+    fields = ("id", "text", "equation", "answer")
+    write_json_lines(args.file, ({name: getattr(each, name) for name in fields} for each in fitted))
     print(f"{len(fitted):,} problems in {args.file}, {len(held_out):,} of them held out, besides their copies")
 
 
