@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..options import option
-from ..options.checks import check_choices, check_share
+from ..options.checks import check_options, check_share
 from ..options.yaml_values import parse_mapping
 from ..usage_error import UsageError
 from .model_sources import (
@@ -76,7 +76,7 @@ class EncoderArguments:
 
     def __post_init__(self):
         self.encoder_config = parse_mapping("encoder_config", self.encoder_config)
-        check_choices(self)
+        check_options(self)
         check_share(self, "dropout")
         # Two tokens are special.
         if self.max_length is not None and self.max_length < 3:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..options import option
-from ..options.checks import check_given, check_weight
+from ..options.checks import check_options, check_weight
 from ..usage_error import UsageError
 from .model_sources import check_folder, load_pretrained, locate_encoder, locate_solver, resolve_encoder
 from .solver import load_solver
@@ -34,17 +34,18 @@ class MixArguments:
         locate=locate_solver,
     )
     pretrained_weight: float = option(0.2, "Share of the pretrained weights; 0.2 in the paper.")
-    output_dir: str | None = option(None, "Folder for the mixed solver (must be given).", affects_result=False)
+    output_dir: str | None = option(None, "Folder for the mixed solver.", required=True, affects_result=False)
     overwrite: bool = option(False, "Replace an existing model in the folder.", affects_result=False)
 
     def __post_init__(self):
         if self.solvers is None:
-            check_given(self, "pretrained", "distilled")
+            if None in (self.pretrained, self.distilled):
+                raise ValueError("`pretrained` and `distilled`, or `solvers`, must be given.")
         elif self.pretrained is not None or self.distilled is not None or len(self.solvers) < 2:
             raise ValueError("`solvers` needs two or more solvers to average, without `pretrained` and `distilled`.")
         elif self.pretrained_weight != type(self).pretrained_weight:
             raise ValueError("`pretrained_weight` has no effect with `solvers`, whose weights are equal. Omit it.")
-        check_given(self, "output_dir")
+        check_options(self)
         check_weight(self, "pretrained_weight")
         self.pretrained = resolve_encoder(self.pretrained)
 

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ..options import option
-from ..options.checks import check_at_least_one, check_choices, check_given, check_share
+from ..options.checks import check_at_least_one, check_options, check_share
 from ..usage_error import UsageError
 from .encoder import SAMPLE_BATCH, SAMPLE_SIZE, load_encoder, parse_layers, project_on_problems
 from .model_sources import check_same_tokens, load_tokenizer, locate_encoder, locate_solver, resolve_encoder
@@ -51,14 +51,15 @@ class TeacherArguments:
 
     teacher: list[str] | None = option(
         None,
-        "Folder or Hub id of a trained solver (must be given). Probabilities of several teachers are averaged; "
-        "hidden states and the student's initial weights come from the first teacher.",
+        "Folder or Hub id of a trained solver. Probabilities of several teachers are averaged; hidden states and the "
+        "student's initial weights come from the first teacher.",
+        required=True,
         common=True,
         locate=locate_solver,
     )
 
     def __post_init__(self):
-        check_given(self, "teacher")
+        check_options(self)
 
 
 @dataclass
@@ -113,7 +114,7 @@ class StudentArguments(ShapeTargets):
 
     def __post_init__(self):
         super().__post_init__()
-        check_choices(self)
+        check_options(self)
         check_at_least_one(self, *SIZES)
         check_share(self, "student_dropout", "student_sparsity")
         self.student_encoder = resolve_encoder(self.student_encoder)

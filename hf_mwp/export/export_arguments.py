@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from ..building.model_sources import locate_solver
 from ..data.locating import locate_problems
 from ..options import option
-from ..options.checks import check_at_least_one, check_given
+from ..options.checks import check_at_least_one, check_options
 
 
 @dataclass
 class ExportArguments:
     """Options of `hf-mwp export`."""
 
-    model: str | None = option(None, "Folder or Hub id of a solver (must be given).", locate=locate_solver)
-    output_dir: str | None = option(None, "Folder for the exported solver (must be given).", affects_result=False)
+    model: str | None = option(None, "Folder or Hub id of a solver.", required=True, locate=locate_solver)
+    output_dir: str | None = option(None, "Folder for the exported solver.", required=True, affects_result=False)
     format: str = option(
         "numpy",
         "Library that computes the encoder: NumPy (only students), or onnxruntime with an ONNX graph (all encoders).",
@@ -26,7 +26,7 @@ class ExportArguments:
     overwrite: bool = option(False, "Replace the model that is in the folder.", affects_result=False)
 
     def __post_init__(self):
-        check_given(self, "model", "output_dir")
+        check_options(self)
         check_at_least_one(self, "max_samples")
         if self.dataset is None and (self.max_samples or self.data_dir):
             raise ValueError("`max_samples` and `data_dir` apply only with a `dataset`. Name one, or omit them.")

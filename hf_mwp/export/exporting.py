@@ -6,7 +6,7 @@ import re
 import statistics
 import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -29,6 +29,7 @@ from ..runtime.default_search import DefaultSearch
 from ..runtime.encoder import GRAPH
 from ..runtime.solver import EXPORT_RECORD, EXPORT_VERSION
 from ..runtime.weights import FILE_NAME, quantize_int8
+from ..solving.kept_records import ProgressBar
 from ..solving.solve_problems import solve_problems
 from ..solving.solver_prediction import SolverPrediction
 from ..store.runs.run_folder import MODEL_FILES, MODEL_SPECIFIC_FILES, TEXTS, RunFolder
@@ -64,7 +65,7 @@ class ExportReport:
     milliseconds: float = 0.0
 
 
-def export_solver(args: ExportArguments, progress: Callable[[Sequence], Iterable] | None = None) -> ExportReport:
+def export_solver(args: ExportArguments, progress: ProgressBar = None) -> ExportReport:
     """
     Export a solver for [`runtime.load_solver`] in half precision or int8, with the encoder optionally as ONNX graph.
 
@@ -179,11 +180,7 @@ def _write_graph(solver: MwpSolver, path: Path, max_length: int, quantize: bool)
 
 
 def _compare_answers(
-    model: MwpSolver,
-    processor: MwpProcessor,
-    folder: Path,
-    problems: Sequence[MathWordProblem],
-    progress: Callable[[Sequence], Iterable] | None,
+    model: MwpSolver, processor: MwpProcessor, folder: Path, problems: Sequence[MathWordProblem], progress: ProgressBar
 ) -> ExportReport:
     """Solve problems with PyTorch and with the runtime, using the folder's default search, and compare the answers."""
     solver = RuntimeSolver(folder)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from ..building.model_sources import locate_model
 from ..options import option
-from ..options.checks import check_given
+from ..options.checks import check_options
 from ..options.yaml_values import parse_mapping
 
 
@@ -12,8 +12,8 @@ from ..options.yaml_values import parse_mapping
 class CardArguments:
     """Options of `hf-mwp card`."""
 
-    model: str | None = option(None, "Folder or Hub id of a trained model (must be given).", locate=locate_model)
-    output_dir: str | None = option(None, "Folder for the published model (must be given).", affects_result=False)
+    model: str | None = option(None, "Folder or Hub id of a trained model.", required=True, locate=locate_model)
+    output_dir: str | None = option(None, "Folder for the published model.", required=True, affects_result=False)
     part: str = option("solver", "Part to write: the solver, or its encoder with code.", choices=("solver", "encoder"))
     model_id: str | None = option(None, "Model name in the code examples of the card; the output folder if not given.")
     stages: list[str] | None = option(None, "Folders of the runs that trained the model, in order.")
@@ -29,5 +29,5 @@ class CardArguments:
     overwrite: bool = option(False, "Replace the model that is in the folder.", affects_result=False)
 
     def __post_init__(self):
-        check_given(self, "model", "output_dir")
+        check_options(self)
         self.metadata = parse_mapping("metadata", self.metadata)

@@ -24,18 +24,13 @@ def check_used(options: Any, used: Collection[str], remedy: str) -> None:
         raise UsageError(f"`{unused[0]}` {remedy}.")
 
 
-def check_given(options: Any, *names: str) -> None:
-    """Raise `ValueError` if one of the options is `None`."""
-    for name in names:
-        if getattr(options, name) is None:
-            raise ValueError(f"`{name}` must be given.")
-
-
-def check_choices(options: Any, *names: str) -> None:
-    """Raise `ValueError` if a field (of `names`, if given) has a value that is not among the field's `choices`."""
+def check_options(options: Any) -> None:
+    """Raise `ValueError` if a field is `required` but missing, or has a value that is not among its `choices`."""
     for each in fields(options):
-        choices = each.metadata.get("choices") if not names or each.name in names else None
-        for value in as_list(getattr(options, each.name)) if choices else ():
+        values, choices = as_list(getattr(options, each.name)), each.metadata.get("choices")
+        if not values and each.metadata.get("required"):
+            raise ValueError(f"`{each.name}` must be given.")
+        for value in values if choices else ():
             if value not in choices:
                 raise ValueError(f"`{each.name}` must be one of {', '.join(map(str, choices))}, got {value!r}.")
 

@@ -34,7 +34,7 @@ WITHOUT_EFFECT = frozenset(
 )
 
 # Keys of a field's metadata that are not arguments of argparse.
-OWN_KEYS = ("common", "affects_result", "locate", "positional")
+OWN_KEYS = ("required", "common", "affects_result", "locate", "positional")
 # Attribute of parsed options with the values before the dataclass changed them.
 GIVEN = "_given_values"
 
@@ -43,6 +43,7 @@ def option(
     default: Any,
     help: str,
     *,
+    required: bool = False,
     common: bool = False,
     affects_result: bool = True,
     locate: Callable[[str, Mapping[str, Any]], Path | None] | None = None,
@@ -50,12 +51,14 @@ def option(
     choices: Sequence[str] | None = None,
 ) -> Any:
     """
-    Declare a dataclass field that is an option of a command; a default list or dict is copied. The short `--help`
-    lists `common` options. With `affects_result=False`, the value may differ when a finished stage is reused or a run
-    resumes. `locate` receives a value (each item of a list) and all options, returns its path, or `None` for a Hub id,
-    and raises `ValueError` if it does not exist. A `positional` option has no flag. A list of `choices` may grow.
+    Declare a dataclass field that is an option of a command; a default list or dict is copied. A `required` option has
+    an empty default. The short `--help` lists `common` options. With `affects_result=False`, the value may differ when
+    a finished stage is reused or a run resumes. `locate` receives a value (each item of a list) and all options,
+    returns its path, or `None` for a Hub id, and raises `ValueError` if it does not exist. A `positional` option has
+    no flag. A list of `choices` may grow.
     """
-    metadata = {"help": help} | dict(zip(OWN_KEYS, (common, affects_result, locate, positional), strict=True))
+    own = dict(zip(OWN_KEYS, (required, common, affects_result, locate, positional), strict=True))
+    metadata = {"help": f"{help} Must be given." if required else help} | own
     if choices is not None:
         metadata["choices"] = choices if isinstance(choices, list) else list(choices)
     if isinstance(default, list | dict):

@@ -1,7 +1,7 @@
 """Functions that fit a plausibility re-ranker to a solver, calibrate and measure it."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from itertools import chain
@@ -21,6 +21,7 @@ from ..plausibility.features import FEATURES, feature_row
 from ..plausibility.plausibility_reranker import PlausibilityError, PlausibilityReranker, check_fit
 from ..plausibility.question import Question
 from ..problems import MathWordProblem, ProblemError
+from .kept_records import ProgressBar
 from .solve_problems import solve_problems
 
 
@@ -43,7 +44,7 @@ def fit_reranker(
     mc_dropout_fraction: float = 0.0,
     fitted_on: Mapping[str, Any] | None = None,
     batch_size: int = 64,
-    progress: Callable[[Sequence], Iterable] | None = None,
+    progress: ProgressBar = None,
 ) -> PlausibilityReranker:
     """
     Fit a re-ranker to the beams of the first split ([`fit_plausibility`]), calibrate its plausibilities on the other

@@ -1,7 +1,7 @@
 """Functions that generate and score texts with a sequence-to-sequence model."""
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from .kept_records import ProgressBar
 
 
 # Positions count from the left, so padding must be on the right.
@@ -34,7 +36,7 @@ def generate_texts(
     num_return_sequences: int = 1,
     max_length: int | None = None,
     batch_size: int = 64,
-    progress: Callable[[Sequence], Iterable] | None = None,
+    progress: ProgressBar = None,
 ) -> list[list[GeneratedText]]:
     """Generate texts from each source text, best first. `max_length` defaults to that of the generation config."""
     options = {"num_beams": num_beams, "num_return_sequences": num_return_sequences}

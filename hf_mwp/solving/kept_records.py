@@ -15,28 +15,32 @@ from ..usage_error import UsageError
 
 Problems = Sequence[MathWordProblem | Mapping[str, Any]]
 Rows = Sequence[Mapping[str, Any]]
+Make = Callable[[Problems], Iterable[Any]]
+ProgressBar = Callable[[Sequence], Iterable] | None  # wraps a list, as tqdm.tqdm does
 AT_ONCE = 256
 
 
 def kept_records(
-    folder: str | Path, facts: Mapping[str, Any], problems: Problems, make: Callable[[Problems], Iterable[Any]]
+    folder: str | Path, facts: Mapping[str, Any], problems: Problems, make: Make, progress: ProgressBar = None
 ) -> list[Any]:
     """Return a JSON record for each problem, which `make` computes in chunks of `AT_ONCE` problems. A chunk is cached
     in a file of `folder`, named after a digest of its problems and `facts`, the settings that its records depend on.
-    Processes under `accelerate launch` or `torchrun` share the chunks, and all of them return all records."""
+    Processes under `accelerate launch` or `torchrun` share the chunks, and all of them return all records. `progress`
+    wraps the list of chunks that are not cached."""
     chunks = [problems[start : start + AT_ONCE] for start in range(0, len(problems), AT_ONCE)]
     fields = [[each if isinstance(each, Mapping) else asdict(each) for each in chunk] for chunk in chunks]
     paths = [Path(folder) / f"{digest_of({'facts': facts, 'problems': each})}.json" for each in fields]
     rank, processes = rank_and_world_size()
-    for number, (path, chunk) in enumerate(zip(paths, chunks, strict=True)):
-        if number % processes == rank and not path.exists():
-            write_json(path, {"records": list(make(chunk))})
+    mine = list(zip(paths, chunks, strict=True))[rank::processes]
+    missing = [(path, chunk) for path, chunk in mine if not path.exists()]
+    for path, chunk in progress(missing) if progress else missing:
+        write_json(path, {"records": list(make(chunk))})
     wait_for_all()
     return [record for path in paths for record in json.loads(path.read_text("utf-8"))["records"]]
 
 
 def solve_to_file(
-    problems: Rows, solve: Callable[[Rows], Iterable[Rows]], model: str, options: Mapping[str, Any], output: str | Path
+    problems: Rows, solve: Make, model: str, options: Mapping[str, Any], output: str | Path, progress: ProgressBar
 ) -> None:
     """Write the answers that `solve` returns for problems with a `text` to a JSON Lines file, in the same order. A
     killed run resumes if `model` and `options` are unchanged. Raises `UsageError` if the file exists. See
@@ -46,7 +50,7 @@ def solve_to_file(
         raise UsageError(f"--output: {output} already exists. Remove it, or choose a different file.")
     facts = {"model": content_digest(model) if Path(model).exists() else model, **options}
     unfinished = output.with_name(f"{output.name}.unfinished")
-    solved = kept_records(unfinished, facts, problems, solve)
+    solved = kept_records(unfinished, facts, problems, solve, progress)
     wait_for_all()  # all processes must have read all answers before the folder is removed
     if is_main_process():
         pairs = zip(problems, solved, strict=True)

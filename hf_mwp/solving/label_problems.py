@@ -1,7 +1,7 @@
 """Pseudo-labelling: a solver adds equations to problems with or without an answer."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from ..options.checks import check_share
 from ..plausibility import PlausibilityReranker
 from ..problems import MathWordProblem, refusal
 from ..usage_error import UsageError
+from .kept_records import ProgressBar
 from .solve_problems import check_several, solve_problems
 from .solver_prediction import SolverPrediction
 
@@ -51,7 +52,7 @@ def label_problems(
     data_dir: str | Path | None = None,
     batch_size: int = 64,
     unfinished: str | Path | None = None,
-    progress: Callable[[Sequence], Iterable] | None = None,
+    progress: ProgressBar = None,
 ) -> LabelledProblems:
     """
     Label problems with equations for self-training. A problem with an answer is labelled with the most probable tree

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..building.model_sources import locate_solver
 from ..data.locating import locate_source, locate_texts
 from ..options import given_options, option
-from ..options.checks import check_at_least_one, check_choices, check_given, check_share
+from ..options.checks import check_at_least_one, check_options, check_share
 from ..usage_error import UsageError
 
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class SearchOptions:
     """Options for the solver, its search, the batch size and the device."""
 
-    model: str | None = option(None, "Solver: folder or Hub id (must be given).", common=True, locate=locate_solver)
+    model: str | None = option(None, "Solver: folder or Hub id.", required=True, common=True, locate=locate_solver)
     num_beams: int | None = option(
         None,
         "Number of beams; 1 is greedy search, the papers use 5. If neither num_beams nor re-ranking is set, "
@@ -32,8 +32,7 @@ class SearchOptions:
     device: str | None = option(None, "Device, such as cpu or cuda:0; default: a GPU, if any.", affects_result=False)
 
     def __post_init__(self):
-        check_choices(self)
-        check_given(self, "model")
+        check_options(self)
         check_at_least_one(self, "num_beams", "batch_size")
 
 
@@ -76,11 +75,12 @@ class LabelArguments(RankedSearchOptions):
 
     problems: list[str] = option(
         [],
-        "Problems with `text` and `answer`: files, datasets or their splits; with task, only one (must be given).",
+        "Problems with `text` and `answer`: files, datasets or their splits; with task, only one.",
+        required=True,
         common=True,
         locate=locate_source,
     )
-    output_dir: str | None = option(None, "Folder for labelled.jsonl and the counts (must be given).")
+    output_dir: str | None = option(None, "Folder for labelled.jsonl and the counts.", required=True)
     data_dir: str | None = option(None, "Folder of the datasets.")
     exclude: list[str] | None = option(
         None, "Datasets or files whose texts must not be labelled, even with different numbers.", locate=locate_texts
@@ -111,8 +111,6 @@ class LabelArguments(RankedSearchOptions):
 
     def __post_init__(self):
         super().__post_init__()
-        if not self.problems or self.output_dir is None:
-            raise ValueError("`problems` and `output_dir` must be given.")
         check_share(self, "pseudo_label_fraction")
         check_at_least_one(self, "num_return_sequences", "max_decode_length", "max_train_samples")
         unused = [name for name in given_options(self) if name in _UNUSED[self.task]]

@@ -1,6 +1,6 @@
 """Functions that solve many problems in batches: encoding, padding, beam search and re-ranking."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from ..problems import MathWordProblem, refusal
 from ..runtime.answer import Beam, read_trees
 from ..runtime.default_search import count_beams
 from ..runtime.text_reader import share_of_unknown
-from .kept_records import kept_records
+from .kept_records import ProgressBar, kept_records
 from .solver_prediction import SolverPrediction
 
 
@@ -36,7 +36,7 @@ def solve_problems(
     reranker: PlausibilityReranker | None = None,
     answer_match: str = "annotated",
     batch_size: int | None = 64,
-    progress: Callable[[Sequence], Iterable] | None = None,
+    progress: ProgressBar = None,
     unfinished: str | Path | None = None,
 ) -> list[SolverPrediction]:
     """
@@ -53,7 +53,7 @@ def solve_problems(
         reranker ([`PlausibilityReranker`], *optional*): Re-ranker that selects the most plausible answer in the beam.
         answer_match (`str`, *optional*, defaults to `"annotated"`): Target value, see [`metrics.answers_match`].
         batch_size (`int`, *optional*, defaults to 64): Number of problems per batch; all problems if `None`.
-        progress (`Callable`, *optional*): Function that wraps the list of batches, such as `tqdm.tqdm`.
+        progress (`Callable`, *optional*): Wraps the list of batches as `tqdm.tqdm` does; with `unfinished`, of chunks.
         unfinished (`str`, *optional*): Folder for intermediate results, with which an interrupted call resumes and
             processes under `accelerate launch` share the work. The caller must delete it.
 
@@ -107,7 +107,7 @@ def find_beams(
     processor: MwpProcessor,
     problems: Sequence[MathWordProblem],
     batch_size: int | None,
-    progress: Callable[[Sequence], Iterable] | None,
+    progress: ProgressBar,
     **settings: int | None,
 ) -> list[Beam]:
     """Search for the best trees of each problem with the `settings` of [`solve_batch`]. A beam has no tree if the
@@ -154,18 +154,19 @@ def find_kept_beams(
     model: MwpSolver,
     processor: MwpProcessor,
     problems: Sequence[MathWordProblem],
-    *options: Any,
+    batch_size: int | None,
+    progress: ProgressBar,
     **settings: int | None,
 ) -> list[Beam]:
     """Search for beams as [`find_beams`] does, cached in a folder by [`kept_records`]."""
     facts = {"model": hash_model(model), "processor": hash_processing(processor), "dtype": str(model.dtype)} | settings
 
     def search(tried: Sequence[MathWordProblem]) -> Iterator[dict[str, Any]]:
-        for beam in find_beams(model, processor, tried, *options, **settings):
+        for beam in find_beams(model, processor, tried, batch_size, None, **settings):
             trees = [(processor.vocabulary.encode(tree), score) for tree, score in beam.trees]
             yield vars(beam) | {"trees": trees}
 
-    records = kept_records(folder, facts, problems, search)
+    records = kept_records(folder, facts, problems, search, progress)
     return [replace(Beam(**record), trees=read_trees(record["trees"], processor.decode)) for record in records]
 
 

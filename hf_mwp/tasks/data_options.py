@@ -6,7 +6,7 @@ from ..data.datasets.glue import GLUE_SOURCES
 from ..data.datasets.sources import DEFAULT_DATASET
 from ..data.locating import locate_glue, locate_problems, locate_source, locate_texts
 from ..options import given_options, option
-from ..options.checks import check_at_least_one, check_choices, check_not_negative, check_share
+from ..options.checks import check_at_least_one, check_not_negative, check_options, check_share
 
 
 @dataclass
@@ -53,6 +53,7 @@ class DataArguments:
     max_eval_samples: int | None = option(None, "Maximum number of problems in an evaluation.")
 
     def __post_init__(self):
+        check_options(self)
         check_share(self, "validation_fraction")
         check_not_negative(self, "fold")
         check_at_least_one(self, "max_train_samples", "max_eval_samples")
@@ -99,7 +100,6 @@ class TaskArguments(DataArguments):
 
     def __post_init__(self):
         super().__post_init__()
-        check_choices(self, "task", "text_metrics")
         given = given_options(self)
         usual = {each.name for each in fields(DataArguments)} | {"task"}
         if self.select_on_dev and "validation_fraction" in given:

@@ -1,8 +1,10 @@
 """Interface for the messages and progress of a run."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
+
+from ..solving.kept_records import ProgressBar
 
 
 class Reporter:
@@ -15,13 +17,21 @@ class Reporter:
         """Show a text until the context ends."""
         return nullcontext()
 
-    def progress(self, name: str = "Solving") -> Callable[[Sequence], Iterable] | None:
-        """Return a function that wraps batches in a progress bar; the `progress` of [`solve_problems`]."""
-        return None
+    def progress(self, name: str = "Solving") -> ProgressBar:
+        """Return a function that counts batches with [`counter`][Reporter.counter]; see [`solve_problems`]."""
 
-    def counter(self, name: str) -> AbstractContextManager[Callable[[int, int | None], None] | None]:
+        def counted(batches: Sequence) -> Iterator:
+            with self.counter(name) as count:
+                count(0, len(batches))
+                for done, batch in enumerate(batches, 1):
+                    yield batch
+                    count(done, len(batches))
+
+        return counted
+
+    def counter(self, name: str) -> AbstractContextManager[Callable[[int, int | None], None]]:
         """Return a context whose function receives the number of completed items and, if known, the total."""
-        return nullcontext()
+        return nullcontext(lambda done, total=None: None)
 
     def follow(self, trainer: Any, name: str) -> AbstractContextManager:
         """Show the progress of a `Trainer` until its training or the context ends."""

@@ -10,7 +10,7 @@ from transformers.utils import logging
 
 from ..metrics.matching import ANSWER_MATCHES
 from ..options import default_of, options_in
-from ..options.checks import check_at_least_one, check_choices, check_not_negative, check_positive
+from ..options.checks import check_at_least_one, check_not_negative, check_options, check_positive
 from ..usage_error import UsageError
 
 
@@ -99,7 +99,7 @@ class BaseConfig(TrainingArguments):
             *("max_grad_norm", "warmup_steps", "early_stopping_threshold"),
         )
         check_positive(self, "logging_steps", "eval_steps", "save_steps")
-        check_choices(self)
+        check_options(self)
         if self.max_steps < 1 and not (self.max_steps == -1 and 0 < self.num_train_epochs < math.inf):
             given = f"{self.max_steps} and {self.num_train_epochs}"
             raise ValueError(f"Set `max_steps` to at least 1, or to -1 and `num_train_epochs` above 0, got {given}.")

@@ -4,15 +4,20 @@ from types import SimpleNamespace
 
 import pytest
 
+from hf_mwp.building.mixing import MixArguments
 from hf_mwp.building.solver import SolverArguments
-from hf_mwp.building.student import StudentArguments
+from hf_mwp.building.student import StudentArguments, TeacherArguments
+from hf_mwp.cli.commands.app import AppArguments
+from hf_mwp.cli.commands.publish import PublishArguments
 from hf_mwp.distillation import mix_parameters
 from hf_mwp.distillation.objectives import SoftLabels
+from hf_mwp.export.export_arguments import ExportArguments
+from hf_mwp.hub.card_arguments import CardArguments
 from hf_mwp.options.checks import check_at_least_one, check_not_negative, check_share
 from hf_mwp.pruning import CombinedImportance
-from hf_mwp.solving.search_options import LabelArguments
+from hf_mwp.solving.search_options import EvaluateArguments, LabelArguments
 from hf_mwp.tasks.data_options import TaskArguments
-from hf_mwp.tasks.runs.run_options import HeadsArguments, PruneArguments, StarkArguments
+from hf_mwp.tasks.runs.run_options import CorpusArguments, HeadsArguments, PruneArguments, StarkArguments
 from hf_mwp.trainers import RecursiveDistillationConfig, SolverTrainingConfig, StarkConfig
 from tests.tiny import tiny_classifier
 
@@ -38,6 +43,7 @@ def test_options_are_checked(check, right, wrong, no_number):
     ("make", "name"),
     [
         (lambda: TaskArguments(task="nonsense"), "task"),
+        (lambda: TaskArguments(drop_overlap="nonsense"), "drop_overlap"),
         (lambda: TaskArguments(task="seq2seq", text_metrics=["bleu", "nonsense"]), "text_metrics"),
         (lambda: PruneArguments(model="a", importance="nonsense"), "importance"),
         (lambda: HeadsArguments(model="a", importance="nonsense"), "importance"),
@@ -50,6 +56,29 @@ def test_options_are_checked(check, right, wrong, no_number):
 )
 def test_choices_are_checked_in_python_too(make, name):
     with pytest.raises(ValueError, match=f"`{name}` must be one of .*'nonsense'"):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (lambda: PruneArguments(importance="norm"), "model"),
+        (lambda: HeadsArguments(), "model"),
+        (lambda: StarkArguments(test=False), "teacher"),
+        (lambda: TeacherArguments(teacher=[]), "teacher"),
+        (lambda: CorpusArguments(), "corpus"),
+        (lambda: EvaluateArguments(num_beams=5), "model"),
+        (lambda: LabelArguments(model="a", output_dir="c"), "problems"),
+        (lambda: LabelArguments(model="a", problems=["b"]), "output_dir"),
+        (lambda: CardArguments(model="a"), "output_dir"),
+        (lambda: ExportArguments(output_dir="c"), "model"),
+        (lambda: MixArguments(solvers=["a", "b"]), "output_dir"),
+        (lambda: PublishArguments(folder="a"), "repo_id"),
+        (lambda: AppArguments(), "model"),
+    ],
+)
+def test_what_must_be_given_is_checked_in_python_too(make, name):
+    with pytest.raises(ValueError, match=f"`{name}` must be given"):
         make()
 
 

@@ -45,6 +45,6 @@ def test_what_was_made_before_a_kill_is_there(tmp_path):
 
 def test_half_a_surrogate_pair_does_not_stop_the_others(tmp_path):
     problems, output = [{"text": "4个\ud83d和2个"}, {"text": "4个😀"}], tmp_path / "answers.jsonl"
-    solve_to_file(problems, lambda chunk: [[{"score": 1.0}] for _ in chunk], "model", {}, output)
+    solve_to_file(problems, lambda chunk: [[{"score": 1.0}] for _ in chunk], "model", {}, output, None)
     lines = output.read_text("utf-8").splitlines()
     assert [json.loads(line) for line in lines] == [problem | {"score": 1.0} for problem in problems]

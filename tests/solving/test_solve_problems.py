@@ -11,6 +11,7 @@ from hf_mwp.expressions import Expression
 from hf_mwp.metrics import FAILURE_REASONS
 from hf_mwp.plausibility import FEATURES, PlausibilityError, PlausibilityReranker
 from hf_mwp.problems import MathWordProblem
+from hf_mwp.solving import kept_records
 from hf_mwp.solving.solve_problems import solve_batch
 from hf_mwp.solving.solver_prediction import read_predictions
 from tests.tiny import tiny_processor, tiny_rows, tiny_solver
@@ -138,6 +139,18 @@ def test_progress_is_given_the_batches(solver):
         *solver, tiny_rows(5), batch_size=2, progress=lambda batches: seen.extend(batches) or batches
     )
     assert [len(batch) for batch in seen] == [2, 2, 1]
+
+
+def test_progress_counts_all_chunks_that_are_not_kept_yet(solver, tmp_path, monkeypatch):
+    monkeypatch.setattr(kept_records, "AT_ONCE", 2)
+    kept, seen = hf_mwp.solve_problems(*solver, tiny_rows(2), unfinished=tmp_path), []
+
+    def progress(chunks):
+        seen.append(len(chunks))
+        return chunks
+
+    found = hf_mwp.solve_problems(*solver, tiny_rows(7), unfinished=tmp_path, progress=progress)
+    assert seen == [3] and [each.beam for each in found[:2]] == [each.beam for each in kept]
 
 
 def test_a_reranker_chooses_and_the_solvers_own_answer_is_kept(solver):

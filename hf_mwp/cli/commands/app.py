@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from ...options import option
-from ...options.checks import check_given
+from ...options.checks import check_options
 from ..terminal.console import CommandConsole
 
 
@@ -11,12 +11,12 @@ from ..terminal.console import CommandConsole
 class AppArguments:
     """Options of `hf-mwp app`."""
 
-    model: str | None = option(None, "Folder of a solver that the runtime can load (must be given).")
+    model: str | None = option(None, "Folder of a solver that the runtime can load.", required=True)
     compare: str | None = option(None, "Folder of a second solver, whose answers are shown beside the first solver's.")
     port: int = option(8000, "Port of the page; 0 chooses a free port.")
 
     def __post_init__(self):
-        check_given(self, "model")
+        check_options(self)
 
 
 TYPES = [AppArguments]

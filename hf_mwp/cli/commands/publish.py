@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from ... import hub
 from ...options import option, option_values
-from ...options.checks import check_given
+from ...options.checks import check_options
 from ..terminal.console import CommandConsole
 
 
@@ -14,7 +14,7 @@ class PublishArguments:
     """Options of `hf-mwp publish`."""
 
     folder: str = option("", "Folder of the model.", positional=True)
-    repo_id: str | None = option(None, "Repository to publish to, as user/name (must be given).")
+    repo_id: str | None = option(None, "Repository to publish to, as user/name.", required=True)
     private: bool | None = option(None, "Visibility of a new repository; private if not given.")
     revision: str | None = option(None, "Branch to commit to, created if it does not exist; main if not given.")
     commit_message: str = option("Publish with hf_mwp", "First line of the commit.")
@@ -23,7 +23,7 @@ class PublishArguments:
     overwrite: bool = option(False, "Replace the content of a repository that this command did not create.")
 
     def __post_init__(self):
-        check_given(self, "repo_id")
+        check_options(self)
 
 
 TYPES = [PublishArguments]

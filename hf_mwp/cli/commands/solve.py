@@ -71,7 +71,8 @@ def run(console: CommandConsole, args: SolveArguments) -> None:
 
         problems = list(chain(first, chain.from_iterable(batches)))
         names = ("num_beams", "rerank", "reranker", "top_k", "confidence_threshold")
-        solve_to_file(problems, answer, args.model, {name: getattr(args, name) for name in names}, args.output)
+        options = {name: getattr(args, name) for name in names}
+        solve_to_file(problems, answer, args.model, options, args.output, console.progress())
         console.print(f"{args.output} contains the answers to {len(problems):,} problems.")
         return
     for batch in chain([first], batches):

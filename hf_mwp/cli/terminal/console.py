@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -32,11 +31,6 @@ class CommandConsole(Console, Reporter):
     def render(self, renderable, options=None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=show_controls(segment.text))
-
-    def progress(self, name: str = "Solving") -> Callable[[Sequence], Iterable]:
-        from rich.progress import track
-
-        return partial(track, description=name, console=self, transient=True, disable=self.quiet)
 
     def counter(self, name: str) -> AbstractContextManager[Callable[[int, int | None], None]]:
         from .progress import counting_bar

@@ -9,7 +9,7 @@ from ...building.model_sources import locate_solver
 from ...data.locating import locate_texts
 from ...downloads import missing_folder
 from ...options import option
-from ...options.checks import check_at_least_one, check_choices, check_given
+from ...options.checks import check_at_least_one, check_options
 from ...problems.tagging import split_tagger
 from ...usage_error import UsageError
 
@@ -39,7 +39,7 @@ class FinalArguments:
     overwrite: bool = option(False, "Replace checkpoints or the model of an earlier run.", affects_result=False)
 
     def __post_init__(self):
-        check_choices(self)
+        check_options(self)
         check_at_least_one(self, "test_num_beams")
 
 
@@ -83,7 +83,8 @@ class CorpusArguments:
 
     corpus: list[str] = option(
         [],
-        "Text files (.txt, .jsonl, also .gz) and names of datasets, whose training splits are read (must be given).",
+        "Text files (.txt, .jsonl, also .gz) and names of datasets, whose training splits are read.",
+        required=True,
         common=True,
         locate=locate_texts,
     )
@@ -102,8 +103,7 @@ class CorpusArguments:
     max_texts: int | None = option(None, "Maximum number of texts, for a quick test.")
 
     def __post_init__(self):
-        if not self.corpus:
-            raise ValueError("`corpus` is empty. Pass text files or names of datasets.")
+        check_options(self)
         check_at_least_one(self, "max_texts")
 
 
@@ -113,19 +113,15 @@ class PruneArguments(FinalArguments):
 
     _argument_group_name = "pruning"
 
-    model: str | None = option(None, "Model: folder or Hub id (must be given).", common=True, locate=locate_solver)
+    model: str | None = option(None, "Model: folder or Hub id.", required=True, common=True, locate=locate_solver)
     importance: str = option("combined", IMPORTANCE_HELP, common=True, choices=tuple(IMPORTANCES))
-
-    def __post_init__(self):
-        super().__post_init__()
-        check_given(self, "model")
 
 
 @dataclass
 class HeadsArguments:
     """Options of `hf-mwp heads`, besides the data options."""
 
-    model: str | None = option(None, "Model: folder or Hub id (must be given).", common=True)
+    model: str | None = option(None, "Model: folder or Hub id.", required=True, common=True)
     importance: str = option("combined", IMPORTANCE_HELP, common=True, choices=tuple(IMPORTANCES))
     alpha: float = option(0.5, "Weight of the norm in importance combined; the entropy has weight 1 - alpha.")
     split: str = option("train", "Dataset split on whose texts heads are scored.")
@@ -135,9 +131,8 @@ class HeadsArguments:
     seed: int = option(0, "Seed of importance random.")
 
     def __post_init__(self):
-        check_choices(self)
+        check_options(self)
         check_at_least_one(self, "num_batches", "batch_size")
-        check_given(self, "model")
 
 
 @dataclass
@@ -146,14 +141,10 @@ class StarkArguments(FinalArguments):
 
     _argument_group_name = "sparse teachers"
 
-    teacher: str | None = option(None, "Model: folder or Hub id (must be given).", common=True, locate=locate_solver)
+    teacher: str | None = option(None, "Model: folder or Hub id.", required=True, common=True, locate=locate_solver)
     scores: str = option(
         "knowledgeable",
         "Score of heads and neurons: knowledgeable (gradients, see expressiveness_weight) or random (STARK-RAND).",
         common=True,
         choices=("knowledgeable", "random"),
     )
-
-    def __post_init__(self):
-        super().__post_init__()
-        check_given(self, "teacher")

@@ -4,6 +4,7 @@ import pytest
 from rich.console import Console
 
 from hf_mwp.cli.terminal import progress
+from hf_mwp.cli.terminal.console import CommandConsole
 from hf_mwp.cli.terminal.progress import RichProgressCallback, counting_bar
 
 
@@ -32,3 +33,13 @@ def test_a_long_count_prints_lines_without_a_terminal(seconds, shown, console, m
         count(2, 6)
         count(6, 6)
     assert lines(console) == [*shown, "tagging: 6 of 6, 0 s"]
+
+
+def test_batches_are_counted_with_and_without_a_terminal():
+    for options, shown in (({}, ["Solving: 3 of 3, 0 s"]), ({"quiet": True}, [])):
+        console = CommandConsole(file=io.StringIO(), width=80, **options)
+        assert list(console.progress()("abc")) == ["a", "b", "c"]
+        assert lines(console) == shown
+    console = CommandConsole(file=io.StringIO(), width=80, force_terminal=True)
+    assert list(console.progress("Scoring")("abc")) == ["a", "b", "c"]
+    assert "Scoring" in console.file.getvalue() and "3/3" in console.file.getvalue()
