@@ -48,6 +48,8 @@ def main(argv: list[str] | None = None) -> int:
     `argv` defaults to the arguments of the process. `HF_MWP_TRACEBACK=1` in the environment shows tracebacks of
     errors."""
     argv = list(sys.argv[1:] if argv is None else argv)
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="backslashreplace")  # such as Chinese in a pipe on Windows
     if not argv or argv[0] in ("-h", "--help", "help"):
         print(HELP)
         return 0 if argv else 2

@@ -31,8 +31,7 @@ def kept_records(
     fields = [[each if isinstance(each, Mapping) else asdict(each) for each in chunk] for chunk in chunks]
     paths = [Path(folder) / f"{digest_of({'facts': facts, 'problems': each})}.json" for each in fields]
     rank, processes = rank_and_world_size()
-    mine = list(zip(paths, chunks, strict=True))[rank::processes]
-    missing = [(path, chunk) for path, chunk in mine if not path.exists()]
+    missing = [each for each in list(zip(paths, chunks, strict=True))[rank::processes] if not each[0].exists()]
     for path, chunk in progress(missing) if progress else missing:
         write_json(path, {"records": list(make(chunk))})
     wait_for_all()

@@ -2,6 +2,7 @@
 problem without an answer is listed with its error and does not change the exit status 0."""
 
 import json
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -70,8 +71,8 @@ def run(console: CommandConsole, args: SolveArguments) -> None:
         from ...solving.kept_records import solve_to_file
 
         problems = list(chain(first, chain.from_iterable(batches)))
-        names = ("num_beams", "rerank", "reranker", "top_k", "confidence_threshold")
-        options = {name: getattr(args, name) for name in names}
+        search = ("num_beams", "rerank", "reranker", "top_k", "confidence_threshold")
+        options = {name: getattr(args, name) for name in search}
         solve_to_file(problems, answer, args.model, options, args.output, console.progress())
         console.print(f"{args.output} contains the answers to {len(problems):,} problems.")
         return
@@ -80,8 +81,8 @@ def run(console: CommandConsole, args: SolveArguments) -> None:
             if args.json:
                 for result in results:
                     # JSON itself escapes only the control characters below U+0020.
-                    line = show_controls(json.dumps(problem | result, ensure_ascii=False), "\\u{:04x}")
-                    print(line.encode("utf-8", "backslashreplace").decode("utf-8"), flush=True)
+                    line = json.dumps(problem | result, ensure_ascii=sys.stdout.encoding.lower() != "utf-8")
+                    print(show_controls(line, "\\u{:04x}"), flush=True)
             else:
                 print_solution(console, problem["text"], [problem | result for result in results], tree=args.tree)
 

@@ -122,7 +122,6 @@ def model_table(
 def print_solution(console: Console, text: str, results: list[dict[str, Any]], tree: bool = True) -> None:
     """Print a problem and the results of the pipeline, best first: equation, value and tree."""
     shown = text if len(text) <= 1000 else f"{text[:1000]}... ({len(text)} characters)"
-    shown = shown.encode("utf-8", "backslashreplace").decode("utf-8")
     console.print(Text(shown, style="bold"))
     for result in results:
         if "warning" in result:

@@ -36,6 +36,19 @@ def test_an_argument_may_begin_with_a_negative_number(solver_folder, capsys, tex
     assert status == 0 and json.loads(shown)["text"] == text
 
 
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-8"])
+def test_output_in_any_encoding(solver_folder, encoding, monkeypatch):
+    text = "3个😀和4个苹果"
+    for flags in ((), ("--json",)):
+        written = io.BytesIO()
+        monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding=encoding))
+        assert main(["solve", "--model", str(solver_folder), text, *flags]) == 0
+        sys.stdout.flush()
+        shown = written.getvalue().decode(encoding)
+        assert json.loads(shown)["text"] == text if flags else "3" in shown
+        assert (text in shown) == (encoding == "utf-8")
+
+
 def test_json_lines(solver_folder, capsys):
     status, shown, _ = run(capsys, "--model", solver_folder, "--json", TEXT, "没有数字")
     first, second = (json.loads(line) for line in shown.splitlines())
