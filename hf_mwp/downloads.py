@@ -30,8 +30,7 @@ def note_download(model: Any, options: Mapping[str, Any]) -> None:
 
 def download_options(model: Any, source: str | PathLike | None = None) -> dict[str, Any]:
     """Return the options for downloading a file from the model's repository. For a different `source`, options
-    specific to the model's repository (`revision`, `subfolder`) are left out; for a local folder, the dictionary is
-    empty."""
+    specific to the model's repository (`revision`, `subfolder`) are left out; for a local folder, all options."""
     own = getattr(model, "name_or_path", None)
     source = own if source is None else source
     if not source or Path(source).is_dir():

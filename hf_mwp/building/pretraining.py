@@ -148,9 +148,7 @@ class PretrainingBuilder:
         self, encoder: PreTrainedModel, model_class: Any, layers: int | list[int] | None, tagging: dict[str, Any]
     ) -> PreTrainedModel:
         """Return a student with the encoder's weights, and with a new tagging head if `tagging` describes one."""
-        config = self.encoder.config
-        dropouts = {name: getattr(config, name) for name in ("hidden_dropout_prob", "attention_probs_dropout_prob")}
-        model = derive_student(model_class, encoder, layers=layers, **dropouts, **tagging)
+        model = derive_student(model_class, encoder, layers=layers, **tagging)
         if tagging.get("pos_labels"):
             model._init_weights(model.cls.pos_tagger)
         return model

@@ -173,7 +173,7 @@ def build_solver(
     options = SolverArguments(**fields) if options is None else replace(options, **fields)
     if options.solver is not None:
         solver, processor = load_solver(options.solver, **options.bottleneck_fields)
-        _update_solver(solver.float(), processor, options)
+        _update_solver(solver, processor, options)
         options.add_lora(solver, processor.number_token_ids)
         return solver, processor
     decoder = decoder_classes()[options.decoder or next(iter(DECODERS))]
@@ -219,6 +219,8 @@ def _update_solver(model: Solver, processor: MwpProcessor, options: SolverArgume
             for module in model.get_submodule(part).modules():
                 if isinstance(module, nn.Dropout):
                     module.p = dropout
+                elif hasattr(module, "attention_dropout"):
+                    module.attention_dropout = dropout
     if options.constants:
         known, processor.vocabulary = processor.vocabulary, processor.vocabulary.with_constants(options.constants)
         used = [each for each in known.written if each not in processor.vocabulary.written]
@@ -253,6 +255,6 @@ def load_solver(name: str, **config_fields) -> tuple[Solver, MwpProcessor]:
         raise UsageError(f"{name} contains a model of type {found!r}, but a solver is needed.")
     with loading(name):
         processor = MwpProcessor.from_pretrained(name, **options)
-        model = kind.from_pretrained(name, use_safetensors=True, **config_fields)
+        model = kind.from_pretrained(name, use_safetensors=True, **({"dtype": "float32"} | config_fields))
         processor.check_model(model)
     return model, processor

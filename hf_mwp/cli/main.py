@@ -45,8 +45,7 @@ commands:
 
 def main(argv: list[str] | None = None) -> int:
     """Run a subcommand and return the exit status: 0, 1 (error), 2 (no or unknown command) or 130 (interrupted).
-    `argv` defaults to the arguments of the process. `HF_MWP_TRACEBACK=1` in the environment shows tracebacks of
-    errors."""
+    `argv` defaults to the arguments of the process. `HF_MWP_TRACEBACK=1` in the environment shows tracebacks."""
     argv = list(sys.argv[1:] if argv is None else argv)
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")  # such as Chinese in a pipe on Windows

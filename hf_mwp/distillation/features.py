@@ -70,8 +70,7 @@ class Features:
 
 def attention_inputs(model: nn.Module, stack: str = "encoder") -> list[dict[str, nn.Module]]:
     """Return the modules that compute `"query"`, `"key"` and `"value"` in each self-attention layer, or `{}` for a
-    layer without heads. One module may compute all in thirds of its output. Interleaved ones (GPT-2) are not
-    supported."""
+    layer without heads. One module may compute all in thirds of its output, but not interleaved (GPT-2)."""
     find, found = getattr(model, f"get_{stack}", None), []
     for path, module in (find() if find else model).named_modules():
         if any(word in path for word in CROSS):

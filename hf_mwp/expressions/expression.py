@@ -186,8 +186,7 @@ class Expression:
 
     def to_infix(self) -> str:
         """Return the infix text with the minimum number of brackets. `from_infix(text, numbers)` returns the same tree
-        if `numbers` contains all fractions and negative literals in the leaves; others are read as divisions and
-        negations."""
+        if `numbers` contains all fractions and negative literals in the leaves; others are read as operations."""
         return infix_from_postfix(self.to_postfix())
 
     def evaluate(self, numbers: Sequence[str | Fraction | float] | None = None) -> Number:

@@ -18,6 +18,7 @@ from ..losses import CKALoss, HiddenMSELoss
 from ..metrics import count_parameters
 from ..metrics.accuracy import percent
 from ..models import MwpStudentModel
+from ..models.architecture import CUT_PREFIX
 from ..models.model_kind import kind_of
 from ..usage_error import UsageError
 from .usage import usage_section
@@ -174,6 +175,8 @@ def _architecture(model: PreTrainedModel) -> str:
     layers, width, heads, tokens = map(size, ("num_hidden_layers", "hidden_size", "num_attention_heads", "vocab_size"))
     # The names of BERT, DistilBERT and encoder-decoder models.
     neurons = size("intermediate_size", "hidden_dim", "encoder_ffn_dim", "d_ff")
+    if config.model_type.startswith(CUT_PREFIX):
+        heads, neurons = config.heads_per_layer, config.neurons_per_layer
     summary = f"{layers} transformer layers of width {width}"
     if kind.has_decoder:
         decoder_layers = size("decoder_layers", "num_decoder_layers")

@@ -141,8 +141,7 @@ def find_architecture(config: PreTrainedConfig) -> Architecture | None:
 
 class LayerParts:
     """Linear layers of one encoder layer, named as in [`Architecture`]; `None` if the architecture lacks the linear
-    layer, or if all its heads or neurons were pruned. Raises `ValueError` if one is wrapped (adapters,
-    quantisation)."""
+    layer, or if all its heads or neurons were pruned. Raises `ValueError` for adapters and quantised layers."""
 
     def __init__(self, layer: nn.Module, architecture: Architecture, head_dim: int, index: int) -> None:
         self.layer, self.architecture, self.head_dim = layer, architecture, head_dim

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from torch import nn
 from transformers import PreTrainedModel
 
-from ..data.training_lineage import inherit_training_texts
+from ..data.training_lineage import inherit_training_texts, training_texts_of
 from .architecture import CUT_PREFIX, cut_heads, find_encoder, layer_parts
 from .cut_model import cut_class, slice_position_bias, stock_models
 from .mwp_solver import MwpSolver
@@ -54,7 +54,9 @@ def to_pruned_class(model: nn.Module) -> nn.Module:
     if isinstance(model, MwpSolver):
         return convert_encoder(model, to_pruned_class)
     if kind in STUDENTS.values():
-        return kind.from_encoder(model)
+        student = kind.from_encoder(model)
+        inherit_training_texts(student, model)
+        return student
     values = {name: value for name, value in model.config.to_dict().items() if name not in PRUNING_FIELDS}
     values |= {"cut_heads": cut_heads(model), "neurons_per_layer": [parts.num_neurons for parts in layer_parts(model)]}
     config = kind.config_class.from_dict(values, attn_implementation=model.config._attn_implementation)
@@ -65,6 +67,7 @@ def to_pruned_class(model: nn.Module) -> nn.Module:
     # Leave out modules that a trainer attaches, such as the projections of a distillation.
     own = cut.state_dict()
     cut.load_state_dict({name: value for name, value in model.state_dict().items() if name in own})
+    inherit_training_texts(cut, model)
     return cut.to(model.device, model.dtype).train(model.training)
 
 
@@ -79,6 +82,7 @@ def convert_encoder(model: nn.Module, convert: Callable[[nn.Module], PreTrainedM
     solver = type(model)(config, encoder=encoder, decoder=model.decoder)
     if model.bottlenecks is not None:
         solver.bottlenecks.load_state_dict(model.bottlenecks.state_dict())
+    solver.training_texts = training_texts_of(model)
     inherit_training_texts(solver, model)
     return solver.to(model.device, model.dtype).train(model.training)
 

@@ -47,8 +47,7 @@ def draw_models(
     chosen: float | None = None,
 ) -> None:
     """Draw a metric of the models in a `metrics.json` on both evaluation splits to a PNG file, at the horizontal
-    `places` and with `labels`. If a `chosen` place is given, it is marked, and a line shows the first model's
-    metric."""
+    `places` and with `labels`. A `chosen` place is marked, and a line shows the metric of the first model."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")

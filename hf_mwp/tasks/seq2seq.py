@@ -155,13 +155,17 @@ class MathSeq2Seq(Seq2SeqTask, MathWordProblems):
     and writes equations in prefix notation with these placeholders. Predictions are scored by their answers."""
 
     metric, metrics, recorded = "answer_accuracy", (), ("num_beams", "answer_match")
-    solves = False
+    solves, answer_match = False, "annotated"
     placeholders = [f"[NUM{index}]" for index in range(NUM_PLACEHOLDERS)]
 
     # Data and metrics come from MathWordProblems, everything else from Seq2SeqTask.
     __init__ = MathWordProblems.__init__
     splits = MathWordProblems.splits
     report = MathWordProblems.report
+
+    def defaults_of(self, config):
+        self.answer_match = config.answer_match  # for the metrics during training
+        return super().defaults_of(config)
 
     def problem(self, row: Mapping[str, Any]) -> MathWordProblem:
         return problem_from_row(row, self.options.parse_number_words)
@@ -182,7 +186,8 @@ class MathSeq2Seq(Seq2SeqTask, MathWordProblems):
 
         def measure(output: Any) -> dict[str, float]:
             texts = decode_texts(processor, output.predictions)
-            return self.report([self.prediction(*pair) for pair in zip(rows, texts, strict=True)])
+            match = self.answer_match
+            return self.report([self.prediction(*pair, answer_match=match) for pair in zip(rows, texts, strict=True)])
 
         return {"compute_metrics": measure}
 

@@ -153,6 +153,8 @@ class BaseTrainer(Publishing, LossParts, Trainer):
         super()._issue_warnings_after_load(load_result._replace(missing_keys=missing))
 
     def _run_epoch(self, *args, **kwargs):
+        # A resumed state has the intervals of the earlier run.
+        self.state.compute_steps(self.args, self.state.max_steps)
         # A resumed run that had stopped early, or ended within an epoch, does not continue.
         if not self.control.should_training_stop and self.state.global_step < self.state.max_steps:
             super()._run_epoch(*args, **kwargs)

@@ -77,7 +77,7 @@ class TrainingStages:
             trainer = self.make_trainer(copy.deepcopy(student), copy.deepcopy(teacher), own, **changes)
             if on_trainer is not None:
                 on_trainer(trainer)
-            trainer.train(resume_from_checkpoint=folder.checkpoint)
+            trainer.train(resume_from_checkpoint=None if own.save_only_model else folder.checkpoint)
             trainer.save_model()
             trainer.save_state()
             args, evaluated = trainer.args, {} if trainer.eval_dataset is None else trainer.evaluate()

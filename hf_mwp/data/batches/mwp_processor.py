@@ -113,8 +113,7 @@ class MwpProcessor(PushToHubMixin):
         self.extra_columns = tuple(dict.fromkeys((*self.extra_columns, *names)))
 
     def limit_length(self, positions: int | None) -> None:
-        """Lower `max_length` and the tokenizer's `model_max_length` to the number of positions of an encoder. `None`
-        changes nothing."""
+        """Lower `max_length` and the tokenizer's `model_max_length` to an encoder's positions, if they are limited."""
         if positions is None:
             return
         self.max_length = min(self.max_length, positions)

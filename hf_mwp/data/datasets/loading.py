@@ -179,8 +179,7 @@ def _examples(rows: Rows, parse_number_words: bool | None) -> list[Example]:
 
 
 def _augment(kind: str, examples: list[Example], name: str | Path) -> list[Example]:
-    """Create `"distractors"`, `"comparisons"` or `"reversed"` problems (`kind`: the augmentation) from examples. Their
-    context is empty."""
+    """Create problems without context from examples; `kind` is `"distractors"`, `"comparisons"` or `"reversed"`."""
     if not examples:
         raise DataError("there are no problems to augment", name)
     problems = [each.problem for each in examples]

@@ -37,8 +37,7 @@ OFF = "set `cache_teacher_outputs=False`"
 @dataclass(eq=False)
 class CachedTeacher:
     """Teacher with the interface of [`LiveTeacher`] that runs once over the rows of a dataset and stores its outputs
-    in a [`TeacherCache`]. Of several processes that need the same cache, the first builds it, protected by its
-    lock."""
+    in a [`TeacherCache`]. Of several processes that need the same cache, one builds it, protected by its lock."""
 
     live: LiveTeacher
     folder: Path  # parent folder of all caches
@@ -60,8 +59,7 @@ class CachedTeacher:
 
     def prepare(self, dataset: Any, collator: Callable[[list], Mapping[str, Any]]) -> Callable:
         """Complete the cache for a dataset, and return a collator that adds the teacher's outputs. Raises `CacheError`
-        if the folder has a different cache, `OSError` without enough space, `ValueError` if outputs cannot be
-        cached."""
+        if the folder has a different cache, `OSError` without space, `ValueError` if outputs cannot be cached."""
         if not hasattr(dataset, "__len__"):
             name = type(dataset).__name__
             raise ValueError(f"Outputs for a streaming dataset (`{name}`) cannot be cached. Load all rows, or {OFF}.")

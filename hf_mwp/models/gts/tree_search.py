@@ -163,9 +163,9 @@ class TreeSearch:
     def _drop_finished(self) -> None:
         """Store the results of finished problems in the output, and remove these problems from the batch."""
         settled = self.complete[:, 0] if self.num_return == 1 else self.complete.all(1)
-        if not settled.any():
+        if not len(done := settled.nonzero().squeeze(1)):
             return
-        self._write(settled)
+        self._write(done)
         stay = (~settled).nonzero().squeeze(1)
         beams = self.scores.shape[1]
         rows = (stay.unsqueeze(1) * beams + torch.arange(beams, device=stay.device)).flatten()
@@ -191,7 +191,7 @@ class TreeSearch:
             self._step()
             self._drop_finished()
         if len(self.problems):
-            self._write(torch.ones_like(self.problems, dtype=torch.bool))
+            self._write(torch.arange(len(self.problems), device=self.problems.device))
         self.result.sequences = self.result.sequences[:, :, : max(self.length, 1)]
         return self.result
 

@@ -62,7 +62,7 @@ def reverse_operations(problem: MathWordProblem) -> list[MathWordProblem]:
         text = reword(problem.text, mention, answer)
         if text is None:
             continue
-        fields = {"equation": f"x={expression.bind(problem.numbers).to_infix()}", "answer": mention.text}
+        fields = {"equation": f"x={expression.bind(problem.numbers).to_infix()}", "answer": mention.literal}
         new = replace(problem, text=text, **fields, id=f"{problem.id}-N{slot}", context="", kind="")
         if _is_sound(new, problem):
             reversed_problems.append(new)

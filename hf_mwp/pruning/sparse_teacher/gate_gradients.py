@@ -64,8 +64,7 @@ def sum_gradients(
     per_example: bool = False,
 ) -> tuple[list[list[Tensor]], dict[str, Any]]:
     """Return the scores of each loss of [`batch_losses`], summed over batches, and the settings of the measurement.
-    `inputs(rows)` returns the tensors to differentiate a batch of `rows` rows by; `score` turns gradients into
-    scores."""
+    `inputs(rows)` returns the tensors to differentiate a batch of `rows` rows by; `score` scores their gradients."""
     sums: list[list[Tensor]] = []
     num_batches = num_examples = 0
     for batch in batches:

@@ -45,8 +45,7 @@ class RemovedUnits:
 
 def cut_teacher(teacher: nn.Module, removed: RemovedUnits) -> nn.Module:
     """Return a smaller copy of a teacher, see [`prune`]. Where a layer loses all heads or neurons, the output
-    projection's bias is zeroed too, as in the authors' implementation. Raises [`UsageError`] if the teacher has
-    gates."""
+    projection's bias is zeroed too, as in the authors' implementation. Raises [`UsageError`] if it has gates."""
     check_no_gates(teacher)
     return _without_biases(prune(teacher, removed.heads, removed.neurons), removed, teacher)
 

@@ -71,8 +71,9 @@ def estimate_distillation(
     with TemporaryDirectory() as folder:
         config.output_dir = config.teacher_cache_dir = folder
         config.eval_strategy = config.save_strategy = "no"
-        config.load_best_model_at_end, config.early_stopping_patience = False, None
-        config.max_steps, config.disable_tqdm, config.report_to = WARM_UP + STEPS, True, []
+        config.load_best_model_at_end = config.push_to_hub = False
+        config.max_steps, config.early_stopping_patience = WARM_UP + STEPS, None
+        config.disable_tqdm, config.report_to = True, []
         with reporter.status(f"Measuring {STEPS} steps"):
             return measure(make_distillation(task, teacher_args, student_args, config, reporter), plan)
 

@@ -59,8 +59,7 @@ class Evaluation:
     @property
     def record(self) -> dict[str, Any]:
         """Return the metrics with data to compare two models row by row: `outcomes`, a "1" for each correct and a "0"
-        for each wrong row, and `examples`, the `predictions` and `labels` with six digits. Either is empty if
-        unknown."""
+        for each wrong row, and `examples`, the `predictions` and `labels` with six digits; empty if unknown."""
         right = [getattr(prediction, "is_right", None) for prediction in self.predictions]
         numbers = [getattr(prediction, "numbers", None) for prediction in self.predictions]
         examples = {}

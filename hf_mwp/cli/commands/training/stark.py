@@ -1,7 +1,6 @@
 """Find the sparsity of the teacher at which its student is best (STARK). A trial student learns from the whole
 teacher. Then the teacher's heads and neurons are scored, the lowest are removed at each sparsity, and a student with
-the same initial weights learns from each sparse teacher. The best on the validation split is kept. A killed run
-resumes."""
+the same initial weights learns from each. The best on the validation split is kept. A killed run resumes."""
 
 from pathlib import Path
 

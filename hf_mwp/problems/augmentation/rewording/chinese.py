@@ -26,8 +26,7 @@ def answer_in_chinese(value: Fraction, answer: str, text: str) -> str | None:
 
 def reword_chinese(text: str, mention: NumberMention, answer: str) -> str | None:
     """Return a text that states the answer and asks for a number, or `None` if no rule applies. The last clause, with
-    the only question word, becomes a statement; the clause with the number becomes the question and moves to the
-    end."""
+    the only question word, becomes a statement; the clause with the number becomes the question, at the end."""
     *_, (start, stop) = clauses = split_clauses(text)
     asked = find_question_words(text)
     if len(asked) != 1 or not start <= asked[0][0] < stop or not _can_be_asked(text, mention):
