@@ -252,6 +252,20 @@ def test_help_needs_no_torch():
     """)
 
 
+def test_solving_to_a_file_without_pytorch_needs_no_torch(solver_folder, tmp_path):
+    (tmp_path / "problems.txt").write_text("小明有4个苹果和2个梨，一共有多少个水果？\n", "utf-8")
+    argv = ["solve", "--model", str(solver_folder), "--runtime", "numpy", "--file", str(tmp_path / "problems.txt")]
+    run(f"""
+        import sys
+        sys.argv[0] = "bin/hf-mwp"
+        from hf_mwp.cli.main import main
+
+        assert main({[*argv, "--output", str(tmp_path / "answers.jsonl")]!r}) == 0
+        assert not {{"torch", "transformers", "datasets"}} & set(sys.modules)
+    """)
+    assert len((tmp_path / "answers.jsonl").read_text("utf-8").splitlines()) == 1
+
+
 def test_the_command_line_registers_when_it_has_its_arguments(tmp_path):
     code = """
         import sys

@@ -52,8 +52,7 @@ class MixArguments:
 
 def mix_solvers(options: MixArguments) -> tuple[Solver, MwpProcessor]:
     """Interpolate only the encoder of a distilled solver with the pretrained encoder it started from, or average whole
-    solvers. Return the processor too. Raises `UsageError` if solvers to average differ in tokens, symbols or
-    settings."""
+    solvers. Return the processor too. Raises `UsageError` if the solvers differ in tokens, symbols or settings."""
     from transformers import AutoModel
 
     from ..data.training_lineage import ancestry_of

@@ -102,8 +102,7 @@ def _keep(
     kept: Sequence[int],
     optimizer: torch.optim.Optimizer | None = None,
 ) -> None:
-    """Keep some of `count` units (heads or neurons) with `width` features each, which are outputs of `projections` and
-    inputs of `output`."""
+    """Keep some of `count` heads or neurons of `width` features, outputs of `projections`, inputs of `output`."""
     for linear in projections:
         # A fused layer has all queries, then all keys, then all values.
         rows = torch.arange(linear.out_features).view(-1, count, width)[:, list(kept)].flatten()

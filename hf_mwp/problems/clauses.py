@@ -30,8 +30,7 @@ def find_question_words(text: str) -> list[tuple[int, int]]:
 
 def find_question(text: str, language: str = "zh") -> tuple[list[tuple[int, int]], int]:
     """Return the half-open character ranges of the clauses in a text, without separators, and the index of the
-    question: the last clause with a question word or question mark or, if there is none, the last clause (-1 in a
-    blank text)."""
+    question: the last clause with a question word or question mark or else the last clause (-1 in a blank text)."""
     breaks = [match.span() for match in CLAUSE_BREAK.finditer(text)]
     starts = [0, *(end for _, end in breaks)]
     ends = [*(start for start, _ in breaks), len(text)]

@@ -6,6 +6,7 @@ from math import nan
 from pathlib import Path
 from typing import Any
 
+from ..store.files import content_digest
 from .solver import RuntimeSolver
 
 
@@ -13,7 +14,7 @@ from .solver import RuntimeSolver
 EMPTY = {"answer": nan, "value": "", "equation": "", "score": nan, "plausibility": nan, "error": ""}
 MISSING = ("None", "nan", "<NA>")  # missing texts of Python, NumPy and pandas
 
-_solver = cache(RuntimeSolver)
+_solver = cache(lambda folder, digest: RuntimeSolver(folder))
 
 
 class BatchSolver:
@@ -44,13 +45,14 @@ class BatchSolver:
         if "top_k" in search:
             raise ValueError("`top_k` is not supported, because a row has one answer. Remove it.")
         self.folder, self.column, self.search = str(folder), column, search
+        self.digest = content_digest(folder)  # so that `datasets` does not reuse the answers of an earlier solver
 
     def __call__(self, columns: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
         """Solve a batch, whose columns are lists, arrays or a data frame. Returns the columns with `answer`, `value`,
         `equation`, `score`, `plausibility` and `error`, which replace columns of these names. Missing values are NaN
         for numbers and empty strings for texts."""
         texts = ["" if str(text) in MISSING else str(text) for text in columns[self.column]]
-        found = _solver(self.folder)(texts, **self.search)
+        found = _solver(self.folder, self.digest)(texts, **self.search)
         given = {name: list(columns[name]) for name in columns}
         return given | {
             name: [empty if each.get(name) is None else each[name] for each in found] for name, empty in EMPTY.items()

@@ -29,7 +29,7 @@ def kept_records(
     wraps the list of chunks that are not cached."""
     chunks = [problems[start : start + AT_ONCE] for start in range(0, len(problems), AT_ONCE)]
     fields = [[each if isinstance(each, Mapping) else asdict(each) for each in chunk] for chunk in chunks]
-    paths = [Path(folder) / f"{digest_of({'facts': facts, 'problems': each})}.json" for each in fields]
+    paths = [Path(folder) / f".{digest_of({'facts': facts, 'problems': each})}.json" for each in fields]
     rank, processes = rank_and_world_size()
     missing = [each for each in list(zip(paths, chunks, strict=True))[rank::processes] if not each[0].exists()]
     for path, chunk in progress(missing) if progress else missing:

@@ -1,4 +1,5 @@
 import pickle
+import shutil
 from math import isnan
 
 import numpy as np
@@ -6,7 +7,7 @@ import pytest
 from datasets import Dataset
 
 from hf_mwp.runtime import BatchSolver, load_solver
-from tests.tiny import tiny_rows
+from tests.tiny import tiny_processor, tiny_rows, tiny_solver
 
 
 TEXTS = [row["text"] for row in tiny_rows(5)] + ["没有数"]
@@ -39,6 +40,15 @@ def test_arrays_are_taken_and_a_loaded_solver_is_sent_as_a_name(solver_folder, e
     sent = pickle.dumps(solver)
     assert len(sent) < 500
     assert pickle.loads(sent)({"problem": TEXTS})["score"] == first["score"]  # noqa: S301
+
+
+def test_a_solver_that_was_replaced_in_its_folder_is_read_again(solver_folder, tmp_path):
+    folder = shutil.copytree(solver_folder, tmp_path / "solver")
+    rows = Dataset.from_dict({"text": TEXTS})
+    before = rows.map(BatchSolver(folder), batched=True)
+    tiny_solver(tiny_processor(), seed=7).save_pretrained(folder)
+    after = rows.map(BatchSolver(folder), batched=True)
+    assert after["score"][:5] == [each["score"] for each in load_solver(folder)(TEXTS[:5])] != before["score"][:5]
 
 
 def test_a_missing_text_is_empty(solver_folder):

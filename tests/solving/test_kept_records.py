@@ -43,6 +43,23 @@ def test_what_was_made_before_a_kill_is_there(tmp_path):
     assert kept_records(tmp_path, {}, PROBLEMS[:2], None) == ["0", "1"]
 
 
+def test_answers_in_the_folder_of_the_model_are_kept_too(tmp_path):
+    output, asked = tmp_path / "answers.jsonl", []
+    problems = [{"text": f"{number}个和2个"} for number in range(6)]
+    (tmp_path / "config.json").write_text("{}", "utf-8")
+
+    def solve(chunk):
+        asked.append(len(chunk))
+        if len(asked) == 3:
+            raise KeyboardInterrupt
+        return [[{"score": 1.0}] for _ in chunk]
+
+    with pytest.raises(KeyboardInterrupt):
+        solve_to_file(problems, solve, tmp_path, {}, output, None)
+    solve_to_file(problems, solve, tmp_path, {}, output, None)
+    assert asked == [2, 2, 2, 2], "only the last chunk is solved again"
+
+
 def test_half_a_surrogate_pair_does_not_stop_the_others(tmp_path):
     problems, output = [{"text": "4个\ud83d和2个"}, {"text": "4个😀"}], tmp_path / "answers.jsonl"
     solve_to_file(problems, lambda chunk: [[{"score": 1.0}] for _ in chunk], "model", {}, output, None)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, closing
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
     from ...tasks.runs.training import RunResult
 
 
+LINE_SECONDS = 60  # between two lines of progress without a terminal
+
+
 class CommandConsole(Console, Reporter):
     """Console that escapes control characters, so that the texts of problems cannot control the terminal."""
 
@@ -33,14 +38,41 @@ class CommandConsole(Console, Reporter):
             yield segment if segment.control else segment._replace(text=show_controls(segment.text))
 
     def counter(self, name: str) -> AbstractContextManager[Callable[[int, int | None], None]]:
-        from .progress import counting_bar
-
         return counting_bar(self, name)
 
     def follow(self, trainer: Trainer, name: str) -> AbstractContextManager:
         from .progress import RichProgressCallback
 
         return closing(RichProgressCallback.attach(trainer, self, name))
+
+
+@contextmanager
+def counting_bar(console: Console, name: str) -> Iterator[Callable[[int, int | None], None]]:
+    """Show a progress bar or, without a terminal, a line each minute; see [`~tasks.reporter.Reporter.counter`]."""
+    started = printed = time.perf_counter()
+
+    def count(done: int, total: int | None = None) -> None:
+        nonlocal printed
+        bar.update(task, completed=done, total=total)
+        if not console.is_terminal and time.perf_counter() - printed > LINE_SECONDS:
+            printed = time.perf_counter()
+            tell()
+
+    def tell() -> None:
+        done, total = bar.tasks[0].completed, bar.tasks[0].total
+        console.print(f"{name}: {done}{f' of {total}' if total else ''}, {time.perf_counter() - started:.0f} s")
+
+    with make_bar(console, disable=not console.is_terminal) as bar:
+        task = bar.add_task(name, total=None)
+        yield count
+    if not console.is_terminal and bar.tasks[0].completed:
+        tell()
+
+
+def make_bar(console: Console, disable: bool = False) -> Progress:
+    """Return a progress bar with counts and times."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    return Progress(*columns, TimeRemainingColumn(), console=console, transient=True, disable=disable)
 
 
 def quiet_libraries() -> None:

@@ -2,16 +2,16 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from typing import Self
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress
 from transformers import Trainer, TrainerCallback
 from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
 from ...metrics.accuracy import of_equations, percent
+from .console import counting_bar, make_bar
 
 
 # Labels of the metrics that are printed after an evaluation. Metrics with a percent sign are shares.
@@ -25,7 +25,6 @@ LABELS = {
     "mlm_loss": "masked words, loss {}",
     "pos_f1": "tagging F1 {} %",
 }
-LINE_SECONDS = 60  # between two lines of progress without a terminal
 
 
 class RichProgressCallback(TrainerCallback):
@@ -50,7 +49,7 @@ class RichProgressCallback(TrainerCallback):
     def on_train_begin(self, args, state, control, **kwargs):
         self.started = time.perf_counter()
         if not self.console.quiet and self.console.is_terminal:
-            self.progress = self.bars.enter_context(_make_bar(self.console))
+            self.progress = self.bars.enter_context(make_bar(self.console))
             self.task = self.progress.add_task(self.name, total=state.max_steps, completed=state.global_step)
 
     def on_teacher_cache(self, args, state, control, done: int, total: int, **kwargs):
@@ -102,31 +101,3 @@ class RichProgressCallback(TrainerCallback):
         logging.getLogger("hf_mwp.cli").info(line)
         if show:
             self.console.print(line)
-
-
-@contextmanager
-def counting_bar(console: Console, name: str) -> Iterator[Callable[[int, int | None], None]]:
-    """Show a progress bar or, without a terminal, a line each minute; see [`~tasks.reporter.Reporter.counter`]."""
-    started = printed = time.perf_counter()
-
-    def count(done: int, total: int | None = None) -> None:
-        nonlocal printed
-        bar.update(task, completed=done, total=total)
-        if not console.is_terminal and time.perf_counter() - printed > LINE_SECONDS:
-            printed = time.perf_counter()
-            tell()
-
-    def tell() -> None:
-        done, total = bar.tasks[0].completed, bar.tasks[0].total
-        console.print(f"{name}: {done}{f' of {total}' if total else ''}, {time.perf_counter() - started:.0f} s")
-
-    with _make_bar(console, disable=not console.is_terminal) as bar:
-        task = bar.add_task(name, total=None)
-        yield count
-    if not console.is_terminal and bar.tasks[0].completed:
-        tell()
-
-
-def _make_bar(console: Console, disable: bool = False) -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    return Progress(*columns, TimeRemainingColumn(), console=console, transient=True, disable=disable)

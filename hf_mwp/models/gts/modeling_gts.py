@@ -42,8 +42,7 @@ class GatedTanh(nn.Module):
 
 class AdditiveScorer(nn.Module):
     """Additive (Bahdanau) scores `v . tanh(W_q query + W_k key)` of GTS (Xie and Sun 2019, equations 4 and 5). The
-    paper's `W [query ; key]` is split to project keys once per problem. `v` has no bias, which a softmax would
-    ignore."""
+    paper's `W [query ; key]` is split to project keys once per problem. A softmax would ignore a bias of `v`."""
 
     def __init__(self, query_size: int, size: int) -> None:
         super().__init__()

@@ -64,7 +64,8 @@ def rerank(
             progress=reporter.progress(),
         )
         reranker.save_pretrained(folder.path)
-        shares = reranker.measured.get("validation") or reranker.measured[args.split]
+        measured, chosen = reranker.measured, f"validation, {args.min_beams} beams"  # the beams of the default search
+        shares = measured.get(chosen) or measured.get("validation") or measured[args.split]
         default = DefaultSearch.from_pretrained(args.model)
         if shares["with"] > shares["without"]:
             default = DefaultSearch(args.min_beams or reranker.num_beams, True)

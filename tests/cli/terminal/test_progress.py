@@ -3,9 +3,9 @@ import io
 import pytest
 from rich.console import Console
 
-from hf_mwp.cli.terminal import progress
-from hf_mwp.cli.terminal.console import CommandConsole
-from hf_mwp.cli.terminal.progress import RichProgressCallback, counting_bar
+from hf_mwp.cli.terminal import console as module
+from hf_mwp.cli.terminal.console import CommandConsole, counting_bar
+from hf_mwp.cli.terminal.progress import RichProgressCallback
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def lines(console):
 
 @pytest.mark.parametrize(("seconds", "shown"), [(60, []), (-1, [f"teacher cache: {n} of 6, 0 s" for n in (2, 4, 6)])])
 def test_a_long_teacher_cache_prints_lines_without_a_terminal(seconds, shown, console, monkeypatch):
-    monkeypatch.setattr(progress, "LINE_SECONDS", seconds)
+    monkeypatch.setattr(module, "LINE_SECONDS", seconds)
     callback = RichProgressCallback(console, "student")
     for done in (2, 4, 6):
         callback.on_teacher_cache(None, None, None, done=done, total=6)
@@ -28,7 +28,7 @@ def test_a_long_teacher_cache_prints_lines_without_a_terminal(seconds, shown, co
 
 @pytest.mark.parametrize(("seconds", "shown"), [(60, []), (-1, ["tagging: 2 of 6, 0 s", "tagging: 6 of 6, 0 s"])])
 def test_a_long_count_prints_lines_without_a_terminal(seconds, shown, console, monkeypatch):
-    monkeypatch.setattr(progress, "LINE_SECONDS", seconds)
+    monkeypatch.setattr(module, "LINE_SECONDS", seconds)
     with counting_bar(console, "tagging") as count:
         count(2, 6)
         count(6, 6)

@@ -101,8 +101,7 @@ def counterparts(
     student: SurvivingHeads | None, teacher: SurvivingHeads | None
 ) -> tuple[SurvivingHeads | None, SurvivingHeads | None]:
     """Return the heads of two layers that are compared: those that survive in both, if both had the same number of
-    heads. Otherwise all that survive in each, which do not correspond one to one; all heads if the student's are
-    unknown."""
+    heads. Otherwise all that survive in each, not in pairs; all heads if the student's are unknown."""
     if student is None:
         return None, None
     if teacher is None or teacher.total != student.total:
