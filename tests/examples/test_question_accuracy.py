@@ -1,0 +1,36 @@
+"""The example script that measures how well solvers read the question."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from hf_mwp.data import load_mwp_dataset
+from tests.examples.scripts import load_script
+
+
+DATA = Path(__file__).parents[1] / "data" / "fixtures"
+
+
+@pytest.fixture(scope="module")
+def script():
+    return load_script("question_accuracy.py")
+
+
+def test_the_problems_are_those_of_the_validation_splits(script):
+    sets = script.development_sets(DATA)
+    known = {name: load_mwp_dataset(name, DATA)["validation"] for name in ("math23k", "unbiasedmwp")}
+    assert [each.text for each in sets["Math23k"]] == known["math23k"]["text"]
+    assert len(sets["UnbiasedMWP, with an operation"]) + len(sets["answer in the text"]) == len(known["unbiasedmwp"])
+    assert all(each.expression.num_operators == 1 for each in sets["one operation"])
+    assert 0 < len(sets["reversed"]) <= len(known["math23k"])
+    # The problems of these few texts are too different to lend each other numbers.
+    assert not sets["irrelevant numbers"]
+
+
+def test_each_solver_has_a_row(script, solver_folder, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr(sys, "argv", ["question_accuracy.py", str(solver_folder), f"--data_dir={DATA}"])
+    script.main()
+    shown = capsys.readouterr().out
+    assert "irrelevant numbers" in shown and solver_folder.name in shown
