@@ -3,6 +3,8 @@
 import pytest
 import torch
 from transformers import (
+    AlbertConfig,
+    AlbertModel,
     BertModel,
     DistilBertConfig,
     DistilBertModel,
@@ -14,6 +16,7 @@ from transformers import (
     XLNetModel,
 )
 
+from hf_mwp import MwpSolver
 from hf_mwp.building import build_solver, load_solver, make_student
 from hf_mwp.building.classifier import build_classifier
 from hf_mwp.building.solver import SolverArguments
@@ -103,8 +106,10 @@ def test_a_solver_saved_in_half_precision_is_trained_in_fp32(tmp_path):
     processor = tiny_processor()
     for part in (tiny_solver(processor).half(), processor):
         part.save_pretrained(tmp_path)
-    solver, _ = build_solver([], solver=str(tmp_path))
-    assert {each.dtype for each in solver.parameters()} == {torch.float32}
+    for solver, _ in (build_solver([], solver=str(tmp_path)), load_solver(str(tmp_path))):
+        assert {each.dtype for each in solver.parameters()} == {torch.float32}
+    half, _ = load_solver(str(tmp_path), dtype="float16")
+    assert {each.dtype for each in half.parameters()} == {torch.float16}
 
 
 def test_a_constant_that_was_only_written_can_be_used(tmp_path):
@@ -148,6 +153,18 @@ def test_first_layers_of_an_encoder_that_is_no_bert(gemma, tmp_path):
     loaded, _ = load_solver(str(tmp_path))
     batch = processor([row["text"] for row in tiny_rows(6)])
     assert torch.equal(solver.solve(**batch).sequences, loaded.eval().solve(**batch).sequences)
+    tuned, _ = build_solver([], solver=str(tmp_path), dropout=0.3)
+    assert {each.self_attn.attention_dropout for each in tuned.encoder.layers} == {0.3}
+
+
+def test_the_dropout_of_a_solver_on_albert_is_set(tmp_path):
+    processor = tiny_processor()
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+    albert = AlbertModel(AlbertConfig(vocab_size=len(processor.tokenizer), embedding_size=8, **sizes))
+    for part in (MwpSolver.from_encoder_decoder_pretrained(albert, processor), processor):
+        part.save_pretrained(tmp_path)
+    solver, _ = build_solver([], solver=str(tmp_path), dropout=0.3)
+    assert {each.p for each in solver.modules() if isinstance(each, torch.nn.Dropout)} == {0.3}
 
 
 def test_an_encoder_without_a_limit_of_positions(tmp_path):

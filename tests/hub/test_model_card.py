@@ -5,12 +5,15 @@ import re
 import pytest
 from huggingface_hub import ModelCard
 
+from hf_mwp import MwpSolver
 from hf_mwp.data.training_texts import TrainingTexts
 from hf_mwp.hub import ModelFigures, TrainingStage, build_model_card, model_record
 from hf_mwp.hub.run_records import read_stage
 from hf_mwp.losses import HiddenMSELoss
 from hf_mwp.metrics import calibration_report
 from hf_mwp.models import MwpStudentForSequenceClassification
+from hf_mwp.pruning import prune
+from tests.pruning.encoders import tiny_encoder
 from tests.tiny import tiny_processor, tiny_solver
 
 
@@ -126,6 +129,14 @@ def test_the_card_says_what_the_probabilities_are_worth(solver):
     assert re.search(r"calibration error 0\.160.* 66\.7 %.*`confidence_threshold`", text)
 
 
+def test_the_card_of_a_pruned_solver_counts_what_is_left():
+    processor = tiny_processor()
+    encoder = tiny_encoder("modernbert", vocab_size=len(processor.tokenizer))
+    pruned = prune(MwpSolver.from_encoder_decoder_pretrained(encoder, processor), {0: [1]}, {2: [0, 5]})
+    text = build_model_card(pruned, "tiny").text
+    assert "3 transformer layers of width 24, feed-forward [20, 20, 18], [3, 4, 4] heads, " in text
+
+
 def test_an_encoders_card(solver):
     card = build_model_card(solver.encoder, "me/tiny-encoder", language="en")
     assert 'AutoModel.from_pretrained("me/tiny-encoder", trust_remote_code=True)' in card.text
@@ -200,3 +211,10 @@ def test_the_papers_entry_stands_once_in_the_package(solver, repository):
     files = [path for path in (repository / "hf_mwp").rglob("*.[pb]*") if path.suffix in (".py", ".bib")]
     assert [path.name for path in files if "{ming2025compact" in path.read_text("utf-8")] == ["citations.bib"]
     assert HiddenMSELoss().citation in build_model_card(solver, "tiny").text
+
+
+def test_the_card_of_a_pruned_model_has_its_heads_and_neurons():
+    solver = MwpSolver.from_encoder_decoder_pretrained(tiny_encoder("modernbert"), tiny_processor())
+    assert ", feed-forward 20, 4 heads," in build_model_card(solver, "a").text
+    pruned = prune(solver, {0: [0, 1], 1: [3]}, {0: range(6)})
+    assert ", feed-forward [14, 20, 20], [2, 3, 4] heads," in build_model_card(pruned, "a").text

@@ -149,6 +149,12 @@ def test_an_encoder_gets_its_code(hub, folder):
     assert "modeling_mwp_student.py" in files and "auto_map" in json.loads(files["config.json"])
 
 
+def test_both_vocabularies_of_a_tokenizer_go_up(hub, folder):
+    (folder / "target_vocab.json").write_text("{}", "utf-8")  # as Marian's tokenizers write it
+    hf_mwp.push_solver_to_hub(folder, NAME)
+    assert "target_vocab.json" in hub.repositories[NAME].files()
+
+
 def test_a_dry_run_lists_the_files_and_asks_for_nothing(hub, folder, capsys):
     assert main(["publish", str(folder), "--repo_id", NAME, "--dry_run"]) == 0
     printed = capsys.readouterr().out

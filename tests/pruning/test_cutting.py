@@ -14,11 +14,13 @@ from transformers import (
 )
 
 from hf_mwp import MwpSolver, MwpStudentModel
+from hf_mwp.data import TrainingTexts
+from hf_mwp.data.training_lineage import ancestry_of
 from hf_mwp.models.architecture import find_encoder, layer_parts
 from hf_mwp.models.pruned_form import pruned_class
-from hf_mwp.pruning import HeadGates, NeuronGates, prune, prune_heads, prune_neurons
+from hf_mwp.pruning import HeadGates, NeuronGates, export_dense, prune, prune_heads, prune_neurons
 from tests.pruning.encoders import CLASSES, FOREIGN, HEADS, tiny_batch, tiny_encoder
-from tests.tiny import tiny_processor, tiny_rows, tiny_solver
+from tests.tiny import tiny_bert_config, tiny_processor, tiny_rows, tiny_solver
 
 
 AUTO = dict(zip(HEADS, [AutoModel, AutoModelForSequenceClassification, AutoModelForMaskedLM], strict=True))
@@ -115,6 +117,19 @@ def test_a_pruned_solver_keeps_its_decoder_and_bottlenecks(name, bottlenecks, tm
             assert torch.equal(value, pruned.decoder.state_dict()[name])
 
 
+@pytest.mark.parametrize("name", ["bert", "modernbert"])
+def test_a_pruned_solver_keeps_its_training_texts(name, tmp_path):
+    processor = tiny_processor(max_length=32)
+    solver = MwpSolver.from_encoder_decoder_pretrained(
+        tiny_encoder(name, vocab_size=len(processor.tokenizer)), processor
+    )
+    solver.training_texts = TrainingTexts.from_texts(["有1个", "有2个"], ["a.txt"])
+    solver.save_pretrained(tmp_path / "whole")
+    prune(MwpSolver.from_pretrained(tmp_path / "whole"), {0: [1]}).save_pretrained(tmp_path / "pruned")
+    kept = TrainingTexts.load(tmp_path / "pruned")
+    assert (len(kept), kept.sources) == (2, ("a.txt",))
+
+
 class WithAnotherPart(BertForSequenceClassification):
     def __init__(self, config):
         super().__init__(config)
@@ -185,3 +200,18 @@ def test_indices_may_be_tensors_and_iterators(read):
         assert gates.values[0].tolist() == [1, 0, 1, 0] and HeadGates.closed_on(model)[0] == {1, 3}
     with pytest.raises(TypeError, match="integer"):
         prune_heads(model, {0: [1.0]})
+
+
+def test_a_pruned_model_keeps_its_record_of_training_texts(tmp_path):
+    processor = tiny_processor()
+    bert = AutoModel.from_config(tiny_bert_config(vocab_size=len(processor.tokenizer)))
+    bert.save_pretrained(tmp_path / "encoder")
+    loaded = AutoModel.from_pretrained(tmp_path / "encoder")
+    (unknown,) = ancestry_of(loaded).unknown
+    assert unknown.endswith("encoder") and ancestry_of(prune(loaded, {0: [0]})).unknown == (unknown,)
+    solver = MwpSolver.from_encoder_decoder_pretrained(bert, processor)
+    solver.training_texts = TrainingTexts.from_texts([row["text"] for row in tiny_rows(6)])
+    for each in (solver, prune(solver, {0: [0]}), export_dense(prune(solver, {0: [0]}))):
+        each.save_pretrained(tmp_path / "solver")
+        saved = TrainingTexts.load(tmp_path / "solver")
+        assert saved.exact.tolist() == solver.training_texts.exact.tolist()

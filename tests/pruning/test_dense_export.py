@@ -3,6 +3,7 @@ import torch
 from transformers import BertModel, ElectraModel, RobertaForMaskedLM
 
 from hf_mwp import MwpSolver
+from hf_mwp.data import TrainingTexts
 from hf_mwp.models import MwpStudentForPreTraining
 from hf_mwp.pruning import HeadGates, NeuronGates, export_dense, prune_heads, prune_neurons
 from tests.pruning.encoders import HEADS, tiny_batch, tiny_encoder
@@ -51,6 +52,15 @@ def test_a_solver_gets_a_stock_encoder(tmp_path):
     batch = processor([row["text"] for row in tiny_rows(4)])
     assert torch.equal(again.solve(**batch).sequences, pruned.solve(**batch).sequences)
     assert not {*map(id, dense.parameters())} & {*map(id, pruned.parameters())}
+
+
+def test_training_texts_of_a_solver_are_kept(tmp_path):
+    solver = tiny_solver(tiny_processor(max_length=32))
+    solver.training_texts = TrainingTexts.from_texts(["有1个", "有2个"], ["a.txt"])
+    solver.save_pretrained(tmp_path / "student")
+    export_dense(MwpSolver.from_pretrained(tmp_path / "student")).save_pretrained(tmp_path / "dense")
+    kept = TrainingTexts.load(tmp_path / "dense")
+    assert (len(kept), kept.sources) == (2, ("a.txt",))
 
 
 def test_what_gates_have_closed_stays_so():

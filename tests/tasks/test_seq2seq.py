@@ -1,6 +1,7 @@
 """Sequence-to-sequence tasks from their files: trained, distilled, pruned and measured through the command line."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 import sacrebleu
@@ -275,6 +276,19 @@ def test_math_word_problems_as_sequences(problems, tmp_path, capsys):
     assert main(["card", "--model", str(folder), *given]) == 0
     card = (tmp_path / "card" / "README.md").read_text()
     assert "| answers % |" in card and "[NUM0]" in card and "text2text-generation" in card
+
+
+@pytest.mark.parametrize(("match", "right"), [("annotated", 0.0), ("equation_value", 1.0)])
+def test_metrics_during_training_compare_with_the_chosen_target(match, right, problems, tmp_path, monkeypatch):
+    for name in ("train", "valid"):
+        rows = [json.loads(line) | {"answer": "9999"} for line in (problems / f"{name}.jsonl").open(encoding="utf-8")]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    task = make_task(TaskArguments(task="math_seq2seq", dataset=str(tmp_path)))
+    Seq2SeqFineTuningConfig(str(tmp_path), use_cpu=True, answer_match=match).adapt(task)
+    generated = [task.pair(row)[1] for row in task.rows("validation")]
+    monkeypatch.setattr("hf_mwp.tasks.seq2seq.decode_texts", lambda processor, ids: generated)
+    measure = task.metric_arguments(None)["compute_metrics"]
+    assert measure(SimpleNamespace(predictions=None))["answer_accuracy"] == right
 
 
 @pytest.mark.parametrize("distilled", [False, True])

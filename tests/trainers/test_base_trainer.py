@@ -64,6 +64,16 @@ def test_a_finished_run_is_not_continued(tmp_path):
     assert unchanged(again.model, first.model.state_dict())
 
 
+def test_a_resumed_run_has_its_own_intervals(tmp_path):
+    for steps, resume, saved in ((3, None, [3, 6]), (2, tmp_path / "checkpoint-3", [3, 4, 6])):
+        fields = {"per_device_train_batch_size": 2, "max_steps": 6, "save_steps": steps, "logging_steps": steps}
+        args = BaseConfig(output_dir=str(tmp_path), use_cpu=True, report_to="none", disable_tqdm=True, **fields)
+        trainer = BaseTrainer(tiny_classifier(), args, default_data_collator, ROWS)
+        trainer.train(resume_from_checkpoint=None if resume is None else str(resume))
+        assert sorted(int(path.name[11:]) for path in tmp_path.glob("checkpoint-*")) == saved
+    assert [each["step"] for each in trainer.state.log_history if "loss" in each] == [3, 4, 6]
+
+
 def test_the_rows_of_each_evaluation_are_its_own(tmp_path):
     fields = {"dataloader_num_workers": 1, "dataloader_persistent_workers": True}
     args = BaseConfig(output_dir=str(tmp_path), use_cpu=True, report_to="none", **fields)

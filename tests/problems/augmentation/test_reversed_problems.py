@@ -17,6 +17,12 @@ def test_each_number_is_asked_for_in_a_clause_at_the_end():
     ]
 
 
+def test_a_number_in_words_is_an_answer_in_digits():
+    text = "Tom has five apples. Tom buys 3 apples. How many apples does Tom have?"
+    problem = MathWordProblem(text, "x=5+3", "8", language="en")
+    assert [(each.equation, each.answer) for each in reverse_operations(problem)] == [("x=8-3", "5"), ("x=8-5", "3")]
+
+
 @pytest.mark.parametrize(
     ("equation", "answer", "equations"),
     [

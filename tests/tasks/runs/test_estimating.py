@@ -72,6 +72,19 @@ def test_the_command_leaves_nothing(problems, solver_folder, tmp_path, capsys):
     assert not (tmp_path / "run").exists()
 
 
+def test_an_estimate_opens_no_repository(problems, solver_folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(DistillationTrainer, "init_hf_repo", lambda self: pytest.fail("a repository was opened"))
+    config = DistillationConfig(str(tmp_path / "run"), use_cpu=True, push_to_hub=True, hub_strategy="end")
+    monkeypatch.setattr(estimating, "measure", lambda trainer, plan: trainer.args.push_to_hub)
+    options = (
+        TaskArguments(str(problems)),
+        TeacherArguments([str(solver_folder)]),
+        StudentArguments(student_layers="1"),
+        config,
+    )
+    assert estimate_distillation(*options) is False and config.push_to_hub
+
+
 def test_the_options_can_be_used_again_for_the_distillation(problems, solver_folder, tmp_path, monkeypatch):
     config = DistillationConfig(str(tmp_path / "run"), use_cpu=True, eval_strategy="epoch")
     options = (TaskArguments(str(problems)), TeacherArguments([str(solver_folder)]), StudentArguments(), config)

@@ -108,8 +108,10 @@ def test_the_weight_of_layers_is_divided_among_the_parts_of_any_loss(hidden_loss
     assert {name: weight for each in found for name, weight in each.items()} == pytest.approx(parts)
 
 
-def test_a_killed_chain_goes_on_to_the_same_weights(tmp_path):
-    whole = of_classifier(tmp_path / "whole", fields={"save_strategy": "steps", "save_steps": 1})
+@pytest.mark.parametrize("only_model", [False, True])
+def test_a_killed_chain_goes_on_to_the_same_weights(only_model, tmp_path):
+    fields = {"save_strategy": "steps", "save_steps": 1, "save_only_model": only_model}
+    whole = of_classifier(tmp_path / "whole", fields=fields)
     made = []
 
     def kill(trainer, number):
@@ -118,17 +120,24 @@ def test_a_killed_chain_goes_on_to_the_same_weights(tmp_path):
             trainer.add_callback(Kill(3))
 
     with pytest.raises(InterruptedError):
-        of_classifier(tmp_path / "parts", fields={"save_strategy": "steps", "save_steps": 1}, on_trainer=kill)
-    again = of_classifier(
-        tmp_path / "parts",
-        fields={"save_strategy": "steps", "save_steps": 1},
-        on_trainer=lambda trainer, number: made.append(number),
-    )
+        of_classifier(tmp_path / "parts", fields=fields, on_trainer=kill)
+    again = of_classifier(tmp_path / "parts", fields=fields, on_trainer=lambda trainer, number: made.append(number))
     # The first one was there.
     assert made == [1, 2, 2]
     assert [each.heads for each in again] == [each.heads for each in whole]
     assert same(again[1].load(), whole[1].load())
     assert not list(again[1].folder.glob("checkpoint-*"))
+
+
+def test_a_generation_without_optimizer_states_starts_over(tmp_path):
+    fields = {"ratios": [0.25], "save_strategy": "steps", "save_steps": 1, "save_only_model": True}
+    (whole,) = of_classifier(tmp_path / "whole", fields=fields)
+    with pytest.raises(InterruptedError):
+        of_classifier(tmp_path / "parts", fields=fields, on_trainer=lambda trainer, _: trainer.add_callback(Kill(3)))
+    (checkpoint,) = (tmp_path / "parts").rglob("checkpoint-3")
+    assert not (checkpoint / "optimizer.pt").exists()
+    (again,) = of_classifier(tmp_path / "parts", fields=fields)
+    assert again.heads == whole.heads and same(again.load(), whole.load())
 
 
 class Kill(TrainerCallback):

@@ -32,6 +32,14 @@ def trainer_of(processor, tmp_path):
     return make
 
 
+@pytest.mark.parametrize("kind", ["torch", "numpy"])
+def test_datasets_may_have_a_format(trainer_of, kind):
+    rows, held_out = tiny_dataset(8).with_format(kind), tiny_dataset(4, seed=1).with_format(kind)
+    trainer = trainer_of(rows=rows, eval_rows=held_out, max_steps=1)
+    trainer.train()
+    assert trainer.evaluate()["eval_num_problems"] == 4 and rows.format["type"] == kind
+
+
 @pytest.fixture(scope="module")
 def trained(processor, tmp_path_factory):
     """A solver that has learned the templates, and its trainer."""

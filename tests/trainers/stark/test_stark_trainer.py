@@ -155,6 +155,18 @@ def test_killed_anywhere_it_goes_on_to_the_same_students(whole, tmp_path):
         assert same(ours.load(), theirs.load())
 
 
+def test_a_stage_without_optimizer_states_starts_over(whole, tmp_path):
+    fields = {"save_only_model": True, "sparsities": [0.5]}
+    with pytest.raises(InterruptedError):
+        of_classifier(tmp_path, fields, on_trainer=lambda trainer, _: trainer.add_callback(Kill())).train()
+    (checkpoint,) = tmp_path.glob("stages/*/checkpoint-2")
+    assert not (checkpoint / "optimizer.pt").exists()
+    trainer = of_classifier(tmp_path, fields)
+    trainer.train()
+    for ours, theirs in zip((trainer.trial, *trainer.students), (whole[0].trial, whole[0].students[1]), strict=True):
+        assert ours.value == theirs.value and same(ours.load(), theirs.load())
+
+
 def test_each_sparse_teacher_has_a_cache_of_its_own(whole, tmp_path, monkeypatch):
     fields = {"cache_teacher_outputs": True, "teacher_cache_dir": str(tmp_path / "caches")}
 
