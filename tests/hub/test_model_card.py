@@ -129,14 +129,6 @@ def test_the_card_says_what_the_probabilities_are_worth(solver):
     assert re.search(r"calibration error 0\.160.* 66\.7 %.*`confidence_threshold`", text)
 
 
-def test_the_card_of_a_pruned_solver_counts_what_is_left():
-    processor = tiny_processor()
-    encoder = tiny_encoder("modernbert", vocab_size=len(processor.tokenizer))
-    pruned = prune(MwpSolver.from_encoder_decoder_pretrained(encoder, processor), {0: [1]}, {2: [0, 5]})
-    text = build_model_card(pruned, "tiny").text
-    assert "3 transformer layers of width 24, feed-forward [20, 20, 18], [3, 4, 4] heads, " in text
-
-
 def test_an_encoders_card(solver):
     card = build_model_card(solver.encoder, "me/tiny-encoder", language="en")
     assert 'AutoModel.from_pretrained("me/tiny-encoder", trust_remote_code=True)' in card.text

@@ -129,17 +129,6 @@ def test_a_killed_chain_goes_on_to_the_same_weights(only_model, tmp_path):
     assert not list(again[1].folder.glob("checkpoint-*"))
 
 
-def test_a_generation_without_optimizer_states_starts_over(tmp_path):
-    fields = {"ratios": [0.25], "save_strategy": "steps", "save_steps": 1, "save_only_model": True}
-    (whole,) = of_classifier(tmp_path / "whole", fields=fields)
-    with pytest.raises(InterruptedError):
-        of_classifier(tmp_path / "parts", fields=fields, on_trainer=lambda trainer, _: trainer.add_callback(Kill(3)))
-    (checkpoint,) = (tmp_path / "parts").rglob("checkpoint-3")
-    assert not (checkpoint / "optimizer.pt").exists()
-    (again,) = of_classifier(tmp_path / "parts", fields=fields)
-    assert again.heads == whole.heads and same(again.load(), whole.load())
-
-
 class Kill(TrainerCallback):
     def __init__(self, step):
         self.step = step
