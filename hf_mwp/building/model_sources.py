@@ -66,8 +66,7 @@ def is_classifier(config: PreTrainedConfig) -> bool:
 
 
 def check_folder(name: str, solver: bool = False) -> Path | None:
-    """Return the folder of a model, or `None` for a Hub id. Raises `UsageError` if it is incomplete or, with `solver`,
-    contains a different model."""
+    """Return a model's folder, `None` for a Hub id. Raises `UsageError` if it is incomplete or lacks a `solver`."""
     path = Path(name)
     if fault := missing_folder(name):
         raise UsageError(fault)

@@ -219,7 +219,7 @@ def _update_solver(model: Solver, processor: MwpProcessor, options: SolverArgume
             for module in model.get_submodule(part).modules():
                 if isinstance(module, nn.Dropout):
                     module.p = dropout
-                elif isinstance(getattr(module, "attention_dropout", None), float):
+                elif isinstance(getattr(module, "attention_dropout", None), int | float):
                     module.attention_dropout = dropout
     if options.constants:
         known, processor.vocabulary = processor.vocabulary, processor.vocabulary.with_constants(options.constants)

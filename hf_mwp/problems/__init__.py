@@ -1,5 +1,4 @@
-"""Math word problems: numbers, equations, part-of-speech tags and augmentation. Does not import torch; modules are
-imported on first use."""
+"""Math word problems: numbers, equations, tags and augmentation. Needs no torch; modules are imported on first use."""
 
 from ..lazy_names import lazy_names
 

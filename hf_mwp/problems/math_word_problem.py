@@ -112,8 +112,7 @@ class MathWordProblem:
 
     @cached_property
     def masked_key(self) -> str:
-        """Return the masked text in half-width characters without white space. It is equal for problems that differ
-        only in their numbers."""
+        """Return the masked text in half-width characters without white space, equal if only numbers differ."""
         return _SPACE.sub("", to_half_width(self.masked.text()))
 
     @cached_property
@@ -138,8 +137,7 @@ class MathWordProblem:
 
     @cached_property
     def equation_value(self) -> Fraction | float:
-        """Return the value of the equation. Raises the errors of [`~MathWordProblem.expression`] and
-        [`Expression.evaluate`]."""
+        """Return the value of the equation. Raises the errors of `expression` and [`Expression.evaluate`]."""
         return self.expression.evaluate(self.values)
 
     @cached_property

@@ -42,8 +42,7 @@ def solve_to_file(
     problems: Rows, solve: Make, model: str, options: Mapping[str, Any], output: str | Path, progress: ProgressBar
 ) -> None:
     """Write the answers that `solve` returns for problems with a `text` to a JSON Lines file, in the same order. A
-    killed run resumes if `model` and `options` are unchanged. Raises `UsageError` if the file exists. See
-    [`kept_records`]."""
+    killed run resumes if `model` and `options` are unchanged. Raises `UsageError` if the file exists."""
     output = Path(output)
     if output.exists():
         raise UsageError(f"--output: {output} already exists. Remove it, or choose a different file.")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, closing
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
@@ -18,6 +16,7 @@ from ...metrics.accuracy import LEVELS, metric_cell, report_cells
 from ...problems.control_characters import show_controls
 from ...store.runs.main_process import is_main_process
 from ...tasks.reporter import Reporter
+from .counting_bar import counting_bar
 
 
 if TYPE_CHECKING:
@@ -25,9 +24,6 @@ if TYPE_CHECKING:
 
     from ...tasks.runs.evaluation import Evaluation
     from ...tasks.runs.training import RunResult
-
-
-LINE_SECONDS = 60  # between two lines of progress without a terminal
 
 
 class CommandConsole(Console, Reporter):
@@ -44,35 +40,6 @@ class CommandConsole(Console, Reporter):
         from .progress import RichProgressCallback
 
         return closing(RichProgressCallback.attach(trainer, self, name))
-
-
-@contextmanager
-def counting_bar(console: Console, name: str) -> Iterator[Callable[[int, int | None], None]]:
-    """Show a progress bar or, without a terminal, a line each minute; see [`~tasks.reporter.Reporter.counter`]."""
-    started = printed = time.perf_counter()
-
-    def count(done: int, total: int | None = None) -> None:
-        nonlocal printed
-        bar.update(task, completed=done, total=total)
-        if not console.is_terminal and time.perf_counter() - printed > LINE_SECONDS:
-            printed = time.perf_counter()
-            tell()
-
-    def tell() -> None:
-        done, total = bar.tasks[0].completed, bar.tasks[0].total
-        console.print(f"{name}: {done}{f' of {total}' if total else ''}, {time.perf_counter() - started:.0f} s")
-
-    with make_bar(console, disable=not console.is_terminal) as bar:
-        task = bar.add_task(name, total=None)
-        yield count
-    if not console.is_terminal and bar.tasks[0].completed:
-        tell()
-
-
-def make_bar(console: Console, disable: bool = False) -> Progress:
-    """Return a progress bar with counts and times."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    return Progress(*columns, TimeRemainingColumn(), console=console, transient=True, disable=disable)
 
 
 def quiet_libraries() -> None:

@@ -11,7 +11,7 @@ from transformers import Trainer, TrainerCallback
 from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
 from ...metrics.accuracy import of_equations, percent
-from .console import counting_bar, make_bar
+from .counting_bar import counting_bar, make_bar
 
 
 # Labels of the metrics that are printed after an evaluation. Metrics with a percent sign are shares.

@@ -55,8 +55,7 @@ class Objective:
         raise NotImplementedError
 
     def num_items(self, inputs: Mapping[str, Any]) -> dict[str, Tensor | int | None]:
-        """Return the number of items of a batch that each part is averaged over, or `None` if it is unknown. Batches
-        then have the same weight."""
+        """Return the number of items that each part is averaged over, or `None`: batches have the same weight."""
         return dict.fromkeys(self.parts)
 
 

@@ -99,4 +99,4 @@ def _as_dataset(rows: Any, name: str) -> Dataset:
         return Dataset.from_dict(columns)
     if not isinstance(rows, Dataset):
         raise TypeError(f"`{name}` must be a `datasets.Dataset` (one split) or a list, got {type(rows).__name__}.")
-    return rows if rows.format["type"] is None else rows.with_format(None)
+    return rows if rows.format["type"] in (None, "custom") else rows.with_format(None)

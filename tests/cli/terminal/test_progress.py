@@ -3,8 +3,9 @@ import io
 import pytest
 from rich.console import Console
 
-from hf_mwp.cli.terminal import console as module
-from hf_mwp.cli.terminal.console import CommandConsole, counting_bar
+from hf_mwp.cli.terminal import counting_bar as module
+from hf_mwp.cli.terminal.console import CommandConsole
+from hf_mwp.cli.terminal.counting_bar import counting_bar
 from hf_mwp.cli.terminal.progress import RichProgressCallback
 
 

@@ -40,6 +40,14 @@ def test_datasets_may_have_a_format(trainer_of, kind):
     assert trainer.evaluate()["eval_num_problems"] == 4 and rows.format["type"] == kind
 
 
+def test_a_transform_of_a_dataset_is_applied(processor):
+    changed = tiny_dataset(2).with_transform(
+        lambda rows: {**rows, "text": ["一共有，" + each for each in rows["text"]]}
+    )
+    lengths = [prepare_training_rows(each, processor)["length"] for each in (tiny_dataset(2), changed)]
+    assert all(plain < longer for plain, longer in zip(*lengths, strict=True))
+
+
 @pytest.fixture(scope="module")
 def trained(processor, tmp_path_factory):
     """A solver that has learned the templates, and its trainer."""

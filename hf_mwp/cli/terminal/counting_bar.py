@@ -1,0 +1,40 @@
+"""Progress bars that count."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+
+LINE_SECONDS = 60  # between two lines of progress without a terminal
+
+
+@contextmanager
+def counting_bar(console: Console, name: str) -> Iterator[Callable[[int, int | None], None]]:
+    """Show a progress bar or, without a terminal, a line each minute; see [`~tasks.reporter.Reporter.counter`]."""
+    started = printed = time.perf_counter()
+
+    def count(done: int, total: int | None = None) -> None:
+        nonlocal printed
+        bar.update(task, completed=done, total=total)
+        if not console.is_terminal and time.perf_counter() - printed > LINE_SECONDS:
+            printed = time.perf_counter()
+            tell()
+
+    def tell() -> None:
+        done, total = bar.tasks[0].completed, bar.tasks[0].total
+        console.print(f"{name}: {done}{f' of {total}' if total else ''}, {time.perf_counter() - started:.0f} s")
+
+    with make_bar(console, disable=not console.is_terminal) as bar:
+        task = bar.add_task(name, total=None)
+        yield count
+    if not console.is_terminal and bar.tasks[0].completed:
+        tell()
+
+
+def make_bar(console: Console, disable: bool = False) -> Progress:
+    """Return a progress bar with counts and times."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    return Progress(*columns, TimeRemainingColumn(), console=console, transient=True, disable=disable)
