@@ -8,6 +8,7 @@ reversed, and with irrelevant numbers (one to five).
 """
 
 import argparse
+import sys
 from pathlib import Path
 
 import hf_mwp
@@ -51,4 +52,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (OSError, ValueError) as error:
+        sys.exit(f"question_accuracy.py: {error}")

@@ -66,7 +66,7 @@ def is_classifier(config: PreTrainedConfig) -> bool:
 
 
 def check_folder(name: str, solver: bool = False) -> Path | None:
-    """Return a model's folder, `None` for a Hub id. Raises `UsageError` if it is incomplete or lacks a `solver`."""
+    """Return a model's folder, `None` for a Hub id. Raises `UsageError` if it is incomplete or no `solver`."""
     path = Path(name)
     if fault := missing_folder(name):
         raise UsageError(fault)

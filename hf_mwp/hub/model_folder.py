@@ -145,7 +145,7 @@ def _encoder_alone(solver: Any, source: str | PathLike) -> MwpStudentModel:
 
 def with_pooling_layer(encoder: MwpStudentModel) -> MwpStudentModel:
     """Return the encoder itself if it has a pooling layer, otherwise a copy with an identity pooling layer, so that
-    its folder has all weights that `AutoModel` expects. `pooler_output` is then the tanh of the first state."""
+    its folder has all weights that `AutoModel` expects. `pooler_output` is the tanh of the first token's state."""
     if encoder.pooler is not None:
         return encoder
     encoder = copy.deepcopy(encoder)

@@ -196,7 +196,7 @@ class PlanMaker:
 
     def make(self, labels: Sequence[int], positions: Sequence[int], groups=None, values=None) -> GoldPlan:
         """Return the plan of a problem from its prefix ids and the token of each number (-1 in truncated text); for
-        the other arguments, see [`TargetReader`]. Raises `ExpressionError` if the target is no thought."""
+        the other arguments, see [`TargetReader`]. Raises `ExpressionError` if no thought equals the target."""
         table = ThoughtTable()
         slots = self.initial_slots(positions, groups)
         initial = self.initial_thoughts(table, slots)
