@@ -99,6 +99,12 @@ class PretrainingBuilder:
                 f"{args.encoder}, of type {config.model_type!r}, supports only masked language modelling, not tagging "
                 "(take --pos_loss_weight 0), `project_to` or a target."
             )
+        words = None if self._becomes_student else self.encoder.get_input_embeddings().embedding_dim
+        if words is not None and words != config.hidden_size:
+            raise UsageError(
+                f"{args.encoder}, of type {config.model_type!r}, cannot be pretrained: its word embeddings have "
+                f"{words} dimensions, its hidden states {config.hidden_size}."
+            )
         if self._keeps_head:
             check_tagger(config, tagger)
         self.processor: MwpProcessor = MwpProcessor(

@@ -22,11 +22,10 @@ from ..data.datasets.loading import load_mwp_dataset
 from ..downloads import read_beside
 from ..hub.usage import EXAMPLES, usage_section
 from ..models import MwpSolver
-from ..models.mwp_student import MwpStudentModel
 from ..problems import MathWordProblem
 from ..runtime import RuntimeSolver
 from ..runtime.default_search import DefaultSearch
-from ..runtime.encoder import GRAPH
+from ..runtime.encoder import GRAPH, check_encoder
 from ..runtime.solver import EXPORT_RECORD, EXPORT_VERSION
 from ..runtime.weights import FILE_NAME, quantize_int8
 from ..solving.kept_records import ProgressBar
@@ -92,9 +91,8 @@ def export_solver(args: ExportArguments, progress: ProgressBar = None) -> Export
     if not model.runs_in_numpy:
         names = [f"`--decoder {name}`" for name, kind in decoder_classes().items() if kind.runs_in_numpy]
         raise UsageError(f"The runtime does not support a {model.decoder_title}. Train with {' or '.join(names)}.")
-    if args.format == "numpy" and not isinstance(model.encoder, MwpStudentModel):
-        kind = model.encoder.config.model_type
-        raise UsageError(f"The encoder of {args.model} is a {kind}, not a student. Use --format onnx.")
+    if args.format == "numpy":
+        check_encoder(model.encoder.config.to_dict())
     packages = ("onnx", "onnxruntime", "onnxscript") if args.format == "onnx" else ()
     if missing := [name for name in packages if find_spec(name) is None]:
         raise UsageError(f"--format onnx needs {', '.join(missing)}. Install with `pip install 'hf-mwp[onnx]'`.")

@@ -50,7 +50,8 @@ class BatchSolver:
     def __call__(self, columns: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
         """Solve a batch, whose columns are lists, arrays or a data frame. Returns the columns with `answer`, `value`,
         `equation`, `score`, `plausibility` and `error`, which replace columns of these names. Missing values are NaN
-        for numbers and empty strings for texts."""
+        for numbers and empty strings for texts. `datasets` keeps the type of replaced columns: rename or cast an
+        `answer` of integers first."""
         texts = ["" if str(text) in MISSING else str(text) for text in columns[self.column]]
         found = _solver(self.folder, self.digest)(texts, **self.search)
         given = {name: list(columns[name]) for name in columns}

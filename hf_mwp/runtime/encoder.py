@@ -18,12 +18,9 @@ class Encoder:
     """`MwpStudentModel` in NumPy for one text, with bottleneck networks after `bottleneck_layers` (from 1)."""
 
     def __init__(self, weights: Weights, config: Mapping[str, Any], bottleneck_layers=()) -> None:
-        if (kind := config["model_type"]) != "mwp_student":
-            raise UsageError(f"The runtime needs `hf-mwp export --format onnx` for encoders of the type {kind}.")
+        check_encoder(config)
         self.weights, self.config = weights, config
-        if (activation := config["hidden_act"]) not in ACTIVATIONS:
-            raise UsageError(f"The runtime supports the activations {', '.join(ACTIVATIONS)}, not {activation}.")
-        self.activation = ACTIVATIONS[activation]
+        self.activation = ACTIVATIONS[config["hidden_act"]]
         self.epsilon = config["layer_norm_eps"]
         projects = config.get("embedding_size") is not None
         self.projection = weights.linear("encoder.embeddings_project") if projects else None
@@ -112,6 +109,16 @@ class Encoder:
         return self.weights.linear(f"{prefix}.reduce"), (expand, self.weights[f"{prefix}.expand_bias"])
 
 
+def check_encoder(config: Mapping[str, Any]) -> None:
+    """Raise `UsageError` if [`Encoder`] does not support the type or the activation of an encoder."""
+    kind, activation = config.get("model_type"), config.get("hidden_act")
+    if kind != "mwp_student" or activation not in ACTIVATIONS:
+        raise UsageError(
+            f"The runtime needs `hf-mwp export --format onnx` for an encoder of the type {kind} with the activation "
+            f"{activation}. Without ONNX, it supports students with {', '.join(ACTIVATIONS)}."
+        )
+
+
 def load_graph(path: Path) -> Callable[[np.ndarray], np.ndarray]:
     """Load the graph of `hf-mwp export --format onnx` as a function from tokens `(S,)` to hidden states `(S, H)`.
     Raises `UsageError` if onnxruntime is not installed or the graph is damaged."""
@@ -168,4 +175,5 @@ ACTIVATIONS = {
     "relu": lambda x: np.maximum(x, 0),
     "gelu_new": _tanh_gelu,
     "gelu_pytorch_tanh": _tanh_gelu,
+    "silu": lambda x: 0.5 * x * (1 + np.tanh(0.5 * x)),
 }

@@ -13,7 +13,7 @@ from ..problems import MathWordProblem, refusal
 from ..usage_error import UsageError
 from .answer import Answer, Beam, answer_records, check_search, read_trees
 from .default_search import FolderSearch, Rerank
-from .encoder import GRAPH, Encoder, load_graph
+from .encoder import GRAPH, Encoder, check_encoder, load_graph
 from .output_vocabulary import OutputVocabulary
 from .text_reader import TextReader
 from .tree_search import TreeDecoder
@@ -107,10 +107,11 @@ def can_load(folder: str | Path) -> bool:
     """Return whether [`load_solver`] supports the solver in a folder."""
     try:
         config = read_json(Path(folder) / "config.json")
+        if not (Path(folder) / GRAPH).is_file():
+            check_encoder(config.get("encoder_config", {}))
     except UsageError:
         return False
-    models = [config.get(f"{name}_config", {}).get("model_type") for name in ("encoder", "decoder")]
-    return models[1] == TreeDecoder.model_type and (models[0] == "mwp_student" or (Path(folder) / GRAPH).is_file())
+    return config.get("decoder_config", {}).get("model_type") == TreeDecoder.model_type
 
 
 def load_solver(folder: str | Path) -> RuntimeSolver:

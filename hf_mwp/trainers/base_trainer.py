@@ -159,8 +159,6 @@ class BaseTrainer(Publishing, LossParts, Trainer):
         if not self.control.should_training_stop and self.state.global_step < self.state.max_steps:
             super()._run_epoch(*args, **kwargs)
 
-    # Data
-
     def _set_signature_columns_if_needed(self) -> None:
         if self._signature_columns is None and self.adapter.columns is not None:
             self._signature_columns = list(self.adapter.columns)
@@ -264,8 +262,6 @@ class BaseTrainer(Publishing, LossParts, Trainer):
         """The trained model, without the wrappers of distributed training."""
         return self.accelerator.unwrap_model(self.model)
 
-    # Loss
-
     def _num_items(self, batch: dict[str, Any]) -> dict[str, torch.Tensor | int | None]:
         if not isinstance(labels := batch.get("labels"), torch.Tensor):
             return {}
@@ -278,8 +274,6 @@ class BaseTrainer(Publishing, LossParts, Trainer):
         if model.training and num_items_in_batch is not None:
             loss = self._weight_by_items({"loss": loss}, inputs, num_items_in_batch)["loss"]
         return (loss, outputs) if return_outputs else loss
-
-    # Training texts
 
     @property
     def _notes_texts(self) -> bool:
@@ -305,8 +299,6 @@ class BaseTrainer(Publishing, LossParts, Trainer):
         super()._save(output_dir, state_dict)
         if self._notes_texts and self.args.should_save:
             write_training_texts(self._own_model, output_dir or self.args.output_dir)
-
-    # Optimiser
 
     def create_optimizer(self, model=None):
         """Create the optimizer, with separate parameter groups for the modules of `_own_rates`."""

@@ -3,9 +3,10 @@ import math
 import numpy as np
 import pytest
 import torch
+from transformers.activations import ACT2FN
 
 from hf_mwp.models import MwpSolver, MwpSolverConfig, MwpStudentModel
-from hf_mwp.runtime.encoder import Encoder, gelu
+from hf_mwp.runtime.encoder import ACTIVATIONS, Encoder, gelu
 from hf_mwp.runtime.weights import Weights
 from hf_mwp.usage_error import UsageError
 from tests.models.tiny_student import VOCAB, pruned_config, tiny_config
@@ -83,6 +84,14 @@ def test_other_encoders_and_activations_are_refused(tmp_path):
         Encoder(None, config)
     with pytest.raises(UsageError, match="mish"):
         Encoder(None, {"model_type": "mwp_student", "hidden_act": "mish"})
+
+
+@pytest.mark.parametrize("activation", ["relu", "gelu_new", "silu"])
+def test_activations_are_those_of_pytorch(activation):
+    x = np.linspace(-100, 100, 4001, dtype=np.float32)
+    found = ACTIVATIONS[activation](x)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, ACT2FN[activation](torch.from_numpy(x)), rtol=1e-6, atol=1e-6)
 
 
 def test_the_pooler_is_not_needed():

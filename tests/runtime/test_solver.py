@@ -116,6 +116,13 @@ def test_folders_that_are_no_solver_are_refused(solver_folder, encoder, tmp_path
         load_solver(tmp_path)
 
 
+def test_activations_of_pytorch_only_are_not_loaded(solver_folder, tmp_path):
+    config = json.loads((solver_folder / "config.json").read_text())
+    config["encoder_config"]["hidden_act"] = "mish"
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert can_load(solver_folder) and not can_load(tmp_path)
+
+
 def test_it_solves_where_neither_torch_nor_transformers_is(solver_folder):
     code = f"""
         import importlib.abc, sys

@@ -41,6 +41,8 @@ def make_server(folders: Sequence[str | Path], port: int = 0) -> ThreadingHTTPSe
     names = [Path(folder).resolve().name for folder in folders]
     names = names if len({*names}) == len(names) else map(str, folders)
     solvers = dict(zip(names, map(load_solver, folders), strict=True))
+    for solver in solvers.values():
+        solver.search(None, None)  # raises an error now, not for each request, if the re-ranker cannot be loaded
     handler = type("PageHandler", (_Handler,), {"solvers": solvers})
     try:
         return ThreadingHTTPServer(("127.0.0.1", port), handler)

@@ -125,8 +125,6 @@ class DistillationTrainer(BaseTrainer):
         """The teacher, or an [`~distillation.EnsembleTeacher`] of several teachers."""
         return self.teacher_source.model
 
-    # Planning
-
     @torch.no_grad()
     def _plan(self, teacher: LiveTeacher) -> None:
         """Run both models on two examples, and let each objective choose the outputs that it compares."""
@@ -241,8 +239,6 @@ class DistillationTrainer(BaseTrainer):
         super()._load_best_model()
         if not self.args.save_only_model and not shards_weights(self.args):
             self.projections.load(self.state.best_model_checkpoint)
-
-    # Loss
 
     def _num_items(self, batch: dict[str, Any]) -> dict[str, torch.Tensor | int | None]:
         return {name: count for each in self.objectives for name, count in each.num_items(batch).items()}

@@ -138,8 +138,6 @@ class PreTrainingTrainer(BaseTrainer):
     def _own_texts(self) -> TrainingTexts:
         return texts_of_corpus(self._corpus, self._encoded, self.train_dataset, self.text_sources)
 
-    # Loss
-
     @property
     def _predictions(self) -> nn.Module:
         """Masked-language-modelling head of a student, or the model itself if there is no such head."""
@@ -180,8 +178,6 @@ class PreTrainingTrainer(BaseTrainer):
             self.record_loss_parts(parts)
         loss = self._weighted(parts)
         return (loss, outputs) if return_outputs else loss
-
-    # Evaluation
 
     def _prepare_evaluation(self, texts):
         folder = Path(self.args.output_dir) / "encoded"

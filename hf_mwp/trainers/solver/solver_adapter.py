@@ -73,8 +73,6 @@ class SolverAdapter(ModelAdapter):
         decay = args.weight_decay if args.decoder_weight_decay is None else args.decoder_weight_decay
         return [(module, rate, decay) for module in self.model.decoding_modules]
 
-    # Evaluation
-
     @property
     def needs_predictions(self) -> bool:
         return not self.args.prediction_loss_only

@@ -225,8 +225,6 @@ class StarkTrainer:
             except ValueError as error:
                 raise UsageError(f"Heads and neurons are scored on `score_dataset`: {error}") from error
 
-    # Stages
-
     def _teach(self, teacher: PreTrainedModel, sparsity: float) -> StarkStudent:
         """Train a student of a teacher, from the same initial weights as all other students."""
         folder = self._student_folder(teacher, sparsity)

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from hf_mwp.cli.app.server import MAX_PROBLEMS, make_server
+from hf_mwp.runtime.default_search import DefaultSearch
 from hf_mwp.usage_error import UsageError
 
 
@@ -41,6 +42,14 @@ def test_folders_with_the_same_name_are_two_models(solver_folder, tmp_path):
         shutil.copytree(solver_folder, folder)
     with make_server(folders) as server:
         assert [*server.RequestHandlerClass.solvers] == [str(folder) for folder in folders]
+
+
+def test_a_missing_reranker_is_found_at_the_start(solver_folder, tmp_path):
+    folder = shutil.copytree(solver_folder, tmp_path / "student")
+    (folder / "plausibility.json").unlink(missing_ok=True)
+    DefaultSearch(num_beams=8, rerank=True).save_pretrained(folder)
+    with pytest.raises(UsageError, match=r"plausibility\.json"):
+        make_server([folder])
 
 
 def test_a_problem_is_solved(address):
