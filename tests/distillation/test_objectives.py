@@ -147,9 +147,6 @@ def test_no_tensor_strays_to_the_cpu(name, monkeypatch):
     assert all(parameter.grad is None or parameter.grad.is_meta for parameter in student.parameters())
 
 
-# The four that came last, with what only they have
-
-
 def planned(objective, student, teacher, inputs):
     outputs = [Features(model.eval()(**inputs, **objective.options), model=model) for model in (student, teacher)]
     objective.setup(*outputs, inputs)

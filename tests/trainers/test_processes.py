@@ -99,9 +99,6 @@ def test_two_processes_train_and_evaluate_as_one(tmp_path):
             torch.testing.assert_close(ours[name], value, **close)
 
 
-# The teacher cache
-
-
 def cached_run(folder, **fields):
     args = {"num_train_epochs": 2, "per_device_train_batch_size": 8, "per_device_eval_batch_size": 4}
     args |= {"cache_teacher_outputs": True, "save_strategy": "no"}

@@ -264,9 +264,6 @@ def test_random_numbers_go_on_as_without(solvers, processor):
     assert after[0] == pytest.approx(after[1], rel=1e-3)
 
 
-# What cannot be cached is named before it is begun
-
-
 def test_random_masking(others):
     rows = [{name: row[name] for name in ("input_ids", "attention_mask")} for row in tiny_classifier_rows()]
     models = tiny_masked_lm(vocab_size=90), tiny_masked_lm(1, vocab_size=90)
@@ -341,9 +338,6 @@ def test_no_room(solvers, monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match="file/"):
         train(size, "file")
-
-
-# Progress
 
 
 @pytest.mark.parametrize("terminal", [False, True])

@@ -64,9 +64,6 @@ ONE_STEP = {
 }
 
 
-# Knowledge types
-
-
 @pytest.mark.parametrize("name", KNOWLEDGE)
 def test_each_knowledge_type_trains_student_and_projections(solvers, processor, name):
     student, teacher = tiny_solver(processor), tiny_solver(processor, layers=4, hidden_size=24, seed=1)
@@ -145,9 +142,6 @@ def test_different_numbers_of_heads(others):
     with pytest.raises(ValueError, match='2 heads.* 4.*"attention_mean"'):
         others(*models(), hidden_loss="attention")
     others(*models(), hidden_loss="attention_mean", max_steps=1).train()
-
-
-# Bottleneck networks
 
 
 @pytest.mark.parametrize("cached", [False, True])

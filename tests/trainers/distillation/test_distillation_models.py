@@ -34,9 +34,6 @@ from tests.tiny import (
 from tests.trainers.distilling import assert_same_training, bart, copy_of, pad, training_logs, unchanged
 
 
-# Other models
-
-
 def test_classifiers(others):
     trainer = others(warmup_steps=0, eval_strategy="epoch", num_train_epochs=2)
     assert trainer.args.metric_for_best_model is None
@@ -340,9 +337,6 @@ def test_losses_may_be_given_as_objects(others):
     others(*models, rows, keywords={"objectives": [SoftLabels(loss=Distance())]}, max_steps=1).train()
     with pytest.raises(ValueError, match='`prediction_loss="mse"`'):
         others(*models, rows)
-
-
-# What does not fit is named before training begins
 
 
 def test_solvers_that_do_not_fit(solvers, processor):

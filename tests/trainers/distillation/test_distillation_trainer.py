@@ -18,9 +18,6 @@ from tests.trainers.distilling import assert_same_training, copy_of, training_lo
 PROJECTIONS = "distillation_projections"
 
 
-# Training
-
-
 def test_student_and_projections_change_and_the_teacher_does_not(solvers):
     trainer = solvers(warmup_steps=0)
     teacher, student = copy_of(trainer.teacher_model), copy_of(trainer.model)
@@ -143,9 +140,6 @@ def test_a_student_equal_to_its_teacher_has_nothing_to_learn_from_it(solvers, pr
     trainer.train()
     (entry,) = training_logs(trainer)
     assert entry["loss"] == pytest.approx(0.0, abs=1e-6) and entry["loss_hidden_1"] == 0.0
-
-
-# The loss
 
 
 def test_parts_are_those_of_the_formula(solvers, processor):
