@@ -140,7 +140,7 @@ def measure_shape(processor: MwpProcessor, sizes: dict[str, int]) -> StudentShap
         solver = MwpSolver.from_encoder_decoder_pretrained(encoder, processor)
     # Operators always score highest while they fit, so that all trees have the same length.
     torch.nn.init.constant_(solver.decoder.operator_scorer.bias, 1e3)
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # Windows keeps files that are mapped in memory.
         processor.save_pretrained(folder)
         tensors = {name: value.numpy() for name, value in solver.state_dict().items()}
         save_file(quantize_int8(tensors), Path(folder) / WEIGHTS)

@@ -78,6 +78,8 @@ def _check_equal(name: str, ours: Any, theirs: Any, remedy: str) -> None:
 def needs_own_inputs(processing: Any, teacher_processing: Any) -> bool:
     """Return whether a teacher needs inputs of its own, since its [`MwpProcessor`] has different tokens. Raises
     `ValueError` if tokenizers differ in tokens, or processors in how they read numbers and symbols."""
+    if processing is None:
+        raise UsageError("`teacher_processing_class` is compared with `processing_class`. Pass the student's, too.")
     ours, theirs = (getattr(each, "tokenizer", each) for each in (processing, teacher_processing))
     same_tokens = ours.get_vocab() == theirs.get_vocab()
     are_processors = all(isinstance(each, MwpProcessor) for each in (processing, teacher_processing))

@@ -31,6 +31,7 @@ from ..runtime.weights import FILE_NAME, quantize_int8
 from ..solving.kept_records import ProgressBar
 from ..solving.solve_problems import solve_problems
 from ..solving.solver_prediction import SolverPrediction
+from ..store.files import shorten_paths
 from ..store.runs.run_folder import MODEL_FILES, MODEL_SPECIFIC_FILES, TEXTS, RunFolder
 from ..usage_error import UsageError
 from .export_arguments import ExportArguments
@@ -223,8 +224,8 @@ def _note_in_card(path: Path, args: ExportArguments, report: ExportReport) -> No
     text = _section("Exported for the runtime").sub("", text)
     section = (
         f"\n## Exported for the runtime\n\nWeights in {weights}, encoder computed by {args.format}. Of "
-        f"{report.problems:,} test problems of {args.dataset}, {report.equal:,} have the answer of PyTorch in single "
-        f"precision; {report.right_after:,} are right, and {report.right_before:,} in PyTorch. A problem took "
-        f"{report.milliseconds:.1f} ms of CPU time (median, on the machine of the export).\n"
+        f"{report.problems:,} test problems of {shorten_paths(args.dataset)}, {report.equal:,} have the answer of "
+        f"PyTorch in single precision; {report.right_after:,} are right, and {report.right_before:,} in PyTorch. "
+        f"A problem took {report.milliseconds:.1f} ms of CPU time (median, on the machine of the export).\n"
     )
     path.write_text(text.rstrip("\n") + "\n" + section, "utf-8")

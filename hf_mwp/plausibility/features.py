@@ -80,11 +80,6 @@ def _asked(answer: CandidateAnswer) -> float:
     return sum(answer.question.asked[index] for index in used) / len(used) if used else 0.0
 
 
-def _inversions(answer: CandidateAnswer) -> float:
-    pairs = list(pairwise(answer.slots))
-    return sum(first > second for first, second in pairs) / len(pairs) if pairs else 0.0
-
-
 _MEASURES: Mapping[str, Callable[[CandidateAnswer], float]] = {
     # Probabilities of the solver.
     "log_mass": lambda a: a.log_mass,
@@ -143,7 +138,7 @@ _MEASURES: Mapping[str, Callable[[CandidateAnswer], float]] = {
     "constants": lambda a: sum(token[0] != "N" and token not in PRECEDENCE for token in a.postfix),
     "operators": lambda a: len(a.steps),
     "depth": lambda a: a.best.expression.depth,
-    "inversions": _inversions,
+    "inversions": lambda a: sum(first > second for first, second in pairwise(a.slots)) / max(len(a.slots) - 1, 1),
     "power": lambda a: any(s[0] == "^" for s in a.steps),
     # Units.
     "clashes": lambda a: a.dimensions.clashes,

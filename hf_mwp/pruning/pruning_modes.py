@@ -61,7 +61,8 @@ class SliceMode(MaskMode):
         self._cut_before: list[list[int]] | None = None
 
     def prepare_loading(self, model: nn.Module) -> None:
-        self._cut_before = cut_heads(model)
+        if self.model is not model:
+            self._cut_before = cut_heads(model)
         # `Trainer` loads checkpoints before it calls any callback.
         model.register_load_state_dict_pre_hook(resize_heads)
 
@@ -77,7 +78,7 @@ class SliceMode(MaskMode):
             raise ValueError(f'`mode="slice"` {fault}, or train with `mode="mask"`.')
 
     def begin(self, model: nn.Module, closed: Mapping[int, Sequence[int]]) -> int:
-        if not closed or self._cut_before is None:
+        if self._cut_before is None or (self.model is not model and not closed):
             self._cut_before = cut_heads(model)
         if not cuts_while_training(model):
             # The callback was added after the trainer was created.

@@ -58,7 +58,7 @@ def read_recipe(path: str | Path, base: str | Path | None = None, _above: tuple[
     place = path.parent / str(content["base"]) if base is None else Path(base).resolve()
     below = read_recipe(place, None, (*_above, path.resolve()))
     if not isinstance(below, Mapping) or not below.keys() & set(KEYS):
-        raise RecipeError(f"{path}: its `base` {content['base']} is not a valid recipe.")
+        raise RecipeError(f"{path}: its `base` {place} is not a valid recipe.")
     own = {key: value for key, value in content.items() if key != "base"}
     try:
         merged = OmegaConf.to_container(OmegaConf.merge(below, own))

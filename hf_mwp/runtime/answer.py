@@ -13,8 +13,7 @@ from ..problems import MathWordProblem, refusal
 from ..problems.language import LATIN_WORD, language_of
 
 
-# Share of unknown tokens above which a result has a warning. Test problems of seven datasets in the solver's language
-# have at most 0.17 (HMWP); 97 % or more of the Chinese problems exceed 0.2 with MiniLM's vocabulary.
+# Share of unknown tokens above which a result has a warning. Problems in the solver's language have at most 0.17.
 WARN_ABOVE = 0.2
 
 

@@ -45,7 +45,9 @@ class BatchSolver:
         if "top_k" in search:
             raise ValueError("`top_k` is not supported, because a row has one answer. Remove it.")
         self.folder, self.column, self.search = str(folder), column, search
-        self.digest = content_digest(folder)  # so that `datasets` does not reuse the answers of an earlier solver
+        # So that `datasets` does not reuse the answers of an earlier solver or re-ranker.
+        reranker = search.get("rerank")
+        self.digest = content_digest(folder), content_digest(reranker) if isinstance(reranker, str | Path) else ""
 
     def __call__(self, columns: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
         """Solve a batch, whose columns are lists, arrays or a data frame. Returns the columns with `answer`, `value`,

@@ -113,10 +113,8 @@ def check_encoder(config: Mapping[str, Any]) -> None:
     """Raise `UsageError` if [`Encoder`] does not support the type or the activation of an encoder."""
     kind, activation = config.get("model_type"), config.get("hidden_act")
     if kind != "mwp_student" or activation not in ACTIVATIONS:
-        raise UsageError(
-            f"The runtime needs `hf-mwp export --format onnx` for an encoder of the type {kind} with the activation "
-            f"{activation}. Without ONNX, it supports students with {', '.join(ACTIVATIONS)}."
-        )
+        found = f"encoder of the type {kind} with the activation {activation}"
+        raise UsageError(f"The runtime needs `hf-mwp export --format onnx` for an {found}.")
 
 
 def load_graph(path: Path) -> Callable[[np.ndarray], np.ndarray]:

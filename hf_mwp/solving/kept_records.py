@@ -46,7 +46,8 @@ def solve_to_file(
     output = Path(output)
     if output.exists():
         raise UsageError(f"--output: {output} already exists. Remove it, or choose a different file.")
-    facts = {"model": content_digest(model) if Path(model).exists() else model, **options}
+    used = model, options.get("reranker")
+    facts = {**options, "used": [content_digest(each) if each and Path(each).exists() else each for each in used]}
     unfinished = output.with_name(f"{output.name}.unfinished")
     solved = kept_records(unfinished, facts, problems, solve, progress)
     wait_for_all()  # all processes must have read all answers before the folder is removed

@@ -29,7 +29,7 @@ class SearchOptions:
         "generation_config.json in the model folder sets both.",
     )
     batch_size: int = option(64, "Number of problems per batch.", affects_result=False)
-    device: str | None = option(None, "Device, such as cpu or cuda:0; default: a GPU, if any.", affects_result=False)
+    device: str | None = option(None, "Device, such as cuda:0; default: a CUDA GPU, if any.", affects_result=False)
 
     def __post_init__(self):
         check_options(self)
@@ -179,7 +179,7 @@ class EvaluateArguments(RankedSearchOptions):
 
 
 def find_device(name: str | None) -> str:
-    """Return `name` or, without a name, a GPU or else the CPU. Raises `UsageError` if the device does not exist."""
+    """Return `name` or, if not given, a CUDA GPU or the CPU. Raises `UsageError` if the device does not exist."""
     import torch
 
     found = ["cpu"]

@@ -16,6 +16,7 @@ from ..problems import MathWordProblem, ProblemError
 from ..runtime.answer import Beam
 from ..solving.generate_texts import decode_texts, generate_texts, score_texts
 from ..solving.solver_prediction import SolverPrediction
+from ..store.files import shorten_paths
 from ..trainers import RecursiveDistillationConfig, Seq2SeqDistillationTrainer, Seq2SeqFineTuningTrainer, StarkConfig
 from ..trainers.seq2seq.seq2seq_adapter import PairCollator
 from ..usage_error import UsageError
@@ -136,7 +137,7 @@ class Seq2SeqTask(Task):
         is_translation = all(re.fullmatch("[a-z]{2,3}", each) for each in (self.options.source, self.options.target))
         return {
             "pipeline_tag": "translation" if is_translation else "text2text-generation",
-            "datasets": [self.name],
+            "datasets": [shorten_paths(self.name).partition(":")[0]],
             "language": self.options.target if is_translation else None,
             "tags": ["hf_mwp", "seq2seq"],
             "metrics": {name: [name, "num_examples"] for name in (*self.metrics, "nll")},

@@ -206,6 +206,27 @@ def test_cutting_at_each_event_learns_as_gates_do_and_is_resumed(new_trainer, tm
         assert torch.equal(saved[1][name], saved[2][name])
 
 
+@pytest.mark.parametrize("name", ["bert", "modernbert"])
+@pytest.mark.parametrize("resume", [None, True])
+def test_heads_are_counted_from_the_whole_model_when_the_same_objects_train_again(name, resume, tmp_path):
+    callback = HeadPruningCallback(max_ratio=0.5, num_pruning_steps=2, importance=Falling(), mode="slice")
+    fields = {"save_strategy": "steps", "save_steps": 1, "max_steps": 4}
+    trainer = new_classifier_trainer(tmp_path, callback, name, **fields)
+    trainer.train()
+    heads = callback.closed
+    if resume:
+        # From before the first heads were cut.
+        trainer.train(resume_from_checkpoint=str(tmp_path / "checkpoint-1"))
+    else:
+        data = {"train_dataset": tiny_classifier_rows(32), "data_collator": pad, "callbacks": [callback]}
+        trainer = Trainer(trainer.model, arguments(tmp_path, **fields), **data)
+        trainer.train()
+    assert callback.closed == heads
+    trainer.save_model(tmp_path / "saved")
+    again = AutoModelForSequenceClassification.from_pretrained(tmp_path / "saved")
+    assert again.config.cut_heads == [heads[layer] for layer in range(3)]
+
+
 @pytest.mark.parametrize("dropout", ["hidden", "attention"])
 def test_cutting_at_each_event_draws_the_same_numbers_where_attention_has_no_dropout(dropout, tmp_path):
     sizes = {"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1 if dropout == "attention" else 0.0}

@@ -422,6 +422,9 @@ def test_another_base_takes_the_place_of_the_one_that_a_file_names(tmp_path):
         Recipe.from_file(tmp_path / "one.yaml", tmp_path, tmp_path / "two.yaml")
     with pytest.raises(RecipeError, match="own.yaml: .*`base`.*own.yaml"):
         Recipe.from_file(tmp_path / "own.yaml", tmp_path, tmp_path / "own.yaml")
+    (tmp_path / "none.yaml").write_text("seed: 4")
+    with pytest.raises(RecipeError, match="own.yaml: .*none.yaml is not a valid recipe"):
+        Recipe.from_file(tmp_path / "own.yaml", tmp_path, tmp_path / "none.yaml")
 
 
 def test_a_file_may_ask_for_a_value_that_its_base_has(tmp_path):

@@ -1,11 +1,13 @@
 import pickle
 import shutil
+from dataclasses import replace
 from math import isnan
 
 import numpy as np
 import pytest
 from datasets import Dataset
 
+from hf_mwp.plausibility import PlausibilityReranker
 from hf_mwp.runtime import BatchSolver, load_solver
 from tests.tiny import tiny_processor, tiny_rows, tiny_solver
 
@@ -49,6 +51,18 @@ def test_a_solver_that_was_replaced_in_its_folder_is_read_again(solver_folder, t
     tiny_solver(tiny_processor(), seed=7).save_pretrained(folder)
     after = rows.map(BatchSolver(folder), batched=True)
     assert after["score"][:5] == [each["score"] for each in load_solver(folder)(TEXTS[:5])] != before["score"][:5]
+
+
+def test_a_reranker_that_was_replaced_in_its_folder_is_read_again(solver_folder, tmp_path):
+    reranker, solvers = PlausibilityReranker.from_pretrained("zh"), []
+    for factor in (1, -1):
+        weights = {name: factor * weight for name, weight in reranker.weights.items()}
+        replace(reranker, weights=weights).save_pretrained(tmp_path)
+        solvers.append(BatchSolver(solver_folder, num_beams=8, rerank=tmp_path))
+        solvers[-1]({"text": TEXTS})
+    assert pickle.dumps(solvers[0]) != pickle.dumps(solvers[1])
+    expected = load_solver(solver_folder)(TEXTS[:5], num_beams=8, rerank=tmp_path)
+    assert solvers[1]({"text": TEXTS[:5]})["plausibility"] == [each["plausibility"] for each in expected]
 
 
 def test_a_missing_text_is_empty(solver_folder):

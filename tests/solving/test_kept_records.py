@@ -60,6 +60,25 @@ def test_answers_in_the_folder_of_the_model_are_kept_too(tmp_path):
     assert asked == [2, 2, 2, 2], "only the last chunk is solved again"
 
 
+def test_answers_of_another_reranker_in_the_same_folder_are_not_kept(tmp_path):
+    reranker, asked = tmp_path / "plausibility.json", []
+    options = "model", {"reranker": str(reranker)}, tmp_path / "answers.jsonl", None
+
+    def solve(chunk):
+        asked.append(reranker.read_text())
+        if len(asked) == 2:
+            raise KeyboardInterrupt
+        return [[{"score": 1.0}] for _ in chunk]
+
+    reranker.write_text("1")
+    problems = [{"text": f"{number}个和2个"} for number in range(4)]
+    with pytest.raises(KeyboardInterrupt):
+        solve_to_file(problems, solve, *options)
+    reranker.write_text("22")
+    solve_to_file(problems, solve, *options)
+    assert asked == ["1", "1", "22", "22"]
+
+
 def test_half_a_surrogate_pair_does_not_stop_the_others(tmp_path):
     problems, output = [{"text": "4个\ud83d和2个"}, {"text": "4个😀"}], tmp_path / "answers.jsonl"
     solve_to_file(problems, lambda chunk: [[{"score": 1.0}] for _ in chunk], "model", {}, output, None)

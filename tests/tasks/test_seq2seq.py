@@ -208,6 +208,7 @@ def test_only_translations_have_a_language(names, tag, language, tmp_path):
     data = {"dataset": str(tmp_path), "source": names[0], "target": names[1]}
     card = make_task(TaskArguments(task="seq2seq", **data)).card()
     assert (card["pipeline_tag"], card["language"]) == (tag, language)
+    assert card["datasets"] == [tmp_path.name]
 
 
 def test_heads_are_pruned(translator, pairs, tmp_path):

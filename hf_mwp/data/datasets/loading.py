@@ -111,7 +111,8 @@ def load_mwp_dataset(
     if validation_fraction and "validation" not in splits and "train" in splits:
         report.validation_fraction = validation_fraction
         splits["train"], splits["validation"] = hold_out(splits["train"], validation_fraction)
-    examples = {split: _examples(splits[split], parse_number_words) for split in SPLITS if split in splits}
+    present = [split for split in SPLITS if split in splits]
+    examples = {split: [Example(row, parse_number_words) for row in splits[split]] for split in present}
     if reverse_held_out:
         examples |= {split: _augment("reversed", part, name) for split, part in examples.items() if split != "train"}
     wanted = {"distractors": augment_distractors, "comparisons": augment_comparisons, "reversed": augment_reverse}
@@ -120,7 +121,7 @@ def load_mwp_dataset(
     if extra_train or kinds:
         listed = [extra_train] if isinstance(extra_train, (str, Path)) else extra_train
         rows = {str(source): _read_extra(source, examples, folder, on_error, report) for source in listed}
-        extra = {source: _examples(part, parse_number_words) for source, part in rows.items()}
+        extra = {source: [Example(row, parse_number_words) for row in part] for source, part in rows.items()}
         options = {"keep_unusable": keep_unusable, "excluded": list(held_out_texts(extra_exclude, folder))}
         report.extra = _add_problems(kept, examples, extra, kinds, name, **options)
     datasets = _to_datasets(kept, report)
@@ -172,10 +173,6 @@ def _add_problems(
     added, reports_of_made = select_extra_rows(made, known, **options)
     kept["train"] += added
     return reports | reports_of_made
-
-
-def _examples(rows: Rows, parse_number_words: bool | None) -> list[Example]:
-    return [Example(row, parse_number_words) for row in rows]
 
 
 def _augment(kind: str, examples: list[Example], name: str | Path) -> list[Example]:

@@ -89,7 +89,8 @@ def find_scheme(loader: MwpLoader, name: str | Path, scheme: str | None, fold: i
 
 def find_folder(loader: MwpLoader, data_dir: str | Path | None, beside: bool = False) -> Path:
     """Return the folder with the files of a loader: a folder of its name in `data_dir`, with `beside` also next to
-    `data_dir` and in the default folder, or else `data_dir` itself. Raises `DataError` if it is not found."""
+    `data_dir` and in the default folder, or else `data_dir` itself, unless `beside` and it has the name of another
+    dataset. Raises `DataError` if it is not found."""
     if isinstance(loader, FileLoader):
         return loader.path.parent if loader.path.is_file() else loader.path
     default = Path(os.environ.get(DATA_DIR) or _EXAMPLES_DIR)
@@ -100,7 +101,7 @@ def find_folder(loader: MwpLoader, data_dir: str | Path | None, beside: bool = F
     found = next((parent / name for parent in parents for name in names if (parent / name).is_dir()), None)
     if found is not None:
         return found
-    if data_dir is None:
+    if data_dir is None or (beside and Path(data_dir).resolve().name in LOADERS):
         raise DataError(
             f"{loader.name} was not found. Set `data_dir` to the folder of its files or the Hub id of a dataset "
             f"repository, or {DATA_DIR} to the folder of all datasets. {loader.origin}"

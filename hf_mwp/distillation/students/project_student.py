@@ -54,7 +54,7 @@ def project_student(
     for (name, value), most in zip(sizes.items(), limits, strict=True):
         if not 1 <= value <= most:
             raise ValueError(f"A student with {name}={value} cannot be projected from an encoder with {most}.")
-    config = MwpStudentConfig(**(source.config.to_dict() | sizes | {"head_dim": None}))
+    config = MwpStudentConfig(**(source.config.to_dict() | sizes | {"head_dim": None, "cut_heads": None}))
     student = MwpStudentModel(config, add_pooling_layer=False).to(source.device).eval()
     for model in (source, student):
         # The masks below are for eager attention.

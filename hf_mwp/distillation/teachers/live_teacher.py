@@ -16,7 +16,7 @@ from ..objectives.objective import TeacherRequest
 from .ensemble_teacher import TEACHER_INPUTS, EnsembleTeacher, members_of
 
 
-COLUMNS = ("input_ids", "number_positions")
+COLUMNS = ("input_ids", "number_positions", "question_positions")
 
 
 class LiveTeacher:
@@ -93,8 +93,9 @@ def add_teacher_inputs(dataset: Any, processors: Mapping[int, MwpProcessor]) -> 
         encoded: list[dict[str, dict[str, list]]] = [{} for _ in rows]
         for number, processor in processors.items():
             read = processor.encode(rows)
-            for row, values in zip(encoded, zip(*map(read.get, COLUMNS), strict=True), strict=True):
-                row[str(number)] = dict(zip(COLUMNS, values, strict=True))
+            names = [name for name in COLUMNS if name in read]
+            for row, values in zip(encoded, zip(*map(read.get, names), strict=True), strict=True):
+                row[str(number)] = dict(zip(names, values, strict=True))
         return {TEACHER_INPUTS: encoded}
 
     return dataset.map(add, batched=True, desc="Encoding problems for teachers", load_from_cache_file=False)
@@ -113,7 +114,7 @@ class TeacherInputsCollator:
             batch[TEACHER_INPUTS] = {}
             for number, processor in self.processors.items():
                 own = [row[TEACHER_INPUTS][str(number)] for row in features]
-                columns = {name: [row[name] for row in own] for name in COLUMNS}
+                columns = {name: [row[name] for row in own] for name in own[0]}
                 columns["number_groups"] = [row["number_groups"] for row in rows]
                 batch[TEACHER_INPUTS][str(number)] = dict(processor.pad(columns))
         return batch

@@ -101,7 +101,7 @@ def evaluate(
     with RunFolder(_output_folder(args, data_args), "evaluate", option_values(args, data_args)) as folder:
         folder.check_record()
         before = last_options(folder.path) or folder.values
-        for name in ("model", "dataset", "fold", "split"):
+        for name in ("model", "task", "dataset", "data_dir", "split_scheme", "fold", "split", "reverse_held_out"):
             old, now = (str(options.get(name)) for options in (before, folder.values))
             if Path(old).resolve() != Path(now).resolve():
                 raise UsageError(f"{folder.path} contains the evaluation of {old} ({name}). Choose another folder.")

@@ -30,7 +30,10 @@ class ParameterMixingCallback(TrainerCallback):
     def __init__(self, pretrained: nn.Module | str | os.PathLike, pretrained_weight: float = 0.2) -> None:
         check_weight({"pretrained_weight": pretrained_weight}, "pretrained_weight")
         if not isinstance(pretrained, nn.Module):
-            pretrained = AutoModel.from_pretrained(pretrained, use_safetensors=True, trust_remote_code=False)
+            options = {"use_safetensors": True, "output_loading_info": True}
+            pretrained, found = AutoModel.from_pretrained(pretrained, trust_remote_code=False, **options)
+            if any(name.startswith("pooler.") for name in found["missing_keys"]):
+                pretrained.pooler = None  # its weights are random
         self.pretrained, self.pretrained_weight = pretrained, pretrained_weight
 
     def on_train_begin(self, args, state, control, model=None, **kwargs):

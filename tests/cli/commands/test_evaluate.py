@@ -139,6 +139,8 @@ def test_the_evaluation_of_other_problems_stays(change, solver_folder, problems,
     assert main([*argv, str(other), *(["--split", "validation"] if change == "split" else [])]) == 1
     kept = problems if change == "dataset" else "test"
     assert f"contains the evaluation of {kept}" in capsys.readouterr().err
+    assert main([*argv, str(problems), "--reverse_held_out", "true"]) == 1
+    assert "(reverse_held_out)" in capsys.readouterr().err
     assert (tmp_path / "out" / "predictions.jsonl").read_text("utf-8") == before
 
 

@@ -46,6 +46,17 @@ def test_an_installed_package_says_where_data_are_to_be_had(installed, tmp_path,
     assert sizes("math23k") == SIZES
 
 
+def test_files_of_another_dataset_are_not_taken_for_those_of_a_missing_one(installed, tmp_path):
+    folder = tmp_path / "sets" / "math23k"
+    folder.mkdir(parents=True)
+    for name, content in FILES.items():
+        (folder / name).write_bytes(content)
+    for options in ({"extra_train": "math23k", "extra_exclude": "cm17k:test"}, {"extra_train": "ape210k:validation"}):
+        with pytest.raises(DataError, match=r"(cm17k|ape210k) was not found"):
+            load_mwp_dataset("math23k", folder.parent, **options)
+    assert sizes("math23k", folder, extra_exclude="math23k:test")["train"] == 12
+
+
 @pytest.mark.parametrize("place", ["", "data/", "math23k/"])
 def test_a_repository_of_the_hub(installed, hub, place):
     repository = hub.repositories["datasets/user/problems"] = Repository(private=False)

@@ -6,6 +6,7 @@ from hf_mwp.distillation import project_student
 from hf_mwp.distillation.students.project_student import factorise, fit_linear, residual_projection
 from hf_mwp.models import MwpStudentModel
 from hf_mwp.models.mwp_solver.bottlenecks import Bottlenecks, bottlenecks_apart
+from hf_mwp.pruning import prune_heads
 from tests.tiny import tiny_bert_config
 
 
@@ -101,6 +102,13 @@ def test_shapes_dtype_and_config_are_those_of_a_student(encoder, tmp_path):
     loaded = AutoModel.from_pretrained(tmp_path, add_pooling_layer=False)
     for name, value in student.state_dict().items():
         assert torch.equal(loaded.state_dict()[name], value)
+
+
+def test_a_student_of_a_pruned_encoder_has_all_its_heads(encoder):
+    student = MwpStudentModel.from_encoder(encoder)
+    prune_heads(student, {0: [1], 1: [0]})
+    projected = project_student(student, 8, 20, 1, layers=2, sample=[texts()])
+    assert not projected.config.is_pruned and projected.config.heads_per_layer == [1, 1]
 
 
 def test_it_is_the_same_each_time(encoder):

@@ -8,7 +8,7 @@ from hf_mwp.data.batches.mwp_collator import MwpCollator
 from hf_mwp.distillation.teachers.ensemble_teacher import TEACHER_INPUTS
 from hf_mwp.distillation.teachers.live_teacher import TeacherInputsCollator, add_teacher_inputs
 from tests.other_tokens import other_processor
-from tests.tiny import tiny_dataset, tiny_problems, tiny_processor
+from tests.tiny import tiny_athena_solver, tiny_dataset, tiny_problems, tiny_processor
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +26,17 @@ def test_rows_and_batches(processors):
     assert set(own) == set(expected) and all(torch.equal(own[name], expected[name]) for name in expected)
     assert torch.equal(batch["input_ids"], ours(tiny_problems(6))["input_ids"])
     assert not torch.equal(batch["input_ids"], own["input_ids"])
+
+
+def test_a_teacher_that_reads_the_question_gets_its_own_tokens_of_it():
+    ours = tiny_processor()
+    tiny_athena_solver(ours)
+    theirs = other_processor(ours, extra_columns=ours.extra_columns, max_length=12)
+    dataset = add_teacher_inputs(ours.prepare_dataset(tiny_dataset(6)), {0: theirs})
+    own = TeacherInputsCollator(MwpCollator(ours), {0: theirs})(list(dataset))[TEACHER_INPUTS]["0"]
+    expected = theirs(tiny_problems(6))["question_positions"]
+    assert torch.equal(own["question_positions"], expected) and expected.max() < 12
+    assert ours(tiny_problems(6))["question_positions"].max() >= 12
 
 
 def test_rows_without_teacher_inputs_are_as_ever(processors):

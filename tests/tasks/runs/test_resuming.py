@@ -77,8 +77,10 @@ def test_a_run_that_saved_no_optimizer_cannot_resume(begun):
 
 
 def test_more_epochs_say_what_they_mean(begun):
+    (begun / "plausibility.json").touch()
     _, changes, text = begin(begun, num_train_epochs=3.0)
     assert changes == {"num_train_epochs": (2.0, 3.0)}
+    assert not (begun / "plausibility.json").exists(), "it was fitted to the weights of two epochs"
     assert "num_train_epochs: 2.0 -> 3.0" in text and "schedule" in text
 
 

@@ -8,7 +8,7 @@ from hf_mwp.distillation import mix_parameters
 from hf_mwp.models import MwpStudentForPreTraining
 from hf_mwp.pruning import HeadPruningCallback
 from hf_mwp.trainers import ParameterMixingCallback
-from tests.tiny import tiny_classifier, tiny_solver
+from tests.tiny import tiny_classifier, tiny_masked_lm, tiny_solver
 from tests.trainers.distilling import copy_of
 
 
@@ -72,6 +72,17 @@ def test_a_folder_of_a_pretrained_student(solvers, processor, tmp_path):
     pretrained = MwpStudentForPreTraining.from_pretrained(tmp_path / "pretrained").base_model.state_dict()
     assert same(trainer.model.encoder, pretrained)
     assert not same(trainer.model.decoder, decoder)
+
+
+def test_a_pooler_that_a_folder_does_not_have_is_not_mixed(others, tmp_path):
+    student = tiny_classifier()
+    masked = tiny_masked_lm(seed=1)
+    masked.save_pretrained(tmp_path / "pretrained")
+    callback = ParameterMixingCallback(str(tmp_path / "pretrained"), pretrained_weight=1.0)
+    before = copy_of(student.bert.pooler)
+    trainer = others(student, keywords={"callbacks": [callback]}, max_steps=1, learning_rate=0.0)
+    trainer.train()
+    assert same(student.bert.encoder, masked.bert.encoder.state_dict()) and same(student.bert.pooler, before)
 
 
 def test_a_trainers_projections_are_no_part_of_the_model(others):
