@@ -124,7 +124,7 @@ def build_model_card(
         usage_section(used_as, model_id, language, indexed_numbers, task.get("example"), output, type(model)),
         _results_section(shown, task),
         notes,
-        f"The full record of figures, stages, options and versions is in [`{RECORD}`]({RECORD}).",
+        f"The full record of metrics, stages, options and versions is in [`{RECORD}`]({RECORD}).",
         f"## Citation\n\n```bibtex\n{citation}\n```" if citation else "",
     ]
     text = "\n\n".join(section.strip() for section in sections if section.strip())
