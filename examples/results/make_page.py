@@ -42,13 +42,17 @@ EARLIER = {
     "`teacher`, trained without added problems, 6 x 384": ("teacher", "teacher"),
 }
 MODELS = {
-    "published student from Gemma, 3 x 312": ("question_reading/stage_3", "question_reading/evaluations/published"),
+    "published student from Gemma, 3 x 312": ("question_reading/seed_67", "question_reading/evaluations/published"),
     "published student without Gemma, 3 x 312": (
         "question_reading_mit/stage_1",
         "question_reading_mit/evaluations/published",
     ),
     "published large student, 6 x 312": ("large_math23k/student_2", "large_math23k/evaluations/published"),
     "published small student, 3 x 192": ("small_math23k/student", "small_math23k/evaluations/published"),
+    "`stage_3`, one of three trainings that the published student from Gemma averages": (
+        "question_reading/stage_3",
+        "question_reading/evaluations_stage_3/stage_3",
+    ),
 } | {
     title: (f"compact_math23k/{run}", f"compact_math23k/evaluations/{evaluations}")
     for title, (run, evaluations) in EARLIER.items()
