@@ -56,7 +56,6 @@ class BaseConfig(TrainingArguments):
     warmup_steps: float = setting(0.1, "Steps of linear warm-up; below 1, the share of all training steps.")
     max_grad_norm: float = setting(5.0, "Maximum gradient norm; 0 turns clipping off.")
     logging_steps: float = setting(50, "Number of steps between logs; below 1, a share of all training steps.")
-    logging_nan_inf_filter: bool = setting(False, "Leave NaN out of logged losses; waits for the device at each step.")
 
     decoder_learning_rate: float | None = setting(None, "Learning rate of a solver's decoder; the encoder's if None.")
     decoder_weight_decay: float | None = setting(None, "Weight decay of a solver's decoder; the encoder's if None.")
