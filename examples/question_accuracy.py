@@ -40,12 +40,14 @@ def main() -> None:
     parser.add_argument("--data_dir", help="Folder of the datasets; examples/data by default.")
     args = parser.parse_args()
     sets = development_sets(args.data_dir)
+    # A problem may be in two sets.
+    distinct = {id(each): each for problems in sets.values() for each in problems}
     rows = {kind: [kind, str(len(problems))] for kind, problems in sets.items()}
     for name in args.models:
         model, processor = hf_mwp.load_solver(name)
+        found = dict(zip(distinct, hf_mwp.solve_problems(model, processor, distinct.values()), strict=True))
         for kind, problems in sets.items():
-            found = hf_mwp.solve_problems(model, processor, problems)
-            right = sum(each.score.reason == "correct" for each in found)
+            right = sum(found[id(each)].score.reason == "correct" for each in problems)
             rows[kind].append(f"{100 * right / max(len(problems), 1):.1f}")
     headings = ["problems", *(Path(name).name for name in args.models)]
     make_console().print(make_table("Correct answers, %, greedy", ["", *headings], rows.values(), right=headings))

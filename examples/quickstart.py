@@ -73,7 +73,7 @@ def main(argv: list[str] | None = None) -> None:
     # 3. Student: the teacher's first layers and its decoder, distilled from the teacher's predictions and hidden
     #    states and from the labels. The frozen teacher runs once; its outputs are cached on disk.
     student = hf_mwp.make_student(teacher, processor, student_layers=args.student_layers)
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as cache:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as cache:  # Windows keeps mapped files.
         cached = {"cache_teacher_outputs": True, "teacher_cache_dir": cache}
         config = hf_mwp.DistillationConfig(
             num_train_epochs=args.student_epochs, learning_rate=2e-4, temperature=2.0, **cached, **common

@@ -68,7 +68,7 @@ def estimate_distillation(
     plan.adapt(task)
     print_data_report(task, reporter)
     config = copy.copy(plan)
-    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # Windows keeps files that are mapped in memory.
         config.output_dir = config.teacher_cache_dir = folder
         config.eval_strategy = config.save_strategy = "no"
         config.load_best_model_at_end = config.push_to_hub = False
