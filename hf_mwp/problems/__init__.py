@@ -9,6 +9,7 @@ _NAMES = {
     "augmentation.english_comparisons": ("compare_counts",),
     "augmentation.reversed_problems": ("reverse_operations",),
     "augmentation.step_questions": ("ask_steps",),
+    "augmentation.unit_conversion": ("convert_units",),
     "keywords": ("find_keywords",),
     "math_word_problem": ("MathWordProblem", "ProblemError", "refusal"),
     "numbers.masked_text": ("MaskedText", "NumberMention", "find_numbers", "mask_numbers"),

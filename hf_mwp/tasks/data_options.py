@@ -48,6 +48,7 @@ class DataArguments:
     augment_reverse: bool = option(False, "Add reversed training problems: the answer is given, a number is unknown.")
     augment_distractors: bool = option(False, "Add copies of training problems with irrelevant numbers.")
     augment_comparisons: bool = option(False, "Add English problems that compare or add some of several counts.")
+    augment_units: bool = option(False, "Add copies of training problems with a quantity or question in another unit.")
     reverse_held_out: bool = option(False, "Replace validation and test problems with their reversed problems.")
     max_train_samples: int | None = option(None, "Maximum number of training problems, for a quick test.")
     max_eval_samples: int | None = option(None, "Maximum number of problems in an evaluation.")

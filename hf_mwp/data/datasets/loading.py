@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...options.checks import check_share
-from ...problems import add_distractors, compare_counts, reverse_operations
+from ...problems import add_distractors, compare_counts, convert_units, reverse_operations
 from ..corpus.pretraining_texts import held_out_texts
 from ..data_error import DataError
 from ..reading.file_contents import RecordReader
@@ -39,6 +39,7 @@ def load_mwp_dataset(
     augment_reverse: bool = False,
     augment_distractors: bool = False,
     augment_comparisons: bool = False,
+    augment_units: bool = False,
     reverse_held_out: bool = False,
     keep_unusable: bool = False,
     return_report: bool = False,
@@ -85,6 +86,8 @@ def load_mwp_dataset(
             `extra_train`) with numbers that the question does not need ([`~problems.add_distractors`]).
         augment_comparisons (`bool`, *optional*, defaults to `False`): Add English problems that ask for the difference
             or sum of some of several counts ([`~problems.compare_counts`]).
+        augment_units (`bool`, *optional*, defaults to `False`): Add copies of all training problems (with
+            `extra_train`) in which a quantity or the question has a different unit ([`~problems.convert_units`]).
         reverse_held_out (`bool`, *optional*, defaults to `False`): Replace the validation and test problems by their
             reverse-operation problems, which test whether a solver understands them.
         keep_unusable (`bool`, *optional*, defaults to `False`): Keep faulty problems in all splits, for example to
@@ -115,7 +118,12 @@ def load_mwp_dataset(
     examples = {split: [Example(row, parse_number_words) for row in splits[split]] for split in present}
     if reverse_held_out:
         examples |= {split: _augment("reversed", part, name) for split, part in examples.items() if split != "train"}
-    wanted = {"distractors": augment_distractors, "comparisons": augment_comparisons, "reversed": augment_reverse}
+    wanted = {
+        "distractors": augment_distractors,
+        "comparisons": augment_comparisons,
+        "units": augment_units,
+        "reversed": augment_reverse,
+    }
     kinds = [kind for kind in wanted if wanted[kind]]
     kept, report.splits = select_rows(examples, keep_unusable, side, keep_problems=bool(extra_train or kinds))
     if extra_train or kinds:
@@ -176,12 +184,14 @@ def _add_problems(
 
 
 def _augment(kind: str, examples: list[Example], name: str | Path) -> list[Example]:
-    """Create problems without context from examples; `kind` is `"distractors"`, `"comparisons"` or `"reversed"`."""
+    """Create problems without context from examples; `kind` is `"distractors"`, `"comparisons"`, `"units"` or
+    `"reversed"`."""
     if not examples:
         raise DataError("there are no problems to augment", name)
     problems = [each.problem for each in examples]
-    if kind == "distractors":
-        made = ([] if new is None else [new] for new in add_distractors(problems))
+    if kind in ("distractors", "units"):
+        augment = add_distractors if kind == "distractors" else convert_units
+        made = ([] if new is None else [new] for new in augment(problems))
     elif kind == "comparisons":
         made = compare_counts(problems)
     else:
