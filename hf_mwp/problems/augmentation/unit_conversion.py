@@ -46,9 +46,10 @@ def convert_units(problems: Iterable[MathWordProblem], seed: int = 0) -> Iterato
     Express a quantity or the question of each problem in a different unit.
 
     "汽车每小时行60千米，3小时行多少千米？" becomes "汽车每小时行60千米，180分钟行多少千米？" with the equation
-    `60*(180/60)`, or asks "3小时行多少米？" with the equation `60*3*1000`. Only problems whose question states a unit or counts things
-    (多少千米, 多少道题, "how many hours"; not "how far") are used, because the unit of their answer stays clear. The
-    labels are exact: the value of the equation is the answer. The result depends only on the arguments.
+    `60*(180/60)`, or asks "3小时行多少米？" with the equation `60*3*1000`. Only problems whose question states a
+    unit or counts things (多少千米, 多少道题, "how many hours"; not "how far") are used, because the unit of their
+    answer stays clear. The labels are exact: the value of the equation is the answer. The result depends only on the
+    arguments.
 
     Args:
         problems (iterable of [`MathWordProblem`]): Problems with equation and answer.
