@@ -45,6 +45,9 @@ class DataArguments:
     extra_exclude: list[str] | None = option(
         None, "Files, datasets or splits; problems with their masked texts are not added.", locate=locate_texts
     )
+    solve_equations: bool = option(
+        False, "Solve equations with one unknown (6*x+4*(10-x)=50) for it, instead of leaving out the problems."
+    )
     augment_reverse: bool = option(False, "Add reversed training problems: the answer is given, a number is unknown.")
     augment_distractors: bool = option(False, "Add copies of training problems with irrelevant numbers.")
     augment_comparisons: bool = option(False, "Add English problems that compare or add some of several counts.")

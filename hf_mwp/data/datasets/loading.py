@@ -15,6 +15,7 @@ from ..reading.file_contents import RecordReader
 from ..reading.load_report import LoadReport, SplitReport
 from ..reading.row_selection import Example, select_extra_rows, select_rows
 from ..reading.schema import COLUMNS, Rows
+from ..reading.usability import with_solved_equation
 from .file_loader import FileLoader
 from .mwp_loader import CHANGED_COLUMNS
 from .sources import SPLITS, find_folder, find_loader, find_scheme, read_part
@@ -36,6 +37,7 @@ def load_mwp_dataset(
     validation_fraction: float = 0.0,
     extra_train: Sequence[str | Path] | str | Path = (),
     extra_exclude: Sequence[str | Path] | str | Path = (),
+    solve_equations: bool = False,
     augment_reverse: bool = False,
     augment_distractors: bool = False,
     augment_comparisons: bool = False,
@@ -80,6 +82,9 @@ def load_mwp_dataset(
             held-out problem overlaps with it, and no held-out problem begins with its context.
         extra_exclude (`Sequence[str or Path]`, *optional*): Files, datasets (their held-out splits), or datasets with
             a split (`"ape210k:test"`) whose texts must not be added. Numbers in the texts are ignored.
+        solve_equations (`bool`, *optional*, defaults to `False`): Solve equations with one unknown, such as
+            `6*x+4*(10-x)=50`, for the unknown. By default, problems with such equations are left out of the training
+            split.
         augment_reverse (`bool`, *optional*, defaults to `False`): Add the reverse-operation problems of all training
             problems (with `extra_train`): the answer is given, a number unknown ([`~problems.reverse_operations`]).
         augment_distractors (`bool`, *optional*, defaults to `False`): Add copies of all training problems (with
@@ -108,6 +113,8 @@ def load_mwp_dataset(
     folder = find_folder(loader, data_dir)
     reader = RecordReader(folder, on_error, loader.origin)
     splits = loader.read(reader, scheme, fold)
+    if solve_equations:
+        splits = {split: _solved(rows) for split, rows in splits.items()}
     title = Path(name).name if isinstance(loader, FileLoader) else str(name)
     report = LoadReport(title, folder.resolve().name, scheme, fold, 0.0, reverse_held_out, side)
     report.add_damaged(reader.damaged)
@@ -129,11 +136,17 @@ def load_mwp_dataset(
     if extra_train or kinds:
         listed = [extra_train] if isinstance(extra_train, (str, Path)) else extra_train
         rows = {str(source): _read_extra(source, examples, folder, on_error, report) for source in listed}
+        if solve_equations:
+            rows = {source: _solved(part) for source, part in rows.items()}
         extra = {source: [Example(row, parse_number_words) for row in part] for source, part in rows.items()}
         options = {"keep_unusable": keep_unusable, "excluded": list(held_out_texts(extra_exclude, folder))}
         report.extra = _add_problems(kept, examples, extra, kinds, name, **options)
     datasets = _to_datasets(kept, report)
     return (datasets, report) if return_report else datasets
+
+
+def _solved(rows: Rows) -> Rows:
+    return [with_solved_equation(row) for row in rows]
 
 
 def _check_options(on_error: str, drop_overlap: str | bool | None, validation_fraction: float) -> str | None:

@@ -1,9 +1,12 @@
 """Faults that exclude a problem from training or evaluation."""
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from ...expressions import ExpressionError
 from ...problems import MathWordProblem, ProblemError
+from ...problems.linear_equations import solve_equation
 from ...problems.worked_steps import STEP_FAULTS
 
 
@@ -64,6 +67,19 @@ def find_answer_fault(problem: MathWordProblem) -> tuple[str, str] | None:
     if problem.answer_value is None:
         return "no_answer", f"answer {problem.answer!r}"
     return None
+
+
+def with_solved_equation(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row whose equation is solved for its unknown ([`~problems.linear_equations.solve_equation`]), if it was
+    not and can be."""
+    equation = row["equation"]
+    if not equation or _kind_of_equation(equation) != "unsolved_equation":
+        return dict(row)
+    try:
+        solution = solve_equation(equation)
+    except ExpressionError:
+        return dict(row)
+    return {**row, "equation": f"x={solution.to_infix()}"}
 
 
 def _kind_of_equation(equation: str) -> str:

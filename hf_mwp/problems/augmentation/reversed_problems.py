@@ -1,12 +1,11 @@
 """Reverse-operation augmentation: the answer is given, and a number of the problem becomes the unknown."""
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 
 from ...expressions import Expression
-from ..equation_alignment import INVERSE
+from ..linear_equations import solve_for_slots
 from ..math_word_problem import MathWordProblem
 from .rewording.chinese import answer_in_chinese, reword_chinese
 from .rewording.english import answer_in_english, reword_english
@@ -55,7 +54,7 @@ def reverse_operations(problem: MathWordProblem) -> list[MathWordProblem]:
     if answer is None or problem.answer_value in values or problem.answer_value in constants:
         return []
     reversed_problems = []
-    for slot, expression in _solved_for_slots(problem.expression, Expression(answer)):
+    for slot, expression in solve_for_slots(problem.expression, Expression(answer)):
         mention = problem.masked.mentions[slot]
         if values[mention.value] > 1 or mention.value in constants:
             continue
@@ -67,24 +66,6 @@ def reverse_operations(problem: MathWordProblem) -> list[MathWordProblem]:
         if _is_sound(new, problem):
             reversed_problems.append(new)
     return reversed_problems
-
-
-def _solved_for_slots(tree: Expression, value: Expression) -> Iterator[tuple[int, Expression]]:
-    """Yield each slot that occurs once and in no power, and the equation `tree = value` solved for this slot."""
-    once = {token for token, count in Counter(leaf.token for leaf in tree.leaves()).items() if count == 1}
-    waiting = [(tree, value)]
-    while waiting:
-        node, known = waiting.pop()
-        if node.is_slot and node.token in once:
-            yield node.slot_index, known
-        elif not node.is_leaf and node.token != "^":
-            left, right = node.left, node.right
-            inverse = INVERSE[node.token]
-            if node.token in "+*":
-                waiting.append((right, Expression(inverse, known, left)))
-            else:
-                waiting.append((right, Expression(node.token, left, known)))
-            waiting.append((left, Expression(inverse, known, right)))
 
 
 def _is_sound(new: MathWordProblem, old: MathWordProblem) -> bool:
