@@ -36,12 +36,15 @@ def test_equations_without_one_solution_are_refused(equation):
         solve_equation(equation)
 
 
-@given(
-    *[st.integers(1, 30)] * 5,
-    st.sampled_from(
-        ["{a}*x+{b}={c}*x+{d}", "{a}*(x-{b})={c}*x-{d}", "(x+{a})/{b}-{c}=x*{d}-{e}", "{a}-{b}*({c}-x)=x"]
-    ),
+EQUATIONS = (
+    "{a}*x+{b}={c}*x+{d}",
+    "{a}*(x-{b})={c}*x-{d}",
+    "(x+{a})/{b}-{c}=x*{d}-{e}",
+    "{a}-{b}*({c}-x)=x",
 )
+
+
+@given(*[st.integers(1, 30)] * 5, st.sampled_from(EQUATIONS))
 def test_the_solution_satisfies_the_equation(a, b, c, d, e, pattern):
     equation = pattern.format(a=a, b=b, c=c, d=d, e=e)
     try:
