@@ -7,6 +7,7 @@ _NAMES = {
     "answer": ("answer_half_unit", "answer_value"),
     "augmentation.distractors": ("add_distractors",),
     "augmentation.english_comparisons": ("compare_counts",),
+    "augmentation.english_prices": ("write_prices",),
     "augmentation.reversed_problems": ("reverse_operations",),
     "augmentation.step_questions": ("ask_steps",),
     "augmentation.unit_conversion": ("convert_units",),
