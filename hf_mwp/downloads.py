@@ -9,10 +9,15 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from .usage_error import UsageError
+
 
 # Arguments of `from_pretrained` for the location and download of files. The last two are specific to a repository.
 HUB_OPTIONS = ("cache_dir", "local_files_only", "proxies", "token", "revision", "subfolder")
 OF_ONE_REPOSITORY = HUB_OPTIONS[-2:]
+
+# Files with the terms of a model, which its copies keep.
+LICENCES = ("LICENSE", "LICENSE.md", "LICENSE.txt", "NOTICE", "NOTICE.md", "NOTICE.txt")
 
 # Not stored as an attribute of the model, because a token would be copied and pickled with the model.
 _options: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
@@ -76,6 +81,22 @@ def find_beside(name_or_path: str | PathLike, file_name: str, **kwargs) -> Path 
 
 
 def read_beside(name_or_path: str | PathLike, file_names: Iterable[str]) -> dict[str, bytes]:
-    """Return the contents of the files that exist in a model's folder or repository, by name."""
-    found = {name: find_beside(name_or_path, name) for name in file_names}
-    return {name: path.read_bytes() for name, path in found.items() if path is not None}
+    """Return the contents of the files that exist in a model's folder or repository, by name. Raises `UsageError` for
+    a link to a file of another folder; see [`check_links`]."""
+    paths = {name: find_beside(name_or_path, name) for name in file_names}
+    existing = {name: path for name, path in paths.items() if path is not None}
+    check_links(existing.values())
+    return {name: path.read_bytes() for name, path in existing.items()}
+
+
+def check_links(paths: Iterable[Path]) -> None:
+    """Raise `UsageError` for files whose content must not be copied or published as a part of their folder: links that
+    end outside of the folder. In the Hub's cache, the files of a repository are links to its folder `blobs`."""
+    for path in paths:
+        folder = path.parent.resolve()
+        allowed = [folder]
+        if folder.parent.name == "snapshots":
+            allowed.append(folder.parent.parent / "blobs")
+        target = path.resolve()
+        if not any(target.is_relative_to(place) for place in allowed):
+            raise UsageError(f"{path} is a link to {target}, outside of its folder. Replace the link by a copy.")

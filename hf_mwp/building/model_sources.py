@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..downloads import missing_folder
+from ..store.runs.replacement import is_interrupted
+from ..store.runs.run_folder import RunFolder
 from ..usage_error import OWN_CODE, UsageError
 
 
@@ -72,6 +74,10 @@ def check_folder(name: str, solver: bool = False) -> Path | None:
         raise UsageError(fault)
     if not path.exists():
         return None
+    if is_interrupted(path):
+        # Opening the folder moves the remaining files of a command that was killed.
+        with RunFolder(path, for_model=True):
+            pass
     config = path / "config.json"
     if not config.exists():
         inside = sorted(folder.parent for folder in path.glob("*/config.json"))

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..downloads import find_beside
 from ..problems.text_keys import VERSION, TextKeys
+from ..store.files import replacing
 from ..store.runs.run_folder import TEXTS
 from .data_error import DataError
 
@@ -85,11 +86,8 @@ class TrainingTexts:
         metadata = {name: json.dumps(value, ensure_ascii=False) for name, value in self.to_dict().items()}
         metadata["digests"] = "first 32 bits, little endian, of the blake2b (4 bytes) of a text's key in UTF-8"
         metadata["false_matches"] = f"{len(self.exact) / 2**32:.1e} of texts that were not trained on"
-        path = Path(folder) / self.file_name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_name(path.name + ".part")
-        unfinished.write_bytes(save({"exact": self.exact, "masked": self.masked}, metadata=metadata))
-        unfinished.replace(path)
+        with replacing(Path(folder) / self.file_name) as unfinished:
+            unfinished.write_bytes(save({"exact": self.exact, "masked": self.masked}, metadata=metadata))
 
     @classmethod
     def load(cls, name_or_path: str | PathLike, **kwargs) -> Self | None:

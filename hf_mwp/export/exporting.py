@@ -1,6 +1,5 @@
 """Export of a solver to a folder for the runtime."""
 
-import json
 import logging
 import re
 import statistics
@@ -19,7 +18,8 @@ from torch import Tensor, nn
 from ..building.solver import decoder_classes, load_solver
 from ..data.batches.mwp_processor import MwpProcessor
 from ..data.datasets.loading import load_mwp_dataset
-from ..downloads import read_beside
+from ..downloads import LICENCES, read_beside
+from ..hub.finite_weights import check_finite
 from ..hub.usage import EXAMPLES, usage_section
 from ..models import MwpSolver
 from ..problems import MathWordProblem
@@ -31,17 +31,17 @@ from ..runtime.weights import FILE_NAME, quantize_int8
 from ..solving.kept_records import ProgressBar
 from ..solving.solve_problems import solve_problems
 from ..solving.solver_prediction import SolverPrediction
-from ..store.files import shorten_paths
-from ..store.runs.run_folder import MODEL_FILES, MODEL_SPECIFIC_FILES, TEXTS, RunFolder
+from ..store.files import shorten_paths, write_atomically, write_json, writing_weights
+from ..store.runs.run_folder import MODEL_FILES, RunFolder
 from ..usage_error import UsageError
 from .export_arguments import ExportArguments
 
 
 OPSET = 20
-# Files that are copied unchanged. `config.json` is written last, so that its absence marks an incomplete folder.
+# Files that are copied unchanged.
 COPIED = (
     *("tokenizer.json", "mwp_processor.json", "plausibility.json", DefaultSearch.file_name),
-    *("README.md", "record.json", "NOTICE", "LICENSE"),
+    *("README.md", "record.json", *LICENCES),
 )
 
 
@@ -98,28 +98,27 @@ def export_solver(args: ExportArguments, progress: ProgressBar = None) -> Export
     if missing := [name for name in packages if find_spec(name) is None]:
         raise UsageError(f"--format onnx needs {', '.join(missing)}. Install with `pip install 'hf-mwp[onnx]'`.")
     model.float()
+    check_finite(model.state_dict(), args.model)
     folder = Path(args.output_dir)
     problems = [] if args.dataset is None else _test_problems(args, processor)
+    record = {"version": EXPORT_VERSION, "format": args.format, "quantize": args.quantize}
     with RunFolder(folder, for_model=True) as run:
         run.check_unused(args.overwrite, (*MODEL_FILES, *COPIED))
         # The model may be in the output folder itself.
-        copied = read_beside(args.model, COPIED)
-        for name in ("config.json", TEXTS, *MODEL_SPECIFIC_FILES, *COPIED):
-            (folder / name).unlink(missing_ok=True)
-        processor.save_pretrained(folder)
-        for name, content in copied.items():
-            (folder / name).write_bytes(content)
-        (folder / "tokenizer_config.json").unlink(missing_ok=True)
-        _write_weights(model, folder, processor.max_length, args)
-        record = {"version": EXPORT_VERSION, "format": args.format, "quantize": args.quantize}
-        (folder / EXPORT_RECORD).write_text(json.dumps(record) + "\n", "utf-8")
-        model.config.to_json_file(folder / "config.json", use_diff=False)
+        with run.replacing_model("tokenizer_config.json", *COPIED) as unfinished, writing_weights(unfinished):
+            processor.save_pretrained(unfinished)
+            (unfinished / "tokenizer_config.json").unlink(missing_ok=True)
+            for name, content in read_beside(args.model, COPIED).items():
+                (unfinished / name).write_bytes(content)
+            _write_weights(model, unfinished, processor.max_length, args)
+            write_json(unfinished / EXPORT_RECORD, record)
+            model.config.to_json_file(unfinished / "config.json", use_diff=False)
     if (args.format == "onnx" or args.quantize) and (folder / "README.md").is_file():
         _show_runtime(folder / "README.md", processor.language)
     report = ExportReport(_megabytes(folder))
     if args.dataset is not None:
         report = _compare_answers(model, processor, folder, problems, progress)
-        (folder / EXPORT_RECORD).write_text(json.dumps(record | asdict(report), indent=1) + "\n", "utf-8")
+        write_json(folder / EXPORT_RECORD, record | asdict(report))
         _note_in_card(folder / "README.md", args, report)
     return report
 
@@ -141,8 +140,10 @@ def _write_weights(model: MwpSolver, folder: Path, max_length: int, args: Export
     tensors = {name: value.numpy() for name, value in model.state_dict().items() if name.startswith(kept)}
     if args.quantize == "int8" and args.format == "numpy":
         stored = quantize_int8(tensors)
+        check_finite(stored, args.model, "int8 with scales in half precision")
     else:
         stored = {name: torch.from_numpy(value).half().numpy() for name, value in tensors.items()}
+        check_finite(stored, args.model, "half precision")
     save_file(stored, folder / FILE_NAME)
 
 
@@ -210,7 +211,7 @@ def _show_runtime(path: Path, language: str) -> None:
     """Replace the usage section of a card, because PyTorch cannot load the weights in its folder."""
     output = str(RuntimeSolver(path.parent)(EXAMPLES[language]))
     usage = usage_section("runtime", path.parent.as_posix(), language, indexed_numbers=False, output=output) + "\n\n"
-    path.write_text(_section("How to use").sub(lambda _: usage, path.read_text("utf-8")), "utf-8")
+    write_atomically(path, _section("How to use").sub(lambda _: usage, path.read_text("utf-8")))
 
 
 def _section(title: str) -> re.Pattern:
@@ -228,4 +229,4 @@ def _note_in_card(path: Path, args: ExportArguments, report: ExportReport) -> No
         f"PyTorch in single precision; {report.right_after:,} are right, and {report.right_before:,} in PyTorch. "
         f"A problem took {report.milliseconds:.1f} ms of CPU time (median, on the machine of the export).\n"
     )
-    path.write_text(text.rstrip("\n") + "\n" + section, "utf-8")
+    write_atomically(path, text.rstrip("\n") + "\n" + section)

@@ -17,7 +17,7 @@ from transformers.utils import SAFE_WEIGHTS_NAME, logging
 from ..building.seq2seq import load_any
 from ..data.batches.mwp_processor import MwpProcessor
 from ..data.training_lineage import training_texts_of, write_training_texts
-from ..downloads import find_beside, read_beside
+from ..downloads import LICENCES, find_beside, read_beside
 from ..models.model_kind import kind_of
 from ..models.mwp_student import MwpStudentModel, save_student_code
 from ..models.mwp_student.layers_mwp_student import MwpStudentPooler
@@ -25,9 +25,11 @@ from ..pipelines.math_word_problem_pipeline import MathWordProblemPipeline
 from ..plausibility import PlausibilityReranker
 from ..runtime.default_search import DefaultSearch
 from ..runtime.output_vocabulary import OutputVocabulary
+from ..store.files import writing_weights
 from ..store.runs.run_folder import MODEL_FILES, RunFolder, check_output_folder
 from ..usage_error import UsageError
 from .card_arguments import CardArguments
+from .finite_weights import check_finite
 from .model_card import CARD, RECORD, build_model_card, earlier_metadata, model_record
 from .run_records import read_figures, read_stage, read_task
 from .usage import EXAMPLES
@@ -88,18 +90,19 @@ def make_model_folder(args: CardArguments) -> None:
     task = next(filter(None, map(read_task, args.evaluations or ())), None)
     card = build_model_card(model, args.model_id or Path(folder).as_posix(), figures, made_by, task=task, **about)
     record = json.dumps(model_record(figures, made_by, texts), indent=1, ensure_ascii=False)
-    notices = read_beside(source, ("NOTICE", "LICENSE"))
+    notices = read_beside(source, LICENCES)
     with RunFolder(folder, for_model=True) as run:
         run.check_unused(args.overwrite, (*MODEL_FILES, CARD, *notices))
-        run.remove_old_model()
-        write_model_folder(model, folder, card, processor)
-        (Path(folder) / RECORD).write_text(record + "\n", encoding="utf-8")
-        for name, content in notices.items():
-            (Path(folder) / name).write_bytes(content)
-        if encoder_only:
-            save_student_code(folder)
-        for part in search:
-            part.save_pretrained(folder)
+        # The model may be in the output folder itself.
+        with run.replacing_model() as unfinished:
+            write_model_folder(model, unfinished, card, processor)
+            (unfinished / RECORD).write_text(record + "\n", encoding="utf-8")
+            for name, content in notices.items():
+                (unfinished / name).write_bytes(content)
+            if encoder_only:
+                save_student_code(unfinished)
+            for part in search:
+                part.save_pretrained(unfinished)
 
 
 def _read_search(source: str | PathLike, fitted: str | None) -> tuple[DefaultSearch, PlausibilityReranker | None]:
@@ -161,15 +164,20 @@ def write_model_folder(
 ) -> None:
     """Write weights in half precision, configuration, processor, digests of the training texts
     ([`~data.TrainingTexts`]) and card to a folder for `from_pretrained` and the Hub. The model is not changed. The
-    configuration keeps its dtype, to which the weights are converted on loading."""
+    configuration keeps its dtype, to which the weights are converted on loading. Raises `UsageError` if weights are
+    infinite, NaN or too large for half precision, or cannot be written."""
     folder = Path(folder)
+    source = getattr(model, "name_or_path", None) or type(model).__name__
+    check_finite(model.state_dict(), source)
     stored = copy.deepcopy(model).half()
+    check_finite(stored.state_dict(), source, "half precision")
     # Save the processor first: its tokenizer may write files with the same names as the model's files.
     if processor is not None:
         processor.save_pretrained(folder)
-    write_training_texts(model, folder)
-    # Write a single weight file of any size.
-    stored.save_pretrained(folder, max_shard_size="1000TB")
+    with writing_weights(folder):
+        write_training_texts(model, folder)
+        # Write a single weight file of any size.
+        stored.save_pretrained(folder, max_shard_size="1000TB")
     path = folder / "config.json"
     config = json.loads(path.read_text(encoding="utf-8"))
     for part in (config, *(value for value in config.values() if isinstance(value, dict))):

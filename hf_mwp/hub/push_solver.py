@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from fnmatch import fnmatch
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -22,6 +21,7 @@ from transformers import PreTrainedModel
 from ..data.batches.mwp_processor import MwpProcessor
 from ..data.training_lineage import training_texts_of
 from ..data.training_texts import TrainingTexts
+from ..downloads import LICENCES, check_links
 from ..models.lora import has_lora, merge_lora
 from ..models.mwp_student import save_student_code
 from ..models.mwp_student.remote_code import FILES
@@ -30,19 +30,21 @@ from ..pruning import prune
 from ..runtime.default_search import DefaultSearch
 from ..runtime.encoder import GRAPH
 from ..runtime.solver import EXPORT_RECORD
-from ..store.files import read_json, write_json
+from ..store.files import read_json, write_json, writing_weights
 from ..usage_error import UsageError
 from .card_figures import check_card
+from .finite_weights import check_finite
 from .model_card import CARD, RECORD, ModelFigures, TrainingStage, build_model_card, earlier_metadata, model_record
 
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 TOKENIZER = (
-    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "*vocab.json"),
-    *("vocab.txt", "merges.txt", "chat_template.jinja", "*.spm", "spiece.model", "sentencepiece.bpe.model"),
+    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "merges.txt"),
+    *("vocab.txt", "vocab.json", "source_vocab.json", "target_vocab.json", "chat_template.jinja"),
+    *("tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "spm.model", "source.spm", "target.spm"),
 )
 PUBLISHED = (
-    *(CARD, CONFIG, WEIGHTS, RECORD, "NOTICE*", "LICENSE*", EXPORT_RECORD, GRAPH, *TOKENIZER, *FILES),
+    *(CARD, CONFIG, RECORD, *LICENCES, EXPORT_RECORD, GRAPH, *TOKENIZER, *FILES),
     *("use_hf_mwp.py", "cut_model.py", "architecture.py", "slicing.py"),
     *(MwpProcessor.file_name, PlausibilityReranker.file_name, DefaultSearch.file_name, TrainingTexts.file_name),
 )
@@ -184,10 +186,12 @@ def push_trained_model(
 
 def collect_files(folder: Path, target: Path) -> None:
     """Copy the files to publish, with weights as one file in half precision (of an export unchanged) and an encoder's
-    code. Raises `UsageError` if the configuration or weights are missing or damaged, or an export is incomplete."""
-    for path in folder.iterdir():
-        if path.is_file() and any(fnmatch(path.name, each) for each in PUBLISHED):
-            shutil.copy(path, target)
+    code. Raises `UsageError` if the configuration or weights are missing or damaged, weights are infinite or NaN, an
+    export is incomplete, or a file is a link to a different folder."""
+    paths = [folder / name for name in PUBLISHED if (folder / name).is_file()]
+    check_links(paths)
+    for path in paths:
+        shutil.copy(path, target)
     config = read_json(target / CONFIG)
     if config is None:
         raise UsageError(f"{folder / CONFIG} is missing or damaged. Save the model again.")
@@ -196,10 +200,13 @@ def collect_files(folder: Path, target: Path) -> None:
     if (folder / EXPORT_RECORD).exists():
         export = read_json(folder / EXPORT_RECORD) or {}
         needed = [WEIGHTS, GRAPH] if export.get("format") == "onnx" else [WEIGHTS]
-        if missing := [name for name in needed if not (target / name).exists()]:
+        if missing := [name for name in needed if not (folder / name).exists()]:
             raise UsageError(f"{folder} is an export without {' and '.join(missing)}. Export the solver again.")
+        check_finite(_load_weights(folder, WEIGHTS), folder)
+        shutil.copy(folder / WEIGHTS, target)
     else:
-        save_file(_half_weights(folder), target / WEIGHTS, {"format": "pt"})
+        with writing_weights(target):
+            save_file(_half_weights(folder), target / WEIGHTS, {"format": "pt"})
         if config.get("model_type") == "mwp_student":
             save_student_code(target)
 
@@ -207,17 +214,28 @@ def collect_files(folder: Path, target: Path) -> None:
 def weight_files(folder: Path) -> list[str]:
     """Return the names of the weight files in a folder: one file, or all shards."""
     index = read_json(folder / INDEX)
-    return [WEIGHTS] if index is None else sorted({*index["weight_map"].values()})
+    names = [WEIGHTS] if index is None else sorted({*index["weight_map"].values()})
+    if elsewhere := [name for name in names if Path(name).name != name]:
+        raise UsageError(f"{folder / INDEX} names the file {elsewhere[0]} of another folder. Save the model again.")
+    return names
 
 
 def _half_weights(folder: Path) -> dict[str, Tensor]:
     tensors: dict[str, Tensor] = {}
     for name in weight_files(folder):
-        try:
-            tensors |= load_file(folder / name)
-        except (OSError, SafetensorError) as error:
-            raise UsageError(f"{folder / name} is missing or damaged ({error}). Save the model again.") from error
-    return {name: value.half() if value.is_floating_point() else value for name, value in tensors.items()}
+        tensors |= _load_weights(folder, name)
+    check_finite(tensors, folder)
+    halves = {name: value.half() if value.is_floating_point() else value for name, value in tensors.items()}
+    check_finite(halves, folder, "half precision")
+    return halves
+
+
+def _load_weights(folder: Path, name: str) -> dict[str, Tensor]:
+    check_links([folder / name])
+    try:
+        return load_file(folder / name)
+    except (OSError, SafetensorError) as error:
+        raise UsageError(f"{folder / name} is missing or damaged ({error}). Save the model again.") from error
 
 
 def name_in_card(text: str, repo_id: str) -> str:

@@ -1,28 +1,96 @@
 """Atomic writes, content digests and short names of local paths."""
 
+import errno
 import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterable
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
+
+from ..usage_error import UsageError
+
+
+# Errors of the system for which a disk has no room, or none for this user or file.
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+@contextmanager
+def replacing(path: str | Path) -> Iterator[Path]:
+    """Yield a temporary path beside `path` that no other process uses. The file written there replaces `path` if the
+    context ends without an error, otherwise it is deleted. Parent folders are created."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = _new_path(path.parent, path.name)
+    try:
+        yield unfinished
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 def write_atomically(path: str | Path, lines: str | Iterable[str]) -> None:
     """Write a UTF-8 text file atomically, and create its parent folders. Lone surrogates are escaped as in JSON."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(path.name + ".part")
+    with replacing(path) as unfinished, unfinished.open("w", encoding="utf-8", errors="backslashreplace") as file:
+        file.writelines([lines] if isinstance(lines, str) else lines)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@contextmanager
+def writing_weights(folder: str | Path) -> Iterator[None]:
+    """Context manager for code that writes safetensors files to a folder. Raises `UsageError` if disk space or memory
+    is missing. Afterwards, the umask decides who may read the files; the safetensors library allows only their owner
+    to read them."""
+    # Solving without PyTorch does not need this package.
+    from safetensors import SafetensorError
+
+    folder = Path(folder)
     try:
-        with unfinished.open("w", encoding="utf-8", errors="backslashreplace") as file:
-            file.writelines([lines] if isinstance(lines, str) else lines)
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(path)
+        yield
+    except (MemoryError, OSError, RuntimeError, SafetensorError) as error:
+        remedy = _remedy(error)
+        if remedy is None and not isinstance(error, SafetensorError):
+            raise
+        fault = str(error).rstrip(".") or "out of memory"
+        remedy = remedy or "Check the disk, or choose another folder."
+        raise UsageError(f"The weights cannot be written to {folder}: {fault}. {remedy}") from error
+    weights = [path for path in folder.glob("*.safetensors") if path.is_file()]
+    mode = _usual_mode(folder) if weights else None
+    for path in weights:
+        path.chmod(mode)
+
+
+def _remedy(error: Exception) -> str | None:
+    """Return what to do about missing disk space or memory, or `None` for another error."""
+    text = str(error)
+    # PyTorch raises `RuntimeError` if it can neither allocate memory nor write a file.
+    if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and "alloc" in text):
+        return "Close other programs to free memory, and try again."
+    codes = [f"os error {code}" for code in NO_SPACE]
+    is_full = getattr(error, "errno", None) in NO_SPACE or any(code in text for code in codes)
+    if is_full or "failed writing file" in text:
+        return "Free disk space, or choose another folder."
+    return None
+
+
+def _usual_mode(folder: Path) -> int:
+    """Return the permissions of a file that is created in a folder."""
+    new_file = _new_path(folder, "mode")
+    try:
+        new_file.touch()
+        return stat.S_IMODE(new_file.stat().st_mode)
     finally:
-        unfinished.unlink(missing_ok=True)
+        new_file.unlink(missing_ok=True)
+
+
+def _new_path(folder: Path, name: str) -> Path:
+    return folder / f"{name}.{uuid4().hex[:8]}.part"
 
 
 def write_json_lines(path: str | Path, records: Iterable[Any]) -> None:

@@ -2,6 +2,7 @@
 the distilled solver's encoder. With --solvers, average the weights of whole solvers instead."""
 
 from ...building.mixing import MixArguments, mix_solvers
+from ...store.files import writing_weights
 from ...store.runs.run_folder import RunFolder
 from ..terminal.console import CommandConsole
 
@@ -10,9 +11,9 @@ def run(console: CommandConsole, args: MixArguments) -> None:
     with RunFolder(args.output_dir, for_model=True) as folder:
         folder.check_unused(args.overwrite)
         mixed = mix_solvers(args)
-        folder.remove_old_model()
-        for part in mixed:
-            part.save_pretrained(args.output_dir)
+        with folder.replacing_model() as unfinished, writing_weights(unfinished):
+            for part in mixed:
+                part.save_pretrained(unfinished)
     share = f"{args.pretrained_weight:g} of it pretrained"
     share = share if args.solvers is None else f"the mean of {len(args.solvers)}"
     console.print(f"{folder.path} contains the mixed solver, {share}.")

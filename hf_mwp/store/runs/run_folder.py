@@ -8,8 +8,8 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from filelock import FileLock, Timeout
 from ...usage_error import UsageError
 from ..files import read_json, write_atomically, write_json
 from .main_process import is_main_process
+from .replacement import finish_replacement, replacing_files
 
 
 CONFIG, RECORD, LOCK = "run_config.yaml", "run.json", "run.lock"
@@ -28,6 +29,7 @@ RECORDS = (CONFIG, RECORD, "data.json", "metrics.json", "run.log", "learning_cur
 TEXTS = "training_texts.safetensors"
 WEIGHTS = ("*.safetensors", "*.safetensors.index.json", "pytorch_model*.bin*")
 MODEL_FILES = ("config.json", *WEIGHTS)
+SHARDS = "model-*-of-*.safetensors"
 # Files beside the weights that are valid only for these weights, such as the re-ranker and the record of the card.
 MODEL_SPECIFIC_FILES = (
     *("record.json", "plausibility.json", "generation_config.json"),
@@ -65,6 +67,7 @@ class RunFolder(AbstractContextManager):
                 self._lock.acquire(timeout=0)
             except Timeout as error:
                 raise UsageError(f"Another run writes to {self.path}. Wait for its end.") from error
+            finish_replacement(self.path)
         self.command = f"hf-mwp {command}"
         # Options that start a run would start the next run of the recorded `run_config.yaml`, too.
         self.values = {name: plain(value) for name, value in (values or {}).items() if name not in START_OPTIONS}
@@ -117,6 +120,13 @@ class RunFolder(AbstractContextManager):
         """Remove the files beside the weights that belong to an earlier model, before it is overwritten."""
         for name in MODEL_SPECIFIC_FILES if self.writes else ():
             (self.path / name).unlink(missing_ok=True)
+
+    @contextmanager
+    def replacing_model(self, *others: str) -> Iterator[Path]:
+        """Yield an empty folder for the files of a new model, which replace the old model and the old files with the
+        names `others` when the context ends; see [`replacing_files`]."""
+        with replacing_files(self.path, (*MODEL_SPECIFIC_FILES, SHARDS, TEXTS, *others)) as unfinished:
+            yield unfinished
 
     def check_record(self) -> None:
         """Raise `UsageError` if the folder contains the record of a different command."""
