@@ -11,6 +11,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 from transformers.utils import ModelOutput
 
+from ..store.files import writing_weights
 from .features import Features
 
 
@@ -85,7 +86,8 @@ class FeatureProjections:
     def save(self, folder: str | os.PathLike) -> None:
         """Save the maps in a checkpoint folder."""
         if len(self):
-            save_file(self.module.state_dict(), Path(folder) / self.file_name)
+            with writing_weights(folder):
+                save_file(self.module.state_dict(), Path(folder) / self.file_name)
 
     def load(self, folder: str | os.PathLike) -> None:
         """Load the maps from a checkpoint folder. Raises `ValueError` if the file is missing."""

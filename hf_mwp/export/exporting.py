@@ -22,6 +22,7 @@ from ..downloads import LICENCES, read_beside
 from ..hub.finite_weights import check_finite
 from ..hub.usage import EXAMPLES, usage_section
 from ..models import MwpSolver
+from ..models.mwp_solver.configuration_mwp_solver import save_solver_code
 from ..problems import MathWordProblem
 from ..runtime import RuntimeSolver
 from ..runtime.default_search import DefaultSearch
@@ -113,6 +114,7 @@ def export_solver(args: ExportArguments, progress: ProgressBar = None) -> Export
             _write_weights(model, unfinished, processor.max_length, args)
             write_json(unfinished / EXPORT_RECORD, record)
             model.config.to_json_file(unfinished / "config.json", use_diff=False)
+            save_solver_code(unfinished)
     if (args.format == "onnx" or args.quantize) and (folder / "README.md").is_file():
         _show_runtime(folder / "README.md", processor.language)
     report = ExportReport(_megabytes(folder))

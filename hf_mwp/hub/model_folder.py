@@ -19,7 +19,7 @@ from ..data.batches.mwp_processor import MwpProcessor
 from ..data.training_lineage import training_texts_of, write_training_texts
 from ..downloads import LICENCES, find_beside, read_beside
 from ..models.model_kind import kind_of
-from ..models.mwp_student import MwpStudentModel, save_student_code
+from ..models.mwp_student import MwpStudentModel
 from ..models.mwp_student.layers_mwp_student import MwpStudentPooler
 from ..pipelines.math_word_problem_pipeline import MathWordProblemPipeline
 from ..plausibility import PlausibilityReranker
@@ -99,8 +99,6 @@ def make_model_folder(args: CardArguments) -> None:
             (unfinished / RECORD).write_text(record + "\n", encoding="utf-8")
             for name, content in notices.items():
                 (unfinished / name).write_bytes(content)
-            if encoder_only:
-                save_student_code(unfinished)
             for part in search:
                 part.save_pretrained(unfinished)
 

@@ -155,20 +155,22 @@ def push_trained_model(
     processor: Any = None,
     figures: Sequence[ModelFigures] = (),
     stages: Sequence[TrainingStage] = (),
+    metadata: Mapping[str, Any] | None = None,
     token: str | None = None,
     blocking: bool = True,
     **options: Any,
 ) -> Publication | Future:
     """Publish a copy of a folder saved by a trainer, with the `options` of [`push_solver_to_hub`] and a new record and
-    card ([`build_model_card`], with [`earlier_metadata`] of the folder). The files are collected before the function
-    returns; unless `blocking`, it returns a `Future` of the upload."""
+    card ([`build_model_card`], with [`earlier_metadata`] of the folder and the given `metadata`). The files are
+    collected before the function returns; unless `blocking`, it returns a `Future` of the upload."""
     reads = {}
     if isinstance(processor, MwpProcessor):
         reads = {"language": processor.language, "indexed_numbers": processor.indexed_numbers}
     # The folder has neither the heads that a `HeadPruningCallback` closed nor separate adapters.
     saved = prune(model) if "save_pretrained" in vars(model) else model
     saved = merge_lora(copy.deepcopy(saved)) if has_lora(saved) else saved
-    card = build_model_card(saved, repo_id, figures, stages, metadata=earlier_metadata(Path(folder) / CARD), **reads)
+    metadata = earlier_metadata(Path(folder) / CARD) | dict(metadata or {})
+    card = build_model_card(saved, repo_id, figures, stages, metadata=metadata, **reads)
     record = model_record(figures, stages, training_texts_of(model))
     workspace = TemporaryDirectory()
     made = Path(workspace.name)
@@ -214,10 +216,14 @@ def collect_files(folder: Path, target: Path) -> None:
 def weight_files(folder: Path) -> list[str]:
     """Return the names of the weight files in a folder: one file, or all shards."""
     index = read_json(folder / INDEX)
-    names = [WEIGHTS] if index is None else sorted({*index["weight_map"].values()})
-    if elsewhere := [name for name in names if Path(name).name != name]:
-        raise UsageError(f"{folder / INDEX} names the file {elsewhere[0]} of another folder. Save the model again.")
-    return names
+    if index is None:
+        return [WEIGHTS]
+    weight_map = index.get("weight_map")
+    names = set(weight_map.values()) if isinstance(weight_map, dict) else {None}
+    for name in names:
+        if not isinstance(name, str) or Path(name).name != name:
+            raise UsageError(f"{folder / INDEX} is damaged: {name!r} is no file of the folder. Save the model again.")
+    return sorted(names)
 
 
 def _half_weights(folder: Path) -> dict[str, Tensor]:

@@ -7,6 +7,7 @@ without the heads and neurons that its config lists as pruned. Saved folders con
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -139,18 +140,29 @@ class CutConfig(PreTrainedConfig):
     _auto_class = "AutoConfig"
 
     def __post_init__(self, **kwargs):
-        # `auto_map` describes the folder, not the model, and is written by each save.
+        # These fields describe the folder, not the model, and are written by each save.
         kwargs.pop("auto_map", None)
+        kwargs.pop("stock_config", None)
         super().__post_init__(**kwargs)
         _register_models(type(self))
 
     def save_pretrained(self, save_directory, **kwargs):
         """Save the config as `PreTrainedConfig` does, with the code of the models."""
         self.auto_map = {name: f"cut_model.{each.__name__}" for name, each in _models(type(self)).items()}
+        # Because of this field, a class of Transformers says in its error what to load the folder with; see
+        # `mwp_student.remote_code.refuse_class`.
+        name = (self.architectures or ["pruned model"])[0]
+        auto_classes = {reference.partition(".")[2]: auto_class for auto_class, reference in self.auto_map.items()}
+        sentence = (
+            f"This folder contains a {name}, which was pruned. Load it with "
+            f"{auto_classes.get(name, 'AutoModel')}.from_pretrained, after `import hf_mwp` or with "
+            "trust_remote_code=True."
+        )
+        self.stock_config = {"model_type": self.model_type.removeprefix(CUT_PREFIX), "vocab_size": sentence}
         try:
             super().save_pretrained(save_directory, **kwargs)
         finally:
-            del self.auto_map
+            del self.auto_map, self.stock_config
 
     @property
     def heads_per_layer(self) -> list[int]:
@@ -174,6 +186,14 @@ class CutModel:
             slice_heads(each, [head for head in range(each.num_heads) if head not in cut])
             slice_neurons(each, range(count))
         slice_position_bias(self)
+
+    def save_pretrained(self, save_directory, *args, **kwargs):
+        """Save the model as `PreTrainedModel` does; the umask decides who may read the weights."""
+        super().save_pretrained(save_directory, *args, **kwargs)
+        config = Path(save_directory) / "config.json"
+        if config.is_file():
+            for path in config.parent.glob("*.safetensors"):
+                path.chmod(config.stat().st_mode)
 
 
 @cache

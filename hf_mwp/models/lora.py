@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import PreTrainedModel
 
+from ..store.files import writing_weights
 from ..usage_error import UsageError
 from .architecture import find_architecture
 from .model_kind import kind_of
@@ -149,7 +150,8 @@ def save_adapters(model: nn.Module, folder: str | PathLike) -> None:
     path.unlink(missing_ok=True)
     if has_lora(model):
         path.parent.mkdir(parents=True, exist_ok=True)
-        save_file({name: value.detach().cpu().contiguous() for name, value in _adapters(model).items()}, path)
+        with writing_weights(path.parent):
+            save_file({name: value.detach().cpu().contiguous() for name, value in _adapters(model).items()}, path)
 
 
 def load_adapters(model: nn.Module, folder: str | PathLike) -> None:

@@ -2,14 +2,16 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from ..problems import MathWordProblem
-from ..store.files import content_digest, remove_folder, write_json, write_json_lines
+from ..store.files import content_digest, write_json, write_json_lines
 from ..store.finished_folder import digest_of
 from ..store.runs.main_process import is_main_process, rank_and_world_size, wait_for_all
+from ..store.runs.run_folder import LOCK, RunFolder
 from ..usage_error import UsageError
 
 
@@ -42,16 +44,23 @@ def solve_to_file(
     problems: Rows, solve: Make, model: str, options: Mapping[str, Any], output: str | Path, progress: ProgressBar
 ) -> None:
     """Write the answers that `solve` returns for problems with a `text` to a JSON Lines file, in the same order. A
-    killed run resumes if `model` and `options` are unchanged. Raises `UsageError` if the file exists."""
+    killed run resumes if `model` and `options` are unchanged. Raises `UsageError` if the file exists, or another run
+    writes to it."""
     output = Path(output)
-    if output.exists():
-        raise UsageError(f"--output: {output} already exists. Remove it, or choose a different file.")
     used = model, options.get("reranker")
     facts = {**options, "used": [content_digest(each) if each and Path(each).exists() else each for each in used]}
     unfinished = output.with_name(f"{output.name}.unfinished")
-    solved = kept_records(unfinished, facts, problems, solve, progress)
-    wait_for_all()  # all processes must have read all answers before the folder is removed
+    with RunFolder(unfinished):
+        if output.exists():
+            raise UsageError(f"--output: {output} already exists. Remove it, or choose a different file.")
+        solved = kept_records(unfinished, facts, problems, solve, progress)
+        wait_for_all()  # all processes must have read all answers before the folder is removed
+        if is_main_process():
+            pairs = zip(problems, solved, strict=True)
+            write_json_lines(output, (problem | result for problem, results in pairs for result in results))
+            for path in unfinished.iterdir():
+                if path.name != LOCK:
+                    path.unlink()
     if is_main_process():
-        pairs = zip(problems, solved, strict=True)
-        write_json_lines(output, (problem | result for problem, results in pairs for result in results))
-        remove_folder(unfinished)
+        with suppress(OSError):  # another run has opened the folder
+            unfinished.rmdir()

@@ -74,7 +74,7 @@ def _remedy(error: Exception) -> str | None:
         return "Close other programs to free memory, and try again."
     codes = [f"os error {code}" for code in NO_SPACE]
     is_full = getattr(error, "errno", None) in NO_SPACE or any(code in text for code in codes)
-    if is_full or "failed writing file" in text:
+    if is_full or "inline_container" in text or "failed writing file" in text:
         return "Free disk space, or choose another folder."
     return None
 

@@ -2,10 +2,11 @@
 
 import math
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Self
 
 import torch
 from transformers import TrainingArguments
+from transformers.trainer_utils import HubStrategy
 from transformers.utils import logging
 
 from ..metrics.matching import ANSWER_MATCHES
@@ -103,11 +104,22 @@ class BaseConfig(TrainingArguments):
         if self.max_steps < 1 and not (self.max_steps == -1 and 0 < self.num_train_epochs < math.inf):
             given = f"{self.max_steps} and {self.num_train_epochs}"
             raise ValueError(f"Set `max_steps` to at least 1, or to -1 and `num_train_epochs` above 0, got {given}.")
-        if self.push_to_hub and self.hub_strategy != "end":
-            given = self.hub_strategy.value
-            raise ValueError(f"`push_to_hub` needs `hub_strategy='end'`, got {given!r}: checkpoints contain pickles.")
+        self.check_hub_strategy()
         if self.early_stopping_patience is not None and self.eval_strategy == "no":
             raise ValueError("`early_stopping_patience` needs evaluations during training. Set `eval_strategy`.")
+
+    def check_hub_strategy(self) -> None:
+        """Raise `ValueError` if checkpoints, which contain pickle files and the optimiser, would be uploaded."""
+        strategy = HubStrategy(self.hub_strategy)
+        if self.push_to_hub and strategy != HubStrategy.END:
+            fault = f"got {strategy.value!r}: checkpoints contain pickles"
+            raise ValueError(f"`push_to_hub` needs `hub_strategy='end'`, {fault}.")
+
+    def set_push_to_hub(self, model_id, strategy="end", *args, **kwargs) -> Self:
+        """Set the arguments of the upload, as `TrainingArguments` does. The only `strategy` is `"end"`."""
+        super().set_push_to_hub(model_id, strategy, *args, **kwargs)
+        self.check_hub_strategy()
+        return self
 
     def check_joint_metrics(self) -> None:
         """Raise `ValueError` if predictions would not be joined for the metrics of answers or generated texts."""

@@ -16,6 +16,7 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, EvalLoopOutput, ha
 from ..data.training_lineage import ancestry_of, texts_of_rows, write_training_texts
 from ..data.training_texts import TrainingTexts
 from ..models.lora import has_lora, load_adapters, merged_weights, save_adapters
+from ..store.files import writing_weights
 from ..store.finished_folder import invalidate_checkpoint, last_complete_checkpoint
 from ..store.runs.main_process import shards_weights
 from .adapters import adapter_of
@@ -44,6 +45,7 @@ class BaseTrainer(Publishing, LossParts, Trainer):
         **kwargs,
     ) -> None:
         args = self._checked(args, kwargs)
+        args.check_hub_strategy()
         _check_not_empty(train_dataset, eval_dataset)
         self.adapter = adapter_of(model)(model, args, processing_class)
         if train_dataset is not None:
@@ -110,6 +112,7 @@ class BaseTrainer(Publishing, LossParts, Trainer):
 
     def train(self, resume_from_checkpoint=None, trial=None, ignore_keys_for_eval=None):
         """Train the model. `resume_from_checkpoint=True` ignores incompletely written checkpoints."""
+        self.args.check_hub_strategy()
         if resume_from_checkpoint is True:
             resume_from_checkpoint = last_complete_checkpoint(self.args.output_dir)
             if resume_from_checkpoint is None:
@@ -128,11 +131,14 @@ class BaseTrainer(Publishing, LossParts, Trainer):
 
     def _save_checkpoint(self, model, trial):
         # While a checkpoint is replaced, it counts as incomplete.
+        # `Trainer` would upload checkpoints; the strategy may have changed since the arguments were made.
+        self.args.check_hub_strategy()
         folder = Path(self._get_output_dir(trial=trial)) / f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}"
         if self.args.should_save:
             invalidate_checkpoint(folder)
             save_adapters(self._own_model, folder)
-        super()._save_checkpoint(model, trial)
+        with writing_weights(folder):
+            super()._save_checkpoint(model, trial)
 
     def _load_from_checkpoint(self, resume_from_checkpoint, model=None):
         super()._load_from_checkpoint(resume_from_checkpoint, model)
@@ -296,9 +302,17 @@ class BaseTrainer(Publishing, LossParts, Trainer):
         self._note_trained_texts()
         if has_lora(self._own_model):
             state_dict = merged_weights(self._own_model)
-        super()._save(output_dir, state_dict)
+        folder = output_dir or self.args.output_dir
+        token = self.args.hub_token
+        # `Trainer` writes the arguments to a file.
+        self.args.hub_token = None
+        try:
+            with writing_weights(folder):
+                super()._save(output_dir, state_dict)
+        finally:
+            self.args.hub_token = token
         if self._notes_texts and self.args.should_save:
-            write_training_texts(self._own_model, output_dir or self.args.output_dir)
+            write_training_texts(self._own_model, folder)
 
     def create_optimizer(self, model=None):
         """Create the optimizer, with separate parameter groups for the modules of `_own_rates`."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import fields
+from dataclasses import dataclass, fields, replace
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from transformers.trainer_utils import has_length
 
 from ..data.data_error import DataError
 from ..data.reading.load_report import dataset_report
+from ..downloads import missing_folder
 from ..hub import ModelFigures, Publication, TrainingStage, push_trained_model
 from ..hub.push_solver import open_repository
 from ..hub.run_records import HIDDEN
@@ -22,6 +23,61 @@ from ..store.runs.run_folder import describe_environment, plain
 
 
 _SPEED = ("runtime", "samples_per_second", "steps_per_second")
+
+
+@dataclass(frozen=True)
+class CardFields:
+    """
+    Arguments of `Trainer.create_model_card`, which the example scripts of Transformers pass to `push_to_hub`.
+
+    Args:
+        language (`str` or `list[str]`, *optional*): Languages of the model.
+        license (`str`, *optional*): Licence of the weights.
+        tags (`str` or `list[str]`, *optional*): Tags in addition to the generated ones.
+        model_name (`str`, *optional*): Title of the card.
+        finetuned_from (`str`, *optional*): Hub id of the model that was trained. A local folder is left out.
+        tasks (`str` or `list[str]`, *optional*): Tasks of the model. The Hub shows the first one.
+        dataset_tags (`str` or `list[str]`, *optional*): Hub ids of the training datasets.
+        dataset (`str` or `list[str]`, *optional*): Name of the dataset in the card's table of results.
+        dataset_args (`str` or `list[str]`, *optional*): Its configuration, for the record.
+    """
+
+    language: str | Sequence[str] | None = None
+    license: str | None = None
+    tags: str | Sequence[str] | None = None
+    model_name: str | None = None
+    finetuned_from: str | None = None
+    tasks: str | Sequence[str] | None = None
+    dataset_tags: str | Sequence[str] | None = None
+    dataset: str | Sequence[str] | None = None
+    dataset_args: str | Sequence[str] | None = None
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """Metadata of the card that are given, by their names on the Hub."""
+        base = self.finetuned_from
+        is_local = base is not None and (Path(base).exists() or missing_folder(base) is not None)
+        metadata = {
+            "language": self.language,
+            "license": self.license,
+            "model_name": self.model_name,
+            "base_model": None if is_local else base,
+            "pipeline_tag": next(iter(_as_list(self.tasks)), None),
+            "datasets": _as_list(self.dataset_tags),
+        }
+        return {name: value for name, value in metadata.items() if value}
+
+    def name_dataset(self, figures: ModelFigures) -> ModelFigures:
+        """Return an evaluation with the given name of its dataset."""
+        names = shorten_paths(_as_list(self.dataset))
+        return replace(figures, dataset=", ".join(names)) if names else figures
+
+    def describe_data(self, stage: TrainingStage) -> TrainingStage:
+        """Return a stage whose record has the given dataset, and whose task has the given tags."""
+        data = {"dataset": self.dataset, "dataset_args": self.dataset_args}
+        options = {name: shorten_paths(value) for name, value in data.items() if value}
+        tags = [*stage.task["tags"], *_as_list(self.tags)]
+        return replace(stage, options={**stage.options, **options}, task={**stage.task, "tags": tags})
 
 
 class Publishing:
@@ -46,31 +102,45 @@ class Publishing:
         private: bool | None = None,
         figures: Sequence[ModelFigures] | None = None,
         stages: Sequence[TrainingStage] | None = None,
+        **card: Any,
     ) -> Publication | Future | None:
         """
         Save the model and publish the same files as [`push_solver_to_hub`]: card, configuration, one weight file in
         half precision, processor and run record. A new repository is private unless `private` or `hub_private_repo` is
         `False`. `figures` and `stages` of card and record are by default the last evaluation and the arguments.
-        Returns a [`~hub.Publication`], or with `blocking=False` its `Future`; `None` in all processes but the first.
+        `card` are arguments of `Trainer.create_model_card`, see [`CardFields`]. Returns a [`~hub.Publication`], or
+        with `blocking=False` its `Future`; `None` in all processes but the first.
         """
+        fields = CardFields(**card)
         self.callback_handler.on_push_begin(self.args, self.state, self.control)
         if self.hub_model_id is None:
             self.init_hf_repo(token, private)
         self.save_model(_internal_call=True)
         if not self.is_world_process_zero():
             return None
+        if figures is None:
+            figures = [fields.name_dataset(evaluation) for evaluation in evaluated_figures(self)]
+        if stages is None:
+            stages = [fields.describe_data(training_stage(self))]
         return push_trained_model(
             self.args.output_dir,
             self._own_model,
             self.hub_model_id,
             processor=self.processing_class,
-            figures=evaluated_figures(self) if figures is None else figures,
-            stages=[training_stage(self)] if stages is None else stages,
+            figures=figures,
+            stages=stages,
+            metadata=fields.metadata,
             revision=revision or self.args.hub_revision,
             commit_message=commit_message,
             token=token or self.args.hub_token,
             blocking=blocking,
         )
+
+
+def _as_list(value: str | Sequence[str] | None) -> list[str]:
+    if value is None:
+        return []
+    return [value] if isinstance(value, str) else list(value)
 
 
 def training_stage(trainer: Trainer) -> TrainingStage:

@@ -55,6 +55,7 @@ class MwpStudentConfig(PreTrainedConfig):
             Whether a forward pass with labels scores the vocabulary only at the labelled tokens, which saves most of
             the work of pretraining. `logits` is then `(labelled tokens, vocab_size)`, or `None` with tags alone.
         cut_heads (`list[list[int]]`, *optional*): Pruned attention heads of each layer, by their original indices.
+        source_type (`str`, *optional*): Type of the encoder that the student was converted from, such as `"bert"`.
 
     Raises:
         `ValueError`, `StrictDataclassError`: a field has a wrong type or value, or fields contradict each other.
@@ -102,6 +103,7 @@ class MwpStudentConfig(PreTrainedConfig):
     pos_loss_weight: float | int = 5.0
     sparse_prediction: bool = False
     cut_heads: list[list[int]] | None = None
+    source_type: str | None = None
 
     def __post_init__(self, **kwargs):
         if self.head_dim is None:
@@ -113,8 +115,9 @@ class MwpStudentConfig(PreTrainedConfig):
         if self.pos_labels is not None and not self.num_pos_tags:
             self.num_pos_tags = len(self.pos_labels)
         if not self.is_remote_code():
-            # `auto_map` describes the folder, not the model.
+            # These fields describe the folder, not the model.
             kwargs.pop("auto_map", None)
+            kwargs.pop("stock_config", None)
         super().__post_init__(**kwargs)
 
     def validate_architecture(self):
@@ -137,12 +140,12 @@ class MwpStudentConfig(PreTrainedConfig):
 
     def save_pretrained(self, save_directory, **kwargs):
         """
-        Save the config as `PreTrainedConfig` does. The config of a pruned student also saves its code
-        ([`save_student_code`]), so that `trust_remote_code=True` loads it without hf_mwp.
+        Save the config as `PreTrainedConfig` does, with the student's code ([`save_student_code`]), so that
+        `trust_remote_code=True` loads the student in a process that has not imported hf_mwp.
         """
         super().save_pretrained(save_directory, **kwargs)
         # Otherwise, transformers copies the code of the folder that the config was loaded from.
-        if self.is_pruned and not self.is_remote_code():
+        if not self.is_remote_code():
             save_student_code(save_directory)
 
     @property

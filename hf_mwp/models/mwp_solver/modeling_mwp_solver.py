@@ -22,6 +22,7 @@ from ...data.batches.mwp_processor import MwpProcessor
 from ...data.training_lineage import inherit_training_texts, write_training_texts
 from ...downloads import find_beside, hub_options, missing_folder, note_download
 from ...runtime.solver import EXPORT_RECORD
+from ...store.files import writing_weights
 from ..architecture import count_positions
 from ..decoder import Decoder
 from ..gts import GTSDecoder
@@ -203,7 +204,8 @@ class MwpSolver(PreTrainedModel, Solver):
         if is_main_process and not Path(save_directory).is_file():
             # Written first, because pushing to the Hub uploads the folder when the weights are written.
             write_training_texts(self, save_directory)
-        super().save_pretrained(save_directory, is_main_process=is_main_process, **kwargs)
+        with writing_weights(save_directory):
+            super().save_pretrained(save_directory, is_main_process=is_main_process, **kwargs)
 
     vocabulary = property(attrgetter("decoder.vocabulary"))
     prediction = property(attrgetter("decoder.prediction"))

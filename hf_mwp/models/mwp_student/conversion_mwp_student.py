@@ -109,9 +109,10 @@ def student_config(source, states, num_hidden_layers, **overrides):
     renamed = DISTILBERT_FIELDS if config.model_type == "distilbert" else {}
     fields = {name: getattr(config, renamed.get(name, name)) for name in COPIED if name != "layer_norm_eps"}
     fields["classifier_activation"] = CLASSIFIER_ACTIVATIONS.get(config.model_type, "tanh")
+    fields["source_type"] = config.model_type
     if config.model_type == "mwp_student":
         own = () if set(TAGGING) & set(overrides) else TAGGING
-        own += ("pos_loss_weight", "sparse_prediction", "classifier_activation")
+        own += ("pos_loss_weight", "sparse_prediction", "classifier_activation", "source_type")
         fields.update({name: getattr(config, name) for name in own})
     fields.update(
         layer_norm_eps=getattr(config, "layer_norm_eps", 1e-12),

@@ -19,6 +19,7 @@ from .layers_mwp_student import (
     MwpStudentPredictions,
     mean_cross_entropy,
 )
+from .remote_code import share_weights
 
 
 logger = logging.get_logger(__name__)
@@ -56,6 +57,11 @@ class MwpStudentPreTrainedModel(PreTrainedModel):
         super()._init_weights(module)
         if isinstance(module, MwpStudentBias):
             nn.init.zeros_(module.bias)
+
+    def save_pretrained(self, save_directory, *args, **kwargs):
+        """Save the model as `PreTrainedModel` does; the umask decides who may read the weights."""
+        super().save_pretrained(save_directory, *args, **kwargs)
+        share_weights(save_directory)
 
     @classmethod
     def from_encoder(cls, encoder, layers=None, add_pooling_layer=None, **kwargs):

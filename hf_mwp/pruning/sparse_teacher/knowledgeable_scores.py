@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from ...models.architecture import layer_parts
+from ...store.files import writing_weights
 from ...usage_error import UsageError
 
 
@@ -108,7 +109,8 @@ class KnowledgeableScores:
         kinds = {"expressiveness": self.expressiveness, "friendliness": self.friendliness}
         measured = {name: vars(scores) for name, scores in kinds.items() if scores is not None}
         tensors = {f"{name}.{unit}": each.contiguous() for name, of in measured.items() for unit, each in of.items()}
-        save_file(tensors, Path(folder) / FILE_NAME, {"about": json.dumps(dict(self.about))})
+        with writing_weights(folder):
+            save_file(tensors, Path(folder) / FILE_NAME, {"about": json.dumps(dict(self.about))})
 
     @classmethod
     def load(cls, folder: str | Path) -> KnowledgeableScores:
