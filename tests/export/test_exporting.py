@@ -3,6 +3,7 @@ import shutil
 import sys
 
 import pytest
+from safetensors import SafetensorError
 from transformers import BertModel
 
 from hf_mwp.building.solver import load_solver as load_in_torch
@@ -113,6 +114,78 @@ def test_nothing_of_an_overwritten_model_stays(solver_folder, tmp_path):
     assert not any((out / name).exists() for name in (*files, "encoder.onnx", "training_texts.safetensors"))
     export_solver(ExportArguments(str(other), str(other), overwrite=True))
     assert all((other / name).is_file() for name in files)
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("error", "raised"),
+    [
+        (KeyboardInterrupt(), KeyboardInterrupt),
+        (SafetensorError("I/O error: No space left on device (os error 28)"), UsageError),
+        (MemoryError(), UsageError),
+    ],
+)
+def test_an_export_into_its_own_folder_that_fails_changes_nothing(solver_folder, tmp_path, monkeypatch, error, raised):
+    folder = shutil.copytree(solver_folder, tmp_path / "solver")
+    for name in ("README.md", "plausibility.json", "training_texts.safetensors"):
+        (folder / name).write_text("{}")
+    before = contents(folder)
+
+    def fail(tensors, path):
+        path.write_bytes(b"incomplete")
+        raise error
+
+    monkeypatch.setattr("hf_mwp.export.exporting.save_file", fail)
+    with pytest.raises(
+        raised, match="cannot be written to .*(Free disk space|free memory)" if raised is UsageError else None
+    ):
+        export_solver(ExportArguments(str(folder), str(folder), quantize="int8", overwrite=True))
+    assert contents(folder) == before
+
+
+def test_a_killed_export_into_its_own_folder_is_completed_by_the_next_command(solver_folder, tmp_path, monkeypatch):
+    folder = shutil.copytree(solver_folder, tmp_path / "solver")
+    with monkeypatch.context() as patch:
+        patch.setattr("hf_mwp.store.runs.replacement.finish_replacement", lambda folder: None)
+        export_solver(ExportArguments(str(folder), str(folder), overwrite=True))
+    (folder / "config.json").unlink()
+    assert not (folder / "export.json").exists()
+    export_solver(ExportArguments(str(folder), str(folder), overwrite=True))
+    assert load_solver(folder)(TEXT)[0]["numbers"] == ["4", "2"]
+    assert not [path.name for path in folder.iterdir() if path.name.startswith(".")]
+
+
+@pytest.mark.parametrize("quantize", [None, "int8"])
+@pytest.mark.parametrize(
+    ("value", "fault"), [(float("inf"), "infinity or NaN"), (float("nan"), "infinity or NaN"), (1e7, "too large")]
+)
+def test_weights_that_are_not_finite_are_refused(solver_folder, tmp_path, monkeypatch, quantize, value, fault):
+    monkeypatch.setattr(weights, "MIN_SIZE", 1)
+    source = shutil.copytree(solver_folder, tmp_path / "source")
+    solver = MwpSolver.from_pretrained(source)
+    solver.encoder.embeddings.word_embeddings.weight.data[3, 2] = value
+    solver.save_pretrained(source)
+    with pytest.raises(UsageError, match=f"source: the weights encoder.*word_embeddings.* {fault}"):
+        export_solver(ExportArguments(str(source), str(tmp_path / "out"), quantize=quantize))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_link_to_another_folder_is_not_read(solver_folder, tmp_path):
+    source = shutil.copytree(solver_folder, tmp_path / "source")
+    (tmp_path / "secret").write_text("a secret")
+    (source / "LICENSE").symlink_to(tmp_path / "secret")
+    with pytest.raises(UsageError, match="LICENSE is a link to .*secret, outside of its folder"):
+        export_solver(ExportArguments(str(source), str(tmp_path / "out")))
+    (source / "LICENSE").unlink()
+    (source / "terms").write_text("terms")
+    (source / "LICENSE").symlink_to("terms")
+    export_solver(ExportArguments(str(source), str(tmp_path / "out")))
+    assert (tmp_path / "out" / "LICENSE").read_text() == "terms" and not (tmp_path / "out" / "LICENSE").is_symlink()
+    modes = {(tmp_path / "out" / name).stat().st_mode for name in ("config.json", "model.safetensors")}
+    assert len(modes) == 1
 
 
 def test_problems_to_compare_are_checked_first(solver_folder, problems, tmp_path):

@@ -155,6 +155,72 @@ def test_both_vocabularies_of_a_tokenizer_go_up(hub, folder):
     assert "target_vocab.json" in hub.repositories[NAME].files()
 
 
+def test_only_named_files_are_published(folder):
+    others = ("NOTICE.token", "NOTICE_x", "LICENSE.bak~", "my_vocab.json", "secret.spm", ".env")
+    for name in (*others, "LICENSE", "NOTICE.md"):
+        (folder / name).write_text("{}")
+    (folder / "merges.txt").mkdir()
+    done = hf_mwp.push_solver_to_hub(folder, NAME, dry_run=True)
+    assert done.files.keys() == CONTENT | {"LICENSE", "NOTICE.md"}
+    assert {*others, "merges.txt"} <= {*done.left_out}
+
+
+@pytest.mark.parametrize("name", ["LICENSE", "NOTICE", "config.json", "tokenizer.json", "model.safetensors"])
+def test_a_link_to_another_folder_is_not_published(hub, folder, name):
+    target = folder.parent / "elsewhere"
+    if (folder / name).exists():
+        (folder / name).rename(target)
+    else:
+        target.write_text("a secret")
+    (folder / name).symlink_to(target)
+    with pytest.raises(UsageError, match=f"{name} is a link to {target}, outside of its folder"):
+        hf_mwp.push_solver_to_hub(folder, NAME)
+    assert not hub.requests
+
+
+def test_links_in_the_folder_and_in_the_hubs_cache_are_published(folder):
+    (folder / "terms").write_text("terms")
+    (folder / "LICENSE").symlink_to("terms")
+    assert "LICENSE" in hf_mwp.push_solver_to_hub(folder, NAME, dry_run=True).files
+    snapshot = folder.parent / "models--user--solver" / "snapshots" / "abc"
+    blobs = folder.parent / "models--user--solver" / "blobs"
+    for path in (snapshot, blobs):
+        path.mkdir(parents=True)
+    for path in folder.iterdir():
+        if path.is_file() and not path.is_symlink():
+            path.rename(blobs / path.name)
+            (snapshot / path.name).symlink_to(f"../../blobs/{path.name}")
+    assert hf_mwp.push_solver_to_hub(snapshot, NAME, dry_run=True).files.keys() == CONTENT
+
+
+@pytest.mark.parametrize("weight_map", ['{"a": "../other.safetensors"}', '{"a": 1}', "[]"])
+def test_an_index_names_only_files_of_its_folder(hub, folder, weight_map):
+    (folder / "model.safetensors").rename(folder.parent / "other.safetensors")
+    (folder / "model.safetensors.index.json").write_text(f'{{"weight_map": {weight_map}}}')
+    with pytest.raises(UsageError, match="model.safetensors.index.json is damaged"):
+        hf_mwp.push_solver_to_hub(folder, NAME)
+    assert not hub.requests
+
+
+@pytest.mark.parametrize("is_export", [False, True])
+@pytest.mark.parametrize(
+    ("value", "fault"), [(float("nan"), "infinity or NaN"), (1e5, "too large for half precision")]
+)
+def test_weights_that_are_not_finite_are_refused(hub, folder, is_export, value, fault):
+    solver = hf_mwp.MwpSolver.from_pretrained(folder)
+    solver.encoder.embeddings.word_embeddings.weight.data[3, 2] = value
+    solver.save_pretrained(folder)
+    if is_export:
+        (folder / "export.json").write_text('{"version": 1}')
+    if is_export and value == 1e5:
+        # Weights of an export are published unchanged.
+        assert "export.json" in hf_mwp.push_solver_to_hub(folder, NAME, dry_run=True).files
+        return
+    with pytest.raises(UsageError, match=f"the weights encoder.*word_embeddings.* {fault}"):
+        hf_mwp.push_solver_to_hub(folder, NAME)
+    assert not hub.requests
+
+
 def test_a_dry_run_lists_the_files_and_asks_for_nothing(hub, folder, capsys):
     assert main(["publish", str(folder), "--repo_id", NAME, "--dry_run"]) == 0
     printed = capsys.readouterr().out

@@ -7,12 +7,14 @@ import os
 import pytest
 import torch
 import transformers
+from huggingface_hub.errors import StrictDataclassError
 from transformers import (
     AutoModel,
     AutoModelForSequenceClassification,
     AutoModelForTokenClassification,
     AutoTokenizer,
     DebertaV2ForTokenClassification,
+    ModernBertForSequenceClassification,
     ModernBertModel,
     pipeline,
 )
@@ -96,7 +98,11 @@ def test_a_folder_loads_as_what_was_saved_and_carries_its_code_on(tmp_path):
     assert (written["cut_heads"], written["neurons_per_layer"]) == ([[1], [], [0, 1, 2, 3]], [20, 19, 20])
     assert written["auto_map"]["AutoConfig"] == "cut_model.CutModernBertConfig"
     assert written["auto_map"]["AutoModelForMaskedLM"] == "cut_model.CutModernBertForMaskedLM"
-    assert not hasattr(found.config, "auto_map")
+    assert not hasattr(found.config, "auto_map") and not hasattr(found.config, "stock_config")
+    modes = {(tmp_path / "1" / name).stat().st_mode for name in ("config.json", "model.safetensors")}
+    assert len(modes) == 1
+    with pytest.raises(StrictDataclassError, match="AutoModelForSequenceClassification.from_pretrained"):
+        ModernBertForSequenceClassification.from_pretrained(tmp_path / "1")
 
 
 def test_any_head_of_an_encoder_can_be_kept(tmp_path):

@@ -3,8 +3,16 @@ import os
 
 import pytest
 import torch
-from transformers import AutoConfig, AutoModel
+from huggingface_hub.errors import StrictDataclassError
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForSequenceClassification,
+    BertForSequenceClassification,
+    BertModel,
+)
 
+from hf_mwp import DistillationConfig, DistillationTrainer
 from hf_mwp.models.mwp_student import (
     MwpStudentConfig,
     MwpStudentForPreTraining,
@@ -15,6 +23,7 @@ from hf_mwp.models.mwp_student import (
 )
 from hf_mwp.pruning import prune_heads, prune_neurons
 from tests.fresh_python import WITHOUT_HF_MWP, run_fresh
+from tests.tiny import tiny_classifier, tiny_classifier_rows, tiny_tokenizer
 
 
 # Loads a folder with some Auto classes while hf_mwp cannot be imported, installed or not; prints the classes of the
@@ -133,26 +142,75 @@ def test_installed_class_is_used_where_there_is_one(tmp_path):
     loaded = AutoModel.from_pretrained(tmp_path)
     assert type(loaded) is MwpStudentModel
     assert torch.equal(loaded(INPUT_IDS).last_hidden_state, model(INPUT_IDS).last_hidden_state)
-    # Saved elsewhere it has no code, and does not say it has.
+    # Saved elsewhere, it has the code of the installed class.
     loaded.save_pretrained(tmp_path / "again")
-    assert "auto_map" not in json.loads((tmp_path / "again" / "config.json").read_text())
+    assert {path.name for path in (tmp_path / "again").glob("*.py")} == set(remote_code.FILES)
 
 
 @pytest.mark.parametrize(
-    ("fields", "carries"),
-    [
-        (WHOLE, False),
-        (WHOLE | {"num_attention_heads": [2, 1, 0]}, True),
-        (WHOLE | {"intermediate_size": [8, 8, 3]}, True),
-        # One head of each layer, which a config cannot tell from a model that never had more.
-        (WHOLE | {"num_attention_heads": 1, "cut_heads": [[1], [0], [1]]}, True),
-    ],
+    "fields", [WHOLE, WHOLE | {"num_attention_heads": [2, 1, 0]}, WHOLE | {"intermediate_size": [8, 8, 3]}]
 )
-def test_what_is_pruned_carries_its_code(tmp_path, fields, carries):
+def test_every_saved_student_carries_its_code(tmp_path, fields):
     MwpStudentModel(tiny_config(**fields)).save_pretrained(tmp_path)
-    assert {path.name for path in tmp_path.glob("*.py")} == (set(remote_code.FILES) if carries else set())
-    auto_map = json.loads((tmp_path / "config.json").read_text()).get("auto_map")
-    assert auto_map == (remote_code.AUTO_MAP if carries else None)
+    assert {path.name for path in tmp_path.glob("*.py")} == set(remote_code.FILES)
+    config = json.loads((tmp_path / "config.json").read_text())
+    assert config["auto_map"] == remote_code.AUTO_MAP and "stock_config" not in config
+    # The weights are as readable as the configuration.
+    modes = {(tmp_path / name).stat().st_mode for name in ("config.json", "model.safetensors")}
+    assert len(modes) == 1
+
+
+LOAD_TRAINED = """
+import sys
+import torch
+import transformers
+from huggingface_hub.errors import StrictDataclassError
+
+for folder in sys.argv[1:]:
+    auto_class = transformers.AutoModelForSequenceClassification
+    model = auto_class.from_pretrained(folder, trust_remote_code=True).eval()
+    print(round(model(torch.arange(3, 11).unsqueeze(0)).logits.sum().item(), 4))
+    try:
+        transformers.BertForSequenceClassification.from_pretrained(folder)
+    except StrictDataclassError as error:
+        print(error)
+assert "hf_mwp" not in sys.modules
+"""
+
+
+def test_a_distilled_student_loads_in_a_process_without_hf_mwp(tmp_path):
+    teacher = tiny_classifier()
+    student = MwpStudentForSequenceClassification.from_encoder(teacher, layers=1)
+    arguments = {"use_cpu": True, "report_to": "none", "disable_tqdm": True, "max_steps": 1, "save_steps": 1}
+    trainer = DistillationTrainer(
+        model=student,
+        teacher_model=teacher,
+        args=DistillationConfig(str(tmp_path / "run"), **arguments),
+        train_dataset=tiny_classifier_rows(),
+        processing_class=tiny_tokenizer(),
+    )
+    trainer.train()
+    trainer.save_model()
+    student.save_pretrained(tmp_path / "saved")
+    folders = [tmp_path / "run", tmp_path / "run" / "checkpoint-1", tmp_path / "saved"]
+    assert len({(folder / "model.safetensors").stat().st_mode for folder in folders}) == 1
+    [(lines, _)] = run_fresh(tmp_path, (WITHOUT_HF_MWP + LOAD_TRAINED, *folders))
+    expected = round(student.eval()(INPUT_IDS).logits.sum().item(), 4)
+    assert [float(line) for line in lines if line[-1].isdigit()] == [expected] * 3
+    refusals = [line for line in lines if "AutoModelForSequenceClassification.from_pretrained" in line]
+    assert len(refusals) == 3
+
+
+@pytest.mark.parametrize("heads", [{0: [0]}, {0: [0], 1: [0]}])
+@pytest.mark.parametrize("stock", [BertForSequenceClassification, BertModel])
+def test_a_stock_class_names_the_auto_class_of_a_pruned_folder(tmp_path, heads, stock):
+    prune_heads(tiny_classifier(), heads).save_pretrained(tmp_path)
+    sentence = "MwpStudentForSequenceClassification.*AutoModelForSequenceClassification.from_pretrained.*import hf_mwp"
+    with pytest.raises(StrictDataclassError, match=sentence):
+        stock.from_pretrained(tmp_path)
+    loaded = AutoModelForSequenceClassification.from_pretrained(tmp_path)
+    assert type(loaded) is MwpStudentForSequenceClassification and not hasattr(loaded.config, "stock_config")
+    assert loaded.config.source_type == "bert"
 
 
 def test_saving_code_keeps_the_config_and_can_be_repeated(tmp_path):

@@ -5,9 +5,21 @@ import os
 from pathlib import PureWindowsPath
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
+import torch
+from safetensors.numpy import save_file
 
-from hf_mwp.store.files import content_digest, remove_folder, shorten_paths, write_atomically, write_json_lines
+from hf_mwp.store.files import (
+    content_digest,
+    remove_folder,
+    replacing,
+    shorten_paths,
+    write_atomically,
+    write_json_lines,
+    writing_weights,
+)
+from hf_mwp.usage_error import UsageError
 
 
 def test_a_file_is_replaced_only_when_all_is_written(tmp_path):
@@ -24,6 +36,68 @@ def test_a_file_is_replaced_only_when_all_is_written(tmp_path):
     assert path.read_text("utf-8") == '{"text": "苹果"}\n{"count": 4}\n'
     write_atomically(path, "short\n")
     assert path.read_text("utf-8") == "short\n"
+
+
+def test_two_writers_of_a_file_have_different_temporary_names(tmp_path):
+    path = tmp_path / "answers.jsonl"
+    with replacing(path) as first, replacing(path) as second:
+        assert first != second
+        first.write_text("first")
+        second.write_text("second")
+    assert path.read_text() == "first" and len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600)])
+def test_the_umask_decides_who_reads_weights(tmp_path, umask, mode):
+    before = os.umask(umask)
+    try:
+        with writing_weights(tmp_path):
+            save_file({"weight": np.ones(3)}, tmp_path / "model.safetensors")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "model.safetensors").stat().st_mode & 0o777 == mode
+    assert [path.name for path in tmp_path.iterdir()] == ["model.safetensors"]
+
+
+@pytest.fixture
+def small_disk():
+    """Limit the size of the files that this process can write to 1,000 bytes."""
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def save_text(path):
+    path.write_text("a" * 5000)
+
+
+@pytest.mark.parametrize(
+    "save",
+    [
+        lambda path: save_file({"weight": np.ones(5000)}, path),
+        lambda path: torch.save({"state": torch.ones(5000)}, path),
+        save_text,
+    ],
+)
+def test_a_full_disk_is_a_sentence(tmp_path, small_disk, save):
+    with pytest.raises(UsageError, match=f"weights cannot be written to {tmp_path}: .*Free disk space"):
+        with writing_weights(tmp_path):
+            save(tmp_path / "model.safetensors")
+
+
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory")])
+def test_missing_memory_is_a_sentence(tmp_path, error):
+    with pytest.raises(UsageError, match=f"weights cannot be written to {tmp_path}: .*to free memory"):
+        with writing_weights(tmp_path):
+            raise error
+
+
+@pytest.mark.parametrize("error", [RuntimeError("shapes differ"), FileNotFoundError(2, "No such file")])
+def test_other_errors_of_saving_stay(tmp_path, error):
+    with pytest.raises(type(error)), writing_weights(tmp_path):
+        raise error
 
 
 def test_a_folder_is_removed_and_of_a_link_the_link(tmp_path):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from huggingface_hub import ModelCard
-from transformers import DefaultDataCollator
+from transformers import DefaultDataCollator, TrainerCallback
 
 import hf_mwp
 from hf_mwp.cli.main import main
@@ -100,6 +100,73 @@ def test_what_cannot_be_published_is_refused_before_the_training(hub, trainer_of
         trainer_of(push_to_hub=True)
     with pytest.raises(ValueError, match="`push_to_hub`.*hf-mwp publish"):
         hf_mwp.RecursiveDistillationConfig("out", push_to_hub=True)
+
+
+@pytest.mark.parametrize("strategy", ["every_save", "checkpoint", "all_checkpoints"])
+def test_a_later_strategy_does_not_upload_checkpoints(hub, trainer_of, strategy):
+    trainer = trainer_of(save_strategy="epoch")
+    with pytest.raises(ValueError, match=f"`hub_strategy='end'`, got '{strategy}'"):
+        trainer.args.set_push_to_hub("user/run", strategy=strategy)
+    with pytest.raises(ValueError, match=f"`hub_strategy='end'`, got '{strategy}'"):
+        trainer.train()
+    assert trainer.args.set_push_to_hub("user/run", token="hf_user") is trainer.args
+    assert trainer.args.push_to_hub and trainer.args.hub_strategy == "end"
+
+    class ChangeStrategy(TrainerCallback):
+        def on_step_end(self, args, state, control, **kwargs):
+            args.hub_strategy = strategy
+
+    trainer.add_callback(ChangeStrategy())
+    trainer.init_hf_repo()
+    files = hub.repositories["user/run"].files().keys()
+    with pytest.raises(ValueError, match=f"`hub_strategy='end'`, got '{strategy}'"):
+        trainer.train()
+    assert hub.repositories["user/run"].files().keys() == files
+
+
+def test_the_token_is_in_no_file(hub, trainer_of, tmp_path):
+    trainer = trainer_of(save_strategy="epoch", push_to_hub=True, hub_token="hf_user", hub_model_id="user/run")
+    trainer.train()
+    trainer.save_model()
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len([path for path in files if path.name == "training_args.bin"]) == 2
+    assert not [path for path in files if b"hf_user" in path.read_bytes()]
+    assert trainer.args.hub_token == "hf_user"
+    assert trainer.push_to_hub().repo_id == "user/run"
+    modes = {path.stat().st_mode for path in files if path.name in ("config.json", "model.safetensors")}
+    assert len(modes) == 1
+
+
+def test_the_card_has_what_example_scripts_of_transformers_pass(hub, trainer_of, encoder):
+    trainer = trainer_of(save_strategy="no", max_steps=1)
+    trainer.train()
+    trainer.evaluate()
+    trainer.push_to_hub(
+        finetuned_from="google-bert/bert-base-chinese",
+        tasks="text-classification",
+        dataset="GLUE MRPC",
+        dataset_tags="glue",
+        dataset_args="mrpc",
+        language="en",
+        model_name="A classifier",
+        license="mit",
+        tags="example",
+    )
+    files = pushed(hub, "user/run")
+    card = ModelCard(files["README.md"].decode())
+    assert (card.data.base_model, card.data.datasets) == ("google-bert/bert-base-chinese", ["glue"])
+    assert (card.data.language, card.data.license) == ("en", "mit")
+    assert card.data.pipeline_tag == "text-classification" and {"example", "hf_mwp"} <= {*card.data.tags}
+    assert "# A classifier" in card.text and "| this model | GLUE MRPC, evaluation split |" in card.text
+    options = json.loads(files["record.json"])["stages"][0]["options"]
+    assert (options["dataset"], options["dataset_args"]) == ("GLUE MRPC", "mrpc")
+    # A local folder is no model of the Hub.
+    trainer.push_to_hub(finetuned_from=str(encoder), dataset=[str(encoder)])
+    assert not [name for name, text in texts(pushed(hub, "user/run")).items() if str(encoder) in text]
+    with pytest.raises(TypeError, match="base"):
+        trainer.push_to_hub(base="google-bert/bert-base-chinese")
+    # Example scripts call this method without `push_to_hub`.
+    trainer.create_model_card(finetuned_from="google-bert/bert-base-chinese", tasks="text-classification")
 
 
 def test_other_models_too(hub, processor, tmp_path):

@@ -256,3 +256,32 @@ def test_notes_are_a_text_or_a_file_that_is_there(solver, tmp_path, capsys):
     (tmp_path / "card.yaml").write_text(f"{{model: '{solver}', output_dir: card, notes: {{Limits: none}}}}")
     assert main(["card", "--config", str(tmp_path / "card.yaml")]) == 1
     assert re.search("'notes'.*{'Limits': 'none'}.*quotes", capsys.readouterr().err)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("-inf"), 1e5])
+def test_a_card_is_not_made_for_weights_that_are_not_finite(solver, tmp_path, capsys, value):
+    source = shutil.copytree(solver, tmp_path / "source")
+    model = hf_mwp.MwpSolver.from_pretrained(source)
+    model.encoder.embeddings.word_embeddings.weight.data[3, 2] = value
+    model.save_pretrained(source)
+    assert main(["card", "--model", str(source), "--output_dir", str(tmp_path / "out")]) == 1
+    assert re.search("the weights .*word_embeddings.*(NaN|too large)", capsys.readouterr().err)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_card_into_its_own_folder_that_fails_changes_nothing(solver, tmp_path, monkeypatch, capsys):
+    folder = shutil.copytree(solver, tmp_path / "solver")
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+
+    def fail(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    argv = ["card", "--model", str(folder), "--output_dir", str(folder), "--overwrite"]
+    with monkeypatch.context() as patch:
+        patch.setattr("hf_mwp.models.MwpSolver.save_pretrained", fail)
+        assert main(argv) == 1
+    assert "cannot be written" in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert main(argv) == 0
+    modes = {(folder / name).stat().st_mode for name in ("config.json", "model.safetensors", "README.md")}
+    assert (folder / "README.md").is_file() and len(modes) == 1

@@ -40,6 +40,21 @@ def test_encoders_are_mixed_and_the_decoder_stays(folders, tmp_path, capsys):
         assert torch.equal(value, distilled.decoder.state_dict()[name])
 
 
+def test_a_mix_that_fails_keeps_the_old_model(folders, tmp_path, monkeypatch, capsys):
+    argv = ["mix", "--pretrained", str(folders / "pretrained"), "--distilled", str(folders / "distilled")]
+    argv += ["--output_dir", str(tmp_path)]
+    assert main(argv) == 0
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+
+    def fail(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("hf_mwp.data.batches.mwp_processor.MwpProcessor.save_pretrained", fail)
+    assert main([*argv, "--overwrite"]) == 1
+    assert "Free disk space" in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
 def test_other_models_are_refused(folders, tmp_path, capsys):
     tiny_solver(tiny_processor(), layers=3).encoder.save_pretrained(tmp_path / "deeper")
     argv = ["mix", "--pretrained", str(tmp_path / "deeper"), "--distilled", str(folders / "distilled")]

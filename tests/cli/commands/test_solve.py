@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from hf_mwp.cli.main import main
+from hf_mwp.store.runs.run_folder import RunFolder
 
 
 TEXT = "小明有4个苹果，又买了2个，一共有几个？"
@@ -47,6 +48,18 @@ def test_output_in_any_encoding(solver_folder, encoding, monkeypatch):
         shown = written.getvalue().decode(encoding)
         assert json.loads(shown)["text"] == text if flags else "3" in shown
         assert (text in shown) == (encoding == "utf-8")
+
+
+def test_two_runs_do_not_write_to_one_file(solver_folder, tmp_path, capsys):
+    output = tmp_path / "answers.jsonl"
+    with RunFolder(tmp_path / "answers.jsonl.unfinished"):
+        status, _, error = run(capsys, "--model", solver_folder, TEXT, "--output", output)
+        assert status == 1 and re.search("Another run writes to .*answers.jsonl.unfinished", error)
+        assert not output.exists()
+    assert run(capsys, "--model", solver_folder, TEXT, "--output", output)[0] == 0
+    status, _, error = run(capsys, "--model", solver_folder, TEXT, "--output", output)
+    assert status == 1 and "answers.jsonl already exists" in error
+    assert [path.name for path in tmp_path.iterdir()] == ["answers.jsonl"]
 
 
 def test_json_lines(solver_folder, capsys):
