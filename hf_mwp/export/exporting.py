@@ -33,7 +33,7 @@ from ..solving.kept_records import ProgressBar
 from ..solving.solve_problems import solve_problems
 from ..solving.solver_prediction import SolverPrediction
 from ..store.files import shorten_paths, write_atomically, write_json, writing_weights
-from ..store.runs.run_folder import MODEL_FILES, RunFolder
+from ..store.runs.run_folder import MODEL_FILES, OLD_MODEL, RunFolder
 from ..usage_error import UsageError
 from .export_arguments import ExportArguments
 
@@ -106,7 +106,8 @@ def export_solver(args: ExportArguments, progress: ProgressBar = None) -> Export
     with RunFolder(folder, for_model=True) as run:
         run.check_unused(args.overwrite, (*MODEL_FILES, *COPIED))
         # The model may be in the output folder itself.
-        with run.replacing_model("tokenizer_config.json", *COPIED) as unfinished, writing_weights(unfinished):
+        outdated = (*OLD_MODEL, "tokenizer_config.json", *COPIED)
+        with run.replacing_model(outdated) as unfinished, writing_weights(unfinished):
             processor.save_pretrained(unfinished)
             (unfinished / "tokenizer_config.json").unlink(missing_ok=True)
             for name, content in read_beside(args.model, COPIED).items():

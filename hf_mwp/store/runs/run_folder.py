@@ -8,7 +8,7 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from enum import Enum
 from pathlib import Path
@@ -20,7 +20,7 @@ from filelock import FileLock, Timeout
 from ...usage_error import UsageError
 from ..files import read_json, write_atomically, write_json
 from .main_process import is_main_process
-from .replacement import finish_replacement, replacing_files
+from .replacement import UNFINISHED, finish_replacement, replacing_files
 
 
 CONFIG, RECORD, LOCK = "run_config.yaml", "run.json", "run.lock"
@@ -35,6 +35,8 @@ MODEL_SPECIFIC_FILES = (
     *("record.json", "plausibility.json", "generation_config.json"),
     *("export.json", "encoder.onnx", "model.safetensors.index.json"),
 )
+# Files of a model that must not stay beside the weights of another model.
+OLD_MODEL = (*MODEL_SPECIFIC_FILES, SHARDS, TEXTS)
 START_OPTIONS = ("resume", "overwrite", "resume_from_checkpoint", "hub_token")
 LIBRARIES = ("torch", "transformers", "accelerate", "datasets", "evaluate", "tokenizers", "safetensors", "numpy")
 
@@ -122,10 +124,13 @@ class RunFolder(AbstractContextManager):
             (self.path / name).unlink(missing_ok=True)
 
     @contextmanager
-    def replacing_model(self, *others: str) -> Iterator[Path]:
-        """Yield an empty folder for the files of a new model, which replace the old model and the old files with the
-        names `others` when the context ends; see [`replacing_files`]."""
-        with replacing_files(self.path, (*MODEL_SPECIFIC_FILES, SHARDS, TEXTS, *others)) as unfinished:
+    def replacing_model(self, outdated: Sequence[str] = OLD_MODEL) -> Iterator[Path]:
+        """Yield an empty folder for the files of a new model, which replace those of the old model when the context
+        ends, and old files with the names `outdated`; see [`replacing_files`]. Only the main process moves files."""
+        if not self.writes:
+            yield self.path / UNFINISHED
+            return
+        with replacing_files(self.path, outdated) as unfinished:
             yield unfinished
 
     def check_record(self) -> None:

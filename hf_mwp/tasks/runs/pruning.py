@@ -14,7 +14,7 @@ from ...metrics import compare_costs
 from ...models.architecture import find_encoder, layer_parts
 from ...options import option_values
 from ...pruning import HeadImportance, draw_importance, rows_of, scores_of
-from ...store.files import write_json
+from ...store.files import write_json, writing_weights
 from ...store.runs.main_process import is_main_process
 from ...store.runs.run_folder import RunFolder, check_output_folder
 from ...trainers import DistillationTrainer, Generation, RecursiveDistillationConfig, recursive_distillation
@@ -77,9 +77,10 @@ def prune(
         metrics: dict[str, Any] = {}
         if is_main_process():
             pruned = generations[-1].load()
-            pruned.save_pretrained(folder.path)
-            write_training_texts(pruned, folder.path)
-            processor.save_pretrained(folder.path)
+            with folder.replacing_model(outdated=()) as unfinished, writing_weights(unfinished):
+                pruned.save_pretrained(unfinished)
+                write_training_texts(pruned, unfinished)
+                processor.save_pretrained(unfinished)
             options = {"processor": processor, "config": config, "args": args, "reporter": reporter}
             metrics = _metrics_of(model, generations, partial(measure_splits, task, **options))
             models, title = metrics["models"], f"{Path(args.model).name} on {task.name}"

@@ -56,7 +56,8 @@ def find_sparse_teacher(
         folder.begin()
         folder.write_json("data.json", task.data_record())
         trainer.train()
-        trainer.save_model(folder.path)
+        with folder.replacing_model(outdated=()) as unfinished:
+            trainer.save_model(unfinished)
         metrics: dict[str, Any] = {}
         if is_main_process():
             options = {"processor": trainer.processing_class, "config": config, "args": args, "reporter": reporter}

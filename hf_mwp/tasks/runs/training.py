@@ -138,7 +138,7 @@ def train_on_task(
         trainer, record = make()
         begin_record(folder, checkpoint, changes)
         folder.write_json("data.json", record)
-        trained = _train_and_save(trainer, name, checkpoint, reporter)
+        trained = _train_and_save(trainer, name, checkpoint, folder, reporter)
         model = _saved_model(task, trainer)
         # The metrics describe the saved model, with adapters merged.
         metrics = {"parameters": count_parameters(merge_lora(model)), **trained}
@@ -157,7 +157,9 @@ def train_on_task(
     return RunResult(folder.path, metrics, task, evaluations)
 
 
-def _train_and_save(trainer: Any, name: str, checkpoint: str | None, reporter: Reporter) -> dict[str, Any]:
+def _train_and_save(
+    trainer: Any, name: str, checkpoint: str | None, folder: RunFolder, reporter: Reporter
+) -> dict[str, Any]:
     """Train and save the model, and return the metrics of the training and the number of trained parameters."""
     trained, total = (count_parameters(trainer.model, trainable_only=only) for only in (True, False))
     if trained < total:
@@ -166,8 +168,10 @@ def _train_and_save(trainer: Any, name: str, checkpoint: str | None, reporter: R
         reporter.print(f"Training resumes from {checkpoint}.")
     with reporter.follow(trainer, name):
         result = trainer.train(resume_from_checkpoint=checkpoint)
-    # The model is published later, with its metrics.
-    trainer.save_model(_internal_call=True)
+    # Outdated files were removed at the start.
+    with folder.replacing_model(outdated=()) as unfinished:
+        # The model is published later, with its metrics.
+        trainer.save_model(str(unfinished), _internal_call=True)
     trainer.save_state()
     return {"trained_parameters": trained, "train": dict(result.metrics)}
 

@@ -21,7 +21,7 @@ from ...models.fingerprints import describe, hash_model, hash_processing
 from ...pruning.sparse_teacher.knowledgeable_scores import KnowledgeableScores, UnitScores, count_units
 from ...pruning.sparse_teacher.removed_units import check_no_gates
 from ...pruning.sparse_teacher.score_density import ScoreDensity
-from ...store.files import remove_folder
+from ...store.files import remove_folder, writing_weights
 from ...store.finished_folder import FinishedFolder, digest_of
 from ...store.runs.main_process import shards_weights
 from ...usage_error import UsageError
@@ -206,10 +206,11 @@ class StarkTrainer:
         """Save `model`, its processor and the record of its training texts, by default to `args.output_dir`."""
         folder = Path(output_dir or self.args.output_dir)
         if self.args.should_save:
-            self.model.save_pretrained(folder)
-            if self.processing_class is not None:
-                self.processing_class.save_pretrained(folder)
-            write_training_texts(self.model, folder)
+            with writing_weights(folder):
+                self.model.save_pretrained(folder)
+                if self.processing_class is not None:
+                    self.processing_class.save_pretrained(folder)
+                write_training_texts(self.model, folder)
 
     def _check_models(self) -> None:
         """Raise the errors of trainers and sparsifier before the first training."""
