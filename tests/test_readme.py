@@ -64,7 +64,7 @@ SMALLER = {
         *("--encoder", "tiny_encoder", "--max_steps", "2", "--max_eval_samples", "4", "--num_beams", "1"),
         *("--use_cpu", "true"),
     ],
-    "prune": ["--num_pruning_steps", "1", "--calibration_batches", "1", *FEW_STEPS],
+    "prune": ["--num_pruning_steps", "1", "--calibration_examples", "8", *FEW_STEPS],
 }
 
 

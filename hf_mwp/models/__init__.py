@@ -15,13 +15,13 @@ from .mwp_student import (
     MwpStudentForSequenceClassification,
     MwpStudentModel,
 )
-from .mwp_student.conversion_mwp_student import SOURCES
 from .solver import SolveOutput, Solver
 
 
-# Encoders that cannot be converted to students. Older versions of Transformers lack some of them.
+# Encoders without some of their heads. Students count their heads themselves. Older versions of Transformers lack some
+# of these types.
 for _type in ARCHITECTURES:
-    if _type not in SOURCES and _type in CONFIG_MAPPING:
+    if _type != MwpStudentConfig.model_type and _type in CONFIG_MAPPING:
         _config_class = cut_class(CONFIG_MAPPING[_type])
         AutoConfig.register(_config_class.model_type, _config_class)
 

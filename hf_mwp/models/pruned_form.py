@@ -1,14 +1,15 @@
 """Conversion of pruned models to classes that `from_pretrained` loads without the pruned heads and neurons."""
 
 import copy
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 
 from torch import nn
 from transformers import PreTrainedModel
 
 from ..data.training_lineage import inherit_training_texts, training_texts_of
 from .architecture import CUT_PREFIX, cut_heads, find_encoder, layer_parts
-from .cut_model import cut_class, slice_position_bias, stock_models
+from .cut_model import CutConfig, cut_class, slice_position_bias, stock_models
 from .mwp_solver import MwpSolver
 from .mwp_solver.bottlenecks import detach_bottlenecks
 from .mwp_student import MwpStudentForMaskedLM, MwpStudentForSequenceClassification, MwpStudentModel
@@ -57,9 +58,7 @@ def to_pruned_class(model: nn.Module) -> nn.Module:
         student = kind.from_encoder(model)
         inherit_training_texts(student, model)
         return student
-    values = {name: value for name, value in model.config.to_dict().items() if name not in PRUNING_FIELDS}
-    values |= {"cut_heads": cut_heads(model), "neurons_per_layer": [parts.num_neurons for parts in layer_parts(model)]}
-    config = kind.config_class.from_dict(values, attn_implementation=model.config._attn_implementation)
+    config = cut_config(model)
     has_no_pooler = getattr(model, "pooler", model) is None
     cut = kind(config, **({"add_pooling_layer": False} if has_no_pooler else {}))
     if model.can_generate():
@@ -69,6 +68,41 @@ def to_pruned_class(model: nn.Module) -> nn.Module:
     cut.load_state_dict({name: value for name, value in model.state_dict().items() if name in own})
     inherit_training_texts(cut, model)
     return cut.to(model.device, model.dtype).train(model.training)
+
+
+def cut_config(model: PreTrainedModel) -> CutConfig:
+    """Return the config of a model of Transformers with the heads and neurons that it has after [`record_pruning`]."""
+    values = {name: value for name, value in model.config.to_dict().items() if name not in PRUNING_FIELDS}
+    values["cut_heads"] = cut_heads(model)
+    values["neurons_per_layer"] = [parts.num_neurons for parts in layer_parts(model)]
+    config_class = cut_class(type(model.config))
+    return config_class.from_dict(values, attn_implementation=model.config._attn_implementation)
+
+
+@contextmanager
+def loadable_config(model: nn.Module) -> Iterator[None]:
+    """Context manager for saving a model whose heads were removed in memory ([`record_pruning`]) with its own weight
+    names, as checkpoints need them. Inside, it has the class and config with which `from_pretrained` loads them."""
+    encoder = find_encoder(model)
+    if has_layer_sizes(encoder) or not any(cut_heads(model)):
+        yield
+        return
+    if isinstance(model, MwpSolver):
+        before = model.config.encoder_config
+        model.config.encoder_config = cut_config(encoder)
+        try:
+            yield
+        finally:
+            model.config.encoder_config = before
+        return
+    stock, before = type(model), model.config
+    model.config = cut_config(model)
+    model.__class__ = cut_class(stock)
+    try:
+        yield
+    finally:
+        model.__class__ = stock
+        model.config = before
 
 
 def convert_encoder(model: nn.Module, convert: Callable[[nn.Module], PreTrainedModel]) -> nn.Module:

@@ -50,9 +50,7 @@ def prune(
     smaller = copy.deepcopy(model)
     # Remove the hooks of a `HeadPruningCallback` and of gates from the copy.
     smaller.__dict__.pop("save_pretrained", None)
-    hooks = smaller._load_state_dict_pre_hooks
-    for key in [key for key, hook in hooks.items() if hook.hook is resize_heads]:
-        del hooks[key]
+    forget_resizing(smaller)
     gone = []
     for kind, chosen in ((HeadGates, heads), (NeuronGates, neurons)):
         gone.append([{*closed, *chosen.get(layer, ())} for layer, closed in enumerate(kind.closed_on(smaller))])
@@ -65,6 +63,13 @@ def prune(
             slice_neurons(each, [neuron for neuron in range(each.num_neurons) if neuron not in gone_neurons])
     record_pruning(smaller, dict(enumerate(gone[0])))
     return to_pruned_class(smaller)
+
+
+def forget_resizing(model: nn.Module) -> None:
+    """Remove the hooks of a model that resize its layers to the weights that it loads ([`resize_heads`])."""
+    hooks = model._load_state_dict_pre_hooks
+    for key in [key for key, hook in hooks.items() if hook.hook is resize_heads]:
+        del hooks[key]
 
 
 def prune_heads(model: nn.Module, heads: Mapping[int, Iterable[int]]) -> nn.Module:

@@ -3,13 +3,16 @@
 import inspect
 import json
 import math
-from collections.abc import Mapping
-from functools import partial
+import random
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from accelerate.data_loader import IterableDatasetShard
 from accelerate.utils import broadcast_object_list, send_to_device
 from torch import Tensor, nn
 from transformers import TrainerCallback, TrainingArguments
@@ -22,18 +25,14 @@ from ..store.runs.main_process import shards_weights
 from .cutting import prune
 from .head_choice import choose_heads, heads_by_layer, whole_heads
 from .head_importance import CombinedImportance, HeadImportance
+from .pruned_saving import replace_saving, save_pruned, save_sliced
 from .pruning_modes import MODES
 from .score_drawing import rows_of
 
 
 logger = logging.get_logger(__name__)
 
-CALIBRATION_BATCHES = 4
-
-
-def save_pruned(model: nn.Module, *args, state_dict: Any = None, **kwargs) -> None:
-    """Save a model without its closed heads. `state_dict` is ignored, because it contains all heads."""
-    prune(model).save_pretrained(*args, **kwargs)
+CALIBRATION_EXAMPLES, CALIBRATION_BATCH_SIZE = 128, 8
 
 
 class HeadPruningCallback(TrainerCallback, ExportableState):
@@ -41,12 +40,15 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
     Callback for any `Trainer` that prunes attention heads during training. At equally spaced steps, all heads are
     scored, and the heads with the lowest scores are closed by gates, until `max_ratio` of the heads are closed. When
     the training ends, `Trainer.save_model` and `save_pretrained` write the smaller model without these heads, which
-    `from_pretrained` loads (see [`prune`]). Checkpoints still contain the closed heads. `pruned(model)` returns the
-    smaller model at any time.
+    `from_pretrained` loads (see [`prune`]). Checkpoints of `mode="mask"` still contain the closed heads.
+    `pruned(model)` returns the smaller model at any time, and `undo()` removes everything that was attached to the
+    model.
 
-    A resumed training prunes the same heads as an uninterrupted one, and needs the same options. A second `train()`
-    of the same model keeps its heads pruned and ends at the same `max_ratio`. With `load_best_model_at_end`, only
-    checkpoints with all heads pruned are candidates. Scoring does not use the random numbers of the training.
+    A resumed training prunes the same heads as an uninterrupted one. It needs the same options, and the same number of
+    examples per step: batch size, gradient accumulation and number of processes may change if their product does not.
+    A second `train()` of the same model keeps its heads pruned and ends at the same `max_ratio`. With
+    `load_best_model_at_end`, only checkpoints with all heads pruned are candidates. Scoring does not use the random
+    numbers of the training.
 
     Args:
         max_ratio (`float`, *optional*, defaults to 0.3): Share of the heads that is pruned at the end.
@@ -58,7 +60,8 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         num_pruning_steps (`int`, *optional*, defaults to 10): Number of scoring and pruning steps, equally spaced.
         end_fraction (`float`, *optional*, defaults to 1.0): Share of the steps after which `max_ratio` is reached. The
             model recovers in the remaining steps. The paper's schedule ends with the training.
-        calibration_batches (`int`, *optional*, defaults to 4): Number of training batches for scoring heads.
+        calibration_examples (`int`, *optional*, defaults to 128):
+            Number of training examples for scoring heads, whatever the batch size of the training.
         min_heads_per_layer (`int`, *optional*, defaults to 1): Minimum number of heads that each layer keeps.
         mode (`str`, *optional*, defaults to `"mask"`):
             `"mask"` closes pruned heads by gates. `"slice"` removes them from the linear layers and the optimiser
@@ -69,9 +72,9 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
     Raises:
         TypeError: an argument is not a number, or not a whole number.
         ValueError: Ratios or counts are out of range. When the training begins: the checkpoint was pruned with
-            different options, [`prune`] does not support the model, weights are split over processes (FSDP, ZeRO-3),
-            heads cannot be scored, or `min_heads_per_layer` prevents `max_ratio`. With `mode="slice"`: several
-            processes, or an unsupported optimiser.
+            different options or another number of examples per step, [`prune`] does not support the model, weights are
+            split over processes (FSDP, ZeRO-3), heads cannot be scored, or `min_heads_per_layer` prevents `max_ratio`.
+            With `mode="slice"`: several processes, or an unsupported optimiser.
 
     References:
         Yu et al., "Efficient Mathematical Reasoning Models via Dynamic Pruning and Knowledge Distillation", equations
@@ -93,19 +96,21 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         importance: HeadImportance | None = None,
         num_pruning_steps: int = 10,
         end_fraction: float = 1.0,
-        calibration_batches: int = CALIBRATION_BATCHES,
+        calibration_examples: int = CALIBRATION_EXAMPLES,
         min_heads_per_layer: int = 1,
         mode: str = "mask",
+        calibration_batch_size: int = CALIBRATION_BATCH_SIZE,
     ) -> None:
         check_numbers(max_ratio=max_ratio, min_ratio=min_ratio, power=power, end_fraction=end_fraction)
-        check_whole_numbers(num_pruning_steps=num_pruning_steps, calibration_batches=calibration_batches)
-        check_whole_numbers(min_heads_per_layer=min_heads_per_layer)
+        check_whole_numbers(num_pruning_steps=num_pruning_steps, min_heads_per_layer=min_heads_per_layer)
+        check_whole_numbers(calibration_examples=calibration_examples, calibration_batch_size=calibration_batch_size)
         rules = {
             f"0 <= `min_ratio` ({min_ratio}) <= `max_ratio` ({max_ratio}) < 1": 0 <= min_ratio <= max_ratio < 1,
             f"`power` ({power}) > 0": power > 0,
             f"0 < `end_fraction` ({end_fraction}) <= 1": 0 < end_fraction <= 1,
             f"`num_pruning_steps` ({num_pruning_steps}) >= 1": num_pruning_steps >= 1,
-            f"`calibration_batches` ({calibration_batches}) >= 1": calibration_batches >= 1,
+            f"`calibration_examples` ({calibration_examples}) >= 1": calibration_examples >= 1,
+            f"`calibration_batch_size` ({calibration_batch_size}) >= 1": calibration_batch_size >= 1,
             f"`min_heads_per_layer` ({min_heads_per_layer}) >= 0": min_heads_per_layer >= 0,
             f"`mode` ({mode!r}) in {list(MODES)}": mode in MODES,
         }
@@ -113,12 +118,15 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
             raise ValueError(f"{broken[0]} must hold.")
         self.max_ratio, self.min_ratio, self.power, self.end_fraction = max_ratio, min_ratio, power, end_fraction
         self.importance = CombinedImportance(alpha) if importance is None else importance
-        self.num_pruning_steps, self.calibration_batches = num_pruning_steps, calibration_batches
+        self.num_pruning_steps = num_pruning_steps
+        self.calibration_examples = calibration_examples
+        self.calibration_batch_size = calibration_batch_size
         self.min_heads_per_layer = min_heads_per_layer
         self.log: list[dict[str, Any]] = []
         """Events: `step`, `ratio`, `heads` (by layer), `scores` as lists, `None` for heads closed before."""
         self.mode, self._mode = mode, MODES[mode]()
         self._total = 0
+        self._examples_per_step: int | None = None
 
     @property
     def closed(self) -> dict[int, list[int]]:
@@ -146,9 +154,10 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
 
     @property
     def _options(self) -> dict[str, Any]:
-        names = ("max_ratio", "min_ratio", "power", "end_fraction", "calibration_batches", "min_heads_per_layer")
-        options = {name: getattr(self, name) for name in (*names, "mode", "num_pruning_steps")}
-        return options | {"importance": repr(self.importance)}
+        names = ("max_ratio", "min_ratio", "power", "end_fraction", "min_heads_per_layer", "mode", "num_pruning_steps")
+        names += ("calibration_examples", "calibration_batch_size")
+        options = {name: getattr(self, name) for name in names}
+        return options | {"importance": repr(self.importance), "examples_per_step": self._examples_per_step}
 
     def on_init_end(self, args, state, control, model=None, **kwargs):
         if args.restore_callback_states_from_checkpoint:
@@ -162,21 +171,25 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
             raise ValueError("Heads cannot be pruned if FSDP or DeepSpeed's ZeRO-3 splits weights. Use DDP.")
         pruned_class(model)
         self._mode.check_training(args, self.min_heads_per_layer, kwargs["optimizer"])
+        self._examples_per_step = args.train_batch_size * args.gradient_accumulation_steps * args.world_size
         saved = state.stateful_callbacks.get(type(self).__name__) if state.global_step else None
         if saved:
             before = saved["attributes"].get("options", {})
             if options := {name: new for name, new in self._options.items() if before.get(name, new) != new}:
                 changes = ", ".join(f"{name}: {before[name]!r} -> {value!r}" for name, value in options.items())
-                raise ValueError(f"The checkpoint was pruned with different options ({changes}). Resume with those.")
+                raise ValueError(
+                    f"The checkpoint was pruned with different options ({changes}). Resume with those. The number of "
+                    "examples per step is batch size * gradient accumulation * processes."
+                )
             closed, self.log = heads_by_layer(saved["attributes"]["heads"]), list(saved["attributes"]["log"])
         else:
             # Heads pruned by an earlier training of the same model stay pruned.
             closed, self.log = self.closed if self._mode.model is model else {}, []
-        # Set by an earlier training. Checkpoints of this training must contain all heads, to be resumed.
-        model.__dict__.pop("save_pretrained", None)
         self._total = self._mode.begin(model, closed)
+        # Checkpoints of this training contain the heads of the model in memory, to be resumed.
+        replace_saving(model, save_sliced)
         # Run one choice now, so that errors appear before the training.
-        scores = self._scores(args, model, kwargs["train_dataloader"], 1)
+        scores = self._scores(args, model, kwargs["train_dataloader"], self.calibration_batch_size)
         choose_heads(scores, self.max_ratio, self.min_heads_per_layer, self._total, self.closed)
         if not state.global_step:
             self.on_step_end(args, state, control, model, **kwargs)
@@ -191,7 +204,7 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
     def on_step_end(self, args, state, control, model=None, **kwargs):
         if state.global_step not in self.event_steps(state.max_steps):
             return
-        scores = self._scores(args, model, kwargs["train_dataloader"], self.calibration_batches)
+        scores = self._scores(args, model, kwargs["train_dataloader"], self.calibration_examples)
         # Scores may differ by rounding between devices, but all must prune the same heads.
         [scores] = broadcast_object_list([scores])
         ratio = self.ratio_at(state.global_step, state.max_steps)
@@ -211,10 +224,14 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
                 f"The training ended after {state.global_step} steps, before `max_ratio` was reached: "
                 f"{sum(map(len, self.closed.values()))} of {self._total} heads are pruned."
             )
-        # On the instance, since `Trainer.save_model` calls this method and the class belongs to Transformers. State
-        # dict hooks could slice weights, but not change the saved class and config, and `on_save` is for checkpoints
-        # alone. A partial of a function moves with the model through `copy.deepcopy`, pickling and PEFT's wrappers.
-        model.save_pretrained = partial(save_pruned, model)
+        replace_saving(model, save_pruned)
+
+    def undo(self) -> None:
+        """Remove everything that the callback attached to the model of the last training: gates, hooks and the
+        replacement of `save_pretrained`. In `mode="mask"`, the closed heads open again, with the weights that they
+        had when they were closed; in `mode="slice"`, the removed heads stay removed, and only `pruned(model)` can be
+        saved. Save the pruned model before."""
+        self._mode.undo()
 
     def pruned(self, model: nn.Module) -> nn.Module:
         """Return a copy of the trained model without its closed heads; see [`prune`]."""
@@ -224,20 +241,24 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         return sum(map(len, self.closed.values())) >= whole_heads(self.max_ratio, self._total)
 
     def _scores(self, args: TrainingArguments, model: nn.Module, loader: Any, count: int) -> Tensor:
-        """Return the scores of all heads on `count` batches."""
+        """Return the scores of all heads on `count` examples."""
         batches = self._calibration(args, model, loader, count) if self.importance.needs_batches else []
         return self._mode.all_heads(self.importance.scores(model, batches))
 
     def _calibration(self, args: TrainingArguments, model: nn.Module, loader: Any, count: int) -> list[Mapping]:
-        """Return batches of random training examples, the same in each process and at each pruning step."""
-        data, size = loader.dataset, args.per_device_train_batch_size
+        """Return batches of `count` random training examples. They are the same in each process, at each pruning step
+        and for each batch size of the training."""
+        data = loader.dataset
+        if isinstance(data, IterableDatasetShard):
+            data = data.dataset
+        size = self.calibration_batch_size
         device = next(model.parameters()).device
-        with torch.random.fork_rng([device] if device.type == "cuda" else []):
+        with _own_random_numbers(args.seed, device):
             if hasattr(data, "__len__"):
                 order = torch.randperm(len(data), generator=torch.Generator().manual_seed(args.seed))
-                examples = [data[index] for index in order[: count * size].tolist()]
+                examples = [data[index] for index in order[:count].tolist()]
             else:
-                examples = list(islice(iter(data), count * size))
+                examples = list(islice(iter(data), count))
             batches = [loader.collate_fn(examples[at : at + size]) for at in range(0, len(examples), size)]
         parameters = inspect.signature(model.forward).parameters.values()
         if not any(each.kind is each.VAR_KEYWORD for each in parameters):
@@ -245,3 +266,19 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
             taken = {each.name for each in parameters}
             batches = [{name: value for name, value in batch.items() if name in taken} for batch in batches]
         return [send_to_device(batch, device) for batch in batches]
+
+
+@contextmanager
+def _own_random_numbers(seed: int, device: torch.device) -> Iterator[None]:
+    """Context manager in which datasets and collators draw from `seed`, and which restores all random states."""
+    python_state = random.getstate()
+    numpy_state = np.random.get_state()
+    with torch.random.fork_rng([device] if device.type == "cuda" else []):
+        torch.default_generator.manual_seed(seed)
+        random.seed(seed)
+        np.random.seed(seed % 2**32)
+        try:
+            yield
+        finally:
+            random.setstate(python_state)
+            np.random.set_state(numpy_state)

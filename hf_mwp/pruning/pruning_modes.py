@@ -10,7 +10,9 @@ from transformers import TrainingArguments
 from ..models.architecture import cut_heads, find_encoder, layer_parts
 from ..models.cut_model import resize_heads, slice_heads
 from ..models.pruned_form import record_pruning
+from .cutting import forget_resizing
 from .gates import HeadGates
+from .pruned_saving import restore_saving
 
 
 class MaskMode:
@@ -38,6 +40,13 @@ class MaskMode:
         """Closed heads by layer; layers without closed heads are left out."""
         found = [] if self.model is None else HeadGates.closed_on(self.model)
         return {layer: sorted(closed) for layer, closed in enumerate(found) if closed}
+
+    def undo(self) -> None:
+        """Remove everything that was attached to the model: closed heads open again, removed heads stay removed."""
+        if self.model is not None:
+            restore_saving(self.model)
+            self._gates.remove()
+            self.model = None
 
     def restore(self, closed: Mapping[int, Sequence[int]]) -> None:
         """Close these heads and open all others, to match the weights of a checkpoint."""
@@ -91,6 +100,12 @@ class SliceMode(MaskMode):
     def closed(self) -> dict[int, list[int]]:
         found = [] if self.model is None else self._heads()
         return {layer: gone for layer, (_, gone) in enumerate(found) if gone}
+
+    def undo(self) -> None:
+        if self.model is not None:
+            restore_saving(self.model)
+            forget_resizing(self.model)
+            self.model = None
 
     def restore(self, closed: Mapping[int, Sequence[int]]) -> None:
         # `resize_heads` has resized the layers to the shapes of the checkpoint.

@@ -8,7 +8,7 @@ import logging
 import os
 import time
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,9 @@ OWN = "stage."
 RECORD, LOCK, START = "stage.json", "stage.lock", "stage.start.json"
 # Names in Transformers, whose import would be slow.
 CHECKPOINT, TRAINER_STATE = "checkpoint", "trainer_state.json"
+# Each process of a distributed training writes a file with its random state to a checkpoint; see `announce_files`.
+RANDOM_STATE = "rng_state_{}.pth"
+ANNOUNCED = "process_files.json"
 
 
 class FinishedFolder:
@@ -108,12 +111,14 @@ def last_complete_checkpoint(folder: str | os.PathLike) -> str | None:
 
 
 def is_complete(checkpoint: str | os.PathLike) -> bool:
-    """Return whether a checkpoint is complete: it has the trainer's state, which `Trainer` writes last, and no file is
-    truncated, for example by a power failure."""
+    """Return whether a checkpoint is complete: it has the trainer's state, which the main process writes last, the
+    random state of each process of the training, and no file is truncated, for example by a power failure."""
     # Solving without PyTorch does not need this package.
     from safetensors import SafetensorError, safe_open
 
     checkpoint = Path(checkpoint)
+    if not all((checkpoint / name).is_file() for name in _process_files(checkpoint)):
+        return False
     try:
         json.loads((checkpoint / TRAINER_STATE).read_text(encoding="utf-8"))
         for path in checkpoint.glob("*.safetensors"):
@@ -124,9 +129,28 @@ def is_complete(checkpoint: str | os.PathLike) -> bool:
     return all(zipfile.is_zipfile(path) for path in checkpoint.glob("*.pt*"))
 
 
+def _process_files(checkpoint: Path) -> list[str]:
+    """Return the names of the files that the processes of a distributed training write to a checkpoint."""
+    announced = read_json(checkpoint / ANNOUNCED)
+    if announced is not None:
+        return list(announced.get("files", ()))
+    # A checkpoint of `Trainer` does not tell the number of processes, but a file between two others must exist.
+    names = {path.name for path in checkpoint.glob(RANDOM_STATE.format("*"))}
+    ranks = [name.removeprefix("rng_state_").removesuffix(".pth") for name in names]
+    last = max((int(rank) for rank in ranks if rank.isdecimal()), default=-1)
+    return [RANDOM_STATE.format(rank) for rank in range(last + 1)]
+
+
+def announce_files(checkpoint: str | os.PathLike, ranks: Iterable[int]) -> None:
+    """Record which processes will write their random states to a checkpoint. The main process writes the trainer's
+    state without waiting for them, so that the state does not show that all files are written."""
+    write_json(Path(checkpoint) / ANNOUNCED, {"files": [RANDOM_STATE.format(rank) for rank in ranks]})
+
+
 def invalidate_checkpoint(checkpoint: str | os.PathLike) -> None:
     """Mark a checkpoint as incomplete before it is overwritten."""
-    (Path(checkpoint) / TRAINER_STATE).unlink(missing_ok=True)
+    for name in (TRAINER_STATE, ANNOUNCED):
+        (Path(checkpoint) / name).unlink(missing_ok=True)
 
 
 def remove_checkpoints(folder: str | os.PathLike) -> None:

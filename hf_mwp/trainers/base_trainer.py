@@ -1,5 +1,6 @@
 """Base class of all trainers."""
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -17,7 +18,7 @@ from ..data.training_lineage import ancestry_of, texts_of_rows, write_training_t
 from ..data.training_texts import TrainingTexts
 from ..models.lora import has_lora, load_adapters, merged_weights, save_adapters
 from ..store.files import writing_weights
-from ..store.finished_folder import invalidate_checkpoint, last_complete_checkpoint
+from ..store.finished_folder import announce_files, invalidate_checkpoint, last_complete_checkpoint
 from ..store.runs.main_process import shards_weights
 from .adapters import adapter_of
 from .base_config import BaseConfig
@@ -136,6 +137,8 @@ class BaseTrainer(Publishing, LossParts, Trainer):
         folder = Path(self._get_output_dir(trial=trial)) / f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}"
         if self.args.should_save:
             invalidate_checkpoint(folder)
+            if self.args.world_size > 1 and not self.args.save_only_model:
+                announce_files(folder, _ranks_of_folder(self.args))
             save_adapters(self._own_model, folder)
         with writing_weights(folder):
             super()._save_checkpoint(model, trial)
@@ -334,6 +337,14 @@ class BaseTrainer(Publishing, LossParts, Trainer):
     def _own_rates(self) -> list[tuple[nn.Module, float, float]]:
         """Return (module, learning rate, weight decay) for modules whose rates differ from the arguments."""
         return self.adapter.own_rates()
+
+
+def _ranks_of_folder(args: BaseConfig) -> range:
+    """Return the ranks of the processes that write checkpoints to the same folder as this process."""
+    if not args.save_on_each_node:
+        return range(args.world_size)
+    first = args.process_index - args.local_process_index
+    return range(first, first + int(os.environ.get("LOCAL_WORLD_SIZE", args.world_size)))
 
 
 def _check_not_empty(train_dataset: Any, eval_dataset: Any) -> None:

@@ -152,7 +152,7 @@ def test_an_ensemble_judges_by_the_mean_probability(processor):
 
 def test_heads_are_pruned_while_it_is_distilled(processor, tmp_path):
     teacher, student = teacher_and_student(processor)
-    callback = HeadPruningCallback(max_ratio=0.5, num_pruning_steps=2, calibration_batches=1, mode="slice")
+    callback = HeadPruningCallback(max_ratio=0.5, num_pruning_steps=2, calibration_examples=8, mode="slice")
     trainer = distil(tmp_path, processor, teacher, student, callbacks=[callback], cache_teacher_outputs=True)
     trainer.train()
     trainer.save_model()

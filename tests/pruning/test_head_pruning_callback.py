@@ -1,10 +1,14 @@
 import copy
 import functools
 import json
+import random
+from contextlib import nullcontext
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
+from accelerate.data_loader import IterableDatasetShard
 from safetensors.torch import load_file
 from transformers import (
     AutoModelForSequenceClassification,
@@ -27,7 +31,7 @@ from hf_mwp.pruning import (
     RandomImportance,
     prune_heads,
 )
-from hf_mwp.pruning.head_pruning_callback import save_pruned
+from hf_mwp.pruning.pruned_saving import save_pruned
 from tests.other_tokens import in_other_tokens, other_processor
 from tests.pruning.encoders import tiny_batch, tiny_encoder
 from tests.tiny import tiny_classifier_rows, tiny_processor, tiny_rows, tiny_solver
@@ -64,7 +68,8 @@ def test_the_schedule_by_hand():
     [
         ({"num_pruning_steps": 2.5}, "`num_pruning_steps`.* whole .*2.5"),
         ({"num_pruning_steps": "3"}, "`num_pruning_steps`.* whole .*'3'"),
-        ({"calibration_batches": None}, "`calibration_batches`.* whole "),
+        ({"calibration_examples": None}, "`calibration_examples`.* whole "),
+        ({"calibration_batch_size": "8"}, "`calibration_batch_size`.* whole .*'8'"),
         ({"min_heads_per_layer": 0.5}, "`min_heads_per_layer`.* whole "),
         ({"max_ratio": "0.3"}, "`max_ratio`.* number.*'0.3'"),
         ({"min_ratio": None}, "`min_ratio`.* number"),
@@ -87,7 +92,7 @@ def test_the_last_event_reaches_the_ratio_whatever_share_of_the_steps_it_comes_a
 
 @pytest.mark.parametrize("name", ["bert", "distilbert", "narrow electra", "mwp_student", "modernbert", "deberta-v3"])
 def test_a_plain_trainer_ends_with_a_smaller_model(name, tmp_path):
-    callback = HeadPruningCallback(max_ratio=0.5, num_pruning_steps=4, calibration_batches=2)
+    callback = HeadPruningCallback(max_ratio=0.5, num_pruning_steps=4, calibration_examples=8)
     trainer = classifier_trainer(tmp_path, callback, name)
     trainer.train()
     # Twelve heads: 12.5, 25, 37.5, 50 %, rounded down; what is closed stays so.
@@ -123,12 +128,12 @@ def test_a_pruned_training_that_prunes_nothing_is_the_training_itself(tmp_path):
 
 
 def test_interrupted_and_resumed(tmp_path):
-    whole = HeadPruningCallback(max_ratio=0.5, num_pruning_steps=4, calibration_batches=2)
+    whole = HeadPruningCallback(max_ratio=0.5, num_pruning_steps=4, calibration_examples=8)
     trainer = classifier_trainer(tmp_path / "whole", whole, "mwp_student")
     trainer.train()
     parts = []
     for resume in (None, True):
-        callback = HeadPruningCallback(max_ratio=0.5, num_pruning_steps=4, calibration_batches=2)
+        callback = HeadPruningCallback(max_ratio=0.5, num_pruning_steps=4, calibration_examples=8)
         other = classifier_trainer(tmp_path / "parts", callback, "mwp_student", save_strategy="steps", save_steps=5)
         if resume is None:
             other.add_callback(StopAt(5))
@@ -173,11 +178,11 @@ def test_cutting_at_each_event_learns_as_gates_do_and_is_resumed(new_trainer, tm
     fields = {"weight_decay": 0.1, "learning_rate": 1e-3, "save_strategy": "steps", "save_steps": 5}
     trainers = {}
     for name, mode, resume in [("gated", "mask", None), ("whole", "slice", None), ("parts", "slice", True)]:
-        callback = HeadPruningCallback(max_ratio=0.5, num_pruning_steps=4, calibration_batches=2, mode=mode)
+        callback = HeadPruningCallback(max_ratio=0.5, num_pruning_steps=4, calibration_examples=8, mode=mode)
         if resume:
             broken = new_trainer(
                 tmp_path / name,
-                HeadPruningCallback(max_ratio=0.5, num_pruning_steps=4, calibration_batches=2, mode=mode),
+                HeadPruningCallback(max_ratio=0.5, num_pruning_steps=4, calibration_examples=8, mode=mode),
                 **fields,
             )
             broken.add_callback(StopAt(5))
@@ -232,7 +237,7 @@ def test_cutting_at_each_event_draws_the_same_numbers_where_attention_has_no_dro
     sizes = {"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1 if dropout == "attention" else 0.0}
     runs = []
     for mode in ("mask", "slice"):
-        callback = HeadPruningCallback(max_ratio=0.5, num_pruning_steps=4, calibration_batches=2, mode=mode)
+        callback = HeadPruningCallback(max_ratio=0.5, num_pruning_steps=4, calibration_examples=8, mode=mode)
         trainer = classifier_trainer(tmp_path / mode, callback, sizes=sizes, learning_rate=1e-3)
         trainer.train()
         runs.append((losses(trainer), [event["heads"] for event in callback.log]))
@@ -246,7 +251,7 @@ def test_cutting_at_each_event_draws_the_same_numbers_where_attention_has_no_dro
 def test_a_second_training_keeps_the_heads_of_the_first(name, tmp_path):
     found = []
     for mode in ("mask", "slice"):
-        callback = HeadPruningCallback(max_ratio=0.5, num_pruning_steps=2, calibration_batches=2, mode=mode)
+        callback = HeadPruningCallback(max_ratio=0.5, num_pruning_steps=2, calibration_examples=8, mode=mode)
         trainer = classifier_trainer(tmp_path / mode, callback, name, sizes=NO_DROPOUT)
         trainer.train()
         first = callback.closed
@@ -269,7 +274,7 @@ def test_another_model_begins_with_all_its_heads(mode, tmp_path):
         assert sum(callback.pruned(trainer.model).config.heads_per_layer) == 9
 
 
-SCHEDULE = {"max_ratio": 0.5, "num_pruning_steps": 4, "calibration_batches": 2}
+SCHEDULE = {"max_ratio": 0.5, "num_pruning_steps": 4, "calibration_examples": 8}
 
 
 @pytest.fixture(scope="module")
@@ -290,7 +295,8 @@ def checkpoint(tmp_path_factory):
         ({"power": 2}, "power: 1.0 -> 2"),
         ({"end_fraction": 0.5, "min_heads_per_layer": 0}, "end_fraction: 1.0 -> 0.5, min_heads_per_layer: 1 -> 0"),
         ({"num_pruning_steps": 2}, "num_pruning_steps: 4 -> 2"),
-        ({"calibration_batches": 1}, "calibration_batches: 2 -> 1"),
+        ({"calibration_examples": 4}, "calibration_examples: 8 -> 4"),
+        ({"calibration_batch_size": 4}, "calibration_batch_size: 8 -> 4"),
         ({"mode": "slice"}, "mode: 'mask' -> 'slice'"),
         ({"alpha": 1.0}, r"CombinedImportance\(alpha=0.5\).* -> 'CombinedImportance\(alpha=1.0"),
         ({"importance": RandomImportance(1)}, r"-> 'RandomImportance\(seed=1\)'"),
@@ -300,6 +306,152 @@ def test_a_resumed_training_is_pruned_with_the_same_options(options, message, ch
     other = classifier_trainer(tmp_path, HeadPruningCallback(**(SCHEDULE | options)))
     with pytest.raises(ValueError, match=message):
         other.train(resume_from_checkpoint=checkpoint)
+
+
+class Recorded(RandomImportance):
+    """Random scores that keep the token ids of the batches on which they are measured."""
+
+    needs_batches = True
+
+    def __init__(self):
+        super().__init__()
+        self.batches = []
+
+    def __repr__(self):
+        return "Recorded()"
+
+    def measure(self, model, batches):
+        self.batches.append([batch["input_ids"].tolist() for batch in batches])
+        return super().measure(model, batches)
+
+
+class RandomTokens:
+    """Collator that replaces tokens at random, with the random numbers of torch, NumPy and Python."""
+
+    def __call__(self, features):
+        batch = pad(features)
+        batch["input_ids"][:, 0] = torch.randint(5, 40, (len(features),))
+        batch["input_ids"][:, 1] = int(np.random.randint(5, 40))
+        batch["input_ids"][:, 2] = random.randint(5, 39)
+        return batch
+
+
+@pytest.mark.parametrize("collator", [pad, RandomTokens()])
+def test_heads_are_scored_on_the_same_batches_for_each_batch_size_of_the_training(collator, tmp_path):
+    scored = []
+    for batch_size, accumulation in ((8, 1), (2, 4), (1, 2)):
+        importance = Recorded()
+        callback = HeadPruningCallback(
+            num_pruning_steps=2, calibration_examples=7, calibration_batch_size=3, importance=importance
+        )
+        fields = {"per_device_train_batch_size": batch_size, "gradient_accumulation_steps": accumulation}
+        trainer = classifier_trainer(tmp_path, callback, max_steps=2, **fields)
+        trainer.data_collator = collator
+        trainer.train()
+        # The first batch is scored before the training.
+        assert [[len(batch) for batch in batches] for batches in importance.batches] == [[3], [3, 3, 1], [3, 3, 1]]
+        scored.append(importance.batches)
+    assert scored[0] == scored[1] == scored[2]
+    assert scored[0][1] == scored[0][2]
+
+
+def test_streams_are_scored_on_their_first_examples_in_each_process(tmp_path):
+    importance = Recorded()
+    callback = HeadPruningCallback(calibration_examples=4, importance=importance)
+    rows = tiny_classifier_rows(12)
+    stream = IterableDatasetShard(Stream(rows), batch_size=2, num_processes=2, process_index=1)
+    loader = SimpleNamespace(dataset=stream, collate_fn=pad)
+    model = tiny_encoder("bert", "ForSequenceClassification")
+    [batch] = callback._calibration(SimpleNamespace(seed=0), model, loader, 4)
+    assert batch["input_ids"].tolist() == pad(rows[:4])["input_ids"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("batch_size", "accumulation", "message"),
+    [
+        (4, 1, None),
+        (2, 2, None),
+        (1, 4, None),
+        (8, 1, "examples_per_step: 4 -> 8"),
+        (4, 2, "examples_per_step: 4 -> 8"),
+    ],
+)
+def test_a_training_resumes_with_the_same_number_of_examples_per_step(
+    batch_size, accumulation, message, checkpoint, tmp_path
+):
+    fields = {"per_device_train_batch_size": batch_size, "gradient_accumulation_steps": accumulation}
+    other = classifier_trainer(tmp_path, HeadPruningCallback(**SCHEDULE), **fields)
+    with nullcontext() if message is None else pytest.raises(ValueError, match=message):
+        other.train(resume_from_checkpoint=checkpoint)
+
+
+@pytest.mark.parametrize(
+    "name", ["bert", "roberta", "distilbert", "electra", "mwp_student", "modernbert", "deberta-v3", "mpnet", "albert"]
+)
+def test_auto_classes_load_checkpoints_of_models_that_are_sliced(name, tmp_path):
+    callback = HeadPruningCallback(max_ratio=0.5, num_pruning_steps=2, importance=Falling(), mode="slice")
+    fields = {"max_steps": 2, "save_strategy": "steps", "save_steps": 1}
+    trainer = new_classifier_trainer(tmp_path, callback, name, **fields)
+    kind, config = type(trainer.model), trainer.model.config
+    trainer.train()
+    assert type(trainer.model) is kind and trainer.model.config is config
+    loaded, info = AutoModelForSequenceClassification.from_pretrained(
+        tmp_path / "checkpoint-2", output_loading_info=True
+    )
+    assert not any(info[keys] for keys in ("missing_keys", "unexpected_keys", "mismatched_keys"))
+    assert sum(loaded.config.heads_per_layer) == 6
+    batch = tiny_batch(trainer.model)
+    assert torch.equal(loaded.eval()(**batch).logits, trainer.model.eval()(**batch).logits)
+    # Its code is beside it, so that it loads where hf_mwp is not installed.
+    auto_map = json.loads((tmp_path / "checkpoint-2" / "config.json").read_text())["auto_map"]
+    assert all((tmp_path / "checkpoint-2" / f"{path.partition('.')[0]}.py").is_file() for path in auto_map.values())
+
+
+def test_solvers_load_checkpoints_of_models_that_are_sliced(tmp_path):
+    processor = tiny_processor(max_length=32)
+    encoder = tiny_encoder("bert", vocab_size=len(processor.tokenizer))
+    trainer = SolverTrainer(
+        model=MwpSolver.from_encoder_decoder_pretrained(encoder, processor),
+        args=arguments(tmp_path, SolverTrainingConfig, max_steps=2, save_strategy="steps", save_steps=2),
+        train_dataset=tiny_rows(),
+        processing_class=processor,
+        callbacks=[HeadPruningCallback(max_ratio=0.5, num_pruning_steps=2, mode="slice")],
+    )
+    trainer.train()
+    loaded = MwpSolver.from_pretrained(tmp_path / "checkpoint-2")
+    assert sum(loaded.config.encoder_config.heads_per_layer) == 6
+    assert trainer.model.config.encoder_config.model_type == "bert"
+    batch = processor([row["text"] for row in tiny_rows(3)])
+    expected = trainer.model.eval().solve(**batch, num_beams=2)
+    solved = loaded.solve(**batch, num_beams=2)
+    assert torch.equal(solved.sequences, expected.sequences) and torch.equal(solved.scores, expected.scores)
+
+
+@pytest.mark.parametrize("mode", ["mask", "slice"])
+@pytest.mark.parametrize("other_library", [False, True])
+def test_undo_leaves_the_attributes_and_hooks_that_the_model_had(mode, other_library, tmp_path):
+    callback = HeadPruningCallback(max_ratio=0.5, num_pruning_steps=1, mode=mode)
+    trainer = classifier_trainer(tmp_path, callback, max_steps=1)
+    model = trainer.model
+    calls = []
+
+    def save_elsewhere(*args, **kwargs):
+        calls.append(args)
+
+    if other_library:
+        model.save_pretrained = save_elsewhere
+    before = vars(model).get("save_pretrained")
+    # Twice, as a second training replaces the method of the first.
+    trainer.train()
+    trainer.train()
+    trainer.save_model()
+    assert sum(AutoModelForSequenceClassification.from_pretrained(tmp_path).config.heads_per_layer) == 6
+    callback.undo()
+    callback.undo()
+    assert vars(model).get("save_pretrained") is before and not calls
+    assert not model._load_state_dict_pre_hooks
+    assert HeadGates.found_on(model) is None
+    assert not any(module._forward_pre_hooks for module in model.modules())
 
 
 def test_the_same_score_under_another_name_resumes(checkpoint, tmp_path):
@@ -457,7 +609,8 @@ class StopAt(TrainerCallback):
             {"power": -1.0},
             {"end_fraction": 0},
         ),
-        *({"num_pruning_steps": 0}, {"calibration_batches": 0}, {"min_heads_per_layer": -1}, {"mode": "now"}),
+        *({"num_pruning_steps": 0}, {"calibration_examples": 0}, {"calibration_batch_size": 0}),
+        *({"min_heads_per_layer": -1}, {"mode": "now"}),
     ],
 )
 def test_impossible_schedules(fields):
@@ -469,6 +622,16 @@ def mute(model):
     """The model keeps its attention matrices to itself."""
     forward = model.forward
     model.forward = functools.wraps(forward)(lambda **batch: {"loss": forward(**batch).loss})
+
+
+class Stream(torch.utils.data.IterableDataset):
+    """Rows without a length."""
+
+    def __init__(self, rows):
+        self.rows = rows
+
+    def __iter__(self):
+        return iter(self.rows)
 
 
 class Nothing(torch.utils.data.IterableDataset):

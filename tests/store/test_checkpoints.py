@@ -3,6 +3,7 @@ import torch
 from safetensors.torch import save_file
 
 from hf_mwp.store.finished_folder import (
+    announce_files,
     invalidate_checkpoint,
     is_complete,
     last_complete_checkpoint,
@@ -46,6 +47,35 @@ def test_a_checkpoint_whose_files_are_cut_off_is_not_complete(tmp_path):
     invalidate_checkpoint(tmp_path)
     assert not is_complete(tmp_path)
     invalidate_checkpoint(tmp_path / "missing")
+
+
+@pytest.mark.parametrize(
+    ("announced", "files", "expected"),
+    [
+        (None, [], True),
+        (None, ["rng_state.pth"], True),
+        (None, ["rng_state_0.pth", "rng_state_1.pth"], True),
+        # A plain `Trainer` does not tell the number of processes.
+        (None, ["rng_state_1.pth"], False),
+        (None, ["rng_state_0.pth", "rng_state_2.pth"], False),
+        ([0, 1], ["rng_state_0.pth", "rng_state_1.pth"], True),
+        ([0, 1], ["rng_state_0.pth"], False),
+        ([0, 1], [], False),
+        # One of two machines, each with its own disk.
+        ([2, 3], ["rng_state_2.pth", "rng_state_3.pth"], True),
+        ([2, 3], ["rng_state_3.pth"], False),
+    ],
+)
+def test_a_checkpoint_that_lacks_the_random_state_of_a_process_is_not_complete(announced, files, expected, tmp_path):
+    checkpoint = tmp_path / "checkpoint-5"
+    checkpoint.mkdir()
+    if announced is not None:
+        announce_files(checkpoint, announced)
+    (checkpoint / "trainer_state.json").write_text("{}")
+    for name in files:
+        torch.save({"a": torch.zeros(3)}, checkpoint / name)
+    assert is_complete(checkpoint) is expected
+    assert last_complete_checkpoint(tmp_path) == (str(checkpoint) if expected else None)
 
 
 def test_a_folder_that_does_not_exist_has_none(tmp_path):

@@ -159,7 +159,7 @@ def test_heads_are_pruned(glue, trained, tmp_path):
     small = [
         "--max_steps=2",
         "--num_pruning_steps=1",
-        "--calibration_batches=1",
+        "--calibration_examples=8",
         "--ratios",
         "0.25",
         "--eval_strategy=epoch",

@@ -10,6 +10,7 @@ import torch
 from safetensors.torch import load_file
 
 from hf_mwp.distillation import TeacherCache
+from hf_mwp.store.finished_folder import last_complete_checkpoint
 from tests.trainers.processes import finish, launch, start
 from tests.trainers.run_training import train
 
@@ -61,9 +62,9 @@ def test_resuming_after_kill_in_the_middle_of_an_epoch_is_bitwise_exact(trainer,
 
 def test_two_processes_train_and_evaluate_as_one(tmp_path):
     runs = []
-    prune = {"max_ratio": 0.5, "num_pruning_steps": 2, "calibration_batches": 2}
+    prune = {"max_ratio": 0.5, "num_pruning_steps": 2, "calibration_examples": 8}
     kinds = [
-        ("solver", {}, {"prune": prune}),
+        ("solver", {"save_strategy": "epoch"}, {"prune": prune}),
         ("distillation", {}, {}),
         ("distillation", {"hidden_loss": "nst"}, {"mix": 0.5}),
         ("distillation", {}, {"decoder": "athena"}),
@@ -97,6 +98,12 @@ def test_two_processes_train_and_evaluate_as_one(tmp_path):
         close = {"rtol": 1e-3, "atol": 1e-4} if judges else {"rtol": 1e-4, "atol": 1e-6}
         for name, value in theirs.items():
             torch.testing.assert_close(ours[name], value, **close)
+
+    checkpoint = Path(runs[0]["output_dir"]) / "checkpoint-8"
+    assert last_complete_checkpoint(checkpoint.parent) == str(checkpoint)
+    # As if the process had been killed before it wrote its file.
+    (checkpoint / "rng_state_1.pth").unlink()
+    assert last_complete_checkpoint(checkpoint.parent) == str(checkpoint.with_name("checkpoint-4"))
 
 
 def cached_run(folder, **fields):

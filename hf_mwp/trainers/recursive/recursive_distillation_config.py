@@ -7,7 +7,7 @@ from transformers import PreTrainedModel
 
 from ...options.checks import as_list, check_at_least_one, check_numbers
 from ...pruning import HeadImportance, HeadPruningCallback, RandomImportance, choose_heads
-from ...pruning.head_pruning_callback import CALIBRATION_BATCHES
+from ...pruning.head_pruning_callback import CALIBRATION_BATCH_SIZE, CALIBRATION_EXAMPLES
 from ..base_config import setting
 from ..distillation.distillation_config import DistillationConfig
 
@@ -42,7 +42,8 @@ class RecursiveDistillationConfig(DistillationConfig):
     power: float = setting(1.0, "n of equation 5; above 1 most heads are pruned late.")
     num_pruning_steps: int = setting(10, "Number of times that heads are scored and pruned in a generation.")
     end_fraction: float = setting(0.5, "Share of a generation's steps in which heads are pruned; the rest recovers.")
-    calibration_batches: int = setting(CALIBRATION_BATCHES, "Number of training batches on which heads are scored.")
+    calibration_examples: int = setting(CALIBRATION_EXAMPLES, "Number of training examples on which heads are scored.")
+    calibration_batch_size: int = setting(CALIBRATION_BATCH_SIZE, "Number of these examples that are scored at once.")
     min_heads_per_layer: int = setting(1, "Minimum number of heads that remain in a layer.")
 
     max_parameters: int | None = setting(None, "Stop after the first generation with at most this many parameters.")
@@ -67,5 +68,6 @@ class RecursiveDistillationConfig(DistillationConfig):
 
     def make_callback(self, max_ratio: float, importance: HeadImportance | None = None) -> HeadPruningCallback:
         """Return the callback that prunes a generation; `max_ratio` is the share of the teacher's heads to prune."""
-        names = ("alpha", "power", "num_pruning_steps", "end_fraction", "calibration_batches", "min_heads_per_layer")
+        names = ("alpha", "power", "num_pruning_steps", "end_fraction", "min_heads_per_layer")
+        names += ("calibration_examples", "calibration_batch_size")
         return HeadPruningCallback(max_ratio, importance=importance, **{name: getattr(self, name) for name in names})

@@ -85,7 +85,7 @@ def test_a_solver_trained_on_pseudo_labels_inherits_the_texts_of_the_labeller(la
     assert ancestry_of(trainer.model).seen("求面积")[0]
 
 
-PRUNING = {"use_cpu": True, "max_steps": 1, "calibration_batches": 1, "num_pruning_steps": 1, "report_to": "none"}
+PRUNING = {"use_cpu": True, "max_steps": 1, "calibration_examples": 8, "num_pruning_steps": 1, "report_to": "none"}
 
 
 def test_a_solver_pruned_on_pseudo_labels_inherits_the_texts_of_the_labeller(labels, solver_folder, tmp_path):

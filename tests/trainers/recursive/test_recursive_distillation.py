@@ -25,7 +25,7 @@ FIELDS = {
     "ratios": [0.25, 0.5],
     "max_steps": 4,
     "num_pruning_steps": 2,
-    "calibration_batches": 1,
+    "calibration_examples": 8,
     "per_device_train_batch_size": 4,
     "logging_steps": 1,
     "use_cpu": True,

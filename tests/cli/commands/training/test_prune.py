@@ -14,7 +14,7 @@ SMALL = [
     "--use_cpu",
     "--max_steps=2",
     "--num_pruning_steps=1",
-    "--calibration_batches=1",
+    "--calibration_examples=8",
     "--per_device_train_batch_size=8",
 ]
 
