@@ -11,10 +11,7 @@ from ..expressions import Expression, ExpressionError
 from ..plausibility import RankedAnswer
 from ..problems import MathWordProblem, refusal
 from ..problems.language import LATIN_WORD, language_of
-
-
-# Share of unknown tokens above which a result has a warning. Problems in the solver's language have at most 0.17.
-WARN_ABOVE = 0.2
+from .unknown_tokens import PROBLEM_LIMIT, unknown_tokens_warning
 
 
 @dataclass(frozen=True)
@@ -130,11 +127,12 @@ def answer_records(answer: Answer, top_k: int = 1, confidence_threshold: float |
             f"The text was truncated to {beam.max_length} tokens; {beam.num_cut} of its {len(problem.numbers)} "
             "numbers were cut off and could not be used."
         )
-    if beam.unknown_share > WARN_ABOVE:
-        warnings.append(
-            f"{beam.unknown_share:.0%} of the text's tokens are not in the solver's vocabulary. The text may be in a "
-            "language that the solver was not trained on, and the answer may be a guess."
-        )
+    advice = "The text may be in a language that the solver was not trained on, and the answer may be a guess."
+    unreadable = unknown_tokens_warning(
+        beam.unknown_share, PROBLEM_LIMIT, "the text's tokens", "the solver's vocabulary", advice
+    )
+    if unreadable is not None:
+        warnings.append(unreadable)
     elif (problem.language, language_of(problem.text)) == ("zh", "en") and len(LATIN_WORD.findall(problem.text)) >= 3:
         # Chinese vocabularies contain Latin letters, so few tokens of an English text are unknown.
         warnings.append(

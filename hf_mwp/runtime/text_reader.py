@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -14,6 +14,7 @@ from ..problems import MathWordProblem
 from ..problems.clauses import find_question
 from ..usage_error import UsageError
 from .output_vocabulary import OutputVocabulary
+from .unknown_tokens import share_of_unknown
 
 
 Offsets = Sequence[tuple[int, int]]
@@ -126,9 +127,3 @@ def find_question_positions(problem: MathWordProblem, offsets: Offsets, style: M
     start, end = clauses[place] if clauses else (0, 0)
     tokens = [token for token, (first, last) in enumerate(offsets) if last > first]
     return [token for token in tokens if offsets[token][0] < end and start < offsets[token][1]] or tokens[-1:]
-
-
-def share_of_unknown(input_ids: Sequence[int], unknown: int | None, aside: Container[int]) -> float:
-    """Return the share of unknown tokens among the tokens that are not in `aside`."""
-    words = [token for token in input_ids if token not in aside]
-    return words.count(unknown) / len(words) if words else 0.0

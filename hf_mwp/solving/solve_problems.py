@@ -9,6 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from ..data.batches.mwp_processor import MwpProcessor
+from ..data.unknown_tokens import special_ids
 from ..metrics.matching import ANSWER_MATCHES
 from ..models import MwpSolver, SolveOutput
 from ..models.fingerprints import hash_model, hash_processing
@@ -17,7 +18,7 @@ from ..plausibility import PlausibilityReranker
 from ..problems import MathWordProblem, refusal
 from ..runtime.answer import Beam, read_trees
 from ..runtime.default_search import count_beams
-from ..runtime.text_reader import share_of_unknown
+from ..runtime.unknown_tokens import share_of_unknown
 from .kept_records import ProgressBar, kept_records
 from .solver_prediction import SolverPrediction
 
@@ -185,7 +186,5 @@ def solve_batch(
 
 def unknown_shares(processor: MwpProcessor, rows: Sequence[Sequence[int]]) -> list[float]:
     """Return the share of unknown tokens in each row of ids (0 at byte level), see `TextReader.unknown_share`."""
-    tokenizer = processor.tokenizer
-    unknown = tokenizer.unk_token_id
-    aside = {*tokenizer.all_special_ids, *tokenizer.convert_tokens_to_ids(processor.number_tokens)} - {unknown}
+    unknown, aside = special_ids(processor)
     return [share_of_unknown(row, unknown, aside) for row in rows]

@@ -16,6 +16,7 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, EvalLoopOutput, ha
 
 from ..data.training_lineage import ancestry_of, texts_of_rows, write_training_texts
 from ..data.training_texts import TrainingTexts
+from ..data.unknown_tokens import sample_rows, warn_of_unknown_tokens
 from ..models.lora import has_lora, load_adapters, merged_weights, save_adapters
 from ..store.files import writing_weights
 from ..store.finished_folder import announce_files, invalidate_checkpoint, last_complete_checkpoint
@@ -51,6 +52,7 @@ class BaseTrainer(Publishing, LossParts, Trainer):
         self.adapter = adapter_of(model)(model, args, processing_class)
         if train_dataset is not None:
             train_dataset = self.adapter.training_rows(train_dataset)
+            warn_of_unknown_tokens(self._sample_texts(train_dataset), processing_class)
         if isinstance(eval_dataset, dict):
             eval_dataset = {name: self.adapter.evaluation_rows(rows) for name, rows in eval_dataset.items()}
         elif eval_dataset is not None:
@@ -89,6 +91,12 @@ class BaseTrainer(Publishing, LossParts, Trainer):
             name = cls.config_class.__name__
             raise TypeError(f"`args` must be a `{name}`, got `{type(args).__name__}`. Pass `{name}(output_dir=...)`.")
         return cls.config_class(output_dir="trainer_output") if args is None else args
+
+    def _sample_texts(self, train_dataset: Any) -> Iterator[tuple[Sequence[int], str | None]]:
+        """Yield the token ids of some training rows and, if the rows have them, the texts."""
+        for _, row in sample_rows(train_dataset):
+            text = row.get("text")
+            yield row["input_ids"], text if isinstance(text, str) else None
 
     def _default_metric(self) -> str:
         """Return the metric that chooses checkpoints if `metric_for_best_model` is `None`."""

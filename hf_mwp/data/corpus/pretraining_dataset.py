@@ -48,7 +48,7 @@ def prepare_texts(
         if with_tags:
             _check_labels(config, *_read_labelling(texts))
         return texts.with_format("numpy")
-    tagger, corpus, tags = getattr(texts, "tagger", None), _text_pairs(texts), None
+    tagger, corpus, tags = getattr(texts, "tagger", None), text_pairs(texts), None
     if with_tags:
         # In a `TaggedCorpus` every text has tagged words. Check any other corpus.
         index = None if tagger else next((place for place, (_, words) in enumerate(corpus) if words is None), None)
@@ -68,7 +68,7 @@ def prepare_texts(
     return encode_corpus(corpus, encoder, cache_dir, progress=progress).with_format("numpy")
 
 
-def _text_pairs(texts: Any) -> Sequence:
+def text_pairs(texts: Any) -> Sequence:
     """Return pairs of text and tagged words, with `None` for texts without tags."""
     return texts if hasattr(texts, "tagger") else [(each, None) if isinstance(each, str) else each for each in texts]
 
@@ -176,7 +176,7 @@ def texts_of_corpus(corpus: Any, encoded: Any, learned: Any, sources: Sequence[s
     if hasattr(corpus, "column_names"):
         return TrainingTexts(unknown=("encoded texts",))
     keys, kept = (np.asarray(part.with_format("numpy")["text_key"][:]) for part in (encoded, learned))
-    texts = (text for (text, _), is_kept in zip(_text_pairs(corpus), np.isin(keys, kept), strict=True) if is_kept)
+    texts = (text for (text, _), is_kept in zip(text_pairs(corpus), np.isin(keys, kept), strict=True) if is_kept)
     return TrainingTexts.from_texts(texts, sources)
 
 

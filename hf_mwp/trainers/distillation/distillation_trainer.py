@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from ...data.training_lineage import ancestry_of
+from ...data.unknown_tokens import sample_rows, warn_of_unknown_tokens
 from ...distillation.compatibility import check_losses, check_only_predictions
 from ...distillation.feature_projections import FeatureProjections
 from ...distillation.features import Features, read_features
@@ -114,11 +115,20 @@ class DistillationTrainer(BaseTrainer):
         self._only_teacher = {TEACHER_INPUTS}
         if self.train_dataset is not None:
             self.train_dataset, columns = teacher.add_columns(self.train_dataset)
+            self._warn_of_tokens_unknown_to(teacher)
             self._set_signature_columns_if_needed()
             if args.remove_unused_columns and self.adapter.columns is None:
                 self._only_teacher |= teacher.input_names - {*self._signature_columns}
             self._signature_columns += [*columns, *sorted(self._only_teacher)]
             self._plan(teacher)
+
+    def _warn_of_tokens_unknown_to(self, teacher: LiveTeacher) -> None:
+        """Log a warning if teachers with tokenizers of their own cannot read the training texts."""
+        for number, processor in teacher.own_processors.items():
+            sample = []
+            for _, row in sample_rows(self.train_dataset):
+                sample.append((row[TEACHER_INPUTS][str(number)]["input_ids"], row["text"]))
+            warn_of_unknown_tokens(sample, processor, f"the tokenizer of teacher {number + 1}")
 
     @property
     def teacher_model(self) -> nn.Module:

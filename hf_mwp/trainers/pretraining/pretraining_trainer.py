@@ -1,6 +1,6 @@
 """Trainer that pretrains a student on texts without equations."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -13,8 +13,9 @@ from transformers.trainer_utils import EvalLoopOutput
 
 from ...data.batches.mwp_processor import MwpProcessor
 from ...data.corpus.pretraining_collator import PreTrainingCollator
-from ...data.corpus.pretraining_dataset import prepare_texts, split_texts, texts_of_corpus
+from ...data.corpus.pretraining_dataset import prepare_texts, split_texts, text_pairs, texts_of_corpus
 from ...data.training_texts import TrainingTexts
+from ...data.unknown_tokens import sample_rows
 from ...metrics.pretraining import (
     STATISTICS,
     masking_statistics,
@@ -124,6 +125,12 @@ class PreTrainingTrainer(BaseTrainer):
         if ROW_INDEX in dataset.column_names:
             return dataset
         return dataset.add_column(ROW_INDEX, np.arange(len(dataset))).with_format("numpy")
+
+    def _sample_texts(self, train_dataset: Any) -> Iterator[tuple[Sequence[int], str | None]]:
+        # The encoded rows have no texts, but the order of the corpus.
+        corpus = None if hasattr(self._corpus, "column_names") else text_pairs(self._corpus)
+        for index, row in sample_rows(self._encoded):
+            yield row["input_ids"], None if corpus is None else corpus[index][0]
 
     def _run_epoch(self, *args, **kwargs):
         # Masks depend on the epoch.
