@@ -4,12 +4,13 @@
 #   make demo            train a teacher, distil a student, solve problems, re-rank (examples/quickstart.py)
 #   make test            the tests that CI runs            make test ARGS="tests/expressions -x"
 #   make test-slow       those that take longer
+#   make test-oldest     a part of them with the oldest versions that setup.cfg allows, in .venv-oldest
 #   make lint / format   check style / rewrite files
 #   make docs            build the documentation into docs/site; warnings are errors
 #   make notebook        run examples/notebook.ipynb and store its outputs (ten minutes)
 #   make bench           speed against the peer, written to examples/benchmarks/RESULTS.md
 #   make dist            wheel and source archive
-#   make clean           remove .venv and what the tools wrote
+#   make clean           remove .venv, .venv-oldest and what the tools wrote
 #
 # An environment of your own: make test VENV=path/to/venv
 
@@ -27,7 +28,7 @@ PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet --constr
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE TOKENIZERS_PARALLELISM=false
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint format docs notebook bench dist clean
+.PHONY: help demo test test-slow test-oldest lint format docs notebook bench dist clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -73,6 +74,26 @@ test: $(STAMPS)/dev
 test-slow: $(STAMPS)/demo $(STAMPS)/dev
 	$(ONE_THREAD) $(BIN)/python -m pytest -m slow $(ARGS)
 
+# The oldest Python, too: some of these versions have no wheels for newer ones. Dependencies of dependencies are the newest
+# that fit, as users get them.
+OLDEST := .venv-oldest
+OLDEST_PYTHON ?= python3.11
+OLDEST_PIP = $(OLDEST)/bin/python -m pip install --disable-pip-version-check --quiet --constraint $(OLDEST)/constraints.txt
+OLDEST_TESTS ?= tests/test_public_api.py tests/trainers/solver/test_solver_trainer.py \
+	tests/trainers/distillation/test_distillation_trainer.py tests/pruning/test_head_pruning_callback.py \
+	tests/pipelines/test_math_word_problem_pipeline.py tests/runtime
+
+$(OLDEST)/.installed: setup.cfg constraints.txt
+	test -x $(OLDEST)/bin/python || $(OLDEST_PYTHON) -m venv $(OLDEST)
+	grep '^torch==' constraints.txt > $(OLDEST)/constraints.txt
+	sed -n -E '/^install_requires/,/^$$/p; /^dev =/,$$p' setup.cfg \
+		| sed -n -E '/^ +torch>/d; s/^ +([A-Za-z0-9_-]+)>=([0-9.]+).*/\1==\2/p' >> $(OLDEST)/constraints.txt
+	$(OLDEST_PIP) --editable . pytest hypothesis
+	@touch $@
+
+test-oldest: $(OLDEST)/.installed
+	$(ONE_THREAD) $(OLDEST)/bin/python -m pytest -m "not slow" $(OLDEST_TESTS) $(ARGS)
+
 lint: $(STAMPS)/ruff
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -106,4 +127,4 @@ dist: $(STAMPS)/dev
 	$(BIN)/python -m build --outdir dist .
 
 clean:
-	rm -rf .venv build dist docs/site docs/.cache *.egg-info .pytest_cache .ruff_cache .hypothesis .bench
+	rm -rf .venv .venv-oldest build dist docs/site docs/.cache *.egg-info .pytest_cache .ruff_cache .hypothesis .bench

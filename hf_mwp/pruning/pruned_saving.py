@@ -17,9 +17,12 @@ def save_pruned(model: nn.Module, *args, state_dict: Any = None, replaced: Calla
 
 def save_sliced(model: nn.Module, *args, replaced: Callable | None = None, **kwargs) -> None:
     """Save a model whose heads were removed while it trains, with the names of its weights. The folder can be resumed
-    from, and `from_pretrained` loads it."""
+    from, and `from_pretrained` loads it. A method of another library (`replaced`) is called, if there was one."""
     with loadable_config(model):
-        type(model).save_pretrained(model, *args, **kwargs)
+        if replaced is None:
+            type(model).save_pretrained(model, *args, **kwargs)
+        else:
+            replaced(*args, **kwargs)
 
 
 def replace_saving(model: nn.Module, save: Callable) -> None:
