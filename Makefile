@@ -75,13 +75,15 @@ test-slow: $(STAMPS)/demo $(STAMPS)/dev
 	$(ONE_THREAD) $(BIN)/python -m pytest -m slow $(ARGS)
 
 # The oldest Python, too: some of these versions have no wheels for newer ones. Dependencies of dependencies are the newest
-# that fit, as users get them.
+# that fit, as users get them. The tests import each requirement.
 OLDEST := .venv-oldest
 OLDEST_PYTHON ?= python3.11
 OLDEST_PIP = $(OLDEST)/bin/python -m pip install --disable-pip-version-check --quiet --constraint $(OLDEST)/constraints.txt
 OLDEST_TESTS ?= tests/test_public_api.py tests/trainers/solver/test_solver_trainer.py \
 	tests/trainers/distillation/test_distillation_trainer.py tests/pruning/test_head_pruning_callback.py \
-	tests/pipelines/test_math_word_problem_pipeline.py tests/runtime
+	tests/pipelines/test_math_word_problem_pipeline.py tests/runtime tests/store tests/recipes/test_recipe.py \
+	tests/models/test_lora.py tests/metrics/test_evaluate_metrics.py tests/problems/tagging/test_jieba_tagger.py \
+	tests/pruning/test_score_drawing.py tests/tasks/runs/test_estimating.py tests/cli/terminal
 
 $(OLDEST)/.installed: setup.cfg constraints.txt
 	test -x $(OLDEST)/bin/python || $(OLDEST_PYTHON) -m venv $(OLDEST)
