@@ -12,10 +12,12 @@ from torch import nn
 from torch.utils.data import RandomSampler, SequentialSampler
 from transformers import Trainer
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, EvalLoopOutput, has_length
+from transformers.utils import can_return_loss, find_labels
 
 from ..data.training_lineage import ancestry_of, texts_of_rows, write_training_texts
 from ..data.training_texts import TrainingTexts
 from ..models.lora import has_lora, load_adapters, merged_weights, save_adapters
+from ..models.model_kind import input_names, unwrapped
 from ..store.finished_folder import invalidate_checkpoint, last_complete_checkpoint
 from ..store.runs.main_process import shards_weights
 from .adapters import adapter_of
@@ -45,7 +47,7 @@ class BaseTrainer(Publishing, LossParts, Trainer):
     ) -> None:
         args = self._checked(args, kwargs)
         _check_not_empty(train_dataset, eval_dataset)
-        self.adapter = adapter_of(model)(model, args, processing_class)
+        self.adapter = adapter_of(model)(unwrapped(model), args, processing_class)
         if train_dataset is not None:
             train_dataset = self.adapter.training_rows(train_dataset)
         if isinstance(eval_dataset, dict):
@@ -70,6 +72,11 @@ class BaseTrainer(Publishing, LossParts, Trainer):
         super().__init__(model, args, data_collator, train_dataset, eval_dataset, processing_class, **kwargs)
         # With `**kwargs` in `forward`, `Trainer` expects losses divided by `num_items_in_batch`; ours are batch means.
         self.model_accepts_loss_kwargs = False
+        if args.label_names is None and not self.label_names:
+            # `Trainer` looks at the arguments of a wrapper only.
+            inner = type(unwrapped(model))
+            self.label_names = [name for name in find_labels(inner) if name in input_names(model)]
+            self.can_return_loss = can_return_loss(inner)
         if args.eval_strategy != "no":
             self.check_metric()
         # Read now: a run may overwrite the folder from which its model was loaded.
@@ -162,7 +169,11 @@ class BaseTrainer(Publishing, LossParts, Trainer):
     def _set_signature_columns_if_needed(self) -> None:
         if self._signature_columns is None and self.adapter.columns is not None:
             self._signature_columns = list(self.adapter.columns)
+        is_new = self._signature_columns is None
         super()._set_signature_columns_if_needed()
+        if is_new:
+            names = input_names(self._own_model) - {*self._signature_columns}
+            self._signature_columns += sorted(names)
 
     @contextmanager
     def _collating(self, collator: Any, training: bool = False) -> Iterator[None]:

@@ -35,7 +35,7 @@ class DistillationTrainer(BaseTrainer):
     evaluation loss is the student's own loss or, if no row has labels, the training loss.
 
     If widths differ, linear maps are trained with the student ([`FeatureProjections`]). Checkpoints store these maps
-    in a separate file; `save_model` saves only the student. Before training, both models run on two examples, to check
+    in a separate file; `save_model` saves only the student. Before training, both models run on a few rows, to check
     that layers, widths and classes fit and that the loss is finite.
 
     Args:
@@ -127,7 +127,7 @@ class DistillationTrainer(BaseTrainer):
 
     @torch.no_grad()
     def _plan(self, teacher: LiveTeacher) -> None:
-        """Run both models on two examples, and let each objective choose the outputs that it compares."""
+        """Run both models on a few examples, and let each objective choose the outputs that it compares."""
         args = self.args
         live = [each.name for each in self.objectives if not each.cacheable]
         if args.cache_teacher_outputs and live:
@@ -149,11 +149,13 @@ class DistillationTrainer(BaseTrainer):
             self._move_model_to_device(self.model, args.device)
         self.model.eval()
         with torch.random.fork_rng(devices=[]):
-            batch = next(self.batches_in_order(2, teacher))
+            size = max(each.num_examples for each in self.objectives)
+            batch = next(self.batches_in_order(size, teacher))
             inputs = self._student_inputs(batch)
-            ours = Features(self.model(**inputs, **self._options), model=self._own_model)
-            first_teacher = members_of(self.accelerator.unwrap_model(self.teacher_model))[0]
-            theirs = Features(self.teacher_model(**batch, **self._options), model=first_teacher)
+            ours = read_features(self.model, inputs, self._options)
+            ours.model = self._own_model
+            theirs = read_features(self.teacher_model, batch, self._options)
+            theirs.model = members_of(self.accelerator.unwrap_model(self.teacher_model))[0]
             if not {*self.label_names} & {*inputs}:
                 self.can_return_loss = True
             for objective in self.objectives:
@@ -205,7 +207,8 @@ class DistillationTrainer(BaseTrainer):
 
     def create_optimizer(self, model=None):
         """Create the optimizer, and attach the projections to the student."""
-        self.projections.attach(self.accelerator.unwrap_model(self.model))
+        # A module that is compiled already accepts no further submodules.
+        self.projections.attach(self.accelerator.unwrap_model(self.model, keep_torch_compile=False))
         optimizer = super().create_optimizer(model)
         known = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
         if not all(id(parameter) in known for parameter in self.projections.module.parameters()):

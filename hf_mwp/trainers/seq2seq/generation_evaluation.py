@@ -38,7 +38,7 @@ class GenerationEvaluation:
         **kwargs,
     ) -> None:
         args = self._checked(args, kwargs)
-        if not kind_of(model).has_decoder:
+        if not kind_of(model).has_decoder or not hasattr(model, "generate"):
             kind = type(model).__name__
             raise ValueError(f"`{kind}` is not a sequence-to-sequence model such as `BartForConditionalGeneration`.")
         scores_texts = args.predict_with_generate and not args.prediction_loss_only and compute_metrics is None
