@@ -26,7 +26,9 @@ class LiveTeacher:
         teachers = list(teachers) if isinstance(teachers, list | tuple) else [teachers]
         odd = [type(each).__name__ for each in teachers if not isinstance(each, nn.Module)]
         if odd or not teachers:
-            raise TypeError(f"`teacher_model` must be a model or a list of models, got `{', '.join(odd) or '[]'}`.")
+            found = ", ".join(odd) or "[]"
+            remedy = "Load the teacher first, and pass it as `teacher_model=...`."
+            raise TypeError(f"`teacher_model` must be a model or a list of models, got `{found}`. {remedy}")
         members = [member for each in teachers for member in members_of(each)]
         several = isinstance(teacher_processing, list | tuple)
         self.processors = list(teacher_processing) if several else [teacher_processing] * len(members)

@@ -17,6 +17,7 @@ from ...distillation.teachers.cached_teacher import CachedTeacher, random_state_
 from ...distillation.teachers.ensemble_teacher import TEACHER_INPUTS, members_of
 from ...distillation.teachers.live_teacher import LiveTeacher
 from ...store.runs.main_process import shards_weights
+from ..argument_order import in_trainer_order
 from ..base_trainer import BaseTrainer
 from .distillation_config import DistillationConfig, default_objectives
 
@@ -39,7 +40,8 @@ class DistillationTrainer(BaseTrainer):
     that layers, widths and classes fit and that the loss is finite.
 
     Args:
-        model (`nn.Module`): The student.
+        model (`nn.Module`): The student. Arguments by position are in this order, or in the order of `Trainer`
+            (`model, args, data_collator, ...`) with `teacher_model` as a keyword argument.
         teacher_model (`nn.Module` or `Sequence[nn.Module]`):
             The teacher, which is frozen and moved to the device. The predictions of several teachers are averaged (see
             [`~distillation.EnsembleTeacher`]); hidden states and attention come from the first teacher.
@@ -55,6 +57,7 @@ class DistillationTrainer(BaseTrainer):
             Objectives to use instead of the losses in `args`, see [`~distillation.objectives.Objective`].
 
     Raises:
+        TypeError: `model` or `teacher_model` is missing or no model, or `args` is another config.
         ValueError: The models do not fit (symbols, vocabulary, classes, shared weights, layers), or outputs are NaN or
             infinite.
 
@@ -77,6 +80,7 @@ class DistillationTrainer(BaseTrainer):
     config_class = DistillationConfig
     _unpooled: Sequence[Any] = ()
 
+    @in_trainer_order
     def __init__(
         self,
         model: nn.Module | None = None,
@@ -91,7 +95,7 @@ class DistillationTrainer(BaseTrainer):
         objectives: Sequence[Objective] | None = None,
         **kwargs,
     ) -> None:
-        args = self._checked(args, kwargs)
+        args = self._checked(model, args, kwargs)
         self.objectives = default_objectives(args) if objectives is None else list(objectives)
         if not self.objectives:
             raise ValueError("All weights of the loss are 0. Set at least one above 0.")
