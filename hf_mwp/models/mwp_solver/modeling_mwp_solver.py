@@ -337,9 +337,7 @@ def _check_weights(
         name, stored, own = min(found["mismatched_keys"])
         fault = f"{name} is {tuple(stored)} in {file} and {tuple(own)} by config.json; {foreign}"
     if fault and source is None:
-        raise SolverFolderError(
-            f"{fault[0].upper()}{fault[1:]}. Pass the `state_dict` of a solver with this `config`."
-        )
+        raise SolverFolderError(f"`from_pretrained(None)`: {fault}. Pass the weights of a solver with this `config`.")
     if fault:
         raise SolverFolderError(f"{source}: {fault}. Download or train it again.")
 
