@@ -14,6 +14,7 @@ from transformers import (
 
 from hf_mwp.distillation.objectives import DKD, HardLabels, HiddenStates, SoftLabels, TeacherValues
 from hf_mwp.losses import CKALoss
+from hf_mwp.losses.hidden_states import product_loss
 from hf_mwp.trainers import DistillationConfig, DistillationTrainer
 from tests.models.test_model_kind import WRAPPERS
 from tests.tiny import tiny_classifier, tiny_classifier_rows, tiny_processor, tiny_rows, tiny_solver
@@ -203,3 +204,16 @@ def test_a_step_with_too_few_tokens_is_refused(make, fields):
     trainer = make(tiny_classifier(), tiny_classifier(1), [objective], short_rows(4), pad, **options)
     with pytest.raises(ValueError, match="at least 3 valid tokens, but this (batch|step) has"):
         trainer.train()
+
+
+def test_too_few_tokens_on_a_device_that_is_not_waited_for_end_the_training(make, monkeypatch):
+    monkeypatch.setattr(product_loss, "check_rows", lambda *args: None)
+    objectives = [HiddenStates(CKALoss()), SoftLabels()]
+    # The first batch has enough tokens, the last one has one.
+    rows = [*tiny_classifier_rows(4), *short_rows(1)]
+    fields = {"per_device_train_batch_size": 4, "num_train_epochs": 1, "max_steps": -1}
+    fields["train_sampling_strategy"] = "sequential"
+    trainer = make(tiny_classifier(), tiny_classifier(1), objectives, rows, pad, **fields)
+    with pytest.raises(ValueError, match="NaN or infinite: `loss_hidden_1`, `loss_hidden_2` at step 2"):
+        trainer.train()
+    assert all(parameter.isfinite().all() for parameter in trainer.model.parameters())
