@@ -6,7 +6,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from ..data.batches.mwp_processor import MwpProcessor
-from ..models.model_kind import kind_of
+from ..models.model_kind import kind_of, unwrapped
 from ..usage_error import UsageError
 from .features import Features
 from .objectives import Objective, PredictionObjective
@@ -27,7 +27,7 @@ def check_frozen_teacher(student: nn.Module, teacher: nn.Module) -> None:
 def check_embeddings(student: nn.Module, teacher: nn.Module) -> None:
     """Raise `ValueError` if two models embed different numbers of tokens, since they cannot read the same ids."""
     try:
-        counts = [model.get_input_embeddings().num_embeddings for model in (student, teacher)]
+        counts = [unwrapped(model).get_input_embeddings().num_embeddings for model in (student, teacher)]
     except (AttributeError, NotImplementedError):
         return  # not text models
     if counts[0] != counts[1]:
@@ -44,12 +44,13 @@ def check_decoding(student: nn.Module, teacher: nn.Module) -> None:
     _check_kind("a sequence-to-sequence model", kind_of(teacher).has_decoder, teacher)
     remedy = "Decoders must read labels alike: create the student with `make_student`, or set it."
     for name in ("decoder_start_token_id", "pad_token_id"):
-        _check_equal(name, *(getattr(model.config, name, None) for model in (student, teacher)), remedy)
+        _check_equal(name, *(getattr(unwrapped(model).config, name, None) for model in (student, teacher)), remedy)
 
 
 def check_solvers(student: nn.Module, teacher: nn.Module, teacher_processing: MwpProcessor | None = None) -> None:
     """Raise `ValueError` unless two solvers have the same symbols, the same kind of decoder and fitting embeddings."""
     _check_kind("a solver", kind_of(teacher).is_solver, teacher)
+    student, teacher = unwrapped(student), unwrapped(teacher)
     remedy = "Probabilities are compared symbol by symbol: create the student with the teacher's processor."
     for name in ("operators", "constants"):
         _check_equal(name, *(list(getattr(model.vocabulary, name)) for model in (student, teacher)), remedy)
@@ -114,8 +115,8 @@ def check_losses(losses: Mapping[str, Tensor], student: Features, teacher: Featu
         causes = [f"{who} ({', '.join(which[:3])})" for who, which in broken.items() if which]
         outputs = f"The outputs of the {' and the '.join(causes)}" if causes else "The losses"
         raise ValueError(
-            f"{outputs} on two training examples are NaN or infinite ({', '.join(names)}). Check the weights of the "
-            "models, or load them in fp32."
+            f"{outputs} on the first training examples are NaN or infinite ({', '.join(names)}). Check the weights of "
+            "the models, or load them in fp32."
         )
 
 

@@ -6,10 +6,11 @@ from functools import cache, partial
 from typing import Any
 
 import torch
-from accelerate.utils import extract_model_from_parallel
 from torch import Tensor, nn
 
 from ..models.cut_model import NoHeads
+from ..models.model_kind import unwrapped
+from ..models.model_outputs import named_outputs
 
 
 KINDS = ("query", "key", "value")
@@ -71,6 +72,7 @@ class Features:
 def attention_inputs(model: nn.Module, stack: str = "encoder") -> list[dict[str, nn.Module]]:
     """Return the modules that compute `"query"`, `"key"` and `"value"` in each self-attention layer, or `{}` for a
     layer without heads. One module may compute all in thirds of its output, but not interleaved (GPT-2)."""
+    model = unwrapped(model)
     find, found = getattr(model, f"get_{stack}", None), []
     for path, module in (find() if find else model).named_modules():
         if any(word in path for word in CROSS):
@@ -113,9 +115,9 @@ def recorded_inputs(model: nn.Module, names: Iterable[str]) -> Iterator[dict[str
 def read_features(
     model: nn.Module, inputs: Mapping[str, Any], options: Mapping[str, bool], names: Iterable[str] = ()
 ) -> Features:
-    """Run a model, possibly wrapped for distributed training, and return its outputs with the features in `names`."""
-    with recorded_inputs(extract_model_from_parallel(model), names) as recorded:
-        return Features(model(**inputs, **options), recorded)
+    """Run a model, possibly wrapped, and return its outputs with the features in `names`."""
+    with recorded_inputs(unwrapped(model), names) as recorded:
+        return Features(named_outputs(model, {**inputs, **options}), recorded)
 
 
 def token_mask(inputs: Mapping[str, Any], shape: Sequence[int], device: Any) -> Tensor:

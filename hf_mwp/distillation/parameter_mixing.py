@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from ..data.training_lineage import inherit_training_texts
-from ..models.model_kind import kind_of
+from ..models.model_kind import kind_of, unwrapped
 from ..options.checks import check_weight
 
 
@@ -85,6 +85,7 @@ def average_parameters(models: Sequence[nn.Module]) -> nn.Module:
 
 def check_mixing(pretrained: nn.Module, distilled: nn.Module) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """Return the state dicts of the part that two models share. Raises `ValueError` if names or shapes differ."""
+    pretrained, distilled = unwrapped(pretrained), unwrapped(distilled)
     if type(pretrained) is not type(distilled):
         pretrained, distilled = (kind_of(each).encoder(each) for each in (pretrained, distilled))
     old, new = _state(pretrained), _state(distilled)

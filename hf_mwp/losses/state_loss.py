@@ -10,6 +10,9 @@ from .precision import at_least_fp32, without_autocast
 
 
 States = Tensor | Sequence[Tensor]
+# Differences between states below this share of the norm of the states are mostly rounding errors. They are not scaled
+# up to unit norm, since gradients would be arbitrarily large.
+COLLAPSED = 1e-3
 CITATIONS = Path(__file__).with_name("citations.bib").read_text(encoding="utf-8").strip().split("\n\n")
 
 
@@ -76,6 +79,17 @@ def masked(vectors: Tensor, mask: Tensor) -> Tensor:
     """Return vectors in fp32 (fp64 stays fp64), with zeros where the mask is false."""
     # `where` instead of a product: values at padding, NaN included, must not reach the loss.
     return torch.where(mask.unsqueeze(-1), at_least_fp32(vectors), 0.0)
+
+
+def directions(vectors: Tensor, sizes: Tensor | None = None) -> Tensor:
+    """Return vectors `(..., width)` divided by their norms. Vectors with a norm below a thousandth of `sizes` (by
+    default the mean norm of all vectors that are not zero) are divided by that, which bounds the gradient."""
+    norms = vectors.norm(dim=-1, keepdim=True)
+    if sizes is None:
+        sizes = norms.sum() / (norms > 0).sum().clamp(min=1)
+    smallest = COLLAPSED * sizes.detach()
+    norms = torch.where(norms > smallest, norms, smallest)
+    return vectors / torch.where(norms == 0, 1.0, norms)
 
 
 def citation_of(key: str) -> str:

@@ -31,6 +31,23 @@ class PredictionKind:
         return logits
 
 
+class PixelClasses(PredictionKind):
+    """Class of each pixel of an image: logits `(batch, classes, height, width)`. There is no mask of valid pixels, as
+    labels are larger than the logits."""
+
+    name = "classes of pixels"
+    has_targets = False
+
+    def class_scores(self, output: str, logits: Tensor) -> Tensor:
+        return logits.movedim(1, -1)
+
+    def from_class_scores(self, output: str, classes: Tensor) -> Tensor:
+        return classes.movedim(-1, 1)
+
+    def mask(self, output: str, logits: Tensor, positions: Tensor | None) -> Tensor | None:
+        return None
+
+
 class ExpressionPositions(PredictionKind):
     """Symbols at the positions of an expression: logits `(batch, positions, symbols + numbers)`."""
 
@@ -67,5 +84,6 @@ class JudgedCandidates(PredictionKind):
 
 
 CLASSES = PredictionKind()
+PIXELS = PixelClasses()
 EXPRESSION_POSITIONS = ExpressionPositions()
 CANDIDATES = JudgedCandidates()

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from ..models.model_kind import unwrapped
 from .kept_records import ProgressBar
 
 
@@ -80,7 +81,7 @@ def score_texts(
 @contextmanager
 def searching(model: nn.Module, max_length: int | None) -> Iterator[None]:
     """Let `generate` not sample, and prefer `max_length` (if given) to `max_new_tokens` of the generation config."""
-    owner = model.get_base_model() if hasattr(model, "get_base_model") else model  # without the wrapper of peft
+    owner = unwrapped(model)
     usual, owner.generation_config = owner.generation_config, copy.deepcopy(owner.generation_config)
     owner.generation_config.update(do_sample=False, **({} if max_length is None else {"max_new_tokens": None}))
     try:

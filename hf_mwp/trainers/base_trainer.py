@@ -13,17 +13,20 @@ from torch import nn
 from torch.utils.data import RandomSampler, SequentialSampler
 from transformers import Trainer
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, EvalLoopOutput, has_length
+from transformers.utils import can_return_loss, find_labels
 
 from ..data.training_lineage import ancestry_of, texts_of_rows, write_training_texts
 from ..data.training_texts import TrainingTexts
 from ..data.unknown_tokens import sample_rows, warn_of_unknown_tokens
 from ..models.lora import has_lora, load_adapters, merged_weights, save_adapters
+from ..models.model_kind import input_names, unwrapped
 from ..store.files import writing_weights
 from ..store.finished_folder import announce_files, invalidate_checkpoint, last_complete_checkpoint
 from ..store.runs.main_process import shards_weights
 from .adapters import adapter_of
 from .base_config import BaseConfig
 from .early_stopping import ResumableEarlyStopping
+from .evaluation_loss import EvaluationLoss
 from .length_grouped_sampler import LengthGroupedSampler
 from .loss_parts import LossParts
 from .publishing import Publishing
@@ -46,10 +49,10 @@ class BaseTrainer(Publishing, LossParts, Trainer):
         processing_class: Any = None,
         **kwargs,
     ) -> None:
-        args = self._checked(args, kwargs)
+        args = self._checked(model, args, kwargs)
         args.check_hub_strategy()
         _check_not_empty(train_dataset, eval_dataset)
-        self.adapter = adapter_of(model)(model, args, processing_class)
+        self.adapter = adapter_of(model)(unwrapped(model), args, processing_class)
         if train_dataset is not None:
             train_dataset = self.adapter.training_rows(train_dataset)
             warn_of_unknown_tokens(self._sample_texts(train_dataset), processing_class)
@@ -58,6 +61,7 @@ class BaseTrainer(Publishing, LossParts, Trainer):
         elif eval_dataset is not None:
             eval_dataset = self.adapter.evaluation_rows(eval_dataset)
         self._evaluated = None
+        self._evaluation_loss = EvaluationLoss()
         if data_collator is None:
             data_collator = self.adapter.data_collator()
         follows = args.lr_scheduler_type in ("reduce_lr_on_plateau", "greedy")
@@ -75,6 +79,11 @@ class BaseTrainer(Publishing, LossParts, Trainer):
         super().__init__(model, args, data_collator, train_dataset, eval_dataset, processing_class, **kwargs)
         # With `**kwargs` in `forward`, `Trainer` expects losses divided by `num_items_in_batch`; ours are batch means.
         self.model_accepts_loss_kwargs = False
+        if args.label_names is None and not self.label_names:
+            # `Trainer` looks at the arguments of a wrapper only.
+            inner = type(unwrapped(model))
+            self.label_names = [name for name in find_labels(inner) if name in input_names(model)]
+            self.can_return_loss = can_return_loss(inner)
         if args.eval_strategy != "no":
             self.check_metric()
         # Read now: a run may overwrite the folder from which its model was loaded.
@@ -82,11 +91,20 @@ class BaseTrainer(Publishing, LossParts, Trainer):
         self._forget_losses()
 
     @classmethod
-    def _checked(cls, args: BaseConfig | None, kwargs: Mapping[str, Any]) -> BaseConfig:
-        """Return `args` or defaults. Raises `TypeError` for other configs, `ValueError` for unsupported `kwargs`."""
-        for name in ("model_init", "compute_loss_func"):
-            if kwargs.get(name) is not None:
-                raise ValueError(f"`{name}` is not supported. Pass a `model`, and override `compute_loss`.")
+    def _checked(cls, model: Any, args: BaseConfig | None, kwargs: Mapping[str, Any]) -> BaseConfig:
+        """Return `args` or defaults. Raises `TypeError` for other configs or if `model` is no model, `ValueError` for
+        unsupported `kwargs`."""
+        if kwargs.get("model_init") is not None:
+            raise ValueError("`model_init` is not supported. Pass the model itself (`model=model_init()`).")
+        if kwargs.get("compute_loss_func") is not None:
+            raise ValueError("`compute_loss_func` is not supported. Override `compute_loss`.")
+        if isinstance(model, str | Path):
+            raise TypeError(
+                f"`model` must be a model, got {str(model)!r}. Load it first, for example with "
+                "`AutoModelForSequenceClassification.from_pretrained`."
+            )
+        if not isinstance(model, nn.Module):
+            raise TypeError(f"`model` must be a model, got `{type(model).__name__}`. Pass the model to train.")
         if not isinstance(args, cls.config_class | None):
             name = cls.config_class.__name__
             raise TypeError(f"`args` must be a `{name}`, got `{type(args).__name__}`. Pass `{name}(output_dir=...)`.")
@@ -179,7 +197,11 @@ class BaseTrainer(Publishing, LossParts, Trainer):
     def _set_signature_columns_if_needed(self) -> None:
         if self._signature_columns is None and self.adapter.columns is not None:
             self._signature_columns = list(self.adapter.columns)
+        is_new = self._signature_columns is None
         super()._set_signature_columns_if_needed()
+        if is_new:
+            names = input_names(self._own_model) - {*self._signature_columns}
+            self._signature_columns += sorted(names)
 
     @contextmanager
     def _collating(self, collator: Any, training: bool = False) -> Iterator[None]:
@@ -248,14 +270,25 @@ class BaseTrainer(Publishing, LossParts, Trainer):
     def prediction_step(self, model, inputs, prediction_loss_only, ignore_keys=None):
         """Return loss, predictions and labels of an evaluation batch, as the adapter or `Trainer` computes them."""
         found = self.adapter.predict(self, model, inputs)
-        return super().prediction_step(model, inputs, prediction_loss_only, ignore_keys) if found is None else found
+        if found is not None:
+            return found
+        loss, predictions, labels = super().prediction_step(model, inputs, prediction_loss_only, ignore_keys)
+        count = self._num_labels(inputs)
+        if loss is not None and count is not None:
+            self._evaluation_loss.add(loss, count, len(inputs["labels"]))
+        return loss, predictions, labels
 
     def evaluation_loop(
         self, dataloader, description, prediction_loss_only=None, ignore_keys=None, metric_key_prefix="eval"
     ) -> EvalLoopOutput:
-        """Run the evaluation, and add the metrics of the kind of model."""
+        """Run the evaluation, and add the metrics of the kind of model. The loss is a mean over labels, as in
+        training."""
         loss_only = False if self.adapter.needs_predictions else prediction_loss_only
+        self._evaluation_loss = EvaluationLoss()
         output = super().evaluation_loop(dataloader, description, loss_only, ignore_keys, metric_key_prefix)
+        loss = self._evaluation_loss.mean(self.accelerator)
+        if loss is not None:
+            output.metrics[f"{metric_key_prefix}_loss"] = loss
         return self.adapter.add_metrics(output, self._evaluated, metric_key_prefix)
 
     def _lengths(self, dataset: Any) -> Sequence[int] | None:
@@ -280,10 +313,16 @@ class BaseTrainer(Publishing, LossParts, Trainer):
         return self.accelerator.unwrap_model(self.model)
 
     def _num_items(self, batch: dict[str, Any]) -> dict[str, torch.Tensor | int | None]:
-        if not isinstance(labels := batch.get("labels"), torch.Tensor):
-            return {}
+        count = self._num_labels(batch)
+        return {} if count is None else {"loss": count}
+
+    def _num_labels(self, batch: Mapping[str, Any]) -> torch.Tensor | int | None:
+        """Return the number of labels, or of rows, that the model's own loss is averaged over; `None` if unknown."""
+        labels = batch.get("labels")
+        if not isinstance(labels, torch.Tensor):
+            return None
         per_row = self.adapter.loss_per_row or labels.is_floating_point()
-        return {"loss": len(labels) if per_row else (labels != -100).sum()}
+        return len(labels) if per_row else (labels != -100).sum()
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
         """Return the loss, weighted in training by the batch's share of the step's rows or labels."""

@@ -2,11 +2,14 @@ import copy
 
 import pytest
 import torch
+from datasets import Dataset
 from transformers import (
     AutoModel,
     AutoModelForMaskedLM,
     AutoModelForPreTraining,
     AutoModelForSequenceClassification,
+    Trainer,
+    TrainingArguments,
 )
 
 from hf_mwp.models.mwp_student import (
@@ -203,6 +206,23 @@ def test_outputs_as_a_tuple():
     for task_class in (MwpStudentForMaskedLM, MwpStudentForPreTraining, MwpStudentForSequenceClassification):
         assert isinstance(task_class(tiny_config()).eval()(**inputs, return_dict=False), tuple)
         assert isinstance(task_class(tiny_config(return_dict=False)).eval()(**inputs), tuple)
+
+
+@pytest.mark.parametrize(
+    "task_class", [MwpStudentForMaskedLM, MwpStudentForPreTraining, MwpStudentForSequenceClassification]
+)
+def test_heads_name_their_inputs(task_class, tmp_path):
+    model = task_class(tiny_config()).eval()
+    inputs = {"input_ids": torch.tensor([[5, 6, 7]])}
+    expected = model(**inputs, position_ids=torch.tensor([[2, 0, 1]])).logits
+    assert not torch.equal(model(**inputs).logits, expected)
+    embeddings = model.get_input_embeddings()(inputs["input_ids"])
+    assert torch.equal(model(inputs_embeds=embeddings, position_ids=torch.tensor([[2, 0, 1]])).logits, expected)
+    # `Trainer` keeps the columns that `forward` names.
+    trainer = Trainer(model, TrainingArguments(str(tmp_path), use_cpu=True, report_to="none"))
+    names = ["input_ids", "attention_mask", "token_type_ids", "position_ids", "inputs_embeds", "labels"]
+    rows = Dataset.from_list([{name: [1] for name in [*names, "text"]}])
+    assert trainer._remove_unused_columns(rows).column_names == names
 
 
 def test_wrong_inputs_raise_and_say_what_to_do():

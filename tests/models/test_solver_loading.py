@@ -135,3 +135,19 @@ def test_bottlenecks_that_are_asked_for_are_new_and_those_that_are_not_are_left(
 def test_loading_info_is_given_as_ever(folder):
     model, info = MwpSolver.from_pretrained(folder, output_loading_info=True)
     assert isinstance(model, MwpSolver) and not any(info.values())
+
+
+def test_a_solver_from_a_config_and_weights():
+    solver = tiny_solver(tiny_processor()).eval()
+    loaded = MwpSolver.from_pretrained(None, config=solver.config, state_dict=solver.state_dict())
+    for name, value in solver.state_dict().items():
+        assert torch.equal(loaded.state_dict()[name], value), name
+    weights = solver.state_dict()
+    for kwargs in ({}, {"config": solver.config}, {"state_dict": weights}, {"config": "x", "state_dict": weights}):
+        with pytest.raises(ValueError, match="`config`.*`MwpSolverConfig`.*`state_dict`"):
+            MwpSolver.from_pretrained(None, **kwargs)
+    partial = {name: value for name, value in weights.items() if not name.startswith("decoder.")}
+    with pytest.raises(SolverFolderError, match="state_dict lacks .*decoder"):
+        MwpSolver.from_pretrained(None, config=solver.config, state_dict=partial)
+    with pytest.raises(SolverFolderError, match="state_dict has 1 weight .*extra"):
+        MwpSolver.from_pretrained(None, config=solver.config, state_dict=weights | {"extra": torch.zeros(1)})

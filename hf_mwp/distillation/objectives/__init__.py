@@ -1,4 +1,4 @@
-"""Training objectives of a student. Each is set up on two examples and returns the parts of its loss."""
+"""Training objectives of a student. Each is set up on a few examples and returns the parts of its loss."""
 
 from ...lazy_names import lazy_names
 

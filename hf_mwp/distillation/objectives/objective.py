@@ -30,12 +30,14 @@ class Objective:
             [`~distillation.features.Features`]. A teacher cache stores `teacher_reads`.
         projections (`dict[str, tuple[str, int, int]]`): Linear maps that are needed, see [`FeatureProjections`].
         listed (`tuple[str, ...]`): Outputs with one score per item of a list, such as candidates.
+        num_examples (`int`): Number of training examples that `setup` needs, two by default.
     """
 
     options: Mapping[str, bool] = {}
     cacheable = True
     reads_modules = False
     listed: tuple[str, ...] = ()
+    num_examples = 2
 
     def __init__(self, name: str, weight: float = 1.0) -> None:
         check_numbers(weight=weight)
@@ -47,7 +49,7 @@ class Objective:
 
     def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
         """Choose the outputs that are compared. Called once before training, with the outputs of both models for a
-        batch of two examples. Raises `ValueError` if the two models cannot be compared."""
+        batch of `num_examples` or more. Raises `ValueError` if the two models cannot be compared."""
         raise NotImplementedError
 
     def losses(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> dict[str, Tensor]:

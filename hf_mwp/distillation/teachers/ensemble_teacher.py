@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ...models.model_kind import has_exclusive_classes, kind_of
+from ...models.model_outputs import named_outputs
 from ...usage_error import UsageError
 from .teacher_cache import FORBIDDEN
 
@@ -47,7 +48,7 @@ class EnsembleTeacher(nn.Module):
         outputs = []
         for number, member in enumerate(self.members):
             asked = {name: value for name, value in inputs.items() if not (number and name.startswith("output_"))}
-            outputs.append(member(**{**asked, **(teacher_inputs or {}).get(str(number), {})}))
+            outputs.append(named_outputs(member, {**asked, **(teacher_inputs or {}).get(str(number), {})}))
         prediction = kind_of(self.members[0], outputs[0].get("logits")).prediction
         # A different tokenizer may truncate long texts later. Forbid the numbers that the student does not get.
         positions = inputs.get("number_positions") if teacher_inputs else None

@@ -1,6 +1,5 @@
 """Teacher that runs on every batch."""
 
-import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -8,7 +7,7 @@ import torch
 from torch import nn
 
 from ...data.batches.mwp_processor import MwpProcessor
-from ...models.model_kind import kind_of
+from ...models.model_kind import input_names, kind_of
 from ...usage_error import UsageError
 from ..compatibility import check_decoding, check_embeddings, check_frozen_teacher, check_solvers, needs_own_inputs
 from ..features import Features, read_features
@@ -27,7 +26,9 @@ class LiveTeacher:
         teachers = list(teachers) if isinstance(teachers, list | tuple) else [teachers]
         odd = [type(each).__name__ for each in teachers if not isinstance(each, nn.Module)]
         if odd or not teachers:
-            raise TypeError(f"`teacher_model` must be a model or a list of models, got `{', '.join(odd) or '[]'}`.")
+            found = ", ".join(odd) or "[]"
+            remedy = "Load the teacher first, and pass it as `teacher_model=...`."
+            raise TypeError(f"`teacher_model` must be a model or a list of models, got `{found}`. {remedy}")
         members = [member for each in teachers for member in members_of(each)]
         several = isinstance(teacher_processing, list | tuple)
         self.processors = list(teacher_processing) if several else [teacher_processing] * len(members)
@@ -62,7 +63,7 @@ class LiveTeacher:
     @property
     def input_names(self) -> set[str]:
         """Names of the arguments that the teacher, or a member of an ensemble, reads."""
-        return {name for each in members_of(self.model) for name in inspect.signature(each.forward).parameters}
+        return {name for member in members_of(self.model) for name in input_names(member)}
 
     def add_columns(self, dataset: Any) -> tuple[Any, list[str]]:
         """Return the dataset with the inputs of members with different tokens, and the names of the added columns."""

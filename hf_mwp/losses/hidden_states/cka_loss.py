@@ -7,10 +7,14 @@ from torch import Tensor
 
 from ..precision import without_autocast
 from ..state_loss import citation_of, masked
-from .product_loss import MIN_ROWS, ProductLoss, centred_rows, safe_sqrt
+from .product_loss import MIN_ROWS, ProductLoss, centred_rows, check_rows, of_rows, safe_sqrt, unit_scale
 
 
-EPSILON = 1e-8  # as in the authors' implementation
+# Minimum of the squared norm of `XᵀX` for states of norm 1. It is at least one over the rank, so that only collapsed
+# states, whose norm is smaller, are below.
+LEAST_NORM = 1e-6
+# Below this unbiased CKA, a linear function replaces the square root, whose slope at zero is infinite.
+LINEAR_BELOW = 1e-3
 
 
 class CKAStatistics(NamedTuple):
@@ -29,7 +33,9 @@ class CKALoss(ProductLoss):
     One minus the square root of linear centred kernel alignment (CKA) between the hidden states of student and
     teacher: `1 - ||Σ_TS||_F / sqrt(||Σ_TT||_F ||Σ_SS||_F)`, where `Σ_XY` is the covariance of the states over the
     valid tokens of the batch. Widths may differ, and no projection is needed. Orthogonal maps and isotropic scaling of
-    either side do not change the loss. Computed in fp32 (fp64 for fp64 states), also under autocast.
+    either side do not change the loss. States that hardly differ between tokens (by less than a thousandth of their
+    norm) count as less similar, so that gradients stay bounded. Computed in fp32 (fp64 for fp64 states), also under
+    autocast.
 
     The loss depends on the number of tokens. With few tokens, unrelated states look alike:
 
@@ -41,8 +47,9 @@ class CKALoss(ProductLoss):
 
     Args:
         squared (`bool`, *optional*, defaults to `False`): Return one minus linear CKA, without the square root.
-        unbiased (`bool`, *optional*, defaults to `False`): Compute CKA from the unbiased estimator HSIC₁. Values below
-            zero count as zero under the root.
+        unbiased (`bool`, *optional*, defaults to `False`): Compute CKA from the unbiased estimator HSIC₁, which is
+            negative for about half of the batches of unrelated states. A negative value keeps its sign under the root,
+            `-sqrt(-x)`, and the root is linear within ±0.001, so that all batches have a bounded gradient.
 
     References:
         - Dasgupta and Cohn, Improving Language Model Distillation through Hidden State Matching (ICLR 2025):
@@ -52,7 +59,8 @@ class CKALoss(ProductLoss):
         - Song et al., Feature Selection via Dependence Maximization (JMLR 2012), equation 4 (HSIC₁)
 
     Requirements: At least three valid tokens in a batch, four if `unbiased`. With two, the loss would be zero for all
-    states.
+    states. With fewer, `ValueError` on the CPU; on accelerators, which are not waited for, the loss is NaN with a zero
+    gradient. Only the sum of the batches needs so many tokens if their `statistics` are added.
 
     Inputs: As in [`HiddenMSELoss`]. Widths may differ.
 
@@ -73,7 +81,7 @@ class CKALoss(ProductLoss):
         self.min_rows = 4 if unbiased else MIN_ROWS
 
     def product(self, first: Tensor, second: Tensor, number: Tensor) -> Tensor:
-        """Return the squared norm of the product, or HSIC₁ of linear kernels if `unbiased`."""
+        """Return the squared norm of the product, or a multiple of HSIC₁ of linear kernels if `unbiased`."""
         product = super().product(first, second, number)
         if not self.unbiased:
             return product
@@ -81,7 +89,8 @@ class CKALoss(ProductLoss):
         both = (a * b).sum()
         # The sums of the kernels' columns without the diagonal are -a and -b, since centred rows add up to zero.
         product = product - both + a.sum() * b.sum() / ((number - 1) * (number - 2)).clamp(min=1)
-        return (product - 2 * both / (number - 2).clamp(min=1)) / (number * (number - 3)).clamp(min=1)
+        # The factor `1 / (n (n - 3))` of HSIC₁ is the same in numerator and denominator of CKA.
+        return product - 2 * both / (number - 2).clamp(min=1)
 
     def statistics(self, student_hidden: Tensor, teacher_hidden: Tensor, mask: Tensor | None = None) -> CKAStatistics:
         """Return the sums from which [`CKALoss.from_statistics`] computes the loss, also added over batches. Raises
@@ -92,7 +101,10 @@ class CKALoss(ProductLoss):
         ours, theirs = masked(ours, mask), masked(theirs, mask)
         sums = [states.flatten(0, 1).double().sum(0) for states in (ours, theirs)]
         with without_autocast(mask):
-            ours, theirs, number = centred_rows(ours, theirs, mask)
+            # A batch may have any number of tokens, since only the sums over all batches are used.
+            number = mask.sum()
+            ours, _ = centred_rows(ours, mask, number)
+            theirs, _ = centred_rows(theirs, mask, number)
             number = number.double()
             # Add the means back in fp64, so that subtracting them later loses no precision.
             products = [(ours, ours, 0, 0), (theirs, theirs, 1, 1), (ours, theirs, 0, 1)]
@@ -100,16 +112,36 @@ class CKALoss(ProductLoss):
         return CKAStatistics(number, *sums, *raw)
 
     def from_statistics(self, statistics: CKAStatistics) -> Tensor:
-        """Return the loss of all batches whose statistics were added, as if they were one batch."""
-        rows, student, teacher, ours, theirs, cross = statistics
+        """Return the loss of all batches whose statistics were added, as if they were one batch. Raises `ValueError`
+        if all batches together have too few tokens."""
+        rows, student_sum, teacher_sum, ours, theirs, cross = statistics
+        check_rows(rows.detach(), self.min_rows, "step")
         number = rows.clamp(min=1)
-        products = ((cross, student, teacher), (ours, student, student), (theirs, teacher, teacher))
-        centred = (raw - torch.outer(x, y) / number for raw, x, y in products)
-        return self.of_products(*(each.square().sum() for each in centred))
+        totals = [ours.trace(), theirs.trace()]
+        ours = ours - torch.outer(student_sum, student_sum) / number
+        theirs = theirs - torch.outer(teacher_sum, teacher_sum) / number
+        cross = cross - torch.outer(student_sum, teacher_sum) / number
+        ours_scale = unit_scale(ours.trace(), totals[0])
+        theirs_scale = unit_scale(theirs.trace(), totals[1])
+        cross = cross / (ours_scale * theirs_scale).sqrt()
+        products = [cross, ours / ours_scale, theirs / theirs_scale]
+        return of_rows(self.of_products(*(each.square().sum() for each in products)), rows, self.min_rows)
 
-    def of_products(self, cross: Tensor, ours: Tensor, theirs: Tensor, *sizes: Tensor) -> Tensor:
-        """Return the loss from the squared norms of the three covariances, or from three HSIC₁ values."""
-        scale = (safe_sqrt(ours) + EPSILON) * (safe_sqrt(theirs) + EPSILON)
-        return 1 - cross / scale if self.squared else 1 - safe_sqrt(cross) / scale.sqrt()
+    def of_products(self, cross: Tensor, ours: Tensor, theirs: Tensor) -> Tensor:
+        """Return the loss from the squared norms of the three covariances, or from three multiples of HSIC₁."""
+        ours = ours.clamp(min=LEAST_NORM)
+        theirs = theirs.clamp(min=LEAST_NORM)
+        scale = (ours * theirs).sqrt()
+        if self.squared:
+            return 1 - cross / scale
+        if self.unbiased:
+            return 1 - _signed_root(cross / scale)
+        return 1 - safe_sqrt(cross) / scale.sqrt()
 
     citation = citation_of("dasgupta2025improving")
+
+
+def _signed_root(value: Tensor) -> Tensor:
+    """Return `sign(x) sqrt(|x|)`, linear near zero."""
+    size = value.abs().clamp(min=LINEAR_BELOW)
+    return value / size.sqrt()

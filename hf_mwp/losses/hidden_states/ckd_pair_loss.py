@@ -1,9 +1,9 @@
 """Loss on the cosines between pairs of representations."""
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from ..state_loss import StateLoss, citation_of
+from ..state_loss import StateLoss, citation_of, directions
 
 
 class CKDPairLoss(StateLoss):
@@ -46,5 +46,5 @@ class CKDPairLoss(StateLoss):
 
 
 def _cosines(vectors: Tensor) -> Tensor:
-    vectors = nn.functional.normalize(vectors, dim=-1)
+    vectors = directions(vectors)
     return vectors @ vectors.transpose(1, 2)

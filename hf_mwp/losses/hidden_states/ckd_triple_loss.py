@@ -1,9 +1,9 @@
 """Loss on the angles within triples of representations."""
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from ..state_loss import StateLoss
+from ..state_loss import StateLoss, directions
 from .ckd_pair_loss import CKDPairLoss
 
 
@@ -65,5 +65,7 @@ class CKDTripleLoss(StateLoss):
 
 def _angles(vectors: Tensor, places: Tensor) -> Tensor:
     """Return the cosines `(batch, items, neighbours, neighbours)` of angles at each item between two neighbours."""
-    edges = nn.functional.normalize(vectors[:, places] - vectors.unsqueeze(2), dim=-1)
+    # An edge between equal vectors has no direction but rounding errors.
+    sizes = vectors.norm(dim=-1, keepdim=True).unsqueeze(2)
+    edges = directions(vectors[:, places] - vectors.unsqueeze(2), sizes)
     return edges @ edges.transpose(-1, -2)

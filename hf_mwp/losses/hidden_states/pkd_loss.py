@@ -1,8 +1,8 @@
 """Loss on the first token's states of several layers."""
 
-from torch import Tensor, nn
+from torch import Tensor
 
-from ..state_loss import StateLoss, citation_of, count_texts
+from ..state_loss import StateLoss, citation_of, count_texts, directions
 
 
 class PKDLoss(StateLoss):
@@ -42,4 +42,4 @@ class PKDLoss(StateLoss):
 def _first(states: Tensor, mask: Tensor) -> Tensor:
     """Return the normalised state `(batch, width)` of each text's first token, zero for a text without tokens."""
     place = mask.int().argmax(-1).view(-1, 1, 1).expand(-1, 1, states.shape[-1])
-    return nn.functional.normalize(states.gather(1, place).squeeze(1), dim=-1)
+    return directions(states.gather(1, place).squeeze(1))

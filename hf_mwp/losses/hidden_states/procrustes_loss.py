@@ -5,7 +5,7 @@ from torch import Tensor
 
 from ..state_loss import StateLoss
 from .gram_loss import GramLoss
-from .product_loss import centred_rows, safe_sqrt
+from .product_loss import MIN_ROWS, centred_rows, check_rows, of_rows, unit_rows
 
 
 class ProcrustesLoss(StateLoss):
@@ -13,7 +13,8 @@ class ProcrustesLoss(StateLoss):
     Squared distance between the hidden states of student and teacher after the best rotation: `2 - 2 ||Xᵀ Y||_*`
     (nuclear norm). `X` and `Y` are the states, centred over the valid tokens and divided by their Frobenius norms. The
     rotation is computed without a gradient, and directions without variance receive no gradient, so that gradients
-    stay finite for dead features. Computed in fp32, or fp64 for fp64 states.
+    stay finite for dead features. States that hardly differ between tokens are scaled as in [`GramLoss`]. Computed in
+    fp32, or fp64 for fp64 states.
 
     References: Bhattarai et al., Knowledge distillation through geometry-aware representational alignment:
     https://huggingface.co/papers/2509.25253
@@ -29,11 +30,14 @@ class ProcrustesLoss(StateLoss):
         >>> ProcrustesLoss()(student_states[1], teacher_states[4], mask=batch["attention_mask"])
     """
 
+    min_rows = MIN_ROWS  # minimum number of valid tokens
+
     def compare(self, ours: Tensor, theirs: Tensor, mask: Tensor) -> Tensor:
-        *rows, number = centred_rows(ours, theirs, mask)
-        # A zero matrix stays zero.
-        unit = [each / (safe_sqrt(each.square().sum()) + torch.finfo(each.dtype).tiny) for each in rows]
-        return torch.where(number > 0, 2 - 2 * _nuclear_norm(*unit), 0.0)
+        number = mask.sum()
+        check_rows(number, self.min_rows)
+        student = unit_rows(*centred_rows(ours, mask, number))
+        teacher = unit_rows(*centred_rows(theirs, mask, number))
+        return of_rows(2 - 2 * _nuclear_norm(student, teacher), number, self.min_rows)
 
     citation = GramLoss.citation
 

@@ -103,15 +103,25 @@ class MwpSolver(PreTrainedModel, Solver):
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path, *model_args, **kwargs):
         """
-        Load a solver as `PreTrainedModel` does. Raises `OSError` if the folder does not exist, and
-        [`SolverFolderError`] if the model is not a solver, a file is damaged or missing, or weights are missing,
-        unexpected, or have a different shape (unless `ignore_mismatched_sizes=True`). Weights of bottleneck networks
-        may differ according to the given config.
+        Load a solver as `PreTrainedModel` does, also from `None` with `config` and `state_dict` (`ValueError` if one
+        is missing). Raises `OSError` if the folder does not exist, and [`SolverFolderError`] if the model is not a
+        solver, a file is damaged or missing, or weights are missing, unexpected, or have a different shape (unless
+        `ignore_mismatched_sizes=True`). Weights of bottleneck networks may differ according to the given config.
         """
         source = pretrained_model_name_or_path
         with_info = kwargs.pop("output_loading_info", False)
         any_size = kwargs.pop("ignore_mismatched_sizes", False)
         hub = hub_options(kwargs)
+        if source is None:
+            if not isinstance(kwargs.get("config"), PreTrainedConfig) or kwargs.get("state_dict") is None:
+                raise ValueError(
+                    "Without a folder or Hub id, pass both `config` (an `MwpSolverConfig`) and `state_dict`."
+                )
+            model, found = super().from_pretrained(
+                None, *model_args, ignore_mismatched_sizes=True, output_loading_info=True, **kwargs
+            )
+            _check_weights(None, "state_dict", model.config, found, hub, any_size)
+            return (model, found) if with_info else model
         if fault := missing_folder(source):
             raise OSError(fault)
         if not isinstance(kwargs.get("config"), PreTrainedConfig):
@@ -307,17 +317,17 @@ class MwpSolver(PreTrainedModel, Solver):
 
 
 def _check_weights(
-    source: str | PathLike, file: str, config: MwpSolverConfig, found: Mapping, hub: Mapping, any_size: bool
+    source: str | PathLike | None, file: str, config: MwpSolverConfig, found: Mapping, hub: Mapping, any_size: bool
 ) -> None:
     """Raise `SolverFolderError` for missing, unexpected or (unless `any_size`) mismatched weights in `found`."""
     missing, unexpected = set(found["missing_keys"]), set(found["unexpected_keys"])
-    if any(name.startswith("bottlenecks.") for name in missing | unexpected):
+    if source is not None and any(name.startswith("bottlenecks.") for name in missing | unexpected):
         # The caller's config may add bottleneck networks, which are new, or leave some out.
         saved = PreTrainedConfig.get_config_dict(source, **hub)[0].get("bottleneck_layers") or ()
         changed = tuple(f"bottlenecks.{layer}." for layer in {*saved} ^ {*config.bottleneck_layers})
         missing = {name for name in missing if not name.startswith(changed)}
         unexpected = {name for name in unexpected if not name.startswith(changed)}
-    if (missing or unexpected) and find_beside(source, EXPORT_RECORD, **hub):
+    if source is not None and (missing or unexpected) and find_beside(source, EXPORT_RECORD, **hub):
         ways = "Load it with `hf_mwp.runtime.load_solver` or `hf-mwp solve --runtime numpy`."
         raise SolverFolderError(f"{source} was exported for the runtime without PyTorch. {ways}")
     fault, foreign = None, "weights and config.json belong to different models"
@@ -328,6 +338,8 @@ def _check_weights(
     elif found["mismatched_keys"] and not any_size:
         name, stored, own = min(found["mismatched_keys"])
         fault = f"{name} is {tuple(stored)} in {file} and {tuple(own)} by config.json; {foreign}"
+    if fault and source is None:
+        raise SolverFolderError(f"`from_pretrained(None)`: {fault}. Pass the weights of a solver with this `config`.")
     if fault:
         raise SolverFolderError(f"{source}: {fault}. Download or train it again.")
 

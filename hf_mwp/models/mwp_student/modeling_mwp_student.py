@@ -175,17 +175,25 @@ class MwpStudentForMaskedLM(MwpStudentPreTrainedModel):
 
     @can_return_tuple
     def forward(
-        self, input_ids=None, attention_mask=None, token_type_ids=None, labels=None, masked_positions=None, **kwargs
+        self,
+        input_ids=None,
+        attention_mask=None,
+        token_type_ids=None,
+        labels=None,
+        masked_positions=None,
+        position_ids=None,
+        inputs_embeds=None,
+        **kwargs,
     ) -> MaskedLMOutput:
         """
         Args:
-            input_ids, attention_mask, token_type_ids, kwargs: See [`MwpStudentModel`].
+            input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds, kwargs: See [`MwpStudentModel`].
             labels (`torch.LongTensor` of shape `(batch, length)`, *optional*): Ids of the masked tokens, else -100.
             masked_positions (`torch.LongTensor` of shape `(labelled tokens,)`, *optional*):
                 Their indices in the flattened batch. With `sparse_prediction`, finding them waits for the device.
         """
         kwargs["return_dict"] = True
-        outputs = self.mwp_student(input_ids, attention_mask, token_type_ids, **kwargs)
+        outputs = self.mwp_student(input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds, **kwargs)
         logits, loss = self.cls.predictions(outputs.last_hidden_state, labels, masked_positions)
         return MaskedLMOutput(
             loss=loss, logits=logits, hidden_states=outputs.hidden_states, attentions=outputs.attentions
@@ -215,17 +223,19 @@ class MwpStudentForPreTraining(MwpStudentForMaskedLM):
         labels=None,
         pos_labels=None,
         masked_positions=None,
+        position_ids=None,
+        inputs_embeds=None,
         **kwargs,
     ) -> MwpStudentForPreTrainingOutput:
         """
         Args:
-            input_ids, attention_mask, token_type_ids, kwargs: See [`MwpStudentModel`].
+            input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds, kwargs: See [`MwpStudentModel`].
             labels, masked_positions: See [`MwpStudentForMaskedLM`].
             pos_labels (`torch.LongTensor` of shape `(batch, length)`, *optional*): Tags, or -100 for none. With only
                 one kind of labels, the loss is that part alone.
         """
         kwargs["return_dict"] = True
-        outputs = self.mwp_student(input_ids, attention_mask, token_type_ids, **kwargs)
+        outputs = self.mwp_student(input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds, **kwargs)
         logits = mlm_loss = None
         if labels is not None or pos_labels is None or not self.cls.predictions.sparse:
             logits, mlm_loss = self.cls.predictions(outputs.last_hidden_state, labels, masked_positions)
@@ -268,17 +278,24 @@ class MwpStudentForSequenceClassification(MwpStudentPreTrainedModel):
 
     @can_return_tuple
     def forward(
-        self, input_ids=None, attention_mask=None, token_type_ids=None, labels=None, **kwargs
+        self,
+        input_ids=None,
+        attention_mask=None,
+        token_type_ids=None,
+        labels=None,
+        position_ids=None,
+        inputs_embeds=None,
+        **kwargs,
     ) -> SequenceClassifierOutput:
         """
         Args:
-            input_ids, attention_mask, token_type_ids, kwargs: See [`MwpStudentModel`].
+            input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds, kwargs: See [`MwpStudentModel`].
             labels (`torch.Tensor` of shape `(batch,)` or `(batch, num_labels)`, *optional*): Classes or values to
                 predict. The loss is the mean squared error with `num_labels=1`, otherwise cross entropy for integer
                 labels and binary cross entropy for float labels, unless `config.problem_type` is set.
         """
         kwargs["return_dict"] = True
-        outputs = self.mwp_student(input_ids, attention_mask, token_type_ids, **kwargs)
+        outputs = self.mwp_student(input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds, **kwargs)
         logits = self.classifier(self.dropout(outputs.pooler_output))
         return SequenceClassifierOutput(
             loss=None if labels is None else self._loss(logits, labels),

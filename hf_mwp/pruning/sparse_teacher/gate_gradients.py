@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from ...models.model_kind import CLASSIFIER, has_exclusive_classes, kind_of
+from ...models.model_outputs import named_outputs
 from ...usage_error import UsageError
 from ..gates import HeadGates, NeuronGates
 from ..head_importance import left_unchanged
@@ -130,7 +131,7 @@ def distillation_losses(
 
 def batch_losses(teacher: nn.Module, student: nn.Module | None, batch: Mapping, temperature: float) -> list[Tensor]:
     """Compute the teacher's own loss and, with a student, the distillation loss, as means over rows."""
-    outputs, labels = teacher(**batch), batch.get("labels")
+    outputs, labels = named_outputs(teacher, batch), batch.get("labels")
     if outputs.get("loss") is None:
         raise UsageError("Expressiveness needs the teacher's loss. Add `labels` to the batches.")
     kind = kind_of(teacher, outputs.get("logits"))
@@ -141,7 +142,7 @@ def batch_losses(teacher: nn.Module, student: nn.Module | None, batch: Mapping, 
     if student is None:
         return [loss]
     with torch.no_grad():
-        scores = student(**batch)
+        scores = named_outputs(student, batch)
     valid = None if kind is CLASSIFIER else labels != -100
     # A solver may have several outputs to compare; the loss of a row is the sum over them.
     summed = 0.0

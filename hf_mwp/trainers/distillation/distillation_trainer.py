@@ -18,6 +18,7 @@ from ...distillation.teachers.cached_teacher import CachedTeacher, random_state_
 from ...distillation.teachers.ensemble_teacher import TEACHER_INPUTS, members_of
 from ...distillation.teachers.live_teacher import LiveTeacher
 from ...store.runs.main_process import shards_weights
+from ..argument_order import in_trainer_order
 from ..base_trainer import BaseTrainer
 from .distillation_config import DistillationConfig, default_objectives
 
@@ -36,11 +37,12 @@ class DistillationTrainer(BaseTrainer):
     evaluation loss is the student's own loss or, if no row has labels, the training loss.
 
     If widths differ, linear maps are trained with the student ([`FeatureProjections`]). Checkpoints store these maps
-    in a separate file; `save_model` saves only the student. Before training, both models run on two examples, to check
+    in a separate file; `save_model` saves only the student. Before training, both models run on a few rows, to check
     that layers, widths and classes fit and that the loss is finite.
 
     Args:
-        model (`nn.Module`): The student.
+        model (`nn.Module`): The student. Arguments by position are in this order, or in the order of `Trainer`
+            (`model, args, data_collator, ...`) with `teacher_model` as a keyword argument.
         teacher_model (`nn.Module` or `Sequence[nn.Module]`):
             The teacher, which is frozen and moved to the device. The predictions of several teachers are averaged (see
             [`~distillation.EnsembleTeacher`]); hidden states and attention come from the first teacher.
@@ -56,6 +58,7 @@ class DistillationTrainer(BaseTrainer):
             Objectives to use instead of the losses in `args`, see [`~distillation.objectives.Objective`].
 
     Raises:
+        TypeError: `model` or `teacher_model` is missing or no model, or `args` is another config.
         ValueError: The models do not fit (symbols, vocabulary, classes, shared weights, layers), or outputs are NaN or
             infinite.
 
@@ -78,6 +81,7 @@ class DistillationTrainer(BaseTrainer):
     config_class = DistillationConfig
     _unpooled: Sequence[Any] = ()
 
+    @in_trainer_order
     def __init__(
         self,
         model: nn.Module | None = None,
@@ -92,7 +96,7 @@ class DistillationTrainer(BaseTrainer):
         objectives: Sequence[Objective] | None = None,
         **kwargs,
     ) -> None:
-        args = self._checked(args, kwargs)
+        args = self._checked(model, args, kwargs)
         self.objectives = default_objectives(args) if objectives is None else list(objectives)
         if not self.objectives:
             raise ValueError("All weights of the loss are 0. Set at least one above 0.")
@@ -137,7 +141,7 @@ class DistillationTrainer(BaseTrainer):
 
     @torch.no_grad()
     def _plan(self, teacher: LiveTeacher) -> None:
-        """Run both models on two examples, and let each objective choose the outputs that it compares."""
+        """Run both models on a few examples, and let each objective choose the outputs that it compares."""
         args = self.args
         live = [each.name for each in self.objectives if not each.cacheable]
         if args.cache_teacher_outputs and live:
@@ -159,11 +163,13 @@ class DistillationTrainer(BaseTrainer):
             self._move_model_to_device(self.model, args.device)
         self.model.eval()
         with torch.random.fork_rng(devices=[]):
-            batch = next(self.batches_in_order(2, teacher))
+            size = max(each.num_examples for each in self.objectives)
+            batch = next(self.batches_in_order(size, teacher))
             inputs = self._student_inputs(batch)
-            ours = Features(self.model(**inputs, **self._options), model=self._own_model)
-            first_teacher = members_of(self.accelerator.unwrap_model(self.teacher_model))[0]
-            theirs = Features(self.teacher_model(**batch, **self._options), model=first_teacher)
+            ours = read_features(self.model, inputs, self._options)
+            ours.model = self._own_model
+            theirs = read_features(self.teacher_model, batch, self._options)
+            theirs.model = members_of(self.accelerator.unwrap_model(self.teacher_model))[0]
             if not {*self.label_names} & {*inputs}:
                 self.can_return_loss = True
             for objective in self.objectives:
@@ -215,7 +221,8 @@ class DistillationTrainer(BaseTrainer):
 
     def create_optimizer(self, model=None):
         """Create the optimizer, and attach the projections to the student."""
-        self.projections.attach(self.accelerator.unwrap_model(self.model))
+        # A module that is compiled already accepts no further submodules.
+        self.projections.attach(self.accelerator.unwrap_model(self.model, keep_torch_compile=False))
         optimizer = super().create_optimizer(model)
         known = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
         if not all(id(parameter) in known for parameter in self.projections.module.parameters()):

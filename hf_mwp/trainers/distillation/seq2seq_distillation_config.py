@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 
 from ..base_config import setting
-from ..seq2seq.seq2seq_fine_tuning_config import Seq2SeqFineTuningConfig
+from ..seq2seq.seq2seq_fine_tuning_config import Seq2SeqFineTuningConfig, beams_setting, num_beams_without_flag
 from .distillation_config import DistillationConfig
 
 
+@num_beams_without_flag
 @dataclass
 class Seq2SeqDistillationConfig(DistillationConfig, Seq2SeqFineTuningConfig):
     r"""
@@ -16,6 +17,7 @@ class Seq2SeqDistillationConfig(DistillationConfig, Seq2SeqFineTuningConfig):
     of layers have weight 1.
     """
 
+    num_beams: int = beams_setting()
     max_decode_length: int | None = setting(128, "Maximum tokens in a generated text; the model's limit if None.")
     temperature: float = setting(1.0, "Temperature that softens the probabilities of teacher and student.")
     # With `soft_label_weight=0.5`, the losses on labels and on the teacher's probabilities have weight 1 each.

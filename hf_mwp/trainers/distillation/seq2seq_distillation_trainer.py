@@ -16,7 +16,7 @@ class Seq2SeqDistillationTrainer(GenerationEvaluation, DistillationTrainer, Seq2
         model (`PreTrainedModel`): The student, for example from [`~distillation.make_seq2seq_student`].
         args ([`Seq2SeqDistillationConfig`], *optional*): Arguments.
         teacher_model, objectives, teacher_processing_class: See [`DistillationTrainer`].
-        text_metrics, kwargs: See [`GenerationEvaluation`]. All arguments but the model are keyword arguments.
+        text_metrics, kwargs: See [`GenerationEvaluation`]. Arguments by position are as in [`DistillationTrainer`].
 
     Raises:
         ValueError: As [`DistillationTrainer`]; the student generates no texts, or its vocabulary differs from the

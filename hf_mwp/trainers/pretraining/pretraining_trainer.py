@@ -94,7 +94,7 @@ class PreTrainingTrainer(BaseTrainer):
         progress: Callable[[int, int | None], None] | None = None,
         **kwargs,
     ) -> None:
-        args = self._checked(args, kwargs)
+        args = self._checked(model, args, kwargs)
         _check_model(model, args, processing_class)
         weights = {"mlm_loss": args.mlm_loss_weight, "pos_loss": args.pos_loss_weight}
         self._weights = {name: weight for name, weight in weights.items() if weight}
@@ -250,7 +250,7 @@ def _check_model(model: nn.Module | None, args: PreTrainingConfig, processor: An
     kind, given = type(model).__name__, type(processor).__name__
     if not isinstance(processor, MwpProcessor):
         raise TypeError(f"`processing_class` must be an `MwpProcessor`, got `{given}`. Use `MwpProcessor(tokenizer)`.")
-    if model is None or kind_of(model).is_solver:
+    if kind_of(model).is_solver:
         raise TypeError(f"`model` must be a model to pretrain, such as `MwpStudentForPreTraining`, got {kind}.")
     if args.pos_loss_weight and not getattr(model.config, "num_pos_tags", 0):
         raise ValueError(f"`{kind}` has no tagging head. Use `MwpStudentForPreTraining`, or set `pos_loss_weight=0`.")

@@ -9,6 +9,7 @@ from transformers import DataCollatorForSeq2Seq
 from ...metrics.text_generation import text_report
 from ...models.model_kind import kind_of
 from ...solving.generate_texts import decode_texts, searching, within_positions
+from ..argument_order import in_trainer_order
 
 
 class GenerationEvaluation:
@@ -27,6 +28,7 @@ class GenerationEvaluation:
         kwargs: As in the trainer. `DataCollatorForSeq2Seq` is the default collator.
     """
 
+    @in_trainer_order
     def __init__(
         self,
         model: nn.Module | None = None,
@@ -37,8 +39,8 @@ class GenerationEvaluation:
         text_metrics: Callable[[list[str], list[str]], dict[str, float]] = text_report,
         **kwargs,
     ) -> None:
-        args = self._checked(args, kwargs)
-        if not kind_of(model).has_decoder:
+        args = self._checked(model, args, kwargs)
+        if not kind_of(model).has_decoder or not hasattr(model, "generate"):
             kind = type(model).__name__
             raise ValueError(f"`{kind}` is not a sequence-to-sequence model such as `BartForConditionalGeneration`.")
         scores_texts = args.predict_with_generate and not args.prediction_loss_only and compute_metrics is None

@@ -13,7 +13,7 @@ class Seq2SeqFineTuningTrainer(GenerationEvaluation, BaseTrainer, Seq2SeqTrainer
     tokens of a step, independent of the number of batches and processes.
 
     Args:
-        model, text_metrics, kwargs: See [`GenerationEvaluation`]. All but the model are keyword arguments.
+        model, text_metrics, kwargs: See [`GenerationEvaluation`]. Arguments by position are in the order of `Trainer`.
         args ([`Seq2SeqFineTuningConfig`], *optional*): Arguments.
     """
 

@@ -12,6 +12,7 @@ from transformers.trainer_utils import EvalLoopOutput
 from ...data.batches.mwp_processor import MwpProcessor
 from ...hub.model_card import MATH_WORD_PROBLEMS
 from ...metrics import accuracy_report
+from ...models.model_kind import unwrapped
 from ...solving.solve_problems import solve_batch
 from ...solving.solver_prediction import figure_names, read_predictions
 from ...store.runs.main_process import shards_weights
@@ -95,7 +96,7 @@ class SolverAdapter(ModelAdapter):
             return loss, None, None
         row_losses = loss.new_full(rows.shape, float("nan"))
         row_losses[slice(None) if labelled is None else labelled] = loss
-        own = trainer.accelerator.unwrap_model(model)
+        own = unwrapped(trainer.accelerator.unwrap_model(model))
         if shards_weights(self.args) and "solve" not in vars(own):
             from torch.distributed.fsdp import register_fsdp_forward_method
 

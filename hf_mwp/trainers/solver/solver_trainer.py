@@ -49,8 +49,8 @@ class SolverTrainer(BaseTrainer):
     def __init__(
         self, model: nn.Module | None = None, args: SolverTrainingConfig | None = None, *inputs: Any, **kwargs
     ) -> None:
-        args = self._checked(args, kwargs)
-        if not kind_of(model).is_solver:
+        args = self._checked(model, args, kwargs)
+        if not kind_of(model).is_solver or hasattr(model, "peft_config"):
             remedy = "Add a decoder with `MwpSolver.from_encoder_decoder_pretrained(encoder, processor)`."
             if hasattr(model, "peft_config"):
                 remedy = "Add adapters to a solver with `hf_mwp.add_lora(solver, rank)`."

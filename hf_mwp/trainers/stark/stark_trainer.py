@@ -218,7 +218,7 @@ class StarkTrainer:
         args = copy.deepcopy(self.args)
         self.sparsifier.check(self.teacher_model, self.scores, 0.0 if args.auto_sparsity else args.sparsities[-1])
         with TemporaryDirectory() as args.output_dir:
-            # A trainer runs both models on two examples.
+            # A trainer runs both models on a few examples.
             trainer = self.stages.make_trainer(copy.deepcopy(self._student), copy.deepcopy(self.teacher_model), args)
         if self.scores is None:
             try:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ....models.architecture import cut_heads, layer_order, layer_parts
+from ....models.model_kind import unwrapped
 from ....pruning.gates import HeadGates
 from ...features import Features
 from .layer_objective import LayerObjective
@@ -39,7 +40,7 @@ class HeadObjective(LayerObjective):
 
     def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
         for features in (student, teacher):
-            if getattr(getattr(features.model, "config", None), "model_type", None) in WINDOWED:
+            if getattr(getattr(unwrapped(features.model), "config", None), "model_type", None) in WINDOWED:
                 raise ValueError(
                     f"`{self.name}` compares attention between all tokens, but `{type(features.model).__name__}` "
                     "attends within windows. Compare hidden states instead (`hidden_loss`)."

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from ....losses import HiddenMSELoss
+from ....models.model_kind import unwrapped
 from ...features import Features
 from .layer_objective import LayerObjective
 
@@ -45,7 +46,7 @@ class HiddenStates(LayerObjective):
         self.narrow: list[int] = []
 
     def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
-        narrow = getattr(getattr(teacher.model, "config", None), "bottleneck_layers", None) or ()
+        narrow = getattr(getattr(unwrapped(teacher.model), "config", None), "bottleneck_layers", None) or ()
         self.narrow = list(narrow) if self.use_bottlenecks and self.stack == "encoder" else []
         super().setup(student, teacher, inputs)
         self.projections = {}

@@ -1,13 +1,19 @@
 """Base class of objectives on layers."""
 
+import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from torch import Tensor, nn
+from transformers import PreTrainedModel
 
 from ...features import Features, decoder_mask
 from ...layer_mapping import map_layers
 from ..objective import Objective
+
+
+# Config fields that encoders read in each forward pass; others copy the value to an attribute `layerdrop`.
+CONFIG_LAYERDROPS = ("layerdrop", "speech_encoder_layerdrop")
 
 
 class LayerObjective(Objective):
@@ -53,6 +59,7 @@ class LayerObjective(Objective):
         self.hidden = "hidden" if stack == "encoder" else "decoder_hidden"
         self.cacheable = self.cacheable and decoder_mask == "labels"
         self.loss, self.layer_mapping, self.layer_weights = loss, layer_mapping, layer_weights
+        self.num_examples = max(self.num_examples, getattr(loss, "min_rows", 0))
 
     def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
         for who, features in (("student", student), ("teacher", teacher)):
@@ -61,10 +68,8 @@ class LayerObjective(Objective):
                     f"The {who}, a `{type(features.model).__name__}`, returns no {self.stack} hidden states for "
                     f"`{self.name}`. Map layers of the encoder, or set `hidden_loss=None` and `embedding_weight=0`."
                 )
-        for module in () if student.model is None else student.model.modules():
-            if getattr(module, "layerdrop", 0):
-                # A layer that is skipped at random returns no states.
-                module.layerdrop = 0.0
+        if student.model is not None:
+            _turn_off_layerdrop(student.model)
         self.mask(inputs)
         states = student.layers(self.hidden), teacher.layers(self.hidden)
         try:
@@ -126,3 +131,17 @@ class LayerObjective(Objective):
         if mask is None:
             return dict.fromkeys(self.parts)
         return dict.fromkeys(self.parts, self.loss.count(mask) if hasattr(self.loss, "count") else mask.sum())
+
+
+def _turn_off_layerdrop(model: nn.Module) -> None:
+    """Turn off LayerDrop, since a layer that is skipped at random returns no states. The model's own config, which is
+    saved with it, stays unchanged."""
+    for module in model.modules():
+        if getattr(module, "layerdrop", 0):
+            module.layerdrop = 0.0
+        is_stack = any(isinstance(child, nn.ModuleList) for child in module.children())
+        if is_stack and not isinstance(module, PreTrainedModel):
+            for name in CONFIG_LAYERDROPS:
+                if getattr(getattr(module, "config", None), name, 0):
+                    module.config = copy.copy(module.config)
+                    setattr(module.config, name, 0.0)

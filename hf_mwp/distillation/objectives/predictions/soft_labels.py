@@ -6,7 +6,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from ....losses import LogitDistillationLoss
-from ....models.model_kind import has_exclusive_classes, kind_of
+from ....models.model_kind import IMAGE_SEGMENTER, has_exclusive_classes, kind_of, unwrapped
 from ...features import Features
 from .prediction_objective import PredictionObjective
 
@@ -15,7 +15,8 @@ class SoftLabels(PredictionObjective):
     """
     Knowledge distillation (KD): trains the student's probabilities to match the teacher's (Distilling the Knowledge in
     a Neural Network, https://huggingface.co/papers/1503.02531). For a classifier, these are the probabilities of the
-    classes; for a tree decoder, those of the symbols at each position of the expression. For a solver that scores
+    classes, for image segmentation at each pixel; for a tree decoder, those of the symbols at each position of the
+    expression. For a solver that scores
     candidates, the loss has two parts: whether each candidate is accepted, and which candidate is the answer.
 
     Args:
@@ -44,7 +45,11 @@ class SoftLabels(PredictionObjective):
         self.teacher_reads = ("logits",)
 
     def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
-        prediction = kind_of(student.model, student.get("logits")).prediction
+        kind = kind_of(student.model, student.get("logits"))
+        configs = [getattr(unwrapped(each.model), "config", None) for each in (student, teacher)]
+        if kind is IMAGE_SEGMENTER:
+            _check_pixels(student, getattr(configs[0], "num_labels", None))
+        prediction = kind.prediction
         for name in prediction.outputs:
             both = [each.get(name) for each in (student, teacher)]
             ours, theirs = (None if each is None else (*prediction.class_scores(name, each).shape,) for each in both)
@@ -54,7 +59,6 @@ class SoftLabels(PredictionObjective):
                     f"Both must predict the same {prediction.name}: check `num_labels`, vocabulary and decoder, or "
                     "set `soft_label_weight=0` or `prediction_weight=0`."
                 )
-        configs = [getattr(each.model, "config", None) for each in (student, teacher)]
         names = [getattr(each, "id2label", None) or {} for each in configs]
         if names[0] != names[1] and sorted(map(str, names[0].values())) == sorted(map(str, names[1].values())):
             raise ValueError(
@@ -92,3 +96,15 @@ class SoftLabels(PredictionObjective):
             mask = prediction.mask(name, student[name], positions)
             parts[self._part(name)] = self.loss(ours, theirs, *(() if mask is None else (mask,)))
         return parts
+
+
+def _check_pixels(student: Features, num_labels: int | None) -> None:
+    """Raise `ValueError` unless logits with more than three dimensions are `(batch, classes, height, width)`."""
+    shape = tuple(student["logits"].shape)
+    if len(shape) != 4 or shape[1] != num_labels:
+        name = type(unwrapped(student.model)).__name__
+        raise ValueError(
+            f"`{name}` returns logits of the shape {shape}. Only classes of rows `(batch, classes)`, of positions "
+            f"`(batch, positions, classes)` and of pixels `(batch, num_labels={num_labels}, height, width)` can be "
+            "compared. Set `soft_label_weight=0` or `prediction_weight=0`, or write an `Objective`."
+        )

@@ -1,0 +1,16 @@
+"""Outputs of models by name."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import nn
+
+from .model_kind import unwrapped
+
+
+def named_outputs(model: nn.Module, inputs: Mapping[str, Any]) -> Any:
+    """Run a model, possibly wrapped, and return its outputs by name, even if its config has `return_dict=False`."""
+    config = getattr(unwrapped(model), "config", None)
+    if getattr(config, "return_dict", None) is False:
+        inputs = {**inputs, "return_dict": True}
+    return model(**inputs)
