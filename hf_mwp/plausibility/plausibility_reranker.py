@@ -120,7 +120,9 @@ class PlausibilityReranker:
             PlausibilityError: If the language of the problem differs from the language of the re-ranker.
         """
         self.check(problem.language)
-        answers = candidate_answers(Question.read(problem), trees) if trees else []  # the text may be too long
+        if not trees:  # the text may be too long
+            return []
+        answers = candidate_answers(Question.read(problem, trees), trees)
         if not answers:
             return []
         rows = [feature_row(answer) for answer in answers]

@@ -15,7 +15,7 @@ from .answer import Answer, Beam, answer_records, check_search, read_trees
 from .default_search import FolderSearch, Rerank
 from .encoder import GRAPH, Encoder, check_encoder, load_graph
 from .output_vocabulary import OutputVocabulary
-from .text_reader import TextReader
+from .text_reader import TextReader, count_cut
 from .tree_search import TreeDecoder
 from .weights import Weights, read_json
 
@@ -94,9 +94,9 @@ class RuntimeSolver(FolderSearch):
         beam = Beam()
         if refusal(problem) is None:
             input_ids, number_positions = self.reader.read(problem)
-            num_cut = sum(position < 0 for position in number_positions)
+            num_cut = count_cut(problem, number_positions)
             beam = Beam((), self.reader.unknown_share(input_ids), num_cut, self.reader.max_length)
-            if num_cut < len(number_positions):
+            if number_positions:
                 states = self.encoder(np.array(input_ids))
                 trees = self.decoder.search(states, number_positions, num_beams, num_beams, max_decode_length)
                 beam = replace(beam, trees=read_trees(trees, self.reader.vocabulary.decode))

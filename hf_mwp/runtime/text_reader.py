@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from bisect import bisect_right
 from collections.abc import Container, Mapping, Sequence
 from functools import cached_property
 from os import PathLike
@@ -68,7 +69,7 @@ class TextReader:
         return MathWordProblem(text, language=self.language, parse_number_words=self.fields.get("parse_number_words"))
 
     def read(self, problem: MathWordProblem) -> tuple[list[int], list[int]]:
-        """Return the tokens of a problem and the token index of each number, -1 for numbers that were cut off."""
+        """Return the tokens of a problem and the token index of each number, see [`find_number_positions`]."""
         encoded = self.tokenizer.encode(problem.masked.text(**self.style))
         return encoded.ids, find_number_positions(problem, encoded.offsets, self.style)
 
@@ -115,9 +116,20 @@ def vocabulary_digest(vocabulary: Mapping[str, int], probe_ids: Sequence[int]) -
 
 
 def find_number_positions(problem: MathWordProblem, offsets: Offsets, style: Mapping[str, Any]) -> list[int]:
-    """Return the token index of each number in a problem, -1 for numbers that were cut off, from token offsets."""
+    """Return the token index of each number in a problem, from token offsets, up to the last number that has a token.
+    Numbers in the truncated part of the text are left out, so that they are no candidates of the decoder."""
     tokens = {start: token for token, (start, end) in enumerate(offsets) if end > start}
-    return [tokens.get(start, -1) for start, _ in problem.masked.placeholder_offsets(**style)]
+    last = max(tokens, default=-1)
+    starts = [start for start, _ in problem.masked.placeholder_offsets(**style)]
+    positions = [tokens.get(start, -1) for start in starts[: bisect_right(starts, last)]]
+    while positions and positions[-1] < 0:
+        positions.pop()
+    return positions
+
+
+def count_cut(problem: MathWordProblem, number_positions: Sequence[int]) -> int:
+    """Return how many numbers of a problem have no token, from the result of [`find_number_positions`]."""
+    return len(problem.numbers) - sum(position >= 0 for position in number_positions)
 
 
 def find_question_positions(problem: MathWordProblem, offsets: Offsets, style: Mapping[str, Any]) -> list[int]:

@@ -17,7 +17,7 @@ from ..plausibility import PlausibilityReranker
 from ..problems import MathWordProblem, refusal
 from ..runtime.answer import Beam, read_trees
 from ..runtime.default_search import count_beams
-from ..runtime.text_reader import share_of_unknown
+from ..runtime.text_reader import count_cut, share_of_unknown
 from .kept_records import ProgressBar, kept_records
 from .solver_prediction import SolverPrediction
 
@@ -120,9 +120,9 @@ def find_beams(
     unknown = unknown_shares(processor, columns["input_ids"])
     order = []
     for place, positions in enumerate(columns["number_positions"]):
-        num_cut = sum(position < 0 for position in positions)
+        num_cut = count_cut(problems[asked[place]], positions)
         found[asked[place]] = Beam((), unknown[place], num_cut, processor.max_length)
-        if num_cut < len(positions):
+        if positions:
             order.append(place)
     # Problems of similar length need little padding.
     if batch_size is not None:

@@ -13,6 +13,7 @@ from hf_mwp.plausibility import PlausibilityReranker
 from hf_mwp.runtime import load_solver
 from hf_mwp.runtime.default_search import DefaultSearch
 from hf_mwp.runtime.solver import EXPORT_RECORD, can_load
+from hf_mwp.runtime.tree_search import TreeDecoder
 from hf_mwp.usage_error import UsageError
 
 
@@ -63,6 +64,23 @@ def assert_same(found, expected):
 def test_answers_are_those_of_the_pipeline(solvers, options):
     runtime, torch_pipeline = solvers
     assert_same(runtime(TEXTS, **options), torch_pipeline(TEXTS, **options))
+
+
+def test_numbers_beyond_the_cut_are_no_candidates(solvers, monkeypatch):
+    runtime, torch_pipeline = solvers
+    text = "小明有5个苹果，" * 12_000
+    widths = []
+    search = TreeDecoder.search
+
+    def recorded(decoder, states, number_positions, *options):
+        widths.append((len(states), len(number_positions)))
+        return search(decoder, states, number_positions, *options)
+
+    monkeypatch.setattr(TreeDecoder, "search", recorded)
+    # A single problem of the pipeline is searched by the runtime, too.
+    assert_same(runtime(text), torch_pipeline(text))
+    assert widths == [(64, 8), (64, 8)]
+    assert "11992 of its 12000 numbers were cut off" in runtime(text)[0]["warning"]
 
 
 @pytest.mark.parametrize("name", ["num_beams", "top_k", "max_decode_length"])

@@ -76,6 +76,8 @@ class MwpProcessor(PushToHubMixin):
                 f"{language!r}, {max_length}, {num_index_tokens}."
             )
         self.tokenizer = tokenizer
+        # Numbers are counted from the start of the text, also in the runtime without Transformers.
+        self.tokenizer.truncation_side = "right"
         self.vocabulary = OutputVocabulary() if vocabulary is None else vocabulary
         self.language, self.parse_number_words = language, parse_number_words
         self.indexed_numbers, self.num_index_tokens, self.max_length = indexed_numbers, num_index_tokens, max_length
@@ -161,9 +163,9 @@ class MwpProcessor(PushToHubMixin):
                 cannot be encoded. The labels of this problem are empty. Without `skipped`, an error is raised.
 
         Returns:
-            `dict[str, list]`: for each problem `input_ids`, `number_positions` (index of the token of each number, or
-            -1 if the number was truncated), `number_groups`, `length` (number of tokens), the `extra_columns` and, if
-            `with_labels`, `labels` (symbol ids in prefix order).
+            `dict[str, list]`: for each problem `input_ids`, `number_positions` (index of the token of each number),
+            `number_groups`, `length` (number of tokens), the `extra_columns` and, if `with_labels`, `labels` (symbol
+            ids in prefix order). Numbers in the truncated part of a text are left out of the columns with numbers.
 
         Raises:
             ExpressionError: An equation cannot be parsed, or uses a constant that is not in the vocabulary or a number
@@ -173,16 +175,19 @@ class MwpProcessor(PushToHubMixin):
         problems = self.problems(problems)
         encoded = self.tokenize(problems)
         read = list(zip(problems, encoded["offset_mapping"], strict=True))
+        number_positions = [find_number_positions(*each, self.style) for each in read]
+        # The columns with numbers end at the last number that the model reads.
+        reached = [(problem, len(positions)) for problem, positions in zip(problems, number_positions, strict=True)]
         columns: dict[str, list] = {
             "input_ids": encoded["input_ids"],
-            "number_positions": [find_number_positions(*each, self.style) for each in read],
-            "number_groups": [list(problem.number_groups) for problem in problems],
+            "number_positions": number_positions,
+            "number_groups": [list(problem.number_groups[:count]) for problem, count in reached],
             "length": [len(ids) for ids in encoded["input_ids"]],
         }
         if "question_positions" in self.extra_columns:
             columns["question_positions"] = [find_question_positions(*each, self.style) for each in read]
         if "number_values" in self.extra_columns:
-            columns["number_values"] = [[str(value) for value in problem.values] for problem in problems]
+            columns["number_values"] = [[str(value) for value in problem.values[:count]] for problem, count in reached]
         if not with_labels:
             return columns
         columns["labels"] = []
@@ -219,7 +224,7 @@ class MwpProcessor(PushToHubMixin):
         ids = self.vocabulary.encode(problem.expression)
         for symbol in ids:
             slot = symbol - self.vocabulary.num_symbols
-            if slot >= 0 and positions[slot] < 0:
+            if slot >= len(positions) or (slot >= 0 and positions[slot] < 0):
                 number = problem.numbers[slot]
                 fault = f"the equation uses number {number!r}, which is beyond max_length={self.max_length} tokens"
                 raise ExpressionError(fault, token=number)
