@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,12 @@ from ..downloads import missing_folder
 from ..plausibility import PlausibilityReranker
 from ..problems import MathWordProblem, refusal
 from ..usage_error import UsageError
-from .answer import Answer, Beam, answer_records, check_search, read_trees
+from .answer import Answer, Beam, answer_records, check_search, not_finite, read_trees
 from .default_search import FolderSearch, Rerank
 from .encoder import GRAPH, Encoder, check_encoder, load_graph
 from .output_vocabulary import OutputVocabulary
 from .text_reader import TextReader, count_cut
-from .tree_search import TreeDecoder
+from .tree_search import NotFiniteError, TreeDecoder
 from .weights import Weights, read_json
 
 
@@ -98,9 +99,16 @@ class RuntimeSolver(FolderSearch):
             beam = Beam((), self.reader.unknown_share(input_ids), num_cut, self.reader.max_length)
             if number_positions:
                 states = self.encoder(np.array(input_ids))
-                trees = self.decoder.search(states, number_positions, num_beams, num_beams, max_decode_length)
-                beam = replace(beam, trees=read_trees(trees, self.reader.vocabulary.decode))
+                try:
+                    trees = self.decoder.search(states, number_positions, num_beams, num_beams, max_decode_length)
+                    beam = replace(beam, trees=read_trees(trees, self.reader.vocabulary.decode))
+                except NotFiniteError:
+                    beam = replace(beam, fault=self._not_finite)
         return Answer(problem, beam, None if reranker is None else tuple(reranker.rerank(problem, beam.trees)))
+
+    @cached_property
+    def _not_finite(self) -> str:
+        return not_finite(self.folder, Weights(self.folder).not_finite())
 
 
 def can_load(folder: str | Path) -> bool:

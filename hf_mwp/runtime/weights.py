@@ -83,6 +83,10 @@ class Weights:
             found *= self._find(name + SCALE)[chosen].astype(np.float32).reshape(-1, *[1] * (found.ndim - 1))
         return found
 
+    def not_finite(self) -> list[str]:
+        """Return the names of tensors with NaN or infinite values."""
+        return [name for name in self._stored if not np.isfinite(self[name]).all()]
+
     def linear(self, prefix: str, bias: bool = True) -> tuple[np.ndarray, np.ndarray | float]:
         """Return matrix `(in, out)` and bias `(out,)` of a linear layer."""
         return np.ascontiguousarray(self[f"{prefix}.weight"].T), self[f"{prefix}.bias"] if bias else 0.0
