@@ -27,9 +27,7 @@ class Beam:
     num_cut: int = 0  # numbers in the text after the first `max_length` tokens
     max_length: int = 0
     capped: bool = False  # whether a limit on candidates cut the search short
-    fault: str | None = (
-        None  # sentence on scores that are NaN or infinite ([`not_finite`]), with which no tree is kept
-    )
+    fault: str | None = None  # sentence on scores that are NaN or infinite; there are no trees then
 
 
 @dataclass(frozen=True)

@@ -98,9 +98,11 @@ class RuntimeSolver(FolderSearch):
             num_cut = count_cut(problem, number_positions)
             beam = Beam((), self.reader.unknown_share(input_ids), num_cut, self.reader.max_length)
             if number_positions:
-                states = self.encoder(np.array(input_ids))
                 try:
-                    trees = self.decoder.search(states, number_positions, num_beams, num_beams, max_decode_length)
+                    # Weights may be NaN or infinite. A sentence says so, no warning.
+                    with np.errstate(invalid="ignore", over="ignore"):
+                        states = self.encoder(np.array(input_ids))
+                        trees = self.decoder.search(states, number_positions, num_beams, num_beams, max_decode_length)
                     beam = replace(beam, trees=read_trees(trees, self.reader.vocabulary.decode))
                 except NotFiniteError:
                     beam = replace(beam, fault=self._not_finite)
