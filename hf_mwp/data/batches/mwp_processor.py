@@ -14,7 +14,14 @@ from transformers.utils import PushToHubMixin, cached_file, logging
 from ...expressions import Expression, ExpressionError
 from ...problems import MathWordProblem
 from ...runtime.output_vocabulary import OutputVocabulary
-from ...runtime.text_reader import find_number_positions, find_question_positions, read_fields
+from ...runtime.text_reader import (
+    TOKENIZER_NAME,
+    find_number_positions,
+    find_question_positions,
+    foreign_tokenizer,
+    open_tokenizer,
+    read_fields,
+)
 from ...usage_error import UsageError
 from ..reading.schema import problem_from_row
 from .tokenizer_files import load_tokenizer, tokenizer_digest
@@ -300,7 +307,7 @@ class MwpProcessor(PushToHubMixin):
                 "or call `processor.add_columns(model.extra_columns)`."
             )
         rows = model.get_input_embeddings().num_embeddings
-        if len(self.tokenizer) > rows:
+        if len(self.tokenizer) > rows or max(self.tokenizer.get_vocab().values()) >= rows:
             raise ValueError(
                 f"The tokenizer has {len(self.tokenizer)} tokens, but the encoder has {rows} embeddings. Load both "
                 "from the same folder. For a new model, call `processor.resize_embeddings(model.encoder)`, or build "
@@ -352,7 +359,11 @@ class MwpProcessor(PushToHubMixin):
         """
         path = cached_file(str(name_or_path), cls.file_name, **kwargs)
         fields = read_fields(path)
-        digest = fields.pop("tokenizer_digest", None)
+        digest = fields.pop("tokenizer_digest")
+        tokenizer_path = Path(path).parent / TOKENIZER_NAME
+        if tokenizer_path.is_file():
+            # With the errors of the runtime. The tokenizer of Transformers may have further settings.
+            open_tokenizer(tokenizer_path, fields)
         tokenizer = load_tokenizer(name_or_path, **kwargs)
         try:
             symbols = (fields.pop(name, ()) for name in ("operators", "constants", "written_constants"))
@@ -360,10 +371,7 @@ class MwpProcessor(PushToHubMixin):
         except ValueError as error:
             raise ValueError(f"{path}: {error} Save the processor again.") from error
         if digest is not None and digest != tokenizer_digest(processor.tokenizer):
-            raise ValueError(
-                f"{name_or_path}: tokenizer.json differs from the tokenizer that {cls.file_name} was saved with. "
-                "Download the folder again, or save the processor again if the change was intended."
-            )
+            raise UsageError(foreign_tokenizer(Path(name_or_path) / TOKENIZER_NAME))
         return processor
 
 
