@@ -118,7 +118,7 @@ def test_save_and_load(processor, tmp_path):
 def test_a_damaged_file_is_named(processor, tmp_path):
     processor.save_pretrained(tmp_path)
     (tmp_path / "mwp_processor.json").write_text(json.dumps({"operators": ["+"]}))
-    with pytest.raises(ValueError, match=r"mwp_processor.json.*\['constants'\]"):
+    with pytest.raises(ValueError, match=r"mwp_processor\.json: `constants` is missing"):
         MwpProcessor.from_pretrained(tmp_path)
     with pytest.raises(OSError, match="nowhere"):
         MwpProcessor.from_pretrained(tmp_path / "nowhere")
