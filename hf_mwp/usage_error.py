@@ -10,3 +10,11 @@ OWN_CODE = (
     "needs Python code from its repository, which is not executed. Load it in Python with `trust_remote_code=True` "
     "and pass the object, or choose a different one"
 )
+
+
+def not_a_solver(source: object, model_type: object) -> str:
+    """Return the sentence on a folder or repository with another model than a solver."""
+    return (
+        f"{source} contains a model of type {model_type!r:.80}, not a solver (such as type 'mwp_solver'). If it is an "
+        f"encoder, train a solver from it with `hf-mwp train --encoder {source}`."
+    )

@@ -4,13 +4,15 @@ the published solver and for a solver with an encoder of a teacher's size.
 All solve the same Math23k test problems in one run; rounds alternate, so that other load on the machine affects all
 alike. Figures are CPU seconds from problem text to answer; re-ranking is also measured alone. The large encoder is
 a BERT-base with random weights; its hidden states are replaced by the published encoder's, so that both searches
-are the same. The wider decoder of a real teacher is not counted.
+are the same. The wider decoder of a real teacher is not counted. A second table has the cost of the longest text that
+is solved, full of numbers, beside that of a text of 41 tokens and of one that fills the model's length.
 
     python examples/benchmarks/solving.py [--problems 64] [--rounds 2] [--batch-sizes 1 32] [--quick] [--write]
 """
 
 import argparse
 import copy
+import resource
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,6 +23,7 @@ from transformers import pipeline
 
 from hf_mwp import MwpStudentConfig, MwpStudentModel, load_mwp_dataset
 from hf_mwp.plausibility import PlausibilityReranker
+from hf_mwp.problems.math_word_problem import MAX_TEXT_LENGTH
 
 
 ROOT = Path(__file__).parents[2]
@@ -33,6 +36,9 @@ WAYS = {
     "20 beams, re-ranked": {"rerank": True},
 }
 BASE = "5 beams"
+# Four tokens with a number each, and lengths in tokens or characters of the texts that are made of them.
+CLAUSE = "有5个，"
+LIMIT_BATCH, LIMIT_WAYS = 16, ("greedy", "8 beams, re-ranked")
 LARGE = {"num_hidden_layers": 12, "hidden_size": 768, "num_attention_heads": 12, "intermediate_size": 3072}
 
 
@@ -108,6 +114,46 @@ def measure(solver, reranker, texts: Sequence[str], batch_sizes: Sequence[int], 
     return {"seconds": seconds, "reranking": ranking.cpu / max(1, ranking.laps), "problems": len(texts)}
 
 
+def make_texts(max_length: int) -> dict[str, str]:
+    """Return texts of 41 tokens, of `max_length` tokens, and of as many characters as are solved."""
+    # Two tokens are not words: the first and the last.
+    lengths = {"41 tokens": 39, f"{max_length} tokens": max_length - 2}
+    lengths[f"{MAX_TEXT_LENGTH:,} characters"] = MAX_TEXT_LENGTH
+    return {name: (CLAUSE * (length // len(CLAUSE) + 1))[:length] for name, length in lengths.items()}
+
+
+def measure_lengths(solver, ways: dict[str, dict], batch_size: int = LIMIT_BATCH) -> dict[str, list[float]]:
+    """Measure, for each text of [`make_texts`] from short to long, CPU seconds by `ways` of solving it alone and of
+    solving a batch of equal texts, a text; and the maximum resident bytes of the process so far."""
+    figures: dict[str, list[float]] = {}
+    for name, text in make_texts(solver.processor.max_length).items():
+        seconds = []
+        for options in ways.values():
+            for size in (1, batch_size):
+                clock = Clock()
+                with clock:
+                    solver([text] * size, batch_size=size, **options)
+                seconds.append(clock.cpu / size)
+        figures[name] = [*seconds, 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss]
+    return figures
+
+
+def report_lengths(figures: dict[str, list[float]], ways: Sequence[str], batch_size: int = LIMIT_BATCH) -> str:
+    """Return a table of milliseconds and of the growth of the resident memory after the first text."""
+    head = [""]
+    for way in ways:
+        head += [f"{way}, ms", f"{way}, batch {batch_size}, ms"]
+    *_, base = next(iter(figures.values()))
+    rows = []
+    for name, (*seconds, memory) in figures.items():
+        cells = [f"{1e3 * value:.0f}" for value in seconds]
+        rows.append([name, *cells, f"{(memory - base) / 2**20:.0f}"])
+    return (
+        "A text whose every fourth token is a number, from short to the longest that is solved; CPU time of a text, "
+        f"and growth of the maximum resident memory.\n\n{table([*head, 'more MiB'], rows)}"
+    )
+
+
 def report(figures: dict, batch_sizes: Sequence[int]) -> str:
     """Return a table of milliseconds and problems per CPU second, relative to 5 beams and to the large encoder."""
     rows = []
@@ -140,7 +186,10 @@ def main() -> None:
     solver = pipeline("math-word-problem", model=args.model, device="cpu")
     reranker = TimedReranker.from_pretrained(args.model)
     figures = measure(solver, reranker, rows["text"], args.batch_sizes, rounds)
-    show_report("Solving: greedy, beams, re-ranking", report(figures, args.batch_sizes), args.write)
+    ways = {name: WAYS[name] for name in LIMIT_WAYS}
+    lengths = report_lengths(measure_lengths(solver, ways), LIMIT_WAYS)
+    text = f"{report(figures, args.batch_sizes)}\n\n{lengths}"
+    show_report("Solving: greedy, beams, re-ranking", text, args.write)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -11,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..downloads import missing_folder
+from ..store.json_fields import read_mapping
 from ..store.runs.replacement import is_interrupted
 from ..store.runs.run_folder import RunFolder
-from ..usage_error import OWN_CODE, UsageError
+from ..usage_error import OWN_CODE, UsageError, not_a_solver
 
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def solver_class(model_type: str | None) -> type[Solver] | None:
 
     try:
         found = AutoModel._model_mapping[CONFIG_MAPPING[model_type]]
-    except KeyError:
+    except (KeyError, TypeError):  # a type of a damaged file may be no text
         return None
     return found if isinstance(found, type) and issubclass(found, Solver) else None
 
@@ -83,15 +83,9 @@ def check_folder(name: str, solver: bool = False) -> Path | None:
         inside = sorted(folder.parent for folder in path.glob("*/config.json"))
         hint = f" Did you mean {inside[0]}?" if inside else ""
         raise UsageError(f"{path} is not a model folder: config.json is missing.{hint}")
-    try:
-        found = json.loads(config.read_text(encoding="utf-8")).get("model_type")
-    except (ValueError, AttributeError) as error:
-        raise UsageError(f"{config} is not a valid model configuration: {error}") from error
+    found = read_mapping(config).get("model_type")
     if solver and solver_class(found) is None:
-        raise UsageError(
-            f"{path} contains a model of type {found!r}, but a solver (such as type 'mwp_solver') is needed. "
-            f"If it is an encoder, train a solver from it with `hf-mwp train --encoder {path}`."
-        )
+        raise UsageError(not_a_solver(path, found))
     if not any((path / file).exists() for file in WEIGHTS):
         pickled = any((path / file).exists() for file in PICKLES)
         hint = ". Its pickle file is refused, since it can run code; save the model as safetensors" if pickled else ""

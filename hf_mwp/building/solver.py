@@ -11,6 +11,7 @@ from ..downloads import hub_options
 from ..options import option
 from ..options.checks import check_at_least_one, check_positive, check_share
 from ..options.yaml_values import parse_mapping
+from ..store.json_fields import read_mapping
 from ..usage_error import UsageError
 from .encoder import EncoderArguments, keep_layers, load_encoder, parse_layers, set_dropout
 from .model_sources import (
@@ -246,9 +247,14 @@ def load_solver(name: str, **config_fields) -> tuple[Solver, MwpProcessor]:
     ```
     """
     from ..data.batches.mwp_processor import MwpProcessor
+    from ..models.architecture import count_positions
+    from ..runtime.solver_folder import CONFIG_NAME, SOLVER_TYPE, check_model_folder
+    from ..runtime.text_reader import check_fit
 
     name = str(name)
-    check_folder(name, solver=True)
+    folder = check_folder(name, solver=True)
+    if folder is not None and read_mapping(folder / CONFIG_NAME).get("model_type") == SOLVER_TYPE:
+        check_model_folder(folder)
     options = hub_options(config_fields)
     found = load_config(name, **options).model_type
     if (kind := solver_class(found)) is None:
@@ -256,5 +262,8 @@ def load_solver(name: str, **config_fields) -> tuple[Solver, MwpProcessor]:
     with loading(name):
         processor = MwpProcessor.from_pretrained(name, **options)
         model = kind.from_pretrained(name, use_safetensors=True, **({"dtype": "float32"} | config_fields))
+        rows = model.get_input_embeddings().num_embeddings
+        check_fit(name, processor.vocabulary, model.vocabulary, processor.tokenizer.backend_tokenizer, rows)
         processor.check_model(model)
+    processor.limit_length(count_positions(model.encoder.config))
     return model, processor

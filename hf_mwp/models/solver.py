@@ -30,12 +30,15 @@ class SolveOutput(ModelOutput):
             Whether the row is an expression. Other rows are empty: without numbers and constants, there is none.
         capped (`torch.BoolTensor` of shape `(batch,)`, *optional*):
             Whether a limit on the number of candidates cut the search short. Only decoders with such limits set it.
+        finite (`torch.BoolTensor` of shape `(batch,)`, *optional*):
+            Whether no score was NaN or infinite, as weights may be. Rows of a problem with such scores are empty.
     """
 
     sequences: torch.LongTensor | None = None
     scores: torch.FloatTensor | None = None
     finished: torch.BoolTensor | None = None
     capped: torch.BoolTensor | None = None
+    finite: torch.BoolTensor | None = None
 
     @classmethod
     def of(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torch.utils.data import DataLoader
@@ -13,6 +14,7 @@ from transformers.pipelines.pt_utils import PipelineIterator
 from ..data.batches.mwp_processor import MwpProcessor
 from ..downloads import download_options
 from ..models import Solver
+from ..models.architecture import count_positions
 from ..models.model_kind import kind_of
 from ..problems import MathWordProblem, refusal
 from ..runtime.answer import answer_records, check_search
@@ -109,7 +111,11 @@ class MathWordProblemPipeline(FolderSearch, Pipeline):
             processor.check_model(model)
         except ValueError as error:
             raise ValueError(f"{model.name_or_path or 'This model'} and its processor do not fit: {error}") from error
+        processor.limit_length(count_positions(model.encoder.config))
         FolderSearch.__init__(self, model.name_or_path, processor.language, model)
+        if Path(model.name_or_path).is_dir():
+            # Files of a repository are downloaded when they are used.
+            self.check_files()
         Pipeline.__init__(self, model=model, processor=processor, **kwargs)
 
     def save_pretrained(self, save_directory: str | PathLike, **kwargs) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +14,17 @@ from ..expressions import Expression
 from ..expressions.evaluation import Number
 from ..problems import MathWordProblem
 from ..store.files import write_json
+from ..store.json_fields import (
+    OBJECT,
+    TEXT,
+    check_fields,
+    choice,
+    integer,
+    number,
+    object_of,
+    optional,
+    read_mapping,
+)
 from ..usage_error import UsageError
 from .candidate_answer import CandidateAnswer, candidate_answers
 from .features import FEATURE_LIST, FEATURES, feature_row
@@ -23,6 +33,18 @@ from .question import Question
 
 # Folders of the re-rankers included in the package, by language.
 GENERAL = {language: Path(__file__).parent / "general" / language for language in ("en", "zh")}
+# Maximum number of beams and size of a weight in a file, far above all that were fitted.
+MAX_BEAMS, MAX_WEIGHT = 1_000, 1_000_000
+# Fields of the file.
+RERANKER = {
+    "language": choice("zh", "en"),
+    "weights": object_of(number(-MAX_WEIGHT, MAX_WEIGHT)),
+    "num_beams": integer(2, MAX_BEAMS),
+    "fitted_on": optional(OBJECT, default={}),
+    "measured": optional(OBJECT, default={}),
+    "feature_list": TEXT,
+    "min_beams": optional(integer(2, MAX_BEAMS)),
+}
 # Maximum number of reasons against an answer, and minimum share of each in the difference between two scores.
 MOST_VIOLATIONS, LEAST_SHARE = 2, 0.2
 
@@ -85,8 +107,9 @@ class PlausibilityReranker:
                 "again with `hf-mwp rerank`"
             )
         for name, weight in self.weights.items():
-            if not isinstance(weight, int | float) or not math.isfinite(weight):
-                raise PlausibilityError(f"the weight of {name!r} must be a finite number, not {weight!r}")
+            if not isinstance(weight, int | float) or not abs(weight) <= MAX_WEIGHT:
+                fault = f"must be a finite number of at most {MAX_WEIGHT:,}, not {weight!r}"
+                raise PlausibilityError(f"the weight of {name!r} {fault}")
         check_fit(self.num_beams, self.min_beams)
 
     def check(self, language: str, num_beams: int | None = None) -> int:
@@ -120,7 +143,9 @@ class PlausibilityReranker:
             PlausibilityError: If the language of the problem differs from the language of the re-ranker.
         """
         self.check(problem.language)
-        answers = candidate_answers(Question.read(problem), trees) if trees else []  # the text may be too long
+        if not trees:  # the text may be too long
+            return []
+        answers = candidate_answers(Question.read(problem, trees), trees)
         if not answers:
             return []
         rows = [feature_row(answer) for answer in answers]
@@ -157,11 +182,13 @@ class PlausibilityReranker:
         if path is None:
             raise PlausibilityError(missing_folder(name_or_path) or f"{name_or_path} has no {cls.file_name}. {remedy}")
         try:
-            return cls(**json.loads(path.read_text(encoding="utf-8")))
-        except (ValueError, TypeError, AttributeError, KeyError) as error:
-            known = isinstance(error, PlausibilityError)
-            fault = f": {error}" if known else f" is damaged, or not the file of a re-ranker ({error}). {remedy}"
-            raise PlausibilityError(f"{path}{fault}") from error
+            fields = check_fields(read_mapping(path), RERANKER, path, closed=True)
+        except UsageError as error:
+            raise PlausibilityError(f"{error} {remedy}.") from error
+        try:
+            return cls(**fields)
+        except PlausibilityError as error:
+            raise PlausibilityError(f"{path}: {error}") from error
 
 
 def _violations(
@@ -190,7 +217,7 @@ def _violations(
 
 def check_fit(num_beams: int, min_beams: int | None = None, regularization: float = 1.0) -> None:
     """Raise `PlausibilityError` if an argument of fitting is out of range."""
-    if num_beams < 2 or min_beams not in (None, *range(2, num_beams + 1)):
+    if num_beams < 2 or not (min_beams is None or 2 <= min_beams <= num_beams):
         given = f"not {num_beams} and {min_beams}"
         raise PlausibilityError(f"`num_beams` must be at least 2, and `min_beams` from 2 to `num_beams`, {given}")
     if regularization <= 0:

@@ -10,14 +10,17 @@ from fractions import Fraction
 from functools import cache, cached_property
 from pathlib import Path
 
+from ..expressions import Expression
 from ..problems import MathWordProblem
 from ..problems.clauses import CLAUSE_BREAK, find_question
 
 
 RATIO = ""  # unit of shares, multiples and percentages
 _MARK = "\0"
-# Each clause is compared with the first clauses. No problem in the datasets has more; a pasted book would take hours.
+# Each clause is compared with the first clauses, and only the first numbers are read (and all numbers that an answer
+# uses). No problem in the datasets has more; a pasted book would take hours.
 _MAX_COMPARED = 200
+_MAX_NUMBERS = 512
 
 
 class QuestionWords:
@@ -78,8 +81,9 @@ class Question:
     kinds: frozenset[str]  # of the answer: "counted", "money", "share", ...; empty if unknown
     cues: frozenset[str]  # further hints in the question: "total", "left", ...
     unit: str | None  # of the answer; `None` if unknown or if the answer is a share
-    # For each number in the text: its value, how it is written, and its unit (`RATIO` for shares and multiples, `None`
-    # if unknown); the overlap between its clause and the question, and the maximum with a different clause.
+    # For each of the first numbers in the text: its value, how it is written, and its unit (`RATIO` for shares and
+    # multiples, `None` if unknown); the overlap between its clause and the question, and the maximum with a different
+    # clause.
     values: tuple[Fraction, ...]
     literals: tuple[str, ...]
     units: tuple[str | None, ...]
@@ -87,11 +91,18 @@ class Question:
     related: tuple[float, ...]
 
     @classmethod
-    def read(cls, problem: MathWordProblem) -> Question:
-        """Analyse the text of a problem. Its equation and answer are ignored."""
+    def read(cls, problem: MathWordProblem, trees: Sequence[tuple[Expression, float]] = ()) -> Question:
+        """Analyse the text of a problem. Its equation and answer are ignored. Of a very long text, only the first
+        `_MAX_NUMBERS` numbers are read, or as many as the `trees` of the beam use."""
         words = read_question_words(problem.language)
-        segments = problem.masked.segments
+        mentions = problem.masked.mentions
+        limit = _MAX_NUMBERS if len(mentions) <= _MAX_NUMBERS else _count_used(trees)
+        segments = problem.masked.segments[: limit + 1]
+        numbers, values = problem.numbers[:limit], problem.values[:limit]
         text = _MARK.join(segments)
+        if len(mentions) > limit:
+            # The question may be at the end.
+            text += problem.text[mentions[limit].start :]
         spans, place = find_question(text, problem.language)
         clauses = [text[start:end] for start, end in spans]
         clause = clauses[place] if clauses else ""
@@ -102,13 +113,13 @@ class Question:
         else:
             kinds = {name for name, pattern in words.kinds.items() if pattern.search(clause)}
             kinds = {"share"} if "share" in kinds else kinds
-        around = zip(problem.numbers, segments, segments[1:], strict=False)
+        around = zip(numbers, segments, segments[1:], strict=False)
         return cls(
             kinds=frozenset(kinds),
             cues=frozenset(name for name, pattern in words.cues.items() if pattern.search(clause)),
             unit=None if kinds == {"share"} else unit,
-            values=problem.values,
-            literals=problem.numbers,
+            values=values,
+            literals=numbers,
             units=tuple(_unit_of(literal, before, behind, words) for literal, before, behind in around),
             asked=asked,
             related=related,
@@ -126,12 +137,24 @@ class Question:
         return all(value.denominator == 1 for value in self.values)
 
 
+def _count_used(trees: Sequence[tuple[Expression, float]]) -> int:
+    """Return how many of the first numbers contain all that trees use, at least `_MAX_NUMBERS`."""
+    count = _MAX_NUMBERS
+    for expression, _ in trees:
+        for leaf in expression.leaves():
+            if leaf.is_slot:
+                count = max(count, leaf.slot_index + 1)
+    return count
+
+
 def _overlaps(clauses: Sequence[str], place: int, words: QuestionWords) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Return, for each number, the overlap of its clause with the question (the clause at `place`), and the maximum
     overlap with a different clause: the number of common words divided by 3, at most 1. Both are 1 in the question."""
     contents = [set(words.word.findall(clause.lower())) - words.ignored for clause in clauses]
     asked, related = [], []
     for clause, content in zip(clauses, contents, strict=True):
+        if _MARK not in clause:
+            continue
         overlaps = [1.0]
         if content is not contents[place]:
             others = (each for each in (*contents[:_MAX_COMPARED], contents[place]) if each is not content)

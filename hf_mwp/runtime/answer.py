@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
+from os import PathLike
 from typing import Any, Self
 
 from ..expressions import Expression, ExpressionError
@@ -23,6 +24,7 @@ class Beam:
     num_cut: int = 0  # numbers in the text after the first `max_length` tokens
     max_length: int = 0
     capped: bool = False  # whether a limit on candidates cut the search short
+    fault: str | None = None  # sentence on scores that are NaN or infinite; there are no trees then
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,8 @@ class Answer:
             return None
         if reason := refusal(self.problem):
             return reason
+        if self.beam.fault is not None:
+            return self.beam.fault
         if self.beam.num_cut == len(self.problem.numbers):
             return f"All numbers are beyond the limit of {self.beam.max_length} tokens. Shorten the text."
         return "The search ended without a finished equation. Increase `max_decode_length`."
@@ -85,6 +89,22 @@ class Answer:
             value: float(first.value),
             "violations": list(first.violations),
         }
+
+
+def not_finite(source: str | PathLike, weights: Sequence[str]) -> str:
+    """Return the sentence on a search whose scores are NaN or infinite, with the folder or repository of the solver
+    (which may be empty) and the names of its weights with such values, if any."""
+    solver = f"The solver {source}" if str(source) else "The solver"
+    if not weights:
+        return (
+            f"{solver} computed scores that are NaN or infinite from finite weights, which are too large. Load it in "
+            "single precision, or train it again with a lower learning rate."
+        )
+    more = f" and {len(weights) - 1} more" if len(weights) > 1 else ""
+    return (
+        f"{solver} computed scores that are NaN or infinite, because such values are in its weights {weights[0]}"
+        f"{more}. Download it again, or train it again with a lower learning rate."
+    )
 
 
 def read_trees(

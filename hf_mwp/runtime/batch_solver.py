@@ -53,10 +53,33 @@ class BatchSolver:
         """Solve a batch, whose columns are lists, arrays or a data frame. Returns the columns with `answer`, `value`,
         `equation`, `score`, `plausibility` and `error`, which replace columns of these names. Missing values are NaN
         for numbers and empty strings for texts. `datasets` keeps the type of replaced columns: rename or cast an
-        `answer` of integers first."""
-        texts = ["" if str(text) in MISSING else str(text) for text in columns[self.column]]
-        found = _solver(self.folder, self.digest)(texts, **self.search)
-        given = {name: list(columns[name]) for name in columns}
-        return given | {
-            name: [empty if each.get(name) is None else each[name] for each in found] for name, empty in EMPTY.items()
-        }
+        `answer` of integers first. Raises `KeyError` without the column of texts, and `TypeError` if it contains
+        anything but texts."""
+        texts = self._texts(columns)
+        records = _solver(self.folder, self.digest)(texts, **self.search)
+        solved = {name: list(columns[name]) for name in columns}
+        for name, empty in EMPTY.items():
+            values = [record.get(name) for record in records]
+            solved[name] = [empty if value is None else value for value in values]
+        return solved
+
+    def _texts(self, columns: Mapping[str, Sequence[Any]]) -> list[str]:
+        """Return the texts of a batch, `""` for missing ones."""
+        names = [] if isinstance(columns, str | bytes) else list(columns)
+        if self.column not in names:
+            raise KeyError(f"The batch has no column {self.column!r}, only {names}. Pass `column=`.")
+        values = columns[self.column]
+        if isinstance(values, str | bytes | Mapping):
+            kind = type(values).__name__
+            raise TypeError(
+                f"The column {self.column!r} must contain a list of texts, not a {kind}. Set `batched=True`."
+            )
+        texts = []
+        for row, value in enumerate(values):
+            if not isinstance(value, str):
+                if str(value) not in MISSING:
+                    found = f"{type(value).__name__}: {value!r:.80}"
+                    raise TypeError(f"Row {row} of the column {self.column!r} must be a text, not {found}.")
+                value = ""
+            texts.append(value)
+        return texts

@@ -9,11 +9,17 @@ from typing import Any, Self
 
 from ..downloads import download_options, find_beside
 from ..plausibility import PlausibilityReranker
+from ..plausibility.plausibility_reranker import MAX_BEAMS, PlausibilityError
 from ..store.files import write_atomically
-from ..usage_error import UsageError
+from ..store.json_fields import Field, check_fields, integer, optional, read_mapping
 
 
 Rerank = bool | str | PathLike | PlausibilityReranker | None
+# Fields of the file; others are ignored.
+SEARCH = {
+    "num_beams": optional(integer(1, MAX_BEAMS), default=1),
+    "rerank": optional(Field((bool, str)), default=False),
+}
 
 
 @dataclass(frozen=True)
@@ -32,14 +38,7 @@ class DefaultSearch:
         path = find_beside(name_or_path, cls.file_name, **kwargs)
         if path is None:
             return cls()
-        try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-            num_beams, rerank = content.get("num_beams", 1), content.get("rerank", False)
-            if type(num_beams) is not int or num_beams < 1 or not isinstance(rerank, bool | str):
-                raise ValueError("`num_beams` must be an integer of at least 1, and `rerank` true, false or a name")
-        except (OSError, ValueError, AttributeError) as error:
-            raise UsageError(f"{path} cannot be read: {error}") from error
-        return cls(num_beams, rerank)
+        return cls(**check_fields(read_mapping(path), SEARCH, path))
 
     def save_pretrained(self, save_directory: str | PathLike) -> None:
         """Write `generation_config.json` to a folder, usually the folder of the model."""
@@ -60,6 +59,17 @@ class FolderSearch:
         if not self._source:
             return DefaultSearch()
         return DefaultSearch.from_pretrained(self._source, **download_options(self._model, self._source))
+
+    def check_files(self) -> None:
+        """Read the default search and its re-ranker. Raises `UsageError` if a file is missing or damaged, or if the
+        re-ranker does not support the language or the number of beams."""
+        default = self.default_search
+        reranker = self.find_reranker(default.rerank)
+        if reranker is not None:
+            try:
+                reranker.check(self._language, default.num_beams)
+            except PlausibilityError as error:
+                raise PlausibilityError(f"{self._source}: {error}") from error
 
     def find_reranker(self, rerank: Rerank) -> PlausibilityReranker | None:
         """Return the re-ranker for a value of `rerank`; `True` is that of the solver's own folder or repository."""

@@ -12,6 +12,8 @@ from .weights import Weights
 
 
 GRAPH = "encoder.onnx"
+STUDENT = "mwp_student"
+"""Type of the encoder that the runtime computes without a graph."""
 
 
 class Encoder:
@@ -20,19 +22,21 @@ class Encoder:
     def __init__(self, weights: Weights, config: Mapping[str, Any], bottleneck_layers=()) -> None:
         check_encoder(config)
         self.weights, self.config = weights, config
+        self.words = weights.table("encoder.embeddings.word_embeddings.weight")
+        self.positions = weights.table("encoder.embeddings.position_embeddings.weight")
         self.activation = ACTIVATIONS[config["hidden_act"]]
         self.epsilon = config["layer_norm_eps"]
         projects = config.get("embedding_size") is not None
         self.projection = weights.linear("encoder.embeddings_project") if projects else None
         self.embedding_norm = self._norm("encoder.embeddings.LayerNorm")
-        self.segment = weights.rows("encoder.embeddings.token_type_embeddings.weight", slice(0, 1))
+        self.segment = weights["encoder.embeddings.token_type_embeddings.weight"][:1]
         self.layers = [self._layer(index) for index in range(config["num_hidden_layers"])]
         self.bottlenecks = {layer: self._bottleneck(f"bottlenecks.{layer}") for layer in bottleneck_layers}
 
     def __call__(self, input_ids: np.ndarray) -> np.ndarray:
         """Compute the hidden states `(S, H)` of a text's tokens `(S,)`."""
-        words = self.weights.rows("encoder.embeddings.word_embeddings.weight", input_ids)
-        places = self.weights.rows("encoder.embeddings.position_embeddings.weight", self._positions(input_ids))
+        words = self.words.rows(input_ids)
+        places = self.positions.rows(self._positions(input_ids))
         states = self._normalise(words + self.segment + places, self.embedding_norm)
         if self.projection is not None:
             states = states @ self.projection[0] + self.projection[1]
@@ -112,14 +116,14 @@ class Encoder:
 def check_encoder(config: Mapping[str, Any]) -> None:
     """Raise `UsageError` if [`Encoder`] does not support the type or the activation of an encoder."""
     kind, activation = config.get("model_type"), config.get("hidden_act")
-    if kind != "mwp_student" or activation not in ACTIVATIONS:
+    if kind != STUDENT or activation not in ACTIVATIONS:
         found = f"encoder of the type {kind} with the activation {activation}"
         raise UsageError(f"The runtime needs `hf-mwp export --format onnx` for an {found}.")
 
 
-def load_graph(path: Path) -> Callable[[np.ndarray], np.ndarray]:
-    """Load the graph of `hf-mwp export --format onnx` as a function from tokens `(S,)` to hidden states `(S, H)`.
-    Raises `UsageError` if onnxruntime is not installed or the graph is damaged."""
+def load_graph(path: Path, width: int) -> Callable[[np.ndarray], np.ndarray]:
+    """Load the graph of `hf-mwp export --format onnx` as a function from tokens `(S,)` to hidden states `(S, width)`.
+    Raises `UsageError` if onnxruntime is not installed, or the graph is damaged or has other inputs or outputs."""
     try:
         from onnxruntime import InferenceSession, SessionOptions
     except ImportError as error:
@@ -132,6 +136,12 @@ def load_graph(path: Path) -> Callable[[np.ndarray], np.ndarray]:
         session = InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime raises a different class for each fault.
         raise UsageError(f"{path} cannot be read ({error}). Export the solver again.") from error
+    inputs = [node.name for node in session.get_inputs()]
+    shapes = [node.shape for node in session.get_outputs()]
+    widths = [shape[-1] for shape in shapes if shape and isinstance(shape[-1], int)]
+    if inputs != ["input_ids"] or len(shapes) != 1 or widths not in ([], [width]):
+        found = f"inputs {inputs} and outputs of the shapes {shapes}"
+        raise UsageError(f"{path} has {found}, not tokens and states of width {width}. Export the solver again.")
     return lambda input_ids: session.run(None, {"input_ids": input_ids[None].astype(np.int64)})[0][0]
 
 

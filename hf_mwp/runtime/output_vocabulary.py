@@ -1,13 +1,16 @@
 """Output vocabulary of a tree decoder: operators, constants and number slots."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Self
 
-from ..expressions import OPERATORS, Expression, ExpressionError
+from ..expressions import OPERATORS, Expression, ExpressionError, parse_number
 from ..problems import MathWordProblem, ProblemError
 from ..problems.equation_alignment import align_literals
+from ..store.json_fields import REMEDY
+from ..usage_error import UsageError
 
 
 @dataclass(frozen=True)
@@ -101,3 +104,13 @@ class OutputVocabulary:
     def decode(self, ids: Iterable[int]) -> Expression:
         """Return the expression of prefix ids, ignoring negative ids. Raises `ExpressionError` for invalid trees."""
         return Expression.from_prefix([self.id_to_token(int(index)) for index in ids if index >= 0])
+
+
+def check_symbols(operators: Sequence[str], constants: Sequence[str], path: Path) -> None:
+    """Raise `UsageError` for operators and constants of a file that are unknown, repeated or no numbers."""
+    try:
+        OutputVocabulary(tuple(operators), tuple(constants))
+        for constant in constants:
+            parse_number(constant)
+    except (ExpressionError, ValueError) as error:
+        raise UsageError(f"{path}: `operators` or `constants` cannot be used: {error}. {REMEDY}") from error

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +11,16 @@ import numpy as np
 from ..downloads import missing_folder
 from ..plausibility import PlausibilityReranker
 from ..problems import MathWordProblem, refusal
+from ..store.json_fields import read_mapping
 from ..usage_error import UsageError
-from .answer import Answer, Beam, answer_records, check_search, read_trees
+from .answer import Answer, Beam, answer_records, check_search, not_finite, read_trees
 from .default_search import FolderSearch, Rerank
-from .encoder import GRAPH, Encoder, check_encoder, load_graph
+from .encoder import GRAPH, STUDENT, Encoder, check_encoder, load_graph
 from .output_vocabulary import OutputVocabulary
-from .text_reader import TextReader
-from .tree_search import TreeDecoder
-from .weights import Weights, read_json
+from .solver_folder import check_weights, has_tree_decoder, read_config
+from .text_reader import TextReader, check_fit, count_cut
+from .tree_search import NotFiniteError, TreeDecoder
+from .weights import Weights
 
 
 EXPORT_RECORD, EXPORT_VERSION = "export.json", 1
@@ -34,28 +37,35 @@ class RuntimeSolver(FolderSearch):
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
-        config = read_json(self.folder / "config.json")
-        if config.get("decoder_config", {}).get("model_type") != TreeDecoder.model_type:
+        config = read_config(self.folder)
+        if not has_tree_decoder(config):
             kind = TreeDecoder.model_type
             raise UsageError(f"{folder} is not a solver with the decoder {kind!r}. Use `--runtime torch`.")
-        if (self.folder / EXPORT_RECORD).is_file():
-            version = read_json(self.folder / EXPORT_RECORD).get("version")
+        record = self.folder / EXPORT_RECORD
+        if record.is_file():
+            version = read_mapping(record).get("version")
             if version != EXPORT_VERSION:
                 raise UsageError(f"{folder} has version {version!r} of the export format. Export the solver again.")
-        self.reader = TextReader(self.folder)
         encoder, decoder = config["encoder_config"], config["decoder_config"]
-        if self.reader.vocabulary != OutputVocabulary(decoder["operators"], decoder["constants"]):
-            raise UsageError(f"{folder}: mwp_processor.json and config.json have different symbols. Save both again.")
-        tokens, rows = self.reader.tokenizer.get_vocab_size(), encoder["vocab_size"]
-        if tokens > rows:
-            raise UsageError(f"{folder}: the tokenizer has {tokens} tokens, the encoder {rows}. Save both again.")
-        weights, graph = Weights(self.folder), self.folder / GRAPH
-        bottlenecks = config.get("bottleneck_layers", ())
-        self.encoder = load_graph(graph) if graph.is_file() else Encoder(weights, encoder, bottlenecks)
+        graph = self.folder / GRAPH
+        if not graph.is_file():
+            check_encoder(encoder)
+        weights = Weights(self.folder)
+        check_weights(weights, config)
+        self.reader = TextReader(self.folder)
+        symbols = OutputVocabulary(tuple(decoder["operators"]), tuple(decoder["constants"]))
+        num_embeddings = encoder.get("vocab_size", 0)
+        check_fit(self.folder, self.reader.vocabulary, symbols, self.reader.tokenizer, num_embeddings)
+        if encoder.get("model_type") == STUDENT:
+            self.reader.limit_length(encoder["max_position_embeddings"] - encoder["position_offset"])
+        if graph.is_file():
+            self.encoder = load_graph(graph, decoder["encoder_hidden_size"])
+        else:
+            self.encoder = Encoder(weights, encoder, config["bottleneck_layers"])
         self.decoder = TreeDecoder(weights, decoder)
         super().__init__(folder, self.reader.language)
         # Read now, so that a damaged file is found on loading.
-        _ = self.default_search
+        self.check_files()
 
     def __call__(
         self,
@@ -94,24 +104,33 @@ class RuntimeSolver(FolderSearch):
         beam = Beam()
         if refusal(problem) is None:
             input_ids, number_positions = self.reader.read(problem)
-            num_cut = sum(position < 0 for position in number_positions)
+            num_cut = count_cut(problem, number_positions)
             beam = Beam((), self.reader.unknown_share(input_ids), num_cut, self.reader.max_length)
-            if num_cut < len(number_positions):
-                states = self.encoder(np.array(input_ids))
-                trees = self.decoder.search(states, number_positions, num_beams, num_beams, max_decode_length)
-                beam = replace(beam, trees=read_trees(trees, self.reader.vocabulary.decode))
+            if number_positions:
+                try:
+                    # Weights may be NaN or infinite. A sentence says so, no warning.
+                    with np.errstate(invalid="ignore", over="ignore"):
+                        states = self.encoder(np.array(input_ids))
+                        trees = self.decoder.search(states, number_positions, num_beams, num_beams, max_decode_length)
+                    beam = replace(beam, trees=read_trees(trees, self.reader.vocabulary.decode))
+                except NotFiniteError:
+                    beam = replace(beam, fault=self._not_finite)
         return Answer(problem, beam, None if reranker is None else tuple(reranker.rerank(problem, beam.trees)))
+
+    @cached_property
+    def _not_finite(self) -> str:
+        return not_finite(self.folder, Weights(self.folder).not_finite())
 
 
 def can_load(folder: str | Path) -> bool:
     """Return whether [`load_solver`] supports the solver in a folder."""
     try:
-        config = read_json(Path(folder) / "config.json")
+        config = read_config(folder)
         if not (Path(folder) / GRAPH).is_file():
-            check_encoder(config.get("encoder_config", {}))
+            check_encoder(config["encoder_config"])
     except UsageError:
         return False
-    return config.get("decoder_config", {}).get("model_type") == TreeDecoder.model_type
+    return has_tree_decoder(config)
 
 
 def load_solver(folder: str | Path) -> RuntimeSolver:

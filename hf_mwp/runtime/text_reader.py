@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from os import PathLike
@@ -12,29 +13,32 @@ from tokenizers import Tokenizer
 
 from ..problems import MathWordProblem
 from ..problems.clauses import find_question
+from ..store.json_fields import FLAG, REMEDY, TEXT, check_fields, choice, integer, list_of, optional, read_mapping
 from ..usage_error import UsageError
-from .output_vocabulary import OutputVocabulary
+from .output_vocabulary import OutputVocabulary, check_symbols
 from .unknown_tokens import share_of_unknown
 
 
 Offsets = Sequence[tuple[int, int]]
-FILE_NAME = "mwp_processor.json"
-KINDS = {
-    "operators": (list,),
-    "constants": (list,),
-    "language": (str,),
-    "parse_number_words": (bool, type(None)),
-    "indexed_numbers": (bool,),
-    "num_index_tokens": (int,),
-    "max_length": (int,),
-    # Only for decoders that need more inputs than number positions, or further constants to write expressions.
-    "extra_columns": (list,),
-    "written_constants": (list,),
-    # Missing in folders of the first version.
-    "tokenizer_digest": (str, type(None)),
+FILE_NAME, TOKENIZER_NAME = "mwp_processor.json", "tokenizer.json"
+# Fields of the file. The last ones are only for decoders that need more inputs than number positions, or further
+# constants to write expressions, and the digest is missing in folders of the first version.
+PROCESSOR = {
+    "operators": list_of(TEXT),
+    "constants": list_of(TEXT),
+    "language": optional(choice("zh", "en"), default="zh"),
+    "parse_number_words": optional(FLAG),
+    "indexed_numbers": optional(FLAG, default=False),
+    "num_index_tokens": optional(integer(0, 10_000), default=16),
+    "max_length": optional(integer(1, 1_000_000), default=512),
+    "extra_columns": optional(list_of(TEXT), default=()),
+    "written_constants": optional(list_of(TEXT), default=()),
+    "tokenizer_digest": optional(TEXT),
 }
 # Text that tokenizers with the same vocabulary may split differently: capitals, accents, Chinese, spaces, numbers.
 PROBE = "Tom has [NUM0] APPLES,  Zoë's [NUM]; 小明有[NUM1]个苹果， 一共12.5千克？"
+# Maximum number of characters that the replacements of a tokenizer may make of one.
+MAX_GROWTH = 16
 
 
 class TextReader:
@@ -42,34 +46,31 @@ class TextReader:
 
     def __init__(self, folder: str | Path) -> None:
         folder = Path(folder)
-        if not (folder / FILE_NAME).is_file():
-            raise UsageError(f"{folder / FILE_NAME} does not exist. Pass the folder of a saved solver.")
         self.fields = read_fields(folder / FILE_NAME)
         self.vocabulary = OutputVocabulary(tuple(self.fields["operators"]), tuple(self.fields["constants"]))
-        self.language, self.max_length = self.fields.get("language", "zh"), self.fields.get("max_length", 512)
+        self.language, self.max_length = self.fields["language"], self.fields["max_length"]
         # Style of number placeholders, as arguments for `MaskedText.text`.
-        indexed, limit = self.fields.get("indexed_numbers", False), self.fields.get("num_index_tokens", 16)
-        self.style = {"indexed": indexed, "limit": limit}
-        path = folder / "tokenizer.json"
-        try:
-            self.tokenizer = Tokenizer.from_file(str(path))
-        except Exception as error:  # The library raises no subclass.
-            raise UsageError(f"{path} cannot be read ({error}). Download or export the solver again.") from error
-        self.tokenizer.no_padding()
-        self.tokenizer.no_truncation()
-        digest = self.fields.get("tokenizer_digest")
-        if digest not in (None, vocabulary_digest(self.tokenizer.get_vocab(), self.tokenizer.encode(PROBE).ids)):
-            raise UsageError(f"{path} does not belong to {FILE_NAME}. Download or export the solver again.")
+        self.style = {"indexed": self.fields["indexed_numbers"], "limit": self.fields["num_index_tokens"]}
+        path = folder / TOKENIZER_NAME
+        self.tokenizer = open_tokenizer(path, self.fields)
+        probe_ids = self.tokenizer.encode(PROBE).ids
+        if self.fields["tokenizer_digest"] not in (None, vocabulary_digest(self.tokenizer.get_vocab(), probe_ids)):
+            raise UsageError(foreign_tokenizer(path))
+        self.tokenizer.enable_truncation(self.max_length)
+
+    def limit_length(self, positions: int) -> None:
+        """Lower `max_length` to the number of positions of an encoder, as `MwpProcessor.limit_length` does."""
+        self.max_length = min(self.max_length, positions)
         self.tokenizer.enable_truncation(self.max_length)
 
     def problem(self, text: str | MathWordProblem) -> MathWordProblem:
         """Create a problem from a text in the solver's language."""
         if isinstance(text, MathWordProblem):
             return text
-        return MathWordProblem(text, language=self.language, parse_number_words=self.fields.get("parse_number_words"))
+        return MathWordProblem(text, language=self.language, parse_number_words=self.fields["parse_number_words"])
 
     def read(self, problem: MathWordProblem) -> tuple[list[int], list[int]]:
-        """Return the tokens of a problem and the token index of each number, -1 for numbers that were cut off."""
+        """Return the tokens of a problem and the token index of each number, see [`find_number_positions`]."""
         encoded = self.tokenizer.encode(problem.masked.text(**self.style))
         return encoded.ids, find_number_positions(problem, encoded.offsets, self.style)
 
@@ -90,22 +91,76 @@ class TextReader:
 
 def read_fields(path: str | PathLike) -> dict[str, Any]:
     """Return the fields of a processor's file. Raises `UsageError` if the file or a field is invalid."""
-    try:
-        fields = json.loads(Path(path).read_text("utf-8"))
-        missing = [name for name in ("operators", "constants") if name not in fields.keys()]
-    except (ValueError, AttributeError) as error:
-        raise UsageError(f"{path} is not a valid MwpProcessor file ({error}). Save the processor again.") from error
-    fault = f"has no fields {missing}" if missing else None
-    for name, value in fields.items():
-        texts = value if isinstance(value, list) else ()
-        if name not in KINDS:
-            fault = f"has unknown fields {[name]}, perhaps of a newer version of hf_mwp (known fields: {[*KINDS]})"
-        # Compare types exactly, because `bool` is a subclass of `int`.
-        elif type(value) not in KINDS[name] or not all(isinstance(each, str) for each in texts):
-            fault = f"has the invalid value {value!r} for {name!r}"
-    if fault is not None:
-        raise UsageError(f"{path} {fault}. Save the processor again.")
+    path = Path(path)
+    fields = check_fields(read_mapping(path), PROCESSOR, path, closed=True)
+    check_symbols(fields["operators"], fields["constants"], path)
     return fields
+
+
+def open_tokenizer(path: Path, fields: Mapping[str, Any]) -> Tokenizer:
+    """Open a tokenizer without padding and truncation, and check that it can read problems with the `fields` of a
+    processor. Raises `UsageError` if the file is damaged, if its replacements make much text of little, if it lacks a
+    placeholder of numbers, or if it adds as many tokens to a text as `max_length` allows."""
+    try:
+        tokenizer = Tokenizer.from_file(str(path))
+        check_growth(tokenizer, path)
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
+        # A character that no vocabulary has needs the token for unknown words.
+        tokenizer.encode(f"{PROBE}\U0010fffd")
+        added = tokenizer.num_special_tokens_to_add(False)
+    except UsageError:
+        raise
+    except Exception as error:  # The library raises no subclass.
+        raise UsageError(f"{path} cannot be read ({error}). {REMEDY}") from error
+    indices = range(fields["num_index_tokens"]) if fields["indexed_numbers"] else ()
+    for name in ("[NUM]", *(f"[NUM{index}]" for index in indices)):
+        if tokenizer.token_to_id(name) is None:
+            raise UsageError(f"{path} lacks the token {name} of {FILE_NAME}. {REMEDY}")
+    if added >= fields["max_length"]:
+        fault = f"adds {added} tokens to a text, but `max_length` of {FILE_NAME} is {fields['max_length']}"
+        raise UsageError(f"{path} {fault}. {REMEDY}")
+    return tokenizer
+
+
+def check_fit(
+    folder: str | Path, own: OutputVocabulary, decoder: OutputVocabulary, tokenizer: Tokenizer, num_embeddings: int
+) -> None:
+    """Raise `UsageError` if the processor and the model of a folder have different symbols, or if the tokenizer has
+    ids that are not among the rows of the encoder's embeddings."""
+    if own != decoder:
+        raise UsageError(f"{folder}: {FILE_NAME} and config.json have different symbols. Save both again.")
+    tokens = tokenizer.get_vocab_size()
+    if tokens > num_embeddings:
+        raise UsageError(
+            f"{folder}: the tokenizer has {tokens} tokens, the encoder {num_embeddings}. Save both again."
+        )
+    highest = max(*tokenizer.get_vocab().values(), *tokenizer.encode(PROBE).ids)
+    if highest >= num_embeddings:
+        fault = f"the id {highest:,} is not among the {num_embeddings:,} embeddings of the encoder"
+        raise UsageError(f"{Path(folder) / TOKENIZER_NAME}: {fault}. {REMEDY}")
+
+
+def check_growth(tokenizer: Tokenizer, path: Path) -> None:
+    """Raise `UsageError` if the replacements of a tokenizer may make more than `MAX_GROWTH` characters of one."""
+    growth = 1
+    todo = [] if tokenizer.normalizer is None else [json.loads(tokenizer.normalizer.__getstate__())]
+    while todo:
+        step = todo.pop()
+        todo += step.get("normalizers", ())
+        if step["type"] == "Replace":
+            # An expression may match the empty text before and after a character.
+            shortest = len(step["pattern"].get("String", ""))
+            content = len(step["content"])
+            growth *= max(1, content / shortest if shortest else content + 1)
+    if growth > MAX_GROWTH:
+        fault = f"may replace a character by {growth:,.0f}, more than {MAX_GROWTH}"
+        raise UsageError(f"{path}: the normalizer {fault}. {REMEDY}")
+
+
+def foreign_tokenizer(path: str | PathLike) -> str:
+    """Return the sentence on a tokenizer that is not the one of the processor's file beside it."""
+    return f"{path} does not belong to {FILE_NAME}. Download or export the solver again, or save the processor again."
 
 
 def vocabulary_digest(vocabulary: Mapping[str, int], probe_ids: Sequence[int]) -> str:
@@ -116,9 +171,20 @@ def vocabulary_digest(vocabulary: Mapping[str, int], probe_ids: Sequence[int]) -
 
 
 def find_number_positions(problem: MathWordProblem, offsets: Offsets, style: Mapping[str, Any]) -> list[int]:
-    """Return the token index of each number in a problem, -1 for numbers that were cut off, from token offsets."""
+    """Return the token index of each number in a problem, from token offsets, up to the last number that has a token.
+    Numbers in the truncated part of the text are left out, so that they are no candidates of the decoder."""
     tokens = {start: token for token, (start, end) in enumerate(offsets) if end > start}
-    return [tokens.get(start, -1) for start, _ in problem.masked.placeholder_offsets(**style)]
+    last = max(tokens, default=-1)
+    starts = [start for start, _ in problem.masked.placeholder_offsets(**style)]
+    positions = [tokens.get(start, -1) for start in starts[: bisect_right(starts, last)]]
+    while positions and positions[-1] < 0:
+        positions.pop()
+    return positions
+
+
+def count_cut(problem: MathWordProblem, number_positions: Sequence[int]) -> int:
+    """Return how many numbers of a problem have no token, from the result of [`find_number_positions`]."""
+    return len(problem.numbers) - sum(position >= 0 for position in number_positions)
 
 
 def find_question_positions(problem: MathWordProblem, offsets: Offsets, style: Mapping[str, Any]) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -34,7 +35,7 @@ class Memory:
     keys: np.ndarray  # (S, H), their attention keys
     candidates: np.ndarray  # (C, H), embeddings
     candidate_keys: np.ndarray  # (C, H), their keys in the candidate scorer
-    missing: np.ndarray  # (C,), numbers that were cut off
+    missing: np.ndarray  # (C,), numbers without a token
 
 
 @dataclass
@@ -47,6 +48,10 @@ class Hypothesis:
     goal: np.ndarray  # of the next node
     context: np.ndarray | None = None  # of the last symbol's node
     complete: bool = False
+
+
+class NotFiniteError(ArithmeticError):
+    """Error for scores that are NaN or infinite, because weights are."""
 
 
 class TreeDecoder:
@@ -84,7 +89,8 @@ class TreeDecoder:
         max_length: int | None = None,
     ) -> list[tuple[tuple[int, ...], float]]:
         """Return prefix ids and log probabilities of the `num_return` (at most `num_beams`) most probable trees, best
-        first, from hidden states `(S, H)` and the token index of each number, -1 for numbers that were cut off."""
+        first, from hidden states `(S, H)` and the token index of each number, -1 for numbers without a token. Raises
+        `NotFiniteError` if scores are NaN or infinite."""
         max_length = max_length or self.max_length
         if self.input_projection is not None:
             states = _apply(self.input_projection, states)
@@ -112,7 +118,10 @@ class TreeDecoder:
         candidates = _scores(self.candidate_scorer, nodes, memory.candidate_keys)
         candidates[:, memory.missing] = -np.inf
         scores = np.concatenate([_apply(self.operator_scorer, nodes), candidates], -1)
-        scores -= scores.max(-1, keepdims=True)
+        highest = scores.max(-1, keepdims=True)
+        if not math.isfinite(highest.sum()):
+            raise NotFiniteError
+        scores -= highest
         log_probs = scores - np.log(np.exp(scores).sum(-1, keepdims=True))
         # An operator needs room for itself, its two operands, and the operands that open operators still need.
         full = [3 + (each.path.waiting if each.path else 0) > room for each in going]

@@ -145,7 +145,7 @@ def fit_plausibility(
         target = right_answer(problem)
         if target is None:
             continue
-        answers = candidate_answers(Question.read(problem), beam)
+        answers = candidate_answers(Question.read(problem, beam), beam)
         matches = [answers_match(answer.value, target) for answer in answers]
         if any(matches) and not all(matches):
             rows += map(feature_row, answers)

@@ -16,8 +16,9 @@ from ..models.fingerprints import hash_model, hash_processing
 from ..options.checks import check_at_least_one
 from ..plausibility import PlausibilityReranker
 from ..problems import MathWordProblem, refusal
-from ..runtime.answer import Beam, read_trees
+from ..runtime.answer import Beam, not_finite, read_trees
 from ..runtime.default_search import count_beams
+from ..runtime.text_reader import count_cut
 from ..runtime.unknown_tokens import share_of_unknown
 from .kept_records import ProgressBar, kept_records
 from .solver_prediction import SolverPrediction
@@ -121,15 +122,16 @@ def find_beams(
     unknown = unknown_shares(processor, columns["input_ids"])
     order = []
     for place, positions in enumerate(columns["number_positions"]):
-        num_cut = sum(position < 0 for position in positions)
+        num_cut = count_cut(problems[asked[place]], positions)
         found[asked[place]] = Beam((), unknown[place], num_cut, processor.max_length)
-        if num_cut < len(positions):
+        if positions:
             order.append(place)
     # Problems of similar length need little padding.
     if batch_size is not None:
         order.sort(key=columns["length"].__getitem__, reverse=True)
     size = batch_size or max(len(order), 1)
     batches = [order[start : start + size] for start in range(0, len(order), size)]
+    fault = None
     was_training = model.training
     if was_training:
         model.eval()
@@ -140,14 +142,22 @@ def find_beams(
             inputs.pop("attention_mask")
         solved = solve_batch(model, inputs, **settings)
         capped = [False] * len(batch) if solved.capped is None else solved.capped.tolist()
+        finite = [True] * len(batch) if solved.finite is None else solved.finite.tolist()
+        if fault is None and not all(finite):
+            fault = not_finite(model.name_or_path, _not_finite_weights(model))
         outputs = [each.tolist() for each in (solved.sequences, solved.scores, solved.finished)]
-        for place, is_capped, *columns_of_row in zip(batch, capped, *outputs, strict=True):
+        for place, is_capped, is_finite, *columns_of_row in zip(batch, capped, finite, *outputs, strict=True):
             complete = [(ids, score) for ids, score, finished in zip(*columns_of_row, strict=True) if finished]
             trees = read_trees(complete, processor.decode)
-            found[asked[place]] = replace(found[asked[place]], trees=trees, capped=is_capped)
+            beam = replace(found[asked[place]], trees=trees, capped=is_capped)
+            found[asked[place]] = beam if is_finite else replace(beam, fault=fault)
     if was_training:
         model.train()
     return found
+
+
+def _not_finite_weights(model: MwpSolver) -> list[str]:
+    return [name for name, tensor in model.state_dict().items() if not tensor.isfinite().all()]
 
 
 def find_kept_beams(

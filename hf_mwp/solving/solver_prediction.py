@@ -69,7 +69,8 @@ def read_predictions(
     predictions = []
     for row, *tree in zip(rows, sequences, log_probabilities, strict=True):
         problem = processor.problem(row)
-        is_cut = max(row.get("number_positions") or [0]) < 0
+        number_positions = row.get("number_positions")
+        is_cut = number_positions is not None and max(number_positions, default=-1) < 0
         trees = () if is_cut or refusal(problem) is not None else read_trees([tree], processor.decode)
         predictions.append(SolverPrediction(problem, Beam(trees), answer_match=answer_match))
     return predictions

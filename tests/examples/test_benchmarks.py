@@ -159,6 +159,11 @@ def test_solving_is_measured_in_five_ways_by_two_encoders(measuring, tmp_path):
     assert solving.TimedReranker.clock.laps == 24
     text = solving.report(figures, [1, 2])
     assert "| 20 beams, re-ranked, batch 2 |" in text and "| times the published |" in text
+    lengths = solving.make_texts(64)
+    tokens = [len(processor.encode([text])["input_ids"][0]) for text in lengths.values()]
+    assert tokens == [41, 64, 64] and len(lengths["100,000 characters"]) == 100_000
+    figures = solving.measure_lengths(solver, {"greedy": {"num_beams": 1}}, batch_size=2)
+    assert "| 100,000 characters |" in solving.report_lengths(figures, ["greedy"], 2)
 
 
 @pytest.mark.slow

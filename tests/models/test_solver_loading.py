@@ -74,21 +74,21 @@ def test_weights_without_a_place_are_refused(folder):
 def test_a_file_that_is_no_safetensors_is_named(folder, content):
     path = folder / "model.safetensors"
     cut(path) if content is None else path.write_bytes(content)
-    assert re.search("damaged.*model.safetensors", refusal(folder))
+    assert "model.safetensors is damaged" in refusal(folder)
 
 
 def test_the_damaged_one_of_several_files_is_named(shards):
     second = sorted(shards.glob("model-*"))[1]
     cut(second)
-    assert re.search(f"damaged.*{second.name}", refusal(shards))
+    assert f"{second.name} is damaged" in refusal(shards)
     second.unlink()
-    assert re.search(f"damaged or missing.*{second.name}", refusal(shards))
+    assert f"no weights ({second.name})" in refusal(shards)
 
 
 @pytest.mark.parametrize("content", ["{", "[]", "{}", '{"weight_map": {"a'])
 def test_a_damaged_index_is_named(shards, content):
     (shards / "model.safetensors.index.json").write_text(content)
-    assert re.search("damaged.*model.safetensors.index.json", refusal(shards))
+    assert "model.safetensors.index.json" in refusal(shards)
 
 
 def test_a_weight_that_the_index_has_and_its_file_has_not(shards):
@@ -102,7 +102,7 @@ def test_a_weight_that_the_index_has_and_its_file_has_not(shards):
 
 def test_no_weights(folder):
     (folder / "model.safetensors").unlink()
-    assert re.search("missing file.*model.safetensors", refusal(folder))
+    assert "no weights (model.safetensors)" in refusal(folder)
 
 
 def test_another_kind_of_model_is_refused(tmp_path):

@@ -68,3 +68,26 @@ def test_a_reranker_that_was_replaced_in_its_folder_is_read_again(solver_folder,
 def test_a_missing_text_is_empty(solver_folder):
     solved = BatchSolver(solver_folder)({"text": [None, np.nan, "", "没有数"]})
     assert [error == "The text is empty." for error in solved["error"]] == [True, True, True, False]
+
+
+CARELESS = {
+    "bytes": ({"text": ["4个", b"4 apples"]}, TypeError, r"Row 1 of the column 'text'.* bytes: b'4 apples'"),
+    "array of bytes": ({"text": np.array([b"4 apples"])}, TypeError, "Row 0.* bytes"),
+    "number": ({"text": [4]}, TypeError, "Row 0.* int: 4"),
+    "a single row": ({"text": "小明有4个苹果"}, TypeError, "list of texts, not a str.*batched=True"),
+    "a list": (["小明有4个苹果"], KeyError, "no column 'text'"),
+    "a text": ("小明有4个苹果", KeyError, "no column 'text'"),
+    "another column": ({"question": ["4个"]}, KeyError, r"no column 'text'.*\['question'\].*`column=`"),
+}
+
+
+@pytest.mark.parametrize("name", CARELESS)
+def test_a_column_that_does_not_contain_texts_is_refused(solver_folder, name):
+    columns, error, message = CARELESS[name]
+    with pytest.raises(error, match=message):
+        BatchSolver(solver_folder)(columns)
+
+
+def test_the_words_of_missing_values_are_texts(solver_folder):
+    (error,) = BatchSolver(solver_folder)({"text": ["nan"]})["error"]
+    assert "no number" in error

@@ -1,4 +1,5 @@
 import json
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -13,7 +14,9 @@ from hf_mwp.plausibility import PlausibilityReranker
 from hf_mwp.runtime import load_solver
 from hf_mwp.runtime.default_search import DefaultSearch
 from hf_mwp.runtime.solver import EXPORT_RECORD, can_load
+from hf_mwp.runtime.tree_search import TreeDecoder
 from hf_mwp.usage_error import UsageError
+from tests.damage import change_weights
 
 
 PACKAGE = Path(__file__).parents[2]
@@ -63,6 +66,48 @@ def assert_same(found, expected):
 def test_answers_are_those_of_the_pipeline(solvers, options):
     runtime, torch_pipeline = solvers
     assert_same(runtime(TEXTS, **options), torch_pipeline(TEXTS, **options))
+
+
+def test_numbers_beyond_the_cut_are_no_candidates(solvers, monkeypatch):
+    runtime, torch_pipeline = solvers
+    text = "小明有5个苹果，" * 12_000
+    widths = []
+    search = TreeDecoder.search
+
+    def recorded(decoder, states, number_positions, *options):
+        widths.append((len(states), len(number_positions)))
+        return search(decoder, states, number_positions, *options)
+
+    monkeypatch.setattr(TreeDecoder, "search", recorded)
+    # A single problem of the pipeline is searched by the runtime, too.
+    assert_same(runtime(text), torch_pipeline(text))
+    assert widths == [(64, 8), (64, 8)]
+    assert "11992 of its 12000 numbers were cut off" in runtime(text)[0]["warning"]
+
+
+NOT_FINITE = {
+    "NaN in the encoder": ("encoder.encoder.layer.0.attention.output.dense.weight", float("nan")),
+    "infinite norm": ("encoder.embeddings.LayerNorm.weight", float("inf")),
+    "NaN in the decoder": ("decoder.constant_embedding", float("nan")),
+    "infinite operator": ("decoder.operator_scorer.bias", float("inf")),
+}
+
+
+@pytest.mark.parametrize("damage", NOT_FINITE)
+def test_scores_that_are_not_finite_are_the_reason_for_no_answer(solver_folder, tmp_path, damage):
+    name, value = NOT_FINITE[damage]
+    folder = shutil.copytree(solver_folder, tmp_path / "solver")
+    change_weights(folder, lambda tensors: tensors[name].view(-1)[:1].fill_(value))
+    runtime = load_solver(folder)
+    torch_pipeline = pipeline("math-word-problem", model=str(folder), device="cpu")
+    for options in ({}, {"num_beams": 3, "rerank": False}, {"num_beams": 8, "rerank": "zh"}):
+        (found,) = runtime(TEXTS[0], **options)
+        (alone,) = torch_pipeline(TEXTS[0], **options)
+        batched = torch_pipeline(TEXTS[:3], batch_size=3, **options)
+        sentences = {record["error"] for record in (found, alone, *batched)}
+        (sentence,) = sentences
+        assert sentence.startswith(f"The solver {folder} computed scores that are NaN or infinite, because")
+        assert name in sentence and found["answer"] is None
 
 
 @pytest.mark.parametrize("name", ["num_beams", "top_k", "max_decode_length"])

@@ -14,7 +14,7 @@ from hf_mwp.problems import MathWordProblem
 from hf_mwp.solving import kept_records
 from hf_mwp.solving.solve_problems import solve_batch
 from hf_mwp.solving.solver_prediction import read_predictions
-from tests.tiny import tiny_processor, tiny_rows, tiny_solver
+from tests.tiny import tiny_athena_solver, tiny_processor, tiny_rows, tiny_solver
 
 
 @pytest.fixture(scope="module")
@@ -116,6 +116,25 @@ def test_a_text_that_is_too_long_or_has_its_numbers_beyond_the_cut_gets_an_error
     sequences = [processor.vocabulary.encode(Expression.from_infix("N0"))] * 2
     read = read_predictions(rows, sequences, [-0.5, -0.5], processor)
     assert [each.expression is None for each in read] == [True, False]
+
+
+def test_scores_that_are_not_finite_name_the_weights():
+    processor = tiny_processor()
+    model = tiny_athena_solver(processor)
+    next(model.decoder.answer.parameters()).data.fill_(math.nan)
+    for num_beams in (1, 3):
+        (prediction,) = hf_mwp.solve_problems(model, processor, tiny_rows(1), num_beams=num_beams)
+        assert prediction.expression is None
+        assert prediction.error.startswith("The solver computed scores that are NaN or infinite")
+        assert "decoder.answer." in prediction.error
+
+
+def test_scores_that_overflow_say_so():
+    processor = tiny_processor()
+    model = tiny_solver(processor)
+    model.decoder.operator_scorer.weight.data.fill_(3e38)
+    (prediction,) = hf_mwp.solve_problems(model, processor, tiny_rows(1))
+    assert "from finite weights, which are too large" in prediction.error
 
 
 @pytest.mark.parametrize("problem", [3, None, b"4+2", {"text": None}, {"question": "4+2"}])

@@ -14,7 +14,14 @@ from transformers.utils import PushToHubMixin, cached_file, logging
 from ...expressions import Expression, ExpressionError
 from ...problems import MathWordProblem
 from ...runtime.output_vocabulary import OutputVocabulary
-from ...runtime.text_reader import find_number_positions, find_question_positions, read_fields
+from ...runtime.text_reader import (
+    TOKENIZER_NAME,
+    find_number_positions,
+    find_question_positions,
+    foreign_tokenizer,
+    open_tokenizer,
+    read_fields,
+)
 from ...usage_error import UsageError
 from ..reading.schema import problem_from_row
 from .tokenizer_files import load_tokenizer, tokenizer_digest
@@ -76,6 +83,8 @@ class MwpProcessor(PushToHubMixin):
                 f"{language!r}, {max_length}, {num_index_tokens}."
             )
         self.tokenizer = tokenizer
+        # Numbers are counted from the start of the text, also in the runtime without Transformers.
+        self.tokenizer.truncation_side = "right"
         self.vocabulary = OutputVocabulary() if vocabulary is None else vocabulary
         self.language, self.parse_number_words = language, parse_number_words
         self.indexed_numbers, self.num_index_tokens, self.max_length = indexed_numbers, num_index_tokens, max_length
@@ -161,9 +170,9 @@ class MwpProcessor(PushToHubMixin):
                 cannot be encoded. The labels of this problem are empty. Without `skipped`, an error is raised.
 
         Returns:
-            `dict[str, list]`: for each problem `input_ids`, `number_positions` (index of the token of each number, or
-            -1 if the number was truncated), `number_groups`, `length` (number of tokens), the `extra_columns` and, if
-            `with_labels`, `labels` (symbol ids in prefix order).
+            `dict[str, list]`: for each problem `input_ids`, `number_positions` (index of the token of each number),
+            `number_groups`, `length` (number of tokens), the `extra_columns` and, if `with_labels`, `labels` (symbol
+            ids in prefix order). Numbers in the truncated part of a text are left out of the columns with numbers.
 
         Raises:
             ExpressionError: An equation cannot be parsed, or uses a constant that is not in the vocabulary or a number
@@ -173,16 +182,19 @@ class MwpProcessor(PushToHubMixin):
         problems = self.problems(problems)
         encoded = self.tokenize(problems)
         read = list(zip(problems, encoded["offset_mapping"], strict=True))
+        number_positions = [find_number_positions(*each, self.style) for each in read]
+        # The columns with numbers end at the last number that the model reads.
+        reached = [(problem, len(positions)) for problem, positions in zip(problems, number_positions, strict=True)]
         columns: dict[str, list] = {
             "input_ids": encoded["input_ids"],
-            "number_positions": [find_number_positions(*each, self.style) for each in read],
-            "number_groups": [list(problem.number_groups) for problem in problems],
+            "number_positions": number_positions,
+            "number_groups": [list(problem.number_groups[:count]) for problem, count in reached],
             "length": [len(ids) for ids in encoded["input_ids"]],
         }
         if "question_positions" in self.extra_columns:
             columns["question_positions"] = [find_question_positions(*each, self.style) for each in read]
         if "number_values" in self.extra_columns:
-            columns["number_values"] = [[str(value) for value in problem.values] for problem in problems]
+            columns["number_values"] = [[str(value) for value in problem.values[:count]] for problem, count in reached]
         if not with_labels:
             return columns
         columns["labels"] = []
@@ -219,7 +231,7 @@ class MwpProcessor(PushToHubMixin):
         ids = self.vocabulary.encode(problem.expression)
         for symbol in ids:
             slot = symbol - self.vocabulary.num_symbols
-            if slot >= 0 and positions[slot] < 0:
+            if slot >= len(positions) or (slot >= 0 and positions[slot] < 0):
                 number = problem.numbers[slot]
                 fault = f"the equation uses number {number!r}, which is beyond max_length={self.max_length} tokens"
                 raise ExpressionError(fault, token=number)
@@ -295,7 +307,7 @@ class MwpProcessor(PushToHubMixin):
                 "or call `processor.add_columns(model.extra_columns)`."
             )
         rows = model.get_input_embeddings().num_embeddings
-        if len(self.tokenizer) > rows:
+        if len(self.tokenizer) > rows or max(self.tokenizer.get_vocab().values()) >= rows:
             raise ValueError(
                 f"The tokenizer has {len(self.tokenizer)} tokens, but the encoder has {rows} embeddings. Load both "
                 "from the same folder. For a new model, call `processor.resize_embeddings(model.encoder)`, or build "
@@ -347,7 +359,11 @@ class MwpProcessor(PushToHubMixin):
         """
         path = cached_file(str(name_or_path), cls.file_name, **kwargs)
         fields = read_fields(path)
-        digest = fields.pop("tokenizer_digest", None)
+        digest = fields.pop("tokenizer_digest")
+        tokenizer_path = Path(path).parent / TOKENIZER_NAME
+        if tokenizer_path.is_file():
+            # With the errors of the runtime. The tokenizer of Transformers may have further settings.
+            open_tokenizer(tokenizer_path, fields)
         tokenizer = load_tokenizer(name_or_path, **kwargs)
         try:
             symbols = (fields.pop(name, ()) for name in ("operators", "constants", "written_constants"))
@@ -355,10 +371,7 @@ class MwpProcessor(PushToHubMixin):
         except ValueError as error:
             raise ValueError(f"{path}: {error} Save the processor again.") from error
         if digest is not None and digest != tokenizer_digest(processor.tokenizer):
-            raise ValueError(
-                f"{name_or_path}: tokenizer.json differs from the tokenizer that {cls.file_name} was saved with. "
-                "Download the folder again, or save the processor again if the change was intended."
-            )
+            raise UsageError(foreign_tokenizer(Path(name_or_path) / TOKENIZER_NAME))
         return processor
 
 

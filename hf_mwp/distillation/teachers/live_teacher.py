@@ -1,6 +1,6 @@
 """Teacher that runs on every batch."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -117,5 +117,16 @@ class TeacherInputsCollator:
                 own = [row[TEACHER_INPUTS][str(number)] for row in features]
                 columns = {name: [row[name] for row in own] for name in own[0]}
                 columns["number_groups"] = [row["number_groups"] for row in rows]
+                # A teacher that truncates elsewhere reads more or fewer numbers. It scores those of the student.
+                counts = [len(row["number_positions"]) for row in rows]
+                columns["number_positions"] = [
+                    _with_length(positions, count)
+                    for positions, count in zip(columns["number_positions"], counts, strict=True)
+                ]
                 batch[TEACHER_INPUTS][str(number)] = dict(processor.pad(columns))
         return batch
+
+
+def _with_length(positions: Sequence[int], count: int) -> list[int]:
+    """Return the positions of the first `count` numbers, -1 for those that are missing."""
+    return [*positions[:count], *[-1] * (count - len(positions))]

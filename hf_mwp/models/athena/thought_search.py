@@ -24,6 +24,7 @@ class ProblemState:
     reference: list[int]  # rows that candidates attend to; the first is row `problem`
     candidates: list[Candidate] | None = None  # of the current round; `None` if the expansion has ended
     capped: bool = False  # a limit cut the expansion short
+    finite: bool = True  # no score is NaN or infinite
     # For each thought of the pool:
     rows: list[int] = field(default_factory=list)  # its row in the tensors of all thoughts
     nodes: list[frozenset[int]] = field(default_factory=list)  # the thoughts that it contains, including itself
@@ -91,6 +92,7 @@ class ThoughtSearch:
             active = [state for state in active if not self._is_done(state)]
         found = [self._answers(state, max_length, num_return_sequences) for state in self.problems]
         result = SolveOutput.of(found, num_return_sequences, self.device)
+        result.finite = torch.tensor([state.finite for state in self.problems], dtype=torch.bool, device=self.device)
         result.capped = torch.tensor([state.capped for state in self.problems], dtype=torch.bool, device=self.device)
         return result
 
@@ -108,6 +110,7 @@ class ThoughtSearch:
         chosen, first = [], 0
         for state in states:
             own = logits[first : first + len(state.candidates)]
+            state.finite &= all(map(math.isfinite, own))
             chosen += [first + place for place in self._choose(state, own)]
             first += len(own)
         if chosen:
@@ -191,6 +194,7 @@ class ThoughtSearch:
                 state.reference.append(first_reference + number)
             state.rows.append(first + number)
             state.answering.append(logit)
+            state.finite &= math.isfinite(logit)
 
     def _index(self, values: np.ndarray | list[int]) -> Tensor:
         return torch.from_numpy(np.asarray(values, np.int64)).to(self.device)
@@ -199,7 +203,7 @@ class ThoughtSearch:
         """Return prefix ids and log shares of the best thoughts with at most `max_length` symbols."""
         pool = state.expansion.pool
         places = [place for place in range(len(pool)) if self.table.prefix_lengths[pool[place]] <= max_length]
-        if not places:
+        if not places or not state.finite:
             return []
         by_path = self.config.ranking == "path"
         scores = np.array([state.path_score(place) if by_path else state.answering[place] for place in places])

@@ -12,7 +12,7 @@ from ...data.batches.mwp_collator import MwpCollator
 from ...data.batches.mwp_processor import MwpProcessor
 from ...data.batches.tree_batch import TreeBatch
 from ...losses.precision import at_least_fp32
-from ...runtime.tree_search import TreeDecoder
+from ...runtime.tree_search import NotFiniteError, TreeDecoder
 from ..decoder import Decoder, DecoderPreTrainedModel, symbol_groups
 from ..solver import SolveOutput
 from .configuration_gts import GTSConfig
@@ -299,8 +299,14 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
                 places = (kept.cumsum(0) - 1).tolist()
                 states, positions = states[kept], [places[each] if each >= 0 else each for each in positions]
             search = TreeDecoder(LiveWeights(self), vars(self.config))
-            trees = search.search(states.numpy(), positions, num_beams, num_return_sequences, length)
-            return SolveOutput.of([trees], num_return_sequences, "cpu")
+            trees, is_finite = [], True
+            try:
+                trees = search.search(states.numpy(), positions, num_beams, num_return_sequences, length)
+            except NotFiniteError:
+                is_finite = False
+            result = SolveOutput.of([trees], num_return_sequences, "cpu")
+            result.finite = torch.tensor([is_finite])
+            return result
         memory = self.encode(encoder_hidden_states, attention_mask, number_positions)
         return TreeSearch(self, memory, num_beams, length, num_return_sequences).run()
 

@@ -60,6 +60,7 @@ class TreeSearch:
             sequences=torch.full((batch, num_return_sequences, max_length), -100, device=device),
             scores=torch.full((batch, num_return_sequences), -torch.inf, device=device),
             finished=torch.zeros(batch, num_return_sequences, dtype=torch.bool, device=device),
+            finite=torch.ones(batch, dtype=torch.bool, device=device),
         )
 
     def _step(self) -> None:
@@ -177,7 +178,10 @@ class TreeSearch:
         """Write the results of the chosen problems: complete beams by score, then empty rows."""
         count = min(self.num_return, self.scores.shape[1])
         problems = self.problems[chosen]
-        finished = self.complete[chosen] & self.scores[chosen].isfinite()
+        # A beam with a NaN score stays until the end, because `topk` treats NaN as the largest number.
+        finite = ~self.scores[chosen].isnan().any(1)
+        self.result.finite[problems] = finite
+        finished = self.complete[chosen] & self.scores[chosen].isfinite() & finite.unsqueeze(1)
         scores, order = self.scores[chosen].masked_fill(~finished, -torch.inf).topk(count, dim=1)
         finished = finished.gather(1, order)
         symbols = self.symbols[chosen].gather(1, order.unsqueeze(-1).expand(-1, -1, self.max_length))

@@ -10,10 +10,17 @@ from typing import Any
 from huggingface_hub.dataclasses import strict
 from transformers import AutoConfig, PreTrainedConfig
 
+from ...runtime.solver_folder import check_config
+from ...usage_error import UsageError
 from ..mwp_student.remote_code import name_code
 
 
 CODE = "use_hf_mwp.py"
+
+
+class SolverFolderError(Exception):
+    """Error for a folder or repository without a complete solver. It does not derive from `ValueError`, `OSError`,
+    `TypeError` or `RuntimeError`, because `transformers.pipeline` would catch these and hide the message."""
 
 
 def save_solver_code(folder: str | PathLike) -> None:
@@ -83,6 +90,18 @@ class MwpSolverConfig(PreTrainedConfig):
             raise ValueError(f"`bottleneck_layers` must be different layers from 1 to {count}, got {layers}")
         if size is not None and size < 1:
             raise ValueError(f"`bottleneck_size` must be at least 1, got {size}")
+
+    @classmethod
+    def from_dict(cls, config_dict: dict[str, Any], **kwargs):
+        """Create the config of a `config.json`. Raises [`SolverFolderError`] if a field is missing or invalid."""
+        # The Auto classes pass the name of the folder or repository.
+        source = kwargs.get("name_or_path")
+        if source is not None:
+            try:
+                check_config(config_dict, Path(source) / "config.json")
+            except UsageError as error:
+                raise SolverFolderError(str(error)) from error
+        return super().from_dict(config_dict, **kwargs)
 
     def save_pretrained(self, save_directory: str | PathLike, **kwargs) -> None:
         """Save the config as `PreTrainedConfig` does, with the file of [`save_solver_code`]."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -22,21 +21,16 @@ from ...data.batches.mwp_processor import MwpProcessor
 from ...data.training_lineage import inherit_training_texts, write_training_texts
 from ...downloads import find_beside, hub_options, missing_folder, note_download
 from ...runtime.solver import EXPORT_RECORD
+from ...runtime.solver_folder import CONFIG_NAME, check_model_folder, weights_fault
+from ...runtime.weights import FILE_NAME, INDEX_NAME, weight_files
 from ...store.files import writing_weights
+from ...usage_error import UsageError, not_a_solver
 from ..architecture import count_positions
 from ..decoder import Decoder
 from ..gts import GTSDecoder
 from ..solver import SolveOutput, Solver
 from .bottlenecks import Bottleneck, Bottlenecks, bottleneck_hooks
-from .configuration_mwp_solver import MwpSolverConfig
-
-
-WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
-
-
-class SolverFolderError(Exception):
-    """Error for a folder or repository without a complete solver. It does not derive from `ValueError`, `OSError`,
-    `TypeError` or `RuntimeError`, because `transformers.pipeline` would catch these and hide the message."""
+from .configuration_mwp_solver import MwpSolverConfig, SolverFolderError
 
 
 @dataclass
@@ -124,15 +118,18 @@ class MwpSolver(PreTrainedModel, Solver):
             return (model, found) if with_info else model
         if fault := missing_folder(source):
             raise OSError(fault)
+        folder = Path(source, hub.get("subfolder", ""))
+        if (folder / CONFIG_NAME).is_file():
+            try:
+                check_model_folder(folder, any_size)
+            except UsageError as error:
+                raise SolverFolderError(str(error)) from error
         if not isinstance(kwargs.get("config"), PreTrainedConfig):
             kind = PreTrainedConfig.get_config_dict(kwargs.get("config") or source, **hub)[0].get("model_type")
             if kind != MwpSolverConfig.model_type:
-                raise SolverFolderError(
-                    f"{source} contains a model of type {kind!r}, not a solver (type {MwpSolverConfig.model_type!r}). "
-                    f"Train a solver from an encoder with `hf-mwp train --encoder {source}`."
-                )
-        folder = Path(source, hub.get("subfolder", ""))
-        file = INDEX if (folder / INDEX).exists() and not (folder / WEIGHTS).exists() else WEIGHTS
+                raise SolverFolderError(not_a_solver(source, kind))
+        has_index = (folder / INDEX_NAME).exists() and not (folder / FILE_NAME).exists()
+        file = INDEX_NAME if has_index else FILE_NAME
         try:
             model, found = super().from_pretrained(
                 source, *model_args, ignore_mismatched_sizes=True, output_loading_info=True, **kwargs
@@ -330,14 +327,8 @@ def _check_weights(
     if source is not None and (missing or unexpected) and find_beside(source, EXPORT_RECORD, **hub):
         ways = "Load it with `hf_mwp.runtime.load_solver` or `hf-mwp solve --runtime numpy`."
         raise SolverFolderError(f"{source} was exported for the runtime without PyTorch. {ways}")
-    fault, foreign = None, "weights and config.json belong to different models"
-    if missing:
-        fault = f"{file} lacks {_listed(missing)} of the solver, which would be random numbers"
-    elif unexpected:
-        fault = f"{file} has {_listed(unexpected)} that the solver of config.json does not have; {foreign}"
-    elif found["mismatched_keys"] and not any_size:
-        name, stored, own = min(found["mismatched_keys"])
-        fault = f"{name} is {tuple(stored)} in {file} and {tuple(own)} by config.json; {foreign}"
+    different = () if any_size else found["mismatched_keys"]
+    fault = weights_fault(file, sorted(missing), sorted(unexpected), list(different))
     if fault and source is None:
         raise SolverFolderError(f"`from_pretrained(None)`: {fault}. Pass the weights of a solver with this `config`.")
     if fault:
@@ -348,19 +339,14 @@ def _damage(folder: Path, file: str) -> str | None:
     """Return the fault of the weight files in a local folder, or `None`."""
     try:
         files = [file]
-        if file == INDEX:
-            files = sorted({*json.loads((folder / INDEX).read_text("utf-8"))["weight_map"].values()})
+        if file == INDEX_NAME:
+            files = weight_files(folder)
         for file in files:
             with safe_open(folder / file, "pt"):
                 pass
     except (SafetensorError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         return f"has a damaged or missing file ({file}: {type(error).__name__}: {error})"
     return None
-
-
-def _listed(names: set[str]) -> str:
-    shown = [*sorted(names)[:3], *(["..."] if len(names) > 3 else [])]
-    return f"{len(names)} weight{'s' * (len(names) > 1)} ({', '.join(shown)})"
 
 
 def _check_reloads(encoder: PreTrainedModel) -> None:

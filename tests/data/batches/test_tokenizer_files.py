@@ -87,7 +87,7 @@ def test_a_tokenizer_file_that_is_missing_or_damaged_is_named(folder, digest):
     assert "tokenizer.json" in refusal(folder)
     shutil.copy(folder / "tokenizer_config.json", path)
     cut(path, 20)
-    assert re.search("tokenizer.json.*JSON", refusal(folder))
+    assert re.search("tokenizer.json cannot be read", refusal(folder))
     path.unlink()
     assert "tokenizer.json" in refusal(folder)
     # Some classes go on without their file, with special tokens alone.

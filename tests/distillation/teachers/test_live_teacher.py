@@ -7,6 +7,7 @@ from datasets import Dataset
 from hf_mwp.data.batches.mwp_collator import MwpCollator
 from hf_mwp.distillation.teachers.ensemble_teacher import TEACHER_INPUTS
 from hf_mwp.distillation.teachers.live_teacher import TeacherInputsCollator, add_teacher_inputs
+from hf_mwp.problems import MathWordProblem
 from tests.other_tokens import other_processor
 from tests.tiny import tiny_athena_solver, tiny_dataset, tiny_problems, tiny_processor
 
@@ -37,6 +38,17 @@ def test_a_teacher_that_reads_the_question_gets_its_own_tokens_of_it():
     expected = theirs(tiny_problems(6))["question_positions"]
     assert torch.equal(own["question_positions"], expected) and expected.max() < 12
     assert ours(tiny_problems(6))["question_positions"].max() >= 12
+
+
+def test_a_teacher_scores_the_numbers_that_the_student_reads():
+    problem = MathWordProblem("小明有4个苹果，又买了2个，吃了3个", "x=4")
+    for ours, theirs, expected in ((6, 64, [[4]]), (64, 6, [[4, -1, -1]])):
+        student = tiny_processor(max_length=ours)
+        teacher = tiny_processor(max_length=theirs)
+        rows = Dataset.from_list([{"text": problem.text, "equation": problem.equation}])
+        dataset = add_teacher_inputs(student.prepare_dataset(rows), {0: teacher})
+        batch = TeacherInputsCollator(MwpCollator(student), {0: teacher})(list(dataset))
+        assert batch[TEACHER_INPUTS]["0"]["number_positions"].tolist() == expected
 
 
 def test_rows_without_teacher_inputs_are_as_ever(processors):

@@ -88,7 +88,7 @@ def test_numbers_that_the_student_cannot_see_are_forbidden(solvers, processor, o
     student, teacher = tiny_solver(processor), in_other_tokens(tiny_solver(processor, seed=1), processor, other)
     # The third number of a problem lies beyond the student's tokens, and its equation does not need it.
     rows = [row | {"text": row["text"][:-1] + "，路上用了7天？"} for row in tiny_rows(8)[:4]]
-    assert any(-1 in positions for positions in short.encode([row["text"] for row in rows])["number_positions"])
+    assert short.encode(rows)["number_positions"] != processor.encode(rows)["number_positions"]
     keywords = {"train_dataset": rows, "processing_class": short, "teacher_processing_class": other}
     assert 0 < first_parts(solvers(student, teacher, keywords, max_steps=1, **PREDICTIONS))["loss_soft"] < 100
 
