@@ -14,7 +14,7 @@ class AppArguments:
     model: str | None = option(None, "Folder of a solver that the runtime can load.", required=True)
     compare: str | None = option(None, "Folder of a second solver, whose answers are shown beside the first solver's.")
     port: int = option(8000, "Port of the page; 0 chooses a free port.")
-    host: str = option("127.0.0.1", "Address of the page. With 0.0.0.0, other machines can open it, without a password.")
+    host: str = option("127.0.0.1", "Address of the page. Other machines can open it at 0.0.0.0; there is no login.")
 
     def __post_init__(self):
         check_options(self)
