@@ -53,7 +53,7 @@ def main(argv: list[str] | None = None) -> None:
     train, test = list(data["train"]), list(data["test"])
     if args.fast:
         train, test = train[:160], test[:60]
-    console.print(str(report), markup=False)
+    console.print(str(report))
 
     # 2. Teacher: a pretrained encoder with a new expression tree decoder. The processor finds the numbers in a
     #    text and encodes texts and equations; constants of at least two equations become output symbols.

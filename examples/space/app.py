@@ -18,7 +18,8 @@ for wheel in HERE.glob("hf_mwp-*.whl"):
     zipfile.ZipFile(wheel).extractall(HERE / ".packages")
     sys.path.insert(0, str(HERE / ".packages"))
 
-from hf_mwp.cli.app.server import EXAMPLES, MAX_BYTES, MAX_PROBLEMS, marked_parts, solve  # noqa: E402
+from hf_mwp.cli.app.local_server import MAX_BODY  # noqa: E402
+from hf_mwp.cli.app.server import EXAMPLES, MAX_PROBLEMS, marked_parts, solve  # noqa: E402
 from hf_mwp.runtime import RuntimeSolver, load_solver  # noqa: E402
 
 
@@ -48,7 +49,7 @@ def find_solver() -> RuntimeSolver:
 
 def show(solver: RuntimeSolver, text: str) -> str:
     """Return the answers to problems, one per line, as HTML, with the problems' text escaped."""
-    if len(text.encode()) > MAX_BYTES:
+    if len(text.encode()) > MAX_BODY:
         return f'{STYLE}<div class="mwp"><p class="error">That is too much text.</p></div>'
     lines = [line for line in text.splitlines() if line.strip()] or [""]
     blocks = [_problem(solver, line) for line in lines[:MAX_PROBLEMS]]

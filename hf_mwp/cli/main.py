@@ -4,6 +4,7 @@ import difflib
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 
@@ -45,8 +46,21 @@ commands:
 
 def main(argv: list[str] | None = None) -> int:
     """Run a subcommand and return the exit status: 0, 1 (error), 2 (no or unknown command) or 130 (interrupted).
-    `argv` defaults to the arguments of the process. `HF_MWP_TRACEBACK=1` in the environment shows tracebacks."""
-    argv = list(sys.argv[1:] if argv is None else argv)
+    `argv` defaults to the arguments of the process. `HF_MWP_TRACEBACK=1` in the environment shows tracebacks. If the
+    reader of a pipe ends (`| head`), the command ends quietly."""
+    status = 0
+    try:
+        try:
+            status = _main(list(sys.argv[1:] if argv is None else argv))
+        finally:
+            # Python would print a broken pipe that it finds at the exit.
+            _flush()
+    except BrokenPipeError:
+        _discard_output()
+    return status
+
+
+def _main(argv: list[str]) -> int:
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")  # such as Chinese in a pipe on Windows
     if not argv or argv[0] in ("-h", "--help", "help"):
@@ -72,9 +86,7 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _fail("Interrupted.", 130)
     except BrokenPipeError:
-        # The reader of a pipe (`| head`) has ended. Standard output is closed so that Python does not complain again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        raise
     except ImportError as error:
         package = (error.name or "").partition(".")[0]
         if package == "hf_mwp" or os.environ.get("HF_MWP_TRACEBACK"):
@@ -113,6 +125,21 @@ def run_command(name: str, argv: list[str]) -> int:
 def stage_commands() -> dict[str, Callable[[list[str]], int]]:
     """Return the functions of the commands that can be stages of a recipe."""
     return {name: partial(run_command, name) for name in STAGES}
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:  # `None` if the process has no such stream (`>&-`)
+            stream.flush()
+
+
+def _discard_output() -> None:
+    devnull = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            with suppress(BrokenPipeError):
+                stream.flush()
+            os.dup2(devnull, stream.fileno())
 
 
 def _fail(message: str, status: int) -> int:

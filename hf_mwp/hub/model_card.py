@@ -40,7 +40,8 @@ CIRCUMSTANCES = ("seed", "wall_seconds", "cpu_seconds", "machine", "libraries", 
 GENERATED = frozenset({"language", "library_name", "pipeline_tag", "tags", "datasets", "model-index"})
 # Maximum number of table rows and metadata results in the card; the record has all figures.
 MAX_ROWS = 8
-DISTILLATIONS = ("hf-mwp distill", "DistillationTrainer", "Seq2SeqDistillationTrainer")
+# Commands and trainers whose models have learned from a teacher.
+DISTILLATIONS = ("hf-mwp distill", "hf-mwp prune", "hf-mwp stark", "DistillationTrainer", "Seq2SeqDistillationTrainer")
 # Options of training stages that select the training problems and texts.
 DATA_OPTIONS = ("corpus", "problems", "dataset", "extra_train")
 
@@ -90,7 +91,8 @@ def build_model_card(
     task: Mapping[str, Any] | None = None,
 ) -> ModelCard:
     """
-    Create the card of a student, solver, classifier or sequence-to-sequence model, with usage, results and notes.
+    Create the card of a student, solver, classifier or sequence-to-sequence model, with usage, results and notes. The
+    card names distillation as the method only if one of the `stages` distils.
 
     The examples load the model from `model_id`, a folder or Hub id, and show its `output`. Figures of `"this model"`,
     unless it is an encoder, and the datasets of the stages are also written to the metadata, which the Hub displays.
@@ -101,7 +103,8 @@ def build_model_card(
     kind, is_encoder = kind_of(model), isinstance(model, MwpStudentModel)
     language = language or task.get("language") or ("zh" if is_encoder or kind.is_solver else None)
     tag = "feature-extraction" if is_encoder else task.get("pipeline_tag")
-    paper, citation = _paper_of(model, stages)
+    is_distilled = any(map(_distils, stages))
+    paper, citation = _paper_of(model) if is_distilled else ("", "")
     shown = _most_telling(figures)
     results = [] if is_encoder else [_eval_result(each, task) for each in shown if each.model == "this model"]
     data = ModelCardData(
@@ -109,7 +112,11 @@ def build_model_card(
         license=license,
         library_name="transformers",
         pipeline_tag=tag,
-        tags=[*task["tags"], "knowledge-distillation", "mwp_solver" if kind.is_solver else model.config.model_type],
+        tags=[
+            *task["tags"],
+            *(["knowledge-distillation"] if is_distilled else []),
+            "mwp_solver" if kind.is_solver else model.config.model_type,
+        ],
         model_name=model_id.rstrip("/").rpartition("/")[2],
         eval_results=results or None,
         datasets=_data_sets(stages, training_texts_of(model)) or None,
@@ -156,13 +163,14 @@ def model_record(
     return {"figures": [asdict(each) for each in figures], "stages": steps, "training_texts": known}
 
 
-def _paper_of(model: PreTrainedModel, stages: Sequence[TrainingStage]) -> tuple[str, str]:
-    """Return the title and the citation of the method, empty for a classifier or generator that was not distilled."""
-    kind = kind_of(model)
-    reads_problems = isinstance(model, MwpStudentModel) or kind.is_solver
-    if not reads_problems and not any(stage.command in DISTILLATIONS for stage in stages):
-        return "", ""
-    return (SEQ2SEQ_PAPER, CKALoss.citation) if kind.has_decoder else (PAPER, HiddenMSELoss.citation)
+def _distils(stage: TrainingStage) -> bool:
+    """Return whether a model has learned from a teacher in a stage, or is mixed from one that has."""
+    return stage.command in DISTILLATIONS or (stage.command == "hf-mwp mix" and "solvers" not in stage.options)
+
+
+def _paper_of(model: PreTrainedModel) -> tuple[str, str]:
+    """Return the title and the citation of the method by which a student is distilled."""
+    return (SEQ2SEQ_PAPER, CKALoss.citation) if kind_of(model).has_decoder else (PAPER, HiddenMSELoss.citation)
 
 
 def _architecture(model: PreTrainedModel) -> str:

@@ -1,5 +1,6 @@
 """Functions that read YAML with OmegaConf: `1e-4` is a number, and repeated keys are errors."""
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,8 @@ from ..usage_error import UsageError
 
 
 def read_yaml(path: str | Path) -> Any:
-    """Parse a YAML file in UTF-8 or UTF-16. Raises `UsageError` if it is missing, damaged, or repeats a key."""
+    """Parse a YAML file in UTF-8 or UTF-16. `${name}` is not replaced. Raises `UsageError` if the file is missing,
+    damaged, repeats a key, or calls a resolver ([`check_no_resolvers`])."""
     # Imported here, so that `hf-mwp --help` needs no package.
     import yaml
     from omegaconf import OmegaConf
@@ -17,11 +19,55 @@ def read_yaml(path: str | Path) -> Any:
         with open(path, "rb") as file:
             config = OmegaConf.load(file)
         # OmegaConf returns an empty mapping for an empty file.
-        return OmegaConf.to_container(config) if config else yaml.safe_load(Path(path).read_bytes())
+        content = OmegaConf.to_container(config) if config else yaml.safe_load(Path(path).read_bytes())
     except FileNotFoundError:
         raise UsageError(f"The file {path} does not exist.") from None
     except (OSError, UnicodeDecodeError, yaml.YAMLError, OmegaConfBaseException) as error:
         raise UsageError(f"{path} cannot be read as YAML: {error}") from error
+    check_no_resolvers(content, str(path))
+    return content
+
+
+def check_no_resolvers(content: Any, source: str, key: str = "") -> None:
+    """Raise `UsageError` with the source and the key if a text calls a resolver of OmegaConf, such as
+    `${oc.env:HF_TOKEN}`: what it reads could be written to files that are published."""
+    for place, text in _texts(content, key):
+        if _calls_resolver(text):
+            shown = f"{text!r:.200}"
+            fault = f"{shown} calls a resolver of OmegaConf, which is not allowed. Write the value itself."
+            raise UsageError(f"{source}, {place}: {fault}")
+
+
+def _texts(content: Any, key: str) -> Iterator[tuple[str, str]]:
+    """Yield the texts in a value with their dotted keys (`stages.card.notes`, `list.0`)."""
+    if isinstance(content, str):
+        yield key, content
+        return
+    items = ()
+    if isinstance(content, Mapping):
+        items = content.items()
+    elif isinstance(content, list | tuple):
+        items = enumerate(content)
+    for name, value in items:
+        yield from _texts(value, f"{key}.{name}" if key else str(name))
+
+
+def _calls_resolver(text: str) -> bool:
+    if "${" not in text:
+        return False
+    from omegaconf.errors import GrammarParseError
+    from omegaconf.grammar_parser import OmegaConfGrammarParser, parse
+
+    try:
+        waiting = [parse(text)]
+    except GrammarParseError:
+        return False  # OmegaConf does not replace anything in a text that it cannot parse.
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, OmegaConfGrammarParser.InterpolationResolverContext):
+            return True
+        waiting += getattr(node, "children", None) or ()
+    return False
 
 
 def read_value(text: str) -> Any:

@@ -41,10 +41,11 @@ class MathWordProblemPipeline(FolderSearch, Pipeline):
       by length or over the beams); 0 without an equation;
     - `unknown_share` (`float`), only if the text was encoded: share of unknown tokens in the text;
     - `error` (`str`), only if `answer` is `None`: reason why there is no answer, such as a text without numbers or
-      with more than 100,000 characters, or an equation without a value;
+      with more than 100,000 characters or a division by zero, or an equation without a value;
     - `plausibility` (`float`) and `violations` (`list[str]`), only with `rerank`: probability of the answer among all
       values of the beams, and signs that the answer is implausible ("negative length", "2.4 people") which the first
-      answer does not have. With `top_k`, all values are different;
+      answer does not have. A negative count or measure is always a violation and has a plausibility of at most 0.1.
+      With `top_k`, all values are different;
     - `instead_of` (`dict`), only if re-ranking replaced the solver's answer: its `equation`, `answer`, `violations`;
     - `status` (`"unsure"`) and `candidates` (`list[dict]`), only below `confidence_threshold`: the equations found,
       best first, each with `equation`, `answer`, `value` and `score`;

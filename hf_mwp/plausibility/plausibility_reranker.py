@@ -27,7 +27,7 @@ from ..store.json_fields import (
 )
 from ..usage_error import UsageError
 from .candidate_answer import CandidateAnswer, candidate_answers
-from .features import FEATURE_LIST, FEATURES, feature_row
+from .features import FEATURE_LIST, FEATURES, Feature, feature_row
 from .question import Question
 
 
@@ -47,6 +47,9 @@ RERANKER = {
 }
 # Maximum number of reasons against an answer, and minimum share of each in the difference between two scores.
 MOST_VIOLATIONS, LEAST_SHARE = 2, 0.2
+# Factor of the plausibility of an impossible answer, which would be near 1 if the beam has no other.
+IMPOSSIBLE_FACTOR = 0.1
+_NEGATIVE = next(feature for feature in FEATURES if feature.name == "negative")
 
 
 class PlausibilityError(UsageError):
@@ -61,8 +64,10 @@ class RankedAnswer:
     expression: Expression  # most probable tree with this value, over number slots
     log_probability: float  # of this tree
     rank: int  # of this tree in the beam, from 0
-    plausibility: float  # softmax over the values in the beam of their weighted sums of features
-    violations: tuple[str, ...] = ()  # reasons against it compared with the first answer, most important first
+    # Softmax over the values in the beam of their weighted sums of features; a tenth of it for an impossible answer.
+    plausibility: float
+    # Reasons against it: that it is impossible, then those compared with the first answer, most important first.
+    violations: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -130,7 +135,10 @@ class PlausibilityReranker:
 
     def rerank(self, problem: MathWordProblem, trees: Sequence[tuple[Expression, float]]) -> list[RankedAnswer]:
         """
-        Rank the answers in a beam, most plausible first.
+        Rank the answers in a beam, highest weighted sum first. Negative counts and measures are impossible, unless the
+        text or the question suggests otherwise (temperatures, debts, differences). They keep their rank, since a
+        problem may have no better answer, but have a violation and a tenth of their plausibility. A re-ranker whose
+        weight of `negative` is 0 or positive does not apply this rule.
 
         Args:
             problem ([`MathWordProblem`]): The problem. Its equation and answer are not used.
@@ -157,8 +165,17 @@ class PlausibilityReranker:
         ranked = []
         for answer, row, score in judged:
             violations = _violations(answer, row, judged[0][1], weights) if ranked else ()
-            ranked.append(RankedAnswer(answer.value, *answer.best, math.exp(score - top) / total, violations))
+            plausibility = math.exp(score - top) / total
+            if self._is_impossible(answer):
+                complaint = _complaint(_NEGATIVE, answer)
+                others = [violation for violation in violations if violation != complaint]
+                violations = (complaint, *others[: MOST_VIOLATIONS - 1])
+                plausibility *= IMPOSSIBLE_FACTOR
+            ranked.append(RankedAnswer(answer.value, *answer.best, plausibility, violations))
         return ranked
+
+    def _is_impossible(self, answer: CandidateAnswer) -> bool:
+        return answer.value < 0 and not answer.question.may_be_negative and self.weights["negative"] < 0
 
     def save_pretrained(self, save_directory: str | PathLike) -> None:
         """Save the re-ranker as `plausibility.json` in a folder, such as the model folder."""
@@ -197,9 +214,7 @@ def _violations(
     """Return the reasons against an answer (`"2.4 人"`): the features that lower its score most."""
     losses = [weight * (theirs - ours) for weight, theirs, ours in zip(weights, better, row, strict=True)]
     least = LEAST_SHARE * sum(loss for loss in losses if loss > 0)
-    value = f"{float(answer.value):.6g}"
-    kind = next(iter(answer.question.kinds)) if len(answer.question.kinds) == 1 else "answer"
-    kind = kind.replace("counted", "count")
+    value = _shown_value(answer)
     found: list[str] = []
     columns = zip(losses, row, better, FEATURES, strict=True)
     for loss, ours, theirs, feature in sorted(columns, key=lambda each: -each[0]):
@@ -208,11 +223,22 @@ def _violations(
         # Skip features that speak for the better answer instead of against this answer.
         if (ours > theirs) != (feature.worse == "larger"):
             continue
-        complaint = feature.complaint.format(value=value, unit=answer.question.unit or kind, kind=kind)
+        complaint = _complaint(feature, answer)
         # At most one reason shows the value.
         if complaint and complaint not in found and not (value in complaint and any(value in each for each in found)):
             found.append(complaint)
     return tuple(found)
+
+
+def _complaint(feature: Feature, answer: CandidateAnswer) -> str:
+    """Return the reason against an answer that a feature is, empty if it is none."""
+    kind = next(iter(answer.question.kinds)) if len(answer.question.kinds) == 1 else "answer"
+    kind = kind.replace("counted", "count")
+    return feature.complaint.format(value=_shown_value(answer), unit=answer.question.unit or kind, kind=kind)
+
+
+def _shown_value(answer: CandidateAnswer) -> str:
+    return f"{float(answer.value):.6g}"
 
 
 def check_fit(num_beams: int, min_beams: int | None = None, regularization: float = 1.0) -> None:

@@ -16,7 +16,10 @@ from ..problems.clauses import CLAUSE_BREAK, find_question
 
 
 RATIO = ""  # unit of shares, multiples and percentages
+# Kinds of answers that are only negative in problems with one of the words `negatives`, or about a difference.
+NEVER_NEGATIVE = frozenset({"counted", "age", "days", "time", "length", "area", "volume", "weight"})
 _MARK = "\0"
+_SIGNED_NUMBER = re.compile(r"(?<![\w)）])[-−﹣－]\s*\d")
 # Each clause is compared with the first clauses, and only the first numbers are read (and all numbers that an answer
 # uses). No problem in the datasets has more; a pasted book would take hours.
 _MAX_COMPARED = 200
@@ -45,6 +48,8 @@ class QuestionWords:
         # Words before the number of a rate, and words after a share or multiple.
         self.rate = _pattern(_any_of(content["rates"]))
         self.ratio = _pattern(rf"\s*(?:{_any_of(content['ratios'])})")
+        # Words in the text of a problem whose answer may be negative.
+        self.negatives = _pattern(_any_of(content["negatives"]))
         # A word (in Chinese, a character), and function words to ignore.
         self.word = re.compile("[a-z]{3,}" if language == "en" else "[\u3400-\u9fff]")
         self.ignored = {word for text in content["ignored"] for word in (text.split() if " " in text else text)}
@@ -89,6 +94,7 @@ class Question:
     units: tuple[str | None, ...]
     asked: tuple[float, ...]
     related: tuple[float, ...]
+    may_be_negative: bool  # the answer; no feature uses this
 
     @classmethod
     def read(cls, problem: MathWordProblem, trees: Sequence[tuple[Expression, float]] = ()) -> Question:
@@ -113,16 +119,19 @@ class Question:
         else:
             kinds = {name for name, pattern in words.kinds.items() if pattern.search(clause)}
             kinds = {"share"} if "share" in kinds else kinds
+        cues = frozenset(name for name, pattern in words.cues.items() if pattern.search(clause))
+        is_signed = words.negatives.search(problem.text) or _SIGNED_NUMBER.search(problem.text)
         around = zip(numbers, segments, segments[1:], strict=False)
         return cls(
             kinds=frozenset(kinds),
-            cues=frozenset(name for name, pattern in words.cues.items() if pattern.search(clause)),
+            cues=cues,
             unit=None if kinds == {"share"} else unit,
             values=values,
             literals=numbers,
             units=tuple(_unit_of(literal, before, behind, words) for literal, before, behind in around),
             asked=asked,
             related=related,
+            may_be_negative=not kinds or not kinds <= NEVER_NEGATIVE or "difference" in cues or bool(is_signed),
         )
 
     @cached_property

@@ -12,6 +12,7 @@ from .answer import answer_value
 from .control_characters import without_controls
 from .equation_alignment import align_literals
 from .numbers.masked_text import MaskedText, mask_numbers
+from .zero_divisors import zero_division
 
 
 MAX_TEXT_LENGTH = 100_000  # characters, far above the maximum length of any model
@@ -166,7 +167,8 @@ class MathWordProblem:
 
 
 def refusal(problem: MathWordProblem) -> str | None:
-    """Return why solvers refuse a problem, or `None`. Without numbers, an equation would only be a guess."""
+    """Return why solvers refuse a problem, or `None`. Without numbers, an equation would only be a guess, and a
+    division by zero in the text has no value."""
     if problem.is_too_long:
         return f"{TOO_LONG[0].upper()}{TOO_LONG[1:]}: shorten it."
     try:
@@ -181,4 +183,6 @@ def refusal(problem: MathWordProblem) -> str | None:
         return f"The text has a number that cannot be parsed: {listed}. Use up to {MAX_NUMBER_LENGTH} digits 0 to 9."
     if not problem.numbers:
         return "The text contains no number to calculate with. Write its numbers in digits."
+    if division := zero_division(problem.text):
+        return f"The text divides by zero ({division}), which has no value."
     return None

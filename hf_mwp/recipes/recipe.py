@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from ..options import affects_result
 from ..options.stages import STAGES, options_of, trains
-from ..options.yaml_values import read_yaml
+from ..options.yaml_values import check_no_resolvers, read_yaml
 from ..store.finished_folder import FinishedFolder
 from ..store.runs.run_folder import check_output_folder
 from ..usage_error import UsageError
@@ -89,8 +89,9 @@ class Recipe:
 
     A file with `base: other.yaml`, a path from its own folder, contains only the changes to that file. OmegaConf
     replaces `${name}` by the value of a variable or by the folder of a stage, which then runs first; a backslash
-    before it prevents this. A stage's folder is named after the fingerprint of its options and inputs, so recipes with
-    the same `output_dir` reuse it until an option changes. A variable `???` must be set to run the stages that use it.
+    before it prevents this. Resolvers of OmegaConf, such as `${oc.env:NAME}`, are refused. A stage's folder is named
+    after the fingerprint of its options and inputs, so recipes with the same `output_dir` reuse it until an option
+    changes. A variable `???` must be set to run the stages that use it.
 
     `changes`, a mapping or several (later ones win), override the file: `{"seed": 1}` sets a variable,
     `{"teacher.max_steps": 5}` or `{"teacher": {"max_steps": 5}}` options of a stage; `None` removes an option.
@@ -201,9 +202,10 @@ class Recipe:
         def option(place: str, value: Any) -> Any:
             if "${" not in str(value):
                 return value
+            self._check_no_resolvers(value, place)
             try:
                 config = OmegaConf.create({"value": value}, parent=root)
-                return OmegaConf.to_container(config, resolve=True)["value"]
+                filled = OmegaConf.to_container(config, resolve=True)["value"]
             except InterpolationToMissingValueError as error:
                 variable = re.search(r"value: (\S+)", error.msg)[1]
                 stage, _, name = place.partition(".")
@@ -217,7 +219,11 @@ class Recipe:
                     self._check(missing, [*self._options, *self.variables], "variable or stage", place)
                 fault = f"{value!r:.200} cannot be resolved: {str(error).splitlines()[0]}."
                 raise RecipeError(f"{self.source}, {place}: {fault}") from None
+            # The command reads the value from a file of options, which may not contain a resolver either.
+            self._check_no_resolvers(filled, place)
+            return filled
 
+        self._check_no_resolvers(self.variables, "variables")
         try:
             root = OmegaConf.create({name: f"\0{name}\0" for name in self._options} | self.variables)
         except OmegaConfBaseException as error:
@@ -266,6 +272,12 @@ class Recipe:
         for name in value:
             self._need(isinstance(name, str), place, f"the name {name!r} is not a string. Put it in quotes.")
         return dict(value)
+
+    def _check_no_resolvers(self, value: Any, place: str) -> None:
+        try:
+            check_no_resolvers(value, self.source, place)
+        except UsageError as error:
+            raise RecipeError(str(error)) from None
 
     def _check(self, name: str, known: Iterable[str], kind: str, place: str = "") -> None:
         fault = unknown_name(name, known, kind)

@@ -26,4 +26,4 @@ def print_data_report(task: Task, reporter: Reporter) -> None:
     """Print the report on the data, only once for the same data within [`keep_loaded`]."""
     with reporter.status("Reading the data"):
         text = str(task.load_report or f"{task.name}, split {task.scheme}")
-    once(("told", text), lambda: reporter.print(text, markup=False))
+    once(("told", text), lambda: reporter.print(text))

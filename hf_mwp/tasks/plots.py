@@ -14,26 +14,38 @@ def draw_learning_curve(
     histories: Mapping[str, Sequence[Mapping]], path: str | Path, title: str = "", panels: Mapping[str, str] = PANELS
 ) -> bool:
     """Draw logged metrics over epochs to a PNG file, or return `False` if there are none. `histories` maps the names
-    of models to their `trainer.state.log_history`, `panels` maps the labels of panels to keys of the log."""
+    of models to their `trainer.state.log_history`, `panels` maps the labels of panels to keys of the log. A panel
+    without a logged metric is left out."""
+    curves = {label: _curves(histories, key) for label, key in panels.items()}
+    drawn = [label for label in panels if curves[label]]
+    if not drawn:
+        return False
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(9, 3.6), layout="constrained")
-    axes = figure.subplots(1, len(panels))
-    for panel, (label, key) in zip(axes, panels.items(), strict=True):
-        for name, history in histories.items():
-            if points := [(entry["epoch"], entry[key]) for entry in history if key in entry and "epoch" in entry]:
-                panel.plot(*zip(*points, strict=True), marker="o", markersize=3, linewidth=1.2, label=name)
+    figure = Figure(figsize=(4.5 * len(drawn), 3.6), layout="constrained")
+    axes = figure.subplots(1, len(drawn), squeeze=False)[0]
+    for panel, label in zip(axes, drawn, strict=True):
+        for name, points in curves[label].items():
+            panel.plot(*zip(*points, strict=True), marker="o", markersize=3, linewidth=1.2, label=name)
         panel.set(xlabel="epoch", ylabel=label)
         panel.grid(alpha=0.3)
-        if panel.lines and len(histories) > 1:
+        if len(histories) > 1:
             panel.legend()
-        if key.endswith(("accuracy", "f1")):
+        if panels[label].endswith(("accuracy", "f1")):
             panel.set_ylim(0, 1)
-    if not any(panel.lines for panel in axes):
-        return False
     figure.suptitle(title)
     figure.savefig(path, dpi=120)
     return True
+
+
+def _curves(histories: Mapping[str, Sequence[Mapping]], key: str) -> dict[str, list[tuple[float, float]]]:
+    """Return the points (epoch, metric) of each model that has logged a metric."""
+    curves = {}
+    for name, history in histories.items():
+        points = [(entry["epoch"], entry[key]) for entry in history if key in entry and "epoch" in entry]
+        if points:
+            curves[name] = points
+    return curves
 
 
 def draw_models(

@@ -1,3 +1,4 @@
+import os
 import re
 import subprocess
 import sys
@@ -88,6 +89,41 @@ def test_as_a_module():
     assert result.stdout == f"hf-mwp {__version__}\n"
     imported = {line.rpartition("|")[2].strip() for line in result.stderr.splitlines()}
     assert "hf_mwp" in imported and not {"torch", "transformers"} & imported
+
+
+ANSWERED = ["solve", "--model", "{model}", *["小明有4个苹果和2个梨，一共有多少个水果？"] * 50]
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    ("argv", "status"),
+    [
+        (["--help"], 0),
+        (["--version"], 0),
+        (["train", "--help"], 0),
+        (["evalute"], 2),
+        (["solve", "--model", "nowhere/at/all", "1 and 2"], 1),
+        (ANSWERED, 1),  # the console of `rich` exits with 1
+        ([*ANSWERED, "--json"], 0),
+    ],
+)
+def test_a_reader_that_leaves_ends_a_command_quietly(argv, status, unbuffered, solver_folder):
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    words = [sys.executable, "-m", "hf_mwp", *(word.format(model=solver_folder) for word in argv)]
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    result = subprocess.run(words, stdout=write_end, stderr=subprocess.PIPE, text=True, env=environment)
+    os.close(write_end)
+    assert result.returncode == status
+    assert result.stderr.startswith("hf-mwp: ") if argv[-1] in ("evalute", "1 and 2") else result.stderr == ""
+
+
+def test_standard_error_with_a_reader_that_leaves():
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    result = subprocess.run([sys.executable, "-m", "hf_mwp", "evalute"], stdout=write_end, stderr=write_end)
+    os.close(write_end)
+    assert result.returncode in (0, 2)
 
 
 @pytest.mark.parametrize("command", ["train", "distill", "pretrain"])

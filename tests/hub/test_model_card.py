@@ -154,7 +154,7 @@ def test_a_classifiers_card_is_what_its_task_says(solver, tmp_path):
     card.save(tmp_path / "README.md")
     data = ModelCard.load(tmp_path / "README.md").data
     assert (data.pipeline_tag, data.datasets, data.language) == ("text-classification", ["nyu-mll/glue"], "en")
-    assert data.tags == ["hf_mwp", "knowledge-distillation", "mwp_student"]
+    assert data.tags == ["hf_mwp", "mwp_student"]
     (result,) = data.eval_results
     assert (result.task_type, result.metric_type, result.metric_value) == (data.pipeline_tag, "accuracy", 66.0)
     assert result.metric_args == {"search": "greedy", "problems": 277}
@@ -202,7 +202,37 @@ def test_data_sets_of_ancestors_are_those_of_the_training_texts():
 def test_the_papers_entry_stands_once_in_the_package(solver, repository):
     files = [path for path in (repository / "hf_mwp").rglob("*.[pb]*") if path.suffix in (".py", ".bib")]
     assert [path.name for path in files if "{ming2025compact" in path.read_text("utf-8")] == ["citations.bib"]
-    assert HiddenMSELoss().citation in build_model_card(solver, "tiny").text
+    assert HiddenMSELoss().citation in build_model_card(solver, "tiny", stages=STAGES).text
+
+
+FINE_TUNED = TrainingStage("student", "hf-mwp train", {"dataset": "math23k"})
+
+
+@pytest.mark.parametrize(
+    ("command", "options", "is_distilled"),
+    [
+        ("hf-mwp distill", {}, True),
+        ("hf-mwp prune", {}, True),
+        ("hf-mwp stark", {}, True),
+        ("DistillationTrainer", {}, True),
+        ("hf-mwp mix", {"distilled": "student"}, True),
+        ("hf-mwp mix", {"solvers": ["a", "b"]}, False),
+        ("hf-mwp pretrain", {}, False),
+        ("hf-mwp train", {}, False),
+        ("hf-mwp rerank", {}, False),
+        ("SolverTrainer", {}, False),
+    ],
+)
+def test_only_a_distilled_model_claims_distillation(solver, command, options, is_distilled):
+    stages = [TrainingStage("first", command, options), FINE_TUNED]
+    for model in (solver, solver.encoder, MwpStudentForSequenceClassification(solver.encoder.config)):
+        card = build_model_card(model, "tiny", stages=stages)
+        assert ("knowledge-distillation" in card.data.tags) == is_distilled
+        assert ("distil" in card.content.lower()) == is_distilled
+
+
+def test_a_model_of_unknown_origin_does_not_claim_distillation(solver):
+    assert "distil" not in build_model_card(solver, "tiny").content.lower()
 
 
 def test_the_card_of_a_pruned_model_has_its_heads_and_neurons():

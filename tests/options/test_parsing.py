@@ -119,11 +119,17 @@ def test_a_switch_does_not_swallow_the_next_argument():
         ("config: x.yaml\n", "toy.yaml: .*'config'"),
         ("recipe: Two stages\nstages: {teacher: {command: train}}\n", "toy.yaml is a recipe.*`hf-mwp run .*toy.yaml`"),
         ("base: other.yaml\n", "toy.yaml is a recipe"),
+        ("name: ${oc.env:HOME}\n", r"toy\.yaml, name: .*oc\.env:HOME.*resolver"),
+        ("fields: {a: ['${oc.env:HOME}']}\n", r"toy\.yaml, fields\.a\.0: .*resolver"),
     ],
 )
 def test_mistakes_in_the_file_are_named(yaml_file, text, message):
     with pytest.raises(UsageError, match=message):
         read("--config", yaml_file(text))
+
+
+def test_a_reference_in_a_file_of_options_is_text(yaml_file):
+    assert read("--config", yaml_file("name: ${size}\n"))[0].name == "${size}"
 
 
 def test_a_missing_file_is_named():

@@ -67,6 +67,52 @@ def test_a_merit_of_the_first_is_no_fault_of_the_others():
     assert reranker(share_above_one=-9.0).rerank(rope, trees)[-1].violations == ("a share above 1",)
 
 
+@pytest.mark.parametrize(
+    ("language", "text", "violation"),
+    [
+        ("zh", "绳子长12厘米，剪去55厘米，还剩多少厘米？", "negative length"),
+        ("zh", "小明有4个苹果，吃了5个，还剩几个苹果？", "negative count"),
+        ("zh", "一桶油重4千克，用去5千克，还剩多少千克？", "negative weight"),
+        ("zh", "弟弟4岁，5年前几岁？", "negative age"),
+        ("en", "Tom has 4 apples and eats 5. How many apples are left?", "negative count"),
+        ("en", "A rope is 4 feet long. 5 feet are cut off. How many feet are left?", "negative length"),
+        # Temperatures, heights, floors, debts, points and differences may be negative; money may be owed.
+        ("zh", "早上气温是4℃，下降5℃，现在是多少小时？", None),
+        ("zh", "潜水员在水下4米，又下潜5米，他的高度是多少米？", None),
+        ("zh", "小明从4楼下降5层，到了第几层？", None),
+        ("zh", "小明有4元，用了5元，还剩多少元？", None),
+        ("zh", "小明欠4个苹果，还了5个，还欠几个？", None),
+        ("zh", "甲有4个苹果，乙有5个，甲比乙多几个？", None),
+        ("zh", "甲数是4，乙数是5，甲数减乙数是多少？", None),
+        ("zh", "-4米加5米是多少米？", None),
+        ("en", "It was 4 degrees and fell by 5 degrees. How many degrees is it?", None),
+        ("en", "Tom owes 4 apples and pays back 5. How many apples has he?", None),
+        ("en", "The lift is on floor 4 and goes down 5 floors. How many floors is it above the street?", None),
+        ("en", "Tom has 4 apples and Ann has 5. How many more apples does Tom have than Ann?", None),
+    ],
+)
+@pytest.mark.parametrize("others", [[], [("N0+N1", 0.001)]])
+def test_a_negative_count_or_measure_is_a_violation_and_not_plausible(language, text, violation, others):
+    problem = MathWordProblem(text, language=language)
+    general = PlausibilityReranker.from_pretrained(language)
+    answer = min(general.rerank(problem, beam(("N0-N1", 0.9), *others)), key=lambda answer: answer.value)
+    if violation is None:
+        assert answer.violations == () and answer.plausibility > 0.5
+    else:
+        assert answer.violations[0] == violation and answer.plausibility <= 0.1
+    positive = general.rerank(problem, beam(("N0+N1", 0.9)))[0]
+    assert (positive.violations, positive.plausibility) == ((), 1)
+
+
+def test_an_impossible_answer_keeps_its_rank():
+    ranked = reranker(negative=-0.1).rerank(PEOPLE, BEAM)
+    assert [answer.value for answer in ranked] == [-3, 2.5, 3]
+    assert ranked[0].violations == ("negative count",)
+    total = 0.5 * math.exp(-0.1) + 0.25 + 0.125
+    assert ranked[0].plausibility == pytest.approx(0.1 * 0.5 * math.exp(-0.1) / total)
+    assert ranked[1].plausibility == pytest.approx(0.25 / total)
+
+
 def test_a_value_is_told_once():
     ranked = reranker(not_whole_counted=-5.0, decimals=-18.0, uneven_last=-4.0).rerank(PEOPLE, BEAM[1:])
     assert ranked[-1].violations == ("2.5 人", "a division with a remainder")

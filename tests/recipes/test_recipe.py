@@ -448,6 +448,52 @@ def test_a_base_is_read_from_a_file_only(tmp_path):
         Recipe(yaml.safe_load(path.read_text()), tmp_path)
 
 
+RESOLVERS = [
+    "${oc.env:SECRET}",
+    "Made on ${ oc.env : SECRET }.",
+    "${oc.env:NOTHING,${oc.env:SECRET}}",
+    "${oc.${part}:SECRET}",
+    "${oc.decode:'1'}",
+    "${oc.create:{a: 1}}",
+    r"\\${oc.env:SECRET}",
+    r"\${oc.env:SECRET}",  # a backslash does not help, since the command reads the value from a file of options
+    {"deep": ["x", "${oc.env:SECRET}"]},
+]
+
+
+@pytest.mark.parametrize("value", RESOLVERS)
+@pytest.mark.parametrize("place", ["stages.card.notes", "variables.part"])
+def test_resolvers_are_refused_with_file_and_key(tmp_path, monkeypatch, value, place):
+    monkeypatch.setenv("SECRET", "hush")
+    is_stage = place == "stages.card.notes"
+    content = {
+        "variables": {"part": "env" if is_stage else value},
+        "stages": {"card": {"command": "card", "notes": value if is_stage else "${part}"}},
+    }
+    path = tmp_path / "some.yaml"
+    path.write_text(yaml.safe_dump(content))
+    for make in (Recipe, lambda content, folder, source: Recipe.from_file(path, folder)):
+        with pytest.raises(RecipeError, match=r"some\.yaml, .*(notes|part).*resolver") as raised:
+            make(content, tmp_path, source="some.yaml")
+        assert "hush" not in str(raised.value)
+
+
+def test_a_resolver_in_a_change_or_a_base_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("SECRET", "hush")
+    for changes in ({"data": "${oc.env:SECRET}"}, {"teacher.dataset": "${oc.env:SECRET}"}):
+        with pytest.raises(RecipeError, match="(variables.data|teacher.dataset): .*resolver"):
+            recipe(tmp_path, changes=changes)
+    (tmp_path / "base.yaml").write_text("variables: {a: '${oc.env:SECRET}'}\nstages: {s: {command: train}}")
+    (tmp_path / "own.yaml").write_text("base: base.yaml\nvariables: {a: 1}")
+    with pytest.raises(RecipeError, match=r"base\.yaml, variables\.a: .*resolver"):
+        Recipe.from_file(tmp_path / "own.yaml", tmp_path)
+
+
+def test_a_backslash_keeps_the_text_of_a_reference(tmp_path):
+    content = {"variables": {"a": 1}, "stages": {"card": {"command": "card", "notes": r"\${a} is ${a}: yes"}}}
+    assert Recipe(content, tmp_path).stages["card"].options == {"notes": "${a} is 1: yes"}
+
+
 def test_unknown_budget_key_target_and_file(tmp_path):
     with pytest.raises(RecipeError, match="'huge'.*large, small"):
         recipe(tmp_path, budget="huge")

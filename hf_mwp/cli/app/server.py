@@ -5,7 +5,7 @@ import math
 import time
 from collections import defaultdict
 from collections.abc import Sequence
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http import HTTPStatus
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,9 @@ from ...problems import MathWordProblem
 from ...runtime import RuntimeSolver, load_solver
 from ...runtime.answer import answer_records
 from ...usage_error import UsageError
+from .local_server import LocalServer, Request, RequestError, Response
 
 
-MAX_BYTES = 1_000_000  # of a request
 MAX_PROBLEMS = 20  # per request; `hf-mwp solve --file` solves more
 BEAMS = 8  # at least, because the page also shows the next best answers
 SHOWN = 6
@@ -36,72 +36,60 @@ EXAMPLES = {
 }
 
 
-def make_server(folders: Sequence[str | Path], port: int = 0) -> ThreadingHTTPServer:
-    """Return a loopback web server for one or two solvers. Port 0 is any free one; `UsageError` if it is in use."""
-    names = [Path(folder).resolve().name for folder in folders]
-    names = names if len({*names}) == len(names) else map(str, folders)
-    solvers = dict(zip(names, map(load_solver, folders), strict=True))
-    for solver in solvers.values():
-        solver.search(None, None)  # raises an error now, not for each request, if the re-ranker cannot be loaded
-    handler = type("PageHandler", (_Handler,), {"solvers": solvers})
+def make_server(folders: Sequence[str | Path], port: int = 0, host: str = "127.0.0.1") -> LocalServer:
+    """Return a web server for one or two solvers. Port 0 is any free one. Raises `UsageError` if the port is in use
+    or the host is not an address of this machine."""
+    if not host:
+        raise UsageError("--host is empty. Pass 127.0.0.1 for this machine only, or 0.0.0.0 for all its addresses.")
+    page = Page(folders)
     try:
-        return ThreadingHTTPServer(("127.0.0.1", port), handler)
+        return LocalServer(page.answer, host, port)
     except (OSError, OverflowError) as error:
-        raise UsageError(f"Port {port} cannot be used ({error}). Choose another --port.") from error
+        fault = f"{host}, port {port} cannot be used ({error}). Choose another --port or --host."
+        raise UsageError(fault) from error
 
 
-class _Handler(BaseHTTPRequestHandler):
-    solvers: dict[str, RuntimeSolver]
+class Page:
+    """The page, and the answers of its solvers. The solvers are loaded from `folders`."""
 
-    def do_GET(self) -> None:
-        if self.path == "/":
-            self._send(files(__package__).joinpath("page.html").read_bytes(), "text/html; charset=utf-8")
-        elif self.path == "/models":
-            language = next(iter(self.solvers.values())).reader.language
-            self._send_json({"models": list(self.solvers), "language": language, "examples": EXAMPLES[language]})
-        else:
-            self.send_error(404)
+    def __init__(self, folders: Sequence[str | Path]) -> None:
+        names = [Path(folder).resolve().name for folder in folders]
+        names = names if len({*names}) == len(names) else map(str, folders)
+        self.solvers = dict(zip(names, map(load_solver, folders), strict=True))
+        for solver in self.solvers.values():
+            solver.search(None, None)  # raises an error now, not for each request, if the re-ranker cannot be loaded
+        self.reader = next(iter(self.solvers.values())).reader
 
-    def do_POST(self) -> None:
-        # The request is read to its end, because browsers accept no answer before they have sent everything.
-        length = self.headers.get("Content-Length", "")
-        body = self.rfile.read(int(length) if length.isdecimal() else 0)
-        if self.path != "/solve" or len(body) > MAX_BYTES:
-            self.send_error(413 if self.path == "/solve" else 404)
-            return
+    def answer(self, request: Request) -> Response:
+        """Answer a request. Raises `RequestError` if it is wrong."""
+        if (request.method, request.path) == ("GET", "/"):
+            return Response(files(__package__).joinpath("page.html").read_bytes(), "text/html; charset=utf-8")
+        if (request.method, request.path) == ("GET", "/models"):
+            language = self.reader.language
+            return _json({"models": list(self.solvers), "language": language, "examples": EXAMPLES[language]})
+        if (request.method, request.path) == ("POST", "/solve"):
+            return self._solve(request.body)
+        raise RequestError(HTTPStatus.NOT_FOUND, "There is nothing at this address.")
+
+    def _solve(self, body: bytes) -> Response:
         try:
             text = json.loads(body)["text"]
             lines = [line for line in text.splitlines() if line.strip()] or [""]
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            self.send_error(400)
-            return
-        solved = [self._solve(line) for line in lines[:MAX_PROBLEMS]]
-        self._send_json({"problems": solved, "left_out": len(lines) - len(solved)})
+            raise RequestError(HTTPStatus.BAD_REQUEST, 'The body must be JSON: {"text": "..."}.') from None
+        solved = [self._solve_problem(line) for line in lines[:MAX_PROBLEMS]]
+        return _json({"problems": solved, "left_out": len(lines) - len(solved)})
 
-    def _solve(self, text: str) -> dict[str, Any]:
-        reader = next(iter(self.solvers.values())).reader
-        problem = reader.problem(text)
+    def _solve_problem(self, text: str) -> dict[str, Any]:
+        problem = self.reader.problem(text)
         return {
             "parts": [] if problem.is_too_long else marked_parts(problem),
             "results": [{"model": name} | solve(solver, text) for name, solver in self.solvers.items()],
         }
 
-    def _send_json(self, content: dict[str, Any]) -> None:
-        self._send(json.dumps(content).encode(), "application/json")
 
-    def _send(self, content: bytes, kind: str) -> None:
-        self.send_response(200)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(content)))
-        self.send_header("Cache-Control", "no-store")
-        # The browser must not load anything from other hosts, whatever the text of a problem contains.
-        policy = "default-src 'self'; script-src 'unsafe-inline'; style-src 'unsafe-inline'"
-        self.send_header("Content-Security-Policy", policy)
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Log nothing, because requests contain the problems of users."""
+def _json(content: dict[str, Any]) -> Response:
+    return Response(json.dumps(content).encode(), "application/json")
 
 
 def solve(solver: RuntimeSolver, text: str) -> dict[str, Any]:

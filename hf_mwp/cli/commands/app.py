@@ -14,6 +14,7 @@ class AppArguments:
     model: str | None = option(None, "Folder of a solver that the runtime can load.", required=True)
     compare: str | None = option(None, "Folder of a second solver, whose answers are shown beside the first solver's.")
     port: int = option(8000, "Port of the page; 0 chooses a free port.")
+    host: str = option("127.0.0.1", "Address of the page. Other machines can open it at 0.0.0.0; there is no login.")
 
     def __post_init__(self):
         check_options(self)
@@ -27,6 +28,6 @@ def run(console: CommandConsole, args: AppArguments) -> None:
     from ..app.server import make_server
 
     folders = [args.model] if args.compare is None else [args.model, args.compare]
-    with make_server(folders, args.port) as server:
-        console.print(f"http://127.0.0.1:{server.server_port}/  (Ctrl+C stops)")
+    with make_server(folders, args.port, args.host) as server:
+        console.print(f"{server.url}  (Ctrl+C stops)")
         server.serve_forever()

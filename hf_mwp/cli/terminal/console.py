@@ -27,7 +27,11 @@ if TYPE_CHECKING:
 
 
 class CommandConsole(Console, Reporter):
-    """Console that escapes control characters, so that the texts of problems cannot control the terminal."""
+    """Console that prints strings as they are: no markup, emoji codes or highlighting (`mawps:train:` would become a
+    picture), and control characters are escaped, so that the texts of problems cannot control the terminal."""
+
+    def __init__(self, **kwargs) -> None:
+        super().__init__(markup=False, emoji=False, highlight=False, **kwargs)
 
     def render(self, renderable, options=None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):
@@ -53,7 +57,7 @@ def quiet_libraries() -> None:
 
 def make_console(**kwargs) -> CommandConsole:
     """Return a console that prints only on the main process; `kwargs` are passed to `rich.console.Console`."""
-    console = CommandConsole(quiet=not is_main_process(), highlight=False, **kwargs)
+    console = CommandConsole(quiet=not is_main_process(), **kwargs)
     if not console.is_terminal:
         console.width = 120
     return console

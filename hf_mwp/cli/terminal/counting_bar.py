@@ -15,12 +15,14 @@ LINE_SECONDS = 60  # between two lines of progress without a terminal
 def counting_bar(console: Console, name: str) -> Iterator[Callable[[int, int | None], None]]:
     """Show a progress bar or, without a terminal, a line each minute; see [`~tasks.reporter.Reporter.counter`]."""
     started = printed = time.perf_counter()
+    is_slow = False
 
     def count(done: int, total: int | None = None) -> None:
-        nonlocal printed
+        nonlocal printed, is_slow
         bar.update(task, completed=done, total=total)
         if not console.is_terminal and time.perf_counter() - printed > LINE_SECONDS:
             printed = time.perf_counter()
+            is_slow = True
             tell()
 
     def tell() -> None:
@@ -30,11 +32,13 @@ def counting_bar(console: Console, name: str) -> Iterator[Callable[[int, int | N
     with make_bar(console, disable=not console.is_terminal) as bar:
         task = bar.add_task(name, total=None)
         yield count
-    if not console.is_terminal and bar.tasks[0].completed:
+    # A count of less than a minute prints nothing.
+    if is_slow:
         tell()
 
 
 def make_bar(console: Console, disable: bool = False) -> Progress:
     """Return a progress bar with counts and times."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    # A description may contain the name of a dataset or file, which is no markup.
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     return Progress(*columns, TimeRemainingColumn(), console=console, transient=True, disable=disable)

@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from hf_mwp.cli.app.server import MAX_PROBLEMS, make_server
+from hf_mwp.cli.app import server
+from hf_mwp.cli.app.server import MAX_PROBLEMS, Page, make_server
 from hf_mwp.runtime.default_search import DefaultSearch
 from hf_mwp.usage_error import UsageError
 
@@ -40,8 +41,7 @@ def test_folders_with_the_same_name_are_two_models(solver_folder, tmp_path):
     folders = [tmp_path / parent / "student" for parent in "ab"]
     for folder in folders:
         shutil.copytree(solver_folder, folder)
-    with make_server(folders) as server:
-        assert [*server.RequestHandlerClass.solvers] == [str(folder) for folder in folders]
+    assert [*Page(folders).solvers] == [str(folder) for folder in folders]
 
 
 def test_a_missing_reranker_is_found_at_the_start(solver_folder, tmp_path):
@@ -95,6 +95,14 @@ def test_two_users_at_once_get_their_own_answers(address):
         ("/solve", b"no JSON", {}, 400),
         ("/solve", b"{}", {}, 400),
         ("/solve", b"[" * 100_000, {}, 400),
+        ("/solve", b'{"text": ' * 100_000, {}, 400),
+        ("/solve", b'{"text": "\xff\xfe"}', {}, 400),
+        ("/solve", b'{"text": 5}', {}, 400),
+        ("/solve", b'{"text": null}', {}, 400),
+        ("/solve", b'{"text": ["a"]}', {}, 400),
+        ("/solve", b'"text"', {}, 400),
+        ("/solve", b"null", {}, 400),
+        ("/solve", b'{"text": ' + b"9" * 9000 + b"}", {}, 400),
         ("/solve", b"{}", {"Content-Length": "two"}, 400),
         ("/solve", b"{}", {"Content-Length": "-1"}, 400),
         ("/other", b"{}", {}, 404),
@@ -104,6 +112,17 @@ def test_requests_that_are_wrong(address, path, body, headers, status):
     with pytest.raises(urllib.error.HTTPError) as raised:
         urllib.request.urlopen(urllib.request.Request(address + path, body, headers), timeout=9)
     assert raised.value.code == status
+
+
+def test_an_unexpected_error_is_named_without_the_text(address, monkeypatch, capfd):
+    def fail(solver, text):
+        raise RuntimeError(text)
+
+    monkeypatch.setattr(server, "solve", fail)
+    with pytest.raises(urllib.error.HTTPError) as raised:
+        solve(address, TEXT)
+    assert raised.value.code == 500
+    assert capfd.readouterr().err == "hf-mwp app: a request failed (RuntimeError).\n"
 
 
 def test_too_much_text_is_refused(address):
@@ -121,3 +140,9 @@ def test_a_port_in_use_is_named(solver_folder):
             make_server([solver_folder], port)
     with pytest.raises(UsageError, match="99999.*0-65535"):
         make_server([solver_folder], 99999)
+
+
+@pytest.mark.parametrize("host", ["", "no.such.host.invalid", "192.0.2.1"])
+def test_a_host_that_is_not_of_this_machine_is_named(solver_folder, host):
+    with pytest.raises(UsageError, match=f"{host}.*--host|--host is empty"):
+        make_server([solver_folder], 0, host)

@@ -73,10 +73,17 @@ def test_git_revision(tmp_path, monkeypatch):
     assert git_revision().endswith("-dirty")
 
 
+def _width(path):
+    return int.from_bytes(path.read_bytes()[16:20], "big")
+
+
 def test_curve(tmp_path):
     history = [{"epoch": 0.5, "loss": 2.0}, {"epoch": 1.0, "eval_answer_accuracy": 0.5}, {"train_runtime": 1}]
     assert draw_learning_curve({"a": history, "b": history}, tmp_path / "curve.png", title="both")
     assert (tmp_path / "curve.png").stat().st_size > 1000
+    width = _width(tmp_path / "curve.png")
+    assert draw_learning_curve({"a": history[:1]}, tmp_path / "loss.png")
+    assert _width(tmp_path / "loss.png") == width / 2  # the panel without a metric is left out
     assert not draw_learning_curve({"a": []}, tmp_path / "none.png")
     assert not (tmp_path / "none.png").exists()
 

@@ -156,11 +156,11 @@ def test_resuming_with_other_options_is_refused(trained, capsys):
     assert [(trained / name).read_bytes() for name in ("run_config.yaml", "run.json", "model.safetensors")] == before
 
 
-def test_distill(trained, problems, tmp_path, capsys):
+def test_distill(trained, problems, tmp_path):
     argv = ["distill", "--teacher", str(trained), "--student_layers=1", "--dataset", str(problems), *SMALL]
     argv += ["--cache_teacher_outputs", "--eval_strategy=epoch", "--logging_steps=2"]
     assert main([*argv, "--output_dir", str(tmp_path)]) == 0
-    done = re.search(r"teacher cache: (\d+) of (\d+)", capsys.readouterr().out)
+    done = re.search(r"teacher cache: (\d+) of (\d+)", (tmp_path / "run.log").read_text())
     assert done and done[1] == done[2] and len(list((tmp_path / "teacher_cache").glob("*/manifest.json"))) == 1
     student = MwpSolver.from_pretrained(tmp_path)
     assert student.config.num_hidden_layers == 1
