@@ -17,6 +17,7 @@ from safetensors.numpy import save_file
 from torch import Tensor, nn
 
 from ..building.solver import decoder_classes, load_solver
+from ..checked_types import checked
 from ..data.batches.mwp_processor import MwpProcessor
 from ..data.datasets.loading import load_mwp_dataset
 from ..downloads import read_beside
@@ -45,6 +46,7 @@ COPIED = (
 )
 
 
+@checked
 @dataclass(frozen=True)
 class ExportReport:
     """
@@ -65,6 +67,7 @@ class ExportReport:
     milliseconds: float = 0.0
 
 
+@checked
 def export_solver(args: ExportArguments, progress: ProgressBar = None) -> ExportReport:
     """
     Export a solver for [`runtime.load_solver`] in half precision or int8, with the encoder optionally as ONNX graph.

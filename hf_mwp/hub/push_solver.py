@@ -19,6 +19,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from ..checked_types import checked
 from ..data.batches.mwp_processor import MwpProcessor
 from ..data.training_lineage import training_texts_of
 from ..data.training_texts import TrainingTexts
@@ -49,6 +50,7 @@ PUBLISHED = (
 _OWN_NAME = re.compile(r'((?:\bmodel=|from_pretrained\()"|hf download )[^"\n]*?(?="| --local-dir)')
 
 
+@checked
 @dataclass(frozen=True)
 class Publication:
     """
@@ -72,6 +74,7 @@ class Publication:
     private: bool | None = None
 
 
+@checked
 def push_solver_to_hub(
     folder: str | Path,
     repo_id: str,
@@ -145,6 +148,7 @@ def push_solver_to_hub(
     return replace(publication, url=commit.commit_url, commit=commit.oid, private=bool(repository.private))
 
 
+@checked
 def push_trained_model(
     folder: str | Path,
     model: PreTrainedModel,

@@ -5,9 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from ..checked_types import checked
 from .glue import shared_ranks
 
 
+@checked
 def calibration_report(probabilities: Sequence[float], correct: Sequence[bool], num_bins: int = 15) -> dict[str, Any]:
     """
     Measure how well the probabilities of answers predict which answers are correct.

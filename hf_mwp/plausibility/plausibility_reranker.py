@@ -10,6 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from ..checked_types import checked
 from ..downloads import find_beside, missing_folder
 from ..expressions import Expression
 from ..expressions.evaluation import Number
@@ -43,6 +44,7 @@ class RankedAnswer:
     violations: tuple[str, ...] = ()  # reasons against it compared with the first answer, most important first
 
 
+@checked
 @dataclass(frozen=True)
 class PlausibilityReranker:
     """

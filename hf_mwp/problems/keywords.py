@@ -5,12 +5,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from ..checked_types import checked
+
 
 # Characters before a measure word: digits, percent signs, brackets, numerals, and words such as 几, 每 and 这.
 _COUNTS = "0-9０-９%％）)\\]一二两三四五六七八九十百千万亿半几每多少第这那某"
 _SPACES = " \\u3000"
 
 
+@checked
 def find_keywords(text: str, language: str = "zh") -> list[tuple[int, int]]:
     """
     Return the half-open character ranges of the mathematical keywords in a text, for masked language modelling: "we

@@ -5,11 +5,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Self
 
+from ..checked_types import checked
 from ..expressions import OPERATORS, Expression, ExpressionError
 from ..problems import MathWordProblem, ProblemError
 from ..problems.equation_alignment import align_literals
 
 
+@checked
 @dataclass(frozen=True)
 class OutputVocabulary:
     """

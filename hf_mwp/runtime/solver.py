@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..checked_types import checked
 from ..downloads import missing_folder
 from ..plausibility import PlausibilityReranker
 from ..problems import MathWordProblem, refusal
@@ -32,6 +33,7 @@ class RuntimeSolver(FolderSearch):
         folder (`str` or `Path`): A solver's folder, written by `save_pretrained`, `hf-mwp card` or `hf-mwp export`.
     """
 
+    @checked
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
         config = read_json(self.folder / "config.json")
@@ -114,6 +116,7 @@ def can_load(folder: str | Path) -> bool:
     return config.get("decoder_config", {}).get("model_type") == TreeDecoder.model_type
 
 
+@checked
 def load_solver(folder: str | Path) -> RuntimeSolver:
     """
     Load a solver without PyTorch and Transformers.

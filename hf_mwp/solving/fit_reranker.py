@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..checked_types import checked
 from ..data.batches.mwp_processor import MwpProcessor
 from ..expressions import Expression, ExpressionError
 from ..expressions.evaluation import Number
@@ -32,6 +33,7 @@ SCALES, MIN_PLAUSIBILITY = [0.05 * 60 ** (step / 100) for step in range(101)], 1
 UNSURE_DROPOUT = 0.35
 
 
+@checked
 def fit_reranker(
     model: MwpSolver,
     processor: MwpProcessor,
@@ -111,6 +113,7 @@ def fit_reranker(
     return replace(reranker, measured=measured)
 
 
+@checked
 def fit_plausibility(
     problems: Sequence[MathWordProblem],
     beams: Sequence[Trees],

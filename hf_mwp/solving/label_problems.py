@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ..checked_types import checked
 from ..data.batches.mwp_processor import MwpProcessor
 from ..data.corpus.pretraining_texts import held_out_texts, loose_digest, masked_digest
 from ..data.reading.usability import find_answer_fault
@@ -40,6 +41,7 @@ class LabelledProblems:
     fates: dict[str, int]  # number of problems by outcome, a key of `FATES`
 
 
+@checked
 def label_problems(
     model: MwpSolver,
     processor: MwpProcessor,

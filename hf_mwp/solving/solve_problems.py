@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
+from ..checked_types import checked
 from ..data.batches.mwp_processor import MwpProcessor
 from ..metrics.matching import ANSWER_MATCHES
 from ..models import MwpSolver, SolveOutput
@@ -25,6 +26,7 @@ from .solver_prediction import SolverPrediction
 INPUTS = ("input_ids", "attention_mask", "number_positions")
 
 
+@checked
 def solve_problems(
     model: MwpSolver,
     processor: MwpProcessor,

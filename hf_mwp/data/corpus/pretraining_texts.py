@@ -6,6 +6,7 @@ from hashlib import blake2b
 from itertools import chain
 from pathlib import Path
 
+from ...checked_types import checked
 from ...problems import MathWordProblem
 from ...problems.control_characters import without_controls
 from ...problems.language import language_of
@@ -22,6 +23,7 @@ _TEXT_FILES = (".txt", ".txt.gz")
 Sources = Iterable[str | Path] | str | Path
 
 
+@checked
 def read_texts(
     paths_or_names: Sources,
     exclude: Sources = (),

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...checked_types import checked
 from ...options.checks import check_share
 from ...problems import add_distractors, compare_counts, reverse_operations
 from ..corpus.pretraining_texts import held_out_texts
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from datasets import DatasetDict
 
 
+@checked
 def load_mwp_dataset(
     name: str | Path,
     data_dir: str | Path | None = None,

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from ...checked_types import checked
 from ..precision import without_autocast
 from ..state_loss import citation_of, masked
 from .product_loss import MIN_ROWS, ProductLoss, centred_rows, safe_sqrt
@@ -67,6 +68,7 @@ class CKALoss(ProductLoss):
 
     statistics_class = CKAStatistics
 
+    @checked
     def __init__(self, squared: bool = False, unbiased: bool = False) -> None:
         super().__init__()
         self.squared, self.unbiased, self.in_groups = squared, unbiased, not unbiased

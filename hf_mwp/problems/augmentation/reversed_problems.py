@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 
+from ...checked_types import checked
 from ...expressions import Expression
 from ..equation_alignment import INVERSE
 from ..math_word_problem import MathWordProblem
@@ -19,6 +20,7 @@ MAX_DENOMINATOR = 100
 _REWORDINGS = {"zh": (answer_in_chinese, reword_chinese), "en": (answer_in_english, reword_english)}
 
 
+@checked
 def reverse_operations(problem: MathWordProblem) -> list[MathWordProblem]:
     """
     Create problems that state the answer of `problem` and ask for one of its numbers (reverse-operation augmentation:

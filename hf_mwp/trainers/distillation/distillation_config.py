@@ -158,10 +158,8 @@ class DistillationConfig(SolverTrainingConfig):
             raise ValueError(f"`hidden_loss` must be {known}, got {self.hidden_loss!r}.")
         if self.pool_statistics and "cka" not in names:
             raise ValueError('`pool_statistics` applies only to `hidden_loss="cka"`. Omit it.')
-        weights = self.hidden_weights or ()
-        numbers = isinstance(weights, list | tuple) and all(isinstance(each, int | float) for each in weights)
-        if not numbers or not all(0 <= each < math.inf for each in weights):
-            raise ValueError(f"`hidden_weights` must be a list of non-negative numbers, got {weights!r}.")
+        if not all(0 <= weight < math.inf for weight in self.hidden_weights or ()):
+            raise ValueError(f"`hidden_weights` must be finite and not negative, got {self.hidden_weights!r}.")
         self.cache_teacher_outputs = bool(self.cache_teacher_outputs)
 
 
