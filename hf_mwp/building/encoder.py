@@ -48,7 +48,7 @@ class EncoderArguments:
         common=True,
         locate=locate_encoder,
     )
-    encoder_layers: str | int | list[int] | None = option(
+    encoder_layers: int | str | list[int] | None = option(
         None, "Layers of the encoder to keep: a number (3: the first three) or indices (0,2,4).", common=True
     )
     encoder_config: dict | str | None = option(

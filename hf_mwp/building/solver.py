@@ -74,7 +74,7 @@ class SolverArguments(EncoderArguments):
         "Fields of the new decoder's configuration (GTSConfig, AthenaConfig), such as root_goal, as a mapping in "
         "YAML or JSON.",
     )
-    bottleneck_layers: str | int | list[int] | None = option(
+    bottleneck_layers: int | str | list[int] | None = option(
         None, "Encoder layers after which bottleneck networks are inserted, counted from 1 (2,4,6), also in a solver."
     )
     bottleneck_size: int | None = option(

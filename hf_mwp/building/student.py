@@ -98,7 +98,7 @@ class StudentArguments(ShapeTargets):
         None, "Feed-forward neurons of a projected or random student; 1200 if not given."
     )
     student_heads: int | None = option(None, "Attention heads of a projected or random student; 12 if not given.")
-    student_layers: str | int | list[int] | None = option(
+    student_layers: int | str | list[int] | None = option(
         None,
         "Encoder layers of the teacher to start from: a number, or indices (0,2,4). For a random student, the number "
         "of layers. 3 if not given. For a sequence-to-sequence student, numbers of encoder and decoder layers (6,3).",

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 
-from ..checked_types import checked
 from .canonical import canonical_prefix
 from .evaluation import Number, evaluate_postfix
 from .numbers import ExpressionError, normalize_number, parse_number
@@ -50,7 +49,6 @@ class Expression:
     depth: int
     """Maximum number of operators on a path from the root to a leaf; 0 for a leaf."""
 
-    @checked
     def __init__(self, token: str, left: "Expression | None" = None, right: "Expression | None" = None):
         if not isinstance(token, str):
             raise ExpressionError(f"a token must be a string, not {type(token).__name__}", token=str(token))
@@ -274,7 +272,6 @@ class Expression:
         return f"Expression.from_prefix({self.to_prefix()!r})"
 
 
-@checked
 def draw(expression: Expression) -> str:
     """
     Draw a tree with box characters: one node per line, the left operand above the right operand, as for `(70+6)/4`:

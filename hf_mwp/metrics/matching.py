@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from numbers import Real
 
 from ..checked_types import checked
 from ..expressions import OPERATORS, Expression
@@ -31,8 +32,8 @@ FAILURE_REASONS = {
 
 @checked
 def answers_match(
-    prediction: Fraction | float | None,
-    answer: str | Fraction | float,
+    prediction: Real | None,
+    answer: str | Real,
     answer_match: str = "annotated",
     tolerance: float = 1e-4,
 ) -> bool:

@@ -101,14 +101,13 @@ class LoadReport:
         return "\n".join(lines)
 
 
-@checked
 def dataset_report(dataset: Dataset | DatasetDict) -> LoadReport:
     """Return the report of a dataset or split from [`load_mwp_dataset`]. Raises `DataError` for any other dataset."""
-    split = next(iter(dataset.values())) if isinstance(dataset, Mapping) else dataset
     try:
+        split = next(iter(dataset.values())) if isinstance(dataset, Mapping) else dataset
         fields = json.loads(split.info.description)
         for kind in ("splits", "extra"):
             fields[kind] = {name: SplitReport(**counts) for name, counts in fields.get(kind, {}).items()}
         return LoadReport(**fields)
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
+    except (json.JSONDecodeError, KeyError, TypeError, AttributeError, StopIteration) as error:
         raise DataError("the dataset has no report. Load it with `load_mwp_dataset`") from error
