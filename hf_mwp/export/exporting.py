@@ -20,9 +20,11 @@ from ..building.solver import decoder_classes, load_solver
 from ..checked_types import checked
 from ..data.batches.mwp_processor import MwpProcessor
 from ..data.datasets.loading import load_mwp_dataset
+from ..data.reading.file_format import FileArguments
 from ..downloads import read_beside
 from ..hub.usage import EXAMPLES, usage_section
 from ..models import MwpSolver
+from ..options import options_in
 from ..problems import MathWordProblem
 from ..runtime import RuntimeSolver
 from ..runtime.default_search import DefaultSearch
@@ -128,7 +130,8 @@ def export_solver(args: ExportArguments, progress: ProgressBar = None) -> Export
 
 
 def _test_problems(args: ExportArguments, processor: MwpProcessor) -> list[MathWordProblem]:
-    rows = load_mwp_dataset(args.dataset, args.data_dir).get("test", ())
+    columns = {name: getattr(args, name) for name in options_in(FileArguments)}
+    rows = load_mwp_dataset(args.dataset, args.data_dir, **columns).get("test", ())
     if not len(rows):
         raise UsageError(f"{args.dataset} has no test problems to compare answers on. Choose another --dataset.")
     processor.check_language(rows["language"], args.model, args.dataset)
