@@ -175,7 +175,7 @@ class StudentArguments(ShapeTargets):
 
 @checked
 def make_student(
-    teacher: MwpSolver,
+    teacher: PreTrainedModel,
     processor: MwpProcessor,
     rows: Iterable[Mapping[str, Any]] = (),
     options: StudentArguments | None = None,

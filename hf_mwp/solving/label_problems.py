@@ -72,7 +72,7 @@ def label_problems(
             answer and computes their confidence.
         exclude (`Iterable[str]`, *optional*), data_dir (`str`, *optional*): Datasets or files whose texts must not be
             labelled, even with different numbers, and folder of the datasets.
-        file_format ([`FileFormat`], *optional*): Names of the fields, encoding and separator of the files in `exclude`.
+        file_format ([`FileFormat`], *optional*): Names of the fields, encoding and separator of files.
         batch_size (`int`, *optional*, defaults to 64): Passed to [`solve_problems`].
         unfinished (`str`, *optional*), progress (`Callable`, *optional*): Passed to [`solve_problems`].
 

@@ -19,7 +19,7 @@ class DataArguments(FileArguments):
     dataset: str = option(
         DEFAULT_DATASET,
         "Name of a dataset (math23k, asdiv_a, mawps, gsm8k, ...), a JSON lines, JSON or CSV file with the fields "
-        "text, equation and answer (see columns for other names), or a folder of such files (train, validation, test).",
+        "text, equation and answer (or others, see columns), or a folder of such files (train, validation, test).",
         common=True,
         locate=locate_problems,
     )

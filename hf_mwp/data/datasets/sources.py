@@ -35,7 +35,8 @@ def read_part(
     """Read all rows of a file, of a split of a dataset (`"ape210k:validation"`), or of the splits `parts` of a dataset
     (default split scheme and first fold), without selecting usable rows. Return the rows, and the errors of skipped
     records. The folder of a dataset is searched for in `near`, in the parent of `near`, and in the default folder of
-    all datasets. See [`load_mwp_dataset`] for errors and `on_error`, and [`FileLoader`] for `language` and `file_format`."""
+    all datasets. See [`load_mwp_dataset`] for errors and `on_error`, and [`FileLoader`] for `language` and
+    `file_format`."""
     name, part = split_name(source)
     loader = find_loader(name, None, language, file_format)
     reader = make_reader(loader, find_folder(loader, near, beside=True), on_error)

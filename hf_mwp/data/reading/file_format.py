@@ -3,6 +3,7 @@
 import codecs
 import csv
 import difflib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +30,9 @@ HINTS = {
     "equation": ("equation", "formula", "expression", "算式", "方程", "公式", "列式"),
     "answer": ("answer", "result", "solution", "label", "value", "答案", "结果", "得数"),
 }
+
+_EQUATION = re.compile(r"([a-zA-Z]\s*=)?[\d\s.,()%]*[-+*/^×÷][-+*/^×÷=\d\s.,()%]*(=\s*[a-zA-Z])?")
+_NUMBER = re.compile(r"-?\d[\d.,/]*%?")
 
 SAMPLE_SIZE = 1 << 20  # bytes at the beginning of a file, by which its encoding is detected
 SAMPLE_ROWS = 20  # rows by which the separator of a CSV file is detected
@@ -121,9 +125,9 @@ def parse_columns(value: dict | str | None) -> dict[str, str] | None:
 
 
 def detect_encoding(sample: bytes, path: Path) -> str:
-    """Return the encoding of a text from its beginning: UTF-16 with a byte order mark, UTF-8, or GB 18030 (also GBK and
-    GB2312) if the text is not UTF-8 and nearly all of its characters are frequent in Chinese. Otherwise return UTF-8,
-    so that each line that is not UTF-8 is rejected. Raises `DataError` for UTF-16 without a mark and for data."""
+    """Return the encoding of a text from its beginning: UTF-16 with a byte order mark, UTF-8, or GB 18030 (also GBK
+    and GB2312) if the text is not UTF-8 and nearly all of its characters are frequent in Chinese. Otherwise return
+    UTF-8, so that each line that is not UTF-8 is rejected. Raises `DataError` for UTF-16 without a mark and for data."""
     if sample.startswith(UTF16_MARKS):
         return "utf-16"
     if b"\0" in sample:
@@ -196,22 +200,32 @@ def _is_table(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def guess_columns(fields: Mapping[str, object]) -> dict[str, str]:
-    """Return a guess at the fields of text, equation and answer of a record. If no field name resembles a text's, the
-    longest value is taken as the text."""
+    """Return a guess at the fields of text, equation and answer of a record, by their names, or else by the value: the
+    longest is the text, one with an operator and without words the equation, and the only number the answer."""
     guess: dict[str, str] = {}
     for column, hints in HINTS.items():
-        free = [name for name in fields if name not in guess.values()]
-        for name in free:
-            lowered = str(name).casefold()
-            close = difflib.get_close_matches(lowered, hints, n=1, cutoff=0.8)
-            if close or any(hint in lowered for hint in hints):
+        for name in fields:
+            if name not in guess.values() and _resembles(name, hints):
                 guess[column] = name
                 break
-    if "text" not in guess:
-        free = {name: value for name, value in fields.items() if isinstance(value, str) and name not in guess.values()}
-        if free:
-            guess = {"text": max(free, key=lambda name: len(free[name]))} | guess
-    return guess
+    values = {name: "" if value is None else str(value).strip() for name, value in fields.items()}
+    free = {name: value for name, value in values.items() if name not in guess.values()}
+    if "text" not in guess and free:
+        guess["text"] = max(free, key=lambda name: len(free[name]))
+        del free[guess["text"]]
+    equations = [name for name, value in free.items() if _EQUATION.fullmatch(value)]
+    if "equation" not in guess and equations:
+        guess["equation"] = equations[0]
+    numbers = [name for name, value in free.items() if _NUMBER.fullmatch(value)]
+    if "answer" not in guess and len(numbers) == 1:
+        guess["answer"] = numbers[0]
+    return {column: guess[column] for column in HINTS if column in guess}
+
+
+def _resembles(name: str, hints: Sequence[str]) -> bool:
+    lowered = str(name).casefold()
+    is_close = bool(difflib.get_close_matches(lowered, hints, n=1, cutoff=0.8))
+    return is_close or any(hint in lowered for hint in hints)
 
 
 def missing_text_message(fields: Mapping[str, object]) -> str:

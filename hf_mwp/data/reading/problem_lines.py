@@ -28,10 +28,11 @@ def problem_batches(
 ) -> Iterator[list[dict[str, Any]]]:
     """Yield batches of problems. A problem is a dictionary with `text`; with `id` if it is a record of a file with
     this field; and with `error` if the text is not UTF-8 or far too long. A text file has one problem per line. A
-    `.jsonl`, `.json` or `.csv` file has records with a text field (named in `file_format` or `ALIASES`). Files may be gzipped.
-    Standard input is read if `texts` is `["-"]`, `file` is `"-"`, or both are missing. A batch then contains only the available
-    lines, so that a line can be answered before the next line is written. Raises `UsageError` for texts with a file,
-    no input at all or a file that is not a text file, and `DataError` for a missing or damaged file."""
+    `.jsonl`, `.json` or `.csv` file has records with a text field (named in `file_format` or `ALIASES`). Files may be
+    gzipped. Standard input is read if `texts` is `["-"]`, `file` is `"-"`, or both are missing. A batch then contains
+    only the available lines, so that a line can be answered before the next line is written. Raises `UsageError` for
+    texts with a file, no input at all or a file that is not a text file, and `DataError` for a missing or damaged
+    file."""
     if texts and file is not None:
         raise UsageError("Pass problems either as arguments or with --file, not both.")
     if texts and texts != ["-"]:

@@ -89,7 +89,7 @@ class Record:
         try:
             written.encode()
         except UnicodeEncodeError:
-            self.fail("the text is not UTF-8", field)
+            self.fail("the text is not UTF-8. If all of the file is in another encoding, pass it as --encoding", field)
         return written
 
 

@@ -95,12 +95,12 @@ class DistillationConfig(SolverTrainingConfig):
         "attention_mean, fsp, nst, pkd, ckd, minilm, several joined by +, or none.",
     )
     pool_statistics: bool = setting(False, "Compute cka once over all batches and processes of a step.")
-    layer_mapping: str = setting(
+    layer_mapping: list[Sequence[int]] | str | None = setting(
         "uniform",
         "uniform, alternating (with the embedding outputs), first, last, or pairs student:teacher such as "
         "1:4,2:8,3:12 (0 is the embedding output).",
     )
-    decoder_layer_mapping: str | None = setting(
+    decoder_layer_mapping: list[Sequence[int]] | str | None = setting(
         None,
         "Layer mapping of the decoder of a sequence-to-sequence model, or none; if not given, layer_mapping in "
         "Seq2SeqDistillationConfig, otherwise none. 1:1 compares the contexts of a solver that scores candidates.",
