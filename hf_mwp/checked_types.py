@@ -21,7 +21,7 @@ DESCRIPTIONS = {
     **{Iterable: "an iterable", Collection: "a collection", set: "a set", Callable: "a function", type: "a class"},
 }
 PLURALS = {bool: "booleans", int: "whole numbers", float: "numbers", str: "strings", Mapping: "mappings"}
-NUMBERS = frozenset({bool, int, float, type(None)})
+PLAIN_TYPES = frozenset({bool, int, float, str, type(None)})
 
 
 def checked(target: Target) -> Target:
@@ -56,16 +56,18 @@ def checked(target: Target) -> Target:
 
 def check_fields(options: Any, library_class: type | None = None) -> None:
     """Check the fields of a dataclass like the arguments of a [`checked`] function. Of the fields of `library_class`,
-    a base class from another library, only numbers and booleans are checked, because their values are also used
-    without being an instance of the annotated class."""
+    a base class from another library, only booleans, numbers and strings are checked, and a path is accepted as a
+    string, because the library accepts more than its annotations say."""
     hints = _hints_of(type(options))
     library_hints = {} if library_class is None else _hints_of(library_class)
     for field in fields(options):
         value, hint = getattr(options, field.name), hints[field.name]
         if value is field.default:
             continue
-        if field.name in library_hints and not _alternatives(hint) <= NUMBERS:
-            continue
+        if field.name in library_hints:
+            alternatives = _alternatives(hint)
+            if not alternatives <= PLAIN_TYPES or (str in alternatives and isinstance(value, os.PathLike)):
+                continue
         check_type(field.name, value, hint)
 
 

@@ -1,7 +1,7 @@
 """Scores of single predictions, accuracies of problems by level of complexity, and their cells in tables."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
@@ -141,7 +141,7 @@ def context_report(contexts: Sequence[str], scores: Sequence[PredictionScore]) -
 
 
 @checked
-def reason_counts(scores: Iterable[PredictionScore]) -> dict[str, int]:
+def reason_counts(scores: Sequence[PredictionScore]) -> dict[str, int]:
     """Return the number of predictions for each reason of failure, the most frequent reason first."""
     return dict(Counter(score.reason for score in scores if score.reason != "correct").most_common())
 

@@ -14,6 +14,7 @@ from torch.utils._pytree import tree_iter
 from torch.utils.flop_counter import FlopCounterMode
 
 from ..checked_types import checked
+from ..options.checks import check_at_least_one
 
 
 @checked
@@ -90,6 +91,7 @@ def compare_latency(
     Returns:
         `dict[str, float]`: Median time of a call in seconds, by name.
     """
+    check_at_least_one({"repeats": repeats}, "repeats")
     times: dict[str, list[float]] = {name: [] for name in functions}
     for turn in range(warmup + repeats):
         for name, function in functions.items():
@@ -126,6 +128,8 @@ def compare_costs(
         `dict`: For each name a dictionary with `parameters`, `parameters_without_embeddings`, `flops`
         ([`count_flops`]) and `seconds` (median time of a call).
     """
+    counts = {"batch_size": batch_size, "tokens": tokens, "repeats": repeats}
+    check_at_least_one(counts, *counts)
     calls = {}
     for name, model in models.items():
         ids = torch.ones(batch_size, tokens, dtype=torch.long, device=next(model.parameters()).device)

@@ -62,6 +62,10 @@ def text_report(
     ```
     """
     text_figures(metrics)
+    if len(predictions) != len(references):
+        raise ValueError(
+            f"Pass one reference per text, got {len(predictions)} texts and {len(references)} references."
+        )
     report: dict[str, float] = {}
     if not references:
         return report

@@ -3,7 +3,7 @@
 import re
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ..checked_types import checked
 
@@ -14,7 +14,7 @@ _SPACES = " \\u3000"
 
 
 @checked
-def find_keywords(text: str, language: str = "zh") -> list[tuple[int, int]]:
+def find_keywords(text: str, language: Literal["zh", "en"] = "zh") -> list[tuple[int, int]]:
     """
     Return the half-open character ranges of the mathematical keywords in a text, for masked language modelling: "we
     pay more attention to the mask of mathematical keywords and numbers" (first paper, section Pretraining Tasks). The

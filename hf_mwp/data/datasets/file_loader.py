@@ -24,7 +24,7 @@ class FileLoader(MwpLoader):
     Each record has a text and optionally an equation, an answer, an id and a `language` (`"zh"` or `"en"`). The names
     of the fields are those in `file_format` and the usual names in `ALIASES`; with `usual_names=False`, a column that
     is named in `file_format` must have this name. By default a text with Chinese characters is Chinese, a text without
-    words (`36÷4=?`) is Chinese if any text of the files is, and all other texts have the language passed to the loader.
+    words (`36÷4=?`) is Chinese if any text of the files is; other texts have the language passed to the loader.
     """
 
     split_schemes = {"files": 0}

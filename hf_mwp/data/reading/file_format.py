@@ -127,7 +127,7 @@ def parse_columns(value: dict | str | None) -> dict[str, str] | None:
 def detect_encoding(sample: bytes, path: Path) -> str:
     """Return the encoding of a text from its beginning: UTF-16 with a byte order mark, UTF-8, or GB 18030 (also GBK
     and GB2312) if the text is not UTF-8 and nearly all of its characters are frequent in Chinese. Otherwise return
-    UTF-8, so that each line that is not UTF-8 is rejected. Raises `DataError` for UTF-16 without a mark and for data."""
+    UTF-8, so that each line that is not UTF-8 is rejected. Raises `DataError` for UTF-16 without a mark."""
     if sample.startswith(UTF16_MARKS):
         return "utf-16"
     if b"\0" in sample:
