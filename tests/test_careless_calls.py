@@ -4,16 +4,18 @@ import importlib
 import inspect
 import math
 from dataclasses import fields
-from typing import get_args, get_type_hints
+from typing import Any, get_type_hints
 
 import pytest
 import torch
 from huggingface_hub.errors import StrictDataclassError
 from transformers import PreTrainedConfig, TrainingArguments
 
+from hf_mwp import checked_types
 from hf_mwp.building.student import StudentArguments
 from hf_mwp.expressions import Expression
 from hf_mwp.metrics import score_prediction
+from hf_mwp.models import MwpStudentConfig
 from hf_mwp.problems import JiebaTagger
 from hf_mwp.pruning import RemovedUnits, UnitScores
 from hf_mwp.solving.search_options import EvaluateArguments
@@ -139,6 +141,7 @@ def special_values(name: str) -> dict:
     special = scored | dict.fromkeys(("choose_heads", "rows_of", "draw_importance"), {"scores": matrix})
     special |= {"scores_of": {"rows": [[1.0, None]]}, "answers_match": {"prediction": 3}}
     special |= {"text_report": {"predictions": ["a"]}, "export_dense": {"model": tiny_classifier()}}
+    special |= {"MwpStudentModel": {"config": MwpStudentConfig()}}
     special |= {"compare_costs": {"models": {"name": tiny_classifier()}, "tokens": 2}}
     return special.get(name.rpartition(".")[2], {})
 
@@ -172,20 +175,28 @@ def test_careless_calls_end_in_readable_errors(name, usual_values, tmp_path, mon
     assert not raw, "\n".join(raw)
 
 
-@pytest.mark.parametrize("name", [name for name, value in CALLABLES.items() if hasattr(value, "__annotations__")])
-def test_a_value_of_the_wrong_type_is_named(name, usual_values, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    function = CALLABLES[name]
-    checked = function.__init__ if inspect.isclass(function) else function
-    if not hasattr(checked, "__wrapped__") or not checked.__module__.startswith("hf_mwp"):
-        pytest.skip("its arguments are checked by another library, or it only stores results")
-    usual = {each.name: usual_values.get(each.name) for each in parameters_of(function) if each.default is each.empty}
-    usual |= special_values(name)
-    for parameter in parameters_of(function):
-        if parameter.annotation in ("Any", parameter.empty) or "Any" == getattr(parameter.annotation, "__name__", ""):
-            continue
-        with pytest.raises(TypeError, match=rf"`{parameter.name}` must be .*, got object"):
-            function(**{**usual, parameter.name: object()})
+def _file_of(function) -> str | None:
+    return function.__code__.co_filename if hasattr(function, "__code__") else None
+
+
+def checked_callables() -> dict:
+    """Functions and constructors that check the types of their arguments, by name."""
+    functions = {name: value.__init__ if inspect.isclass(value) else value for name, value in CALLABLES.items()}
+    mechanism = checked_types.__file__
+    return {name: function for name, function in functions.items() if _file_of(function) == mechanism}
+
+
+CHECKED = checked_callables()
+
+
+@pytest.mark.parametrize("name", CHECKED)
+def test_a_value_of_the_wrong_type_is_named(name):
+    hints = checked_types._hints_of(CHECKED[name].__wrapped__)
+    for parameter in parameters_of(CHECKED[name]):
+        hint = hints.get(parameter.name, Any)
+        if hint is not Any:
+            with pytest.raises(TypeError, match=rf"`{parameter.name}` must be .*, got object"):
+                checked_types.check_type(parameter.name, object(), hint)
 
 
 CONFIGS = [
@@ -205,7 +216,7 @@ def test_options_have_the_annotated_types(kind):
     start = {"output_dir": "out", "report_to": "none", "use_cpu": True} if kind in CONFIGS else {}
     for field in fields(kind):
         hint = hints[field.name]
-        kinds = {*get_args(hint)} or {hint}
+        kinds = checked_types._alternatives(hint)
         wrong = [object()] if kinds <= {bool, int, float, str, type(None)} else []
         if bool in kinds and str not in kinds:
             wrong += ["false", 1]

@@ -63,9 +63,8 @@ def text_report(
     """
     text_figures(metrics)
     if len(predictions) != len(references):
-        raise ValueError(
-            f"Pass one reference per text, got {len(predictions)} texts and {len(references)} references."
-        )
+        counts = f"{len(predictions)} texts and {len(references)} references"
+        raise ValueError(f"Pass one reference for each text, got {counts}.")
     report: dict[str, float] = {}
     if not references:
         return report

@@ -26,7 +26,10 @@ def rows_of(scores: Tensor) -> list[list[float | None]]:
 
 @checked
 def scores_of(rows: list[list[float | None]]) -> Tensor:
-    """Convert lists of [`rows_of`], or of events in the log of a [`HeadPruningCallback`], to a tensor."""
+    """Convert lists of [`rows_of`], or of events in the log of a [`HeadPruningCallback`], to a tensor. Raises
+    `ValueError` if there are no rows."""
+    if not rows:
+        raise ValueError("`rows` is empty. Pass the scores of at least one layer.")
     found = [torch.tensor([math.nan if score is None else score for score in row]).double() for row in rows]
     return pad_sequence(found, batch_first=True, padding_value=math.nan)
 
