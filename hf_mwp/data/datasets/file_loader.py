@@ -37,7 +37,7 @@ class FileLoader(MwpLoader):
         self.other_language = language
         self.file_format = FileFormat() if file_format is None else file_format
         self.usual_names = usual_names
-        self.read_fields: set[str] = set()  # names of the fields in all records
+        self.read_fields: dict[str, None] = {}  # names of the fields in all records, in their order
 
     def read(self, reader: RecordReader, scheme: str, fold: int | None) -> dict[str, Rows]:
         if self.path.is_file():
@@ -58,7 +58,7 @@ class FileLoader(MwpLoader):
 
     def row(self, record: Record) -> dict[str, Any]:
         """Create the row of a record. An unknown language is `""`, and is detected when all rows are read."""
-        self.read_fields.update(record.fields)
+        self.read_fields |= dict.fromkeys(record.fields)
         names = {column: record.first_of(self.file_format.names_of(column, self.usual_names)) for column in ALIASES}
         fields = text_fields(record, self.file_format, self.usual_names)
         text = " ".join(map(record.text, fields))
