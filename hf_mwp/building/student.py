@@ -176,7 +176,7 @@ class StudentArguments(ShapeTargets):
 @checked
 def make_student(
     teacher: PreTrainedModel,
-    processor: MwpProcessor,
+    processor: MwpProcessor | PreTrainedTokenizerBase,
     rows: Iterable[Mapping[str, Any]] = (),
     options: StudentArguments | None = None,
     **fields,
