@@ -17,8 +17,8 @@ Target = TypeVar("Target", bound=Callable)
 # Names of types in messages; any other class is named by its own name.
 DESCRIPTIONS = {
     **{bool: "True or False", int: "a whole number", float: "a number", str: "a string", type(None): "None"},
-    **{list: "a list", tuple: "a tuple", dict: "a dictionary", Sequence: "a list", Mapping: "a mapping"},
-    **{Iterable: "an iterable", Collection: "a collection", set: "a set", Callable: "a function", type: "a class"},
+    **{list: "a list", tuple: "a tuple", set: "a set", dict: "a dictionary", Sequence: "a list", Mapping: "a mapping"},
+    **{Iterable: "a list or another iterable", Collection: "a collection", Callable: "a function", type: "a class"},
 }
 PLURALS = {bool: "booleans", int: "whole numbers", float: "numbers", str: "strings", Mapping: "mappings"}
 PLAIN_TYPES = frozenset({bool, int, float, str, type(None)})
@@ -144,8 +144,9 @@ def _is_a(value: Any, kind: Any) -> bool:
         is_number = isinstance(value, Integral if kind is int else Real)
         return is_number and not isinstance(value, bool) and not _is_nan(value)
     if kind in (Sequence, Iterable, Collection):
-        # Columns of datasets and tensors are not registered as sequences. A string is no list of strings.
-        if isinstance(value, str | bytes) or (kind is Sequence and isinstance(value, Mapping)):
+        # Columns of datasets and tensors are not registered as sequences. A string is no list of strings, and a
+        # dictionary no list of its keys.
+        if isinstance(value, str | bytes | Mapping):
             return False
         return isinstance(value, kind) or (hasattr(value, "__len__") and hasattr(value, "__getitem__"))
     if kind is not type(None) and issubclass(kind, os.PathLike):

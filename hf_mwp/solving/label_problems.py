@@ -18,7 +18,7 @@ from ..plausibility import PlausibilityReranker
 from ..problems import MathWordProblem, refusal
 from ..usage_error import UsageError
 from .kept_records import ProgressBar
-from .solve_problems import check_several, solve_problems
+from .solve_problems import solve_problems
 from .solver_prediction import SolverPrediction
 
 
@@ -89,7 +89,6 @@ def label_problems(
     >>> labelled.fates["labelled"], labelled.rows[0]["equation"]
     ```
     """
-    check_several(problems)
     check_share({"pseudo_label_fraction": pseudo_label_fraction}, "pseudo_label_fraction")
     fates = Counter(dict.fromkeys(FATES, 0))
     excluded = held_out_texts(exclude, data_dir, file_format)

@@ -78,7 +78,6 @@ def solve_problems(
     >>> hf_mwp.metrics.accuracy_report([each.score for each in predictions])["answer_accuracy"]
     ```
     """
-    check_several(problems)
     counts = {"num_beams": num_beams, "top_k": top_k, "max_decode_length": max_decode_length, "batch_size": batch_size}
     check_at_least_one(counts, *counts)
     if answer_match not in ANSWER_MATCHES:
@@ -96,12 +95,6 @@ def solve_problems(
         ranked = None if reranker is None else tuple(reranker.rerank(problem, beam.trees))
         predictions.append(SolverPrediction(problem, beam, ranked, answer_match))
     return predictions
-
-
-def check_several(problems: Any) -> None:
-    """Raise `TypeError` for a single problem, whose characters or fields would be treated as problems."""
-    if isinstance(problems, str | Mapping | MathWordProblem):
-        raise TypeError(f"`problems` must contain several problems, got a {type(problems).__name__}. Pass a list.")
 
 
 def find_beams(
