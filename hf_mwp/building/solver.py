@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..checked_types import checked
@@ -230,12 +231,12 @@ def _update_solver(model: Solver, processor: MwpProcessor, options: SolverArgume
 
 
 @checked
-def load_solver(name: str, **config_fields) -> tuple[Solver, MwpProcessor]:
+def load_solver(name: str | Path, **config_fields) -> tuple[Solver, MwpProcessor]:
     """
     Load a solver (any subclass of [`Solver`] that is registered with `AutoModel`) and its processor.
 
     Args:
-        name (`str`): Folder or Hub id.
+        name (`str` or `Path`): Folder or Hub id.
         config_fields: Configuration fields to override, and download options (`revision`, `token`, `cache_dir`, ...).
 
     Raises:

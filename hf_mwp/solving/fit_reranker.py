@@ -15,7 +15,7 @@ from ..data.batches.mwp_processor import MwpProcessor
 from ..expressions import Expression, ExpressionError
 from ..expressions.evaluation import Number
 from ..metrics import answers_match
-from ..models import MwpSolver
+from ..models import Solver
 from ..options.checks import check_share
 from ..plausibility.candidate_answer import candidate_answers
 from ..plausibility.features import FEATURES, feature_row
@@ -35,7 +35,7 @@ UNSURE_DROPOUT = 0.35
 
 @checked
 def fit_reranker(
-    model: MwpSolver,
+    model: Solver,
     processor: MwpProcessor,
     parts: Mapping[str, Iterable[MathWordProblem | Mapping[str, Any]]],
     *,
@@ -52,7 +52,7 @@ def fit_reranker(
     splits and on problems solved with dropout ([`calibrate`]), and measure it on all splits.
 
     Args:
-        model ([`MwpSolver`]), processor ([`MwpProcessor`]): The solver, on its device.
+        model ([`Solver`]), processor ([`MwpProcessor`]): The solver, on its device.
         parts (`Mapping[str, Iterable]`): Problems or rows from [`load_mwp_dataset`], by split name. Problems that have
             neither an answer nor an equation with a value are skipped.
         num_beams (`int`, *optional*, defaults to 20): Number of beams of the search.
@@ -200,7 +200,7 @@ def calibrate(
 
 
 @contextmanager
-def _encoder_dropout(model: MwpSolver, rate: float) -> Iterator[None]:
+def _encoder_dropout(model: Solver, rate: float) -> Iterator[None]:
     """Context manager that activates dropout in the encoder, with a fixed seed."""
     rates = {layer: layer.p for layer in model.encoder.modules() if isinstance(layer, nn.Dropout)}
     if not rates:

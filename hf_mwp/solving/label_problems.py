@@ -12,7 +12,7 @@ from ..data.corpus.pretraining_texts import held_out_texts, loose_digest, masked
 from ..data.reading.file_format import FileFormat
 from ..data.reading.usability import find_answer_fault
 from ..metrics import score_prediction
-from ..models import MwpSolver
+from ..models import Solver
 from ..options.checks import check_share
 from ..plausibility import PlausibilityReranker
 from ..problems import MathWordProblem, refusal
@@ -44,7 +44,7 @@ class LabelledProblems:
 
 @checked
 def label_problems(
-    model: MwpSolver,
+    model: Solver,
     processor: MwpProcessor,
     problems: Iterable[MathWordProblem | Mapping[str, Any]],
     *,
@@ -64,7 +64,7 @@ def label_problems(
     labelled with the predicted tree. Among problems that differ only in their numbers, only the first is labelled.
 
     Args:
-        model ([`MwpSolver`]), processor ([`MwpProcessor`]): The solver, on its device.
+        model ([`Solver`]), processor ([`MwpProcessor`]): The solver, on its device.
         problems (`Iterable`): Problems or rows from [`load_mwp_dataset`]. Equations are ignored.
         num_beams (`int`, *optional*, defaults to 5): Number of beams, and of trees to try for each problem.
         pseudo_label_fraction (`float`, *optional*, defaults to 0.0): Share of the problems without an answer to label.

@@ -11,7 +11,7 @@ from torch import Tensor
 from ..checked_types import checked
 from ..data.batches.mwp_processor import MwpProcessor
 from ..metrics.matching import ANSWER_MATCHES
-from ..models import MwpSolver, SolveOutput
+from ..models import SolveOutput, Solver
 from ..models.fingerprints import hash_model, hash_processing
 from ..options.checks import check_at_least_one
 from ..plausibility import PlausibilityReranker
@@ -28,7 +28,7 @@ INPUTS = ("input_ids", "attention_mask", "number_positions")
 
 @checked
 def solve_problems(
-    model: MwpSolver,
+    model: Solver,
     processor: MwpProcessor,
     problems: Iterable[str | MathWordProblem | Mapping[str, Any]],
     *,
@@ -45,7 +45,7 @@ def solve_problems(
     Solve problems, and score the predictions for problems with an answer or an equation.
 
     Args:
-        model ([`MwpSolver`]), processor ([`MwpProcessor`]): The solver, on its device.
+        model ([`Solver`]), processor ([`MwpProcessor`]): The solver, on its device.
         problems (`Iterable`): Plain texts, problems, or rows from [`load_mwp_dataset`].
         num_beams (`int`, *optional*): Number of beams, raised to `top_k` if it is smaller. Defaults to the number of
             beams of the re-ranker or, without a re-ranker, to 1.
@@ -98,7 +98,7 @@ def solve_problems(
 
 
 def find_beams(
-    model: MwpSolver,
+    model: Solver,
     processor: MwpProcessor,
     problems: Sequence[MathWordProblem],
     batch_size: int | None,
@@ -146,7 +146,7 @@ def find_beams(
 
 def find_kept_beams(
     folder: str | Path,
-    model: MwpSolver,
+    model: Solver,
     processor: MwpProcessor,
     problems: Sequence[MathWordProblem],
     batch_size: int | None,
@@ -166,7 +166,7 @@ def find_kept_beams(
 
 
 def solve_batch(
-    model: MwpSolver,
+    model: Solver,
     inputs: Mapping[str, Tensor],
     num_beams: int = 1,
     top_k: int = 1,
