@@ -20,6 +20,7 @@ PACKAGE = Path(__file__).parents[1] / "hf_mwp"
 # smaller does not know what carries knowledge over, and the ways out of the package do not know each other.
 LAYOUT = [
     "usage_error",
+    "checked_types",
     "lazy_names",
     "downloads",
     "expressions",

@@ -48,7 +48,7 @@ class EncoderArguments:
         common=True,
         locate=locate_encoder,
     )
-    encoder_layers: str | None = option(
+    encoder_layers: int | str | list[int] | None = option(
         None, "Layers of the encoder to keep: a number (3: the first three) or indices (0,2,4).", common=True
     )
     encoder_config: dict | str | None = option(
@@ -75,8 +75,8 @@ class EncoderArguments:
     attn_implementation: str | None = option(None, "Attention implementation of the encoder: sdpa or eager.")
 
     def __post_init__(self):
-        self.encoder_config = parse_mapping("encoder_config", self.encoder_config)
         check_options(self)
+        self.encoder_config = parse_mapping("encoder_config", self.encoder_config)
         check_share(self, "dropout")
         # Two tokens are special.
         if self.max_length is not None and self.max_length < 3:

@@ -38,6 +38,7 @@ class MixArguments:
     overwrite: bool = option(False, "Replace an existing model in the folder.", affects_result=False)
 
     def __post_init__(self):
+        check_options(self)
         if self.solvers is None:
             if None in (self.pretrained, self.distilled):
                 raise ValueError("`pretrained` and `distilled`, or `solvers`, must be given.")
@@ -45,7 +46,6 @@ class MixArguments:
             raise ValueError("`solvers` needs two or more solvers to average, without `pretrained` and `distilled`.")
         elif self.pretrained_weight != type(self).pretrained_weight:
             raise ValueError("`pretrained_weight` has no effect with `solvers`, whose weights are equal. Omit it.")
-        check_options(self)
         check_weight(self, "pretrained_weight")
         self.pretrained = resolve_encoder(self.pretrained)
 

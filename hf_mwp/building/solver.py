@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..checked_types import checked
 from ..downloads import hub_options
 from ..options import option
 from ..options.checks import check_at_least_one, check_positive, check_share
@@ -74,7 +76,7 @@ class SolverArguments(EncoderArguments):
         "Fields of the new decoder's configuration (GTSConfig, AthenaConfig), such as root_goal, as a mapping in "
         "YAML or JSON.",
     )
-    bottleneck_layers: str | None = option(
+    bottleneck_layers: int | str | list[int] | None = option(
         None, "Encoder layers after which bottleneck networks are inserted, counted from 1 (2,4,6), also in a solver."
     )
     bottleneck_size: int | None = option(
@@ -134,6 +136,7 @@ def decoder_classes() -> dict[str, type[Decoder]]:
     return {name: getattr(models, kind) for name, kind in DECODERS.items()}
 
 
+@checked
 def build_solver(
     rows: Iterable[Mapping[str, Any]],
     options: SolverArguments | None = None,
@@ -228,12 +231,13 @@ def _update_solver(model: Solver, processor: MwpProcessor, options: SolverArgume
         model.decoder.set_constants(processor.vocabulary.constants, used)
 
 
-def load_solver(name: str, **config_fields) -> tuple[Solver, MwpProcessor]:
+@checked
+def load_solver(name: str | Path, **config_fields) -> tuple[Solver, MwpProcessor]:
     """
     Load a solver (any subclass of [`Solver`] that is registered with `AutoModel`) and its processor.
 
     Args:
-        name (`str`): Folder or Hub id.
+        name (`str` or `Path`): Folder or Hub id.
         config_fields: Configuration fields to override, and download options (`revision`, `token`, `cache_dir`, ...).
 
     Raises:

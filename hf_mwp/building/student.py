@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from ..checked_types import checked
 from ..options import option
 from ..options.checks import check_at_least_one, check_options, check_share
 from ..usage_error import UsageError
@@ -97,7 +98,7 @@ class StudentArguments(ShapeTargets):
         None, "Feed-forward neurons of a projected or random student; 1200 if not given."
     )
     student_heads: int | None = option(None, "Attention heads of a projected or random student; 12 if not given.")
-    student_layers: str | None = option(
+    student_layers: int | str | list[int] | None = option(
         None,
         "Encoder layers of the teacher to start from: a number, or indices (0,2,4). For a random student, the number "
         "of layers. 3 if not given. For a sequence-to-sequence student, numbers of encoder and decoder layers (6,3).",
@@ -114,7 +115,6 @@ class StudentArguments(ShapeTargets):
 
     def __post_init__(self):
         super().__post_init__()
-        check_options(self)
         check_at_least_one(self, *SIZES)
         check_share(self, "student_dropout", "student_sparsity")
         self.student_encoder = resolve_encoder(self.student_encoder)
@@ -173,9 +173,10 @@ class StudentArguments(ShapeTargets):
         )
 
 
+@checked
 def make_student(
-    teacher: MwpSolver,
-    processor: MwpProcessor,
+    teacher: PreTrainedModel,
+    processor: MwpProcessor | PreTrainedTokenizerBase,
     rows: Iterable[Mapping[str, Any]] = (),
     options: StudentArguments | None = None,
     **fields,

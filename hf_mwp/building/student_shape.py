@@ -16,8 +16,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from ..checked_types import checked
 from ..options import option
-from ..options.checks import check_positive
+from ..options.checks import check_options, check_positive
 from ..store.files import read_json, write_json
 from ..usage_error import UsageError
 
@@ -69,6 +70,7 @@ class ShapeTargets:
         raise NotImplementedError
 
     def __post_init__(self):
+        check_options(self)
         check_positive(self, "target_ms", "target_mb")
 
     @property
@@ -78,6 +80,7 @@ class ShapeTargets:
         return {name: value for name, value in given.items() if value is not None}
 
 
+@checked
 @dataclass(frozen=True)
 class StudentShape:
     """Sizes of a student (fields of [`MwpStudentConfig`]) and its costs."""
@@ -158,6 +161,7 @@ def measure_shape(processor: MwpProcessor, sizes: dict[str, int]) -> StudentShap
     return StudentShape(**sizes, parameters=parameters, milliseconds=milliseconds, megabytes=megabytes)
 
 
+@checked
 def choose_student_shape(
     processor: MwpProcessor,
     target_ms: float | None = None,

@@ -67,7 +67,7 @@ def texts_of_rows(dataset: Any) -> TrainingTexts:
         return TrainingTexts(unknown=("rows without texts",))
     try:
         report = dataset_report(dataset)
-    except (DataError, AttributeError):
+    except DataError:
         places = ([str(row[name]) for name in ("dataset", "file") if row.get(name)] for row in dataset)
         return TrainingTexts.from_texts(texts, sorted({", ".join(place) or "rows" for place in places}))
     sources = [f"{report.dataset} ({report.scheme}), train", *map(short_name, report.extra)]

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from ..checked_types import checked
 from ..downloads import find_beside
 from ..problems.text_keys import VERSION, TextKeys
 from ..store.files import replacing
@@ -20,6 +21,7 @@ from .data_error import DataError
 NOTHING = np.empty(0, dtype=np.uint32)
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class TrainingTexts:
     """Digests of the training texts of a model and its ancestors (initial model, teacher, labeller). They identify a

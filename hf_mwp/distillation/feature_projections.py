@@ -11,6 +11,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 from transformers.utils import ModelOutput
 
+from ..checked_types import checked
 from ..store.files import writing_weights
 from .features import Features
 
@@ -39,6 +40,7 @@ class FeatureProjections:
     name = "distillation_projections"
     file_name = "distillation_projections.safetensors"
 
+    @checked
     def __init__(self, features: dict[str, tuple[str, int, int]], shared: bool = False) -> None:
         different = {name: feature for name, feature in features.items() if shared or feature[1] != feature[2]}
         self.reads = {name: read for name, (read, _, _) in different.items()}

@@ -3,10 +3,13 @@
 from collections.abc import Sequence
 from operator import index
 
+from ..checked_types import checked
+
 
 STRATEGIES = ("uniform", "alternating", "first", "last")
 
 
+@checked
 def map_layers(
     mapping: str | Sequence[Sequence[int]], num_student_layers: int, num_teacher_layers: int
 ) -> list[tuple[int, int]]:

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from ..checked_types import checked
 from ..data.training_lineage import inherit_training_texts
 from ..models.model_kind import kind_of, unwrapped
 from ..options.checks import check_weight
 
 
+@checked
 @torch.no_grad()
 def mix_parameters(
     pretrained: nn.Module, distilled: nn.Module, pretrained_weight: float = 0.2, inplace: bool = False
@@ -60,6 +62,7 @@ def mix_parameters(
     return distilled
 
 
+@checked
 def average_parameters(models: Sequence[nn.Module]) -> nn.Module:
     """
     Average the weights of models of one class that started from the same weights and were trained separately, with

@@ -4,12 +4,13 @@ from dataclasses import dataclass
 
 from ..building.model_sources import locate_solver
 from ..data.locating import locate_problems
+from ..data.reading.file_format import FileArguments
 from ..options import option
-from ..options.checks import check_at_least_one, check_options
+from ..options.checks import check_at_least_one
 
 
 @dataclass
-class ExportArguments:
+class ExportArguments(FileArguments):
     """Options of `hf-mwp export`."""
 
     model: str | None = option(None, "Folder or Hub id of a solver.", required=True, locate=locate_solver)
@@ -26,7 +27,7 @@ class ExportArguments:
     overwrite: bool = option(False, "Replace the model that is in the folder.", affects_result=False)
 
     def __post_init__(self):
-        check_options(self)
+        super().__post_init__()
         check_at_least_one(self, "max_samples")
         if self.dataset is None and (self.max_samples or self.data_dir):
             raise ValueError("`max_samples` and `data_dir` apply only with a `dataset`. Name one, or omit them.")

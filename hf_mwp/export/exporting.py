@@ -16,13 +16,16 @@ from safetensors.numpy import save_file
 from torch import Tensor, nn
 
 from ..building.solver import decoder_classes, load_solver
+from ..checked_types import checked
 from ..data.batches.mwp_processor import MwpProcessor
 from ..data.datasets.loading import load_mwp_dataset
+from ..data.reading.file_format import FileArguments
 from ..downloads import LICENCES, read_beside
 from ..hub.finite_weights import check_finite
 from ..hub.usage import EXAMPLES, usage_section
 from ..models import MwpSolver
 from ..models.mwp_solver.configuration_mwp_solver import save_solver_code
+from ..options import options_in
 from ..problems import MathWordProblem
 from ..runtime import RuntimeSolver
 from ..runtime.default_search import DefaultSearch
@@ -46,6 +49,7 @@ COPIED = (
 )
 
 
+@checked
 @dataclass(frozen=True)
 class ExportReport:
     """
@@ -66,6 +70,7 @@ class ExportReport:
     milliseconds: float = 0.0
 
 
+@checked
 def export_solver(args: ExportArguments, progress: ProgressBar = None) -> ExportReport:
     """
     Export a solver for [`runtime.load_solver`] in half precision or int8, with the encoder optionally as ONNX graph.
@@ -127,7 +132,8 @@ def export_solver(args: ExportArguments, progress: ProgressBar = None) -> Export
 
 
 def _test_problems(args: ExportArguments, processor: MwpProcessor) -> list[MathWordProblem]:
-    rows = load_mwp_dataset(args.dataset, args.data_dir).get("test", ())
+    columns = {name: getattr(args, name) for name in options_in(FileArguments)}
+    rows = load_mwp_dataset(args.dataset, args.data_dir, **columns).get("test", ())
     if not len(rows):
         raise UsageError(f"{args.dataset} has no test problems to compare answers on. Choose another --dataset.")
     processor.check_language(rows["language"], args.model, args.dataset)

@@ -11,6 +11,7 @@ import yaml
 from huggingface_hub import EvalResult, ModelCard, ModelCardData, metadata_load
 from transformers import PreTrainedModel
 
+from ..checked_types import checked
 from ..data.datasets.sources import LOADERS
 from ..data.training_lineage import training_texts_of
 from ..data.training_texts import TrainingTexts
@@ -46,6 +47,7 @@ DISTILLATIONS = ("hf-mwp distill", "hf-mwp prune", "hf-mwp stark", "Distillation
 DATA_OPTIONS = ("corpus", "problems", "dataset", "extra_train")
 
 
+@checked
 @dataclass(frozen=True)
 class TrainingStage:
     """A command that was run to train a model."""
@@ -57,6 +59,7 @@ class TrainingStage:
     task: Mapping[str, Any] = field(default_factory=dict)  # description of the task ([`~tasks.Task.card`])
 
 
+@checked
 @dataclass(frozen=True)
 class ModelFigures:
     """Measured accuracy of a model on a dataset split."""
@@ -76,6 +79,7 @@ class ModelFigures:
         return {None: "-", 1: "greedy"}.get(self.num_beams, f"beam {self.num_beams}")
 
 
+@checked
 def build_model_card(
     model: PreTrainedModel,
     model_id: str,
@@ -149,6 +153,7 @@ def earlier_metadata(card: Path | None, license: str | None = None) -> dict[str,
     return {name: known[name] for name in kept if license is None or not name.startswith("license")}
 
 
+@checked
 def model_record(
     figures: Sequence[ModelFigures] = (), stages: Sequence[TrainingStage] = (), texts: TrainingTexts | None = None
 ) -> dict[str, Any]:

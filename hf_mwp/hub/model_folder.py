@@ -15,6 +15,7 @@ from transformers import PreTrainedModel
 from transformers.utils import SAFE_WEIGHTS_NAME, logging
 
 from ..building.seq2seq import load_any
+from ..checked_types import checked
 from ..data.batches.mwp_processor import MwpProcessor
 from ..data.training_lineage import training_texts_of, write_training_texts
 from ..downloads import LICENCES, find_beside, read_beside
@@ -38,6 +39,7 @@ from .usage import EXAMPLES
 logger = logging.get_logger(__name__)
 
 
+@checked
 def make_model_folder(args: CardArguments) -> None:
     """
     Write a folder for a trained solver, its encoder, a text classifier or a sequence-to-sequence model: weights in
@@ -144,6 +146,7 @@ def _encoder_alone(solver: Any, source: str | PathLike) -> MwpStudentModel:
     return with_pooling_layer(encoder)
 
 
+@checked
 def with_pooling_layer(encoder: MwpStudentModel) -> MwpStudentModel:
     """Return the encoder itself if it has a pooling layer, otherwise a copy with an identity pooling layer, so that
     its folder has all weights that `AutoModel` expects. `pooler_output` is the tanh of the first token's state."""
@@ -157,6 +160,7 @@ def with_pooling_layer(encoder: MwpStudentModel) -> MwpStudentModel:
     return encoder
 
 
+@checked
 def write_model_folder(
     model: PreTrainedModel, folder: str | PathLike, card: ModelCard | None = None, processor: Any = None
 ) -> None:

@@ -18,6 +18,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from ..checked_types import checked
 from ..data.batches.mwp_processor import MwpProcessor
 from ..data.training_lineage import training_texts_of
 from ..data.training_texts import TrainingTexts
@@ -51,6 +52,7 @@ PUBLISHED = (
 _OWN_NAME = re.compile(r'((?:\bmodel=|from_pretrained\()"|hf download )[^"\n]*?(?="| --local-dir)')
 
 
+@checked
 @dataclass(frozen=True)
 class Publication:
     """
@@ -74,6 +76,7 @@ class Publication:
     private: bool | None = None
 
 
+@checked
 def push_solver_to_hub(
     folder: str | Path,
     repo_id: str,
@@ -147,6 +150,7 @@ def push_solver_to_hub(
     return replace(publication, url=commit.commit_url, commit=commit.oid, private=bool(repository.private))
 
 
+@checked
 def push_trained_model(
     folder: str | Path,
     model: PreTrainedModel,

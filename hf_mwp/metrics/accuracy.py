@@ -1,12 +1,13 @@
 """Scores of single predictions, accuracies of problems by level of complexity, and their cells in tables."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from statistics import fmean
 
+from ..checked_types import checked
 from ..expressions import Expression, ExpressionError
 from ..problems import MathWordProblem, ProblemError, refusal
 from .matching import answers_match, equations_match, failure_reason
@@ -41,6 +42,7 @@ class PredictionScore:
     detail: str = ""
 
 
+@checked
 def score_prediction(
     problem: MathWordProblem, prediction: Expression | None, answer_match: str = "annotated", tolerance: float = 1e-4
 ) -> PredictionScore:
@@ -95,6 +97,7 @@ def score_prediction(
     return PredictionScore(correct, same, canonical, value, reason, level, detail)
 
 
+@checked
 def accuracy_report(scores: Sequence[PredictionScore]) -> dict[str, float]:
     """
     Compute accuracies (0 to 1) and the numbers of problems they refer to.
@@ -126,6 +129,7 @@ def accuracy_report(scores: Sequence[PredictionScore]) -> dict[str, float]:
     return report
 
 
+@checked
 def context_report(contexts: Sequence[str], scores: Sequence[PredictionScore]) -> dict[str, float]:
     """Return the share of contexts with several questions that are all answered correctly, and their number."""
     answers: dict[str, list[bool]] = {}
@@ -136,7 +140,8 @@ def context_report(contexts: Sequence[str], scores: Sequence[PredictionScore]) -
     return {"context_accuracy": sum(shared) / len(shared), "num_contexts": len(shared)} if shared else {}
 
 
-def reason_counts(scores: Iterable[PredictionScore]) -> dict[str, int]:
+@checked
+def reason_counts(scores: Sequence[PredictionScore]) -> dict[str, int]:
     """Return the number of predictions for each reason of failure, the most frequent reason first."""
     return dict(Counter(score.reason for score in scores if score.reason != "correct").most_common())
 

@@ -5,9 +5,12 @@ from typing import Any
 
 import numpy as np
 
+from ..checked_types import checked
+from ..options.checks import check_at_least_one
 from .glue import shared_ranks
 
 
+@checked
 def calibration_report(probabilities: Sequence[float], correct: Sequence[bool], num_bins: int = 15) -> dict[str, Any]:
     """
     Measure how well the probabilities of answers predict which answers are correct.
@@ -31,8 +34,9 @@ def calibration_report(probabilities: Sequence[float], correct: Sequence[bool], 
         low to high, as dictionaries with `from`, `to`, `num_problems`, `probability` (mean) and `answer_accuracy`.
 
     Raises:
-        ValueError: There are no answers, or the lengths differ.
+        ValueError: There are no answers, the lengths differ, or `num_bins` is below 1.
     """
+    check_at_least_one({"num_bins": num_bins}, "num_bins")
     scores, right = np.asarray(probabilities, dtype=float), np.asarray(correct, dtype=bool)
     if scores.shape != right.shape or not len(scores):
         raise ValueError(f"Pass one probability per answer, got {len(right)} answers and {len(scores)} probabilities.")

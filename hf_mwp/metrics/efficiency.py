@@ -13,7 +13,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 from torch.utils.flop_counter import FlopCounterMode
 
+from ..checked_types import checked
+from ..options.checks import check_at_least_one
 
+
+@checked
 def count_parameters(model: nn.Module, trainable_only: bool = False, embeddings: bool = True) -> int:
     """
     Return the number of parameters of a model. Tied parameters count once.
@@ -29,6 +33,7 @@ def count_parameters(model: nn.Module, trainable_only: bool = False, embeddings:
     return sum(each.numel() for each in parameters if each.requires_grad or not trainable_only)
 
 
+@checked
 def describe_compression(student: nn.Module, teacher: nn.Module) -> str:
     """Return a sentence: the parameters of a student and their share of its teacher's, also without embeddings."""
     parts = []
@@ -38,6 +43,7 @@ def describe_compression(student: nn.Module, teacher: nn.Module) -> str:
     return f"The student has {' and, without embeddings, '.join(parts)}."
 
 
+@checked
 def count_flops(function: Callable, inputs: Mapping | None = None) -> int:
     """
     Count the floating point operations of a call with `torch.utils.flop_counter`. A multiply-add in a matrix product,
@@ -54,6 +60,7 @@ def count_flops(function: Callable, inputs: Mapping | None = None) -> int:
     return counter.get_total_flops()
 
 
+@checked
 def peak_memory(function: Callable[[], object]) -> int:
     """
     Return the maximum size in bytes of all tensors that are created during a call and exist at the same time, on any
@@ -68,6 +75,7 @@ def peak_memory(function: Callable[[], object]) -> int:
     return counter.peak
 
 
+@checked
 def compare_latency(
     functions: Mapping[str, Callable[[], object]], repeats: int = 20, warmup: int = 3
 ) -> dict[str, float]:
@@ -83,6 +91,7 @@ def compare_latency(
     Returns:
         `dict[str, float]`: Median time of a call in seconds, by name.
     """
+    check_at_least_one({"repeats": repeats}, "repeats")
     times: dict[str, list[float]] = {name: [] for name in functions}
     for turn in range(warmup + repeats):
         for name, function in functions.items():
@@ -100,6 +109,7 @@ def _synchronize() -> None:
         torch.cuda.synchronize()
 
 
+@checked
 @torch.inference_mode()
 def compare_costs(
     models: Mapping[str, nn.Module], batch_size: int = 1, tokens: int = 32, repeats: int = 30
@@ -118,6 +128,8 @@ def compare_costs(
         `dict`: For each name a dictionary with `parameters`, `parameters_without_embeddings`, `flops`
         ([`count_flops`]) and `seconds` (median time of a call).
     """
+    counts = {"batch_size": batch_size, "tokens": tokens, "repeats": repeats}
+    check_at_least_one(counts, *counts)
     calls = {}
     for name, model in models.items():
         ids = torch.ones(batch_size, tokens, dtype=torch.long, device=next(model.parameters()).device)

@@ -4,13 +4,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..checked_types import checked
 
+
+@checked
 def share_right(predictions: Sequence[int], labels: Sequence[int]) -> float:
     """Compute the accuracy."""
     predictions, labels = _checked(predictions, labels)
     return float((predictions == labels).mean())
 
 
+@checked
 def f1_of_positive(predictions: Sequence[int], labels: Sequence[int]) -> float:
     """Compute the F1 score of class 1. Returns 0 if no label and no prediction is 1."""
     found, true = (values == 1 for values in _checked(predictions, labels))
@@ -18,6 +22,7 @@ def f1_of_positive(predictions: Sequence[int], labels: Sequence[int]) -> float:
     return 2 * int((found & true).sum()) / counted if counted else 0.0
 
 
+@checked
 def matthews_correlation(predictions: Sequence[int], labels: Sequence[int]) -> float:
     """Compute the Matthews correlation of any number of classes (Gorodkin, 2004), or 0 if one side is constant."""
     predictions, labels = _checked(predictions, labels)
@@ -28,6 +33,7 @@ def matthews_correlation(predictions: Sequence[int], labels: Sequence[int]) -> f
     return float((right * count - found @ true) / np.sqrt(spread)) if spread else 0.0
 
 
+@checked
 def spearman_correlation(predictions: Sequence[float], labels: Sequence[float]) -> float:
     """Compute Spearman's rank correlation with ties. Returns 0 if all predictions or all labels are equal."""
     ours, theirs = (shared_ranks(values) - (len(values) + 1) / 2 for values in _checked(predictions, labels))

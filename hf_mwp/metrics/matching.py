@@ -2,7 +2,9 @@
 
 import math
 from fractions import Fraction
+from numbers import Real
 
+from ..checked_types import checked
 from ..expressions import OPERATORS, Expression
 from ..problems import answer_half_unit, answer_value
 
@@ -28,9 +30,10 @@ FAILURE_REASONS = {
 }
 
 
+@checked
 def answers_match(
-    prediction: Fraction | float | None,
-    answer: str | Fraction | float,
+    prediction: Real | None,
+    answer: str | Real,
     answer_match: str = "annotated",
     tolerance: float = 1e-4,
 ) -> bool:
@@ -88,6 +91,7 @@ def answers_match(
     return difference <= (limit if half_unit is None else min(limit, max(half_unit, ROUNDING * abs(target))))
 
 
+@checked
 def equations_match(prediction: Expression, target: Expression, canonical: bool = False) -> bool:
     """
     Return whether two expressions are the same equation.
@@ -107,6 +111,7 @@ def _exact(value: Fraction | float | None) -> Fraction | None:
     return Fraction(value)
 
 
+@checked
 def failure_reason(prediction: Expression, target: Expression) -> str:
     """Return the key of `FAILURE_REASONS` for the most specific difference of two trees with number slots (`N0`)."""
     if prediction == target:

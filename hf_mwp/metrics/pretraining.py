@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
 
+from ..checked_types import checked
 from ..data.corpus.pretraining_encoder import KEYWORD, NUMBER
 
 
@@ -73,6 +74,7 @@ def tagged_spans(labels: Sequence[str | None]) -> list[tuple[int, int, str]]:
     return spans
 
 
+@checked
 def pos_report(predicted: Sequence[Sequence[str | None]], gold: Sequence[Sequence[str | None]]) -> dict[str, Any]:
     """
     Compare predicted and true labels (`"B-n"`, `"I-n"`, ...) word by word. A word is correct if its boundaries and its

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from importlib.util import find_spec
 
+from ..checked_types import checked
 from ..usage_error import UsageError
 
 
@@ -13,6 +14,7 @@ ROUGE = ("rouge1", "rouge2", "rougeL")
 WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|(?:(?![\u3040-\u30ff\u3400-\u9fff])\w)+")
 
 
+@checked
 def text_figures(metrics: Sequence[str]) -> list[str]:
     """Return the keys of [`text_report`] for the given metrics. Raises `UsageError` if a package is not installed."""
     if unknown := {*metrics} - PACKAGES.keys():
@@ -31,6 +33,7 @@ class Words:
         return WORD.findall(text.lower())
 
 
+@checked
 def text_report(
     predictions: Sequence[str],
     references: Sequence[str],
@@ -59,6 +62,9 @@ def text_report(
     ```
     """
     text_figures(metrics)
+    if len(predictions) != len(references):
+        counts = f"{len(predictions)} texts and {len(references)} references"
+        raise ValueError(f"Pass one reference for each text, got {counts}.")
     report: dict[str, float] = {}
     if not references:
         return report

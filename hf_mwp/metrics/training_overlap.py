@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
+from ..checked_types import checked
 from ..data.training_lineage import training_texts_of
 from ..data.training_texts import TrainingTexts
 from ..problems import MathWordProblem
@@ -13,6 +14,7 @@ class TrainingOverlap:
     """Overlap of problems with the training texts of a model, or of the dataset's training split (`part`) if they are
     unknown. [`~problems.text_keys.TextKeys`] compares without spaces, punctuation, case and the form of numerals."""
 
+    @checked
     def __init__(self, texts: TrainingTexts | None, part: Iterable[str] | None = None) -> None:
         self.texts, self.known = texts, texts is not None
         self.data = "training data" if self.known else "training split"

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import PreTrainedModel
 
+from ..checked_types import checked
 from ..store.files import writing_weights
 from ..usage_error import UsageError
 from .architecture import find_architecture
@@ -55,6 +56,7 @@ class TrainedTokens(nn.Module):
         delattr(embedding, self.name)
 
 
+@checked
 def add_lora(
     model: PreTrainedModel,
     rank: int,
@@ -119,6 +121,7 @@ def has_lora(model: nn.Module) -> bool:
     return any(hasattr(part, MARK) for part in model.modules())
 
 
+@checked
 def merge_lora(model: nn.Module) -> nn.Module:
     """Merge the adapters of [`add_lora`], if any, into the weights in place, and make all weights trainable."""
     if not has_lora(model):

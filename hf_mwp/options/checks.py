@@ -4,9 +4,9 @@ import math
 from collections.abc import Collection
 from dataclasses import fields
 from functools import partial
-from numbers import Integral, Real
 from typing import Any
 
+from ..checked_types import check_fields
 from ..usage_error import UsageError
 from .option import given_options
 
@@ -24,8 +24,10 @@ def check_used(options: Any, used: Collection[str], remedy: str) -> None:
         raise UsageError(f"`{unused[0]}` {remedy}.")
 
 
-def check_options(options: Any) -> None:
-    """Raise `ValueError` if a field is `required` but missing, or has a value that is not among its `choices`."""
+def check_options(options: Any, library_class: type | None = None) -> None:
+    """Check the types of all fields ([`~checked_types.check_fields`]). Raise `ValueError` if a field is `required` but
+    missing, or has a value that is not among its `choices`."""
+    check_fields(options, library_class)
     for each in fields(options):
         values, choices = as_list(getattr(options, each.name)), each.metadata.get("choices")
         if not values and each.metadata.get("required"):
@@ -35,31 +37,15 @@ def check_options(options: Any) -> None:
                 raise ValueError(f"`{each.name}` must be one of {', '.join(map(str, choices))}, got {value!r}.")
 
 
-def check_numbers(kind: type = Real, **values: Any) -> None:
-    """Raise `TypeError` if a value is not a number."""
-    for name, value in values.items():
-        if isinstance(value, bool) or not isinstance(value, kind):
-            rule = "a whole number" if kind is Integral else "a number"
-            raise TypeError(f"`{name}` must be {rule}, got {value!r}.")
-
-
-check_whole_numbers = partial(check_numbers, Integral)
-
-
-def _check_range(
-    options: Any, *names: str, rule: str, low: float = 0, high: float = math.inf, kind: type = Real
-) -> None:
-    """Raise `ValueError` unless options are `None` or in `[low, high)`, `TypeError` if one is not a number."""
+def _check_range(options: Any, *names: str, rule: str, low: float = 0, high: float = math.inf) -> None:
+    """Raise `ValueError` unless options, which are numbers or `None`, are `None` or in `[low, high)`."""
     for name in names:
         value = options[name] if isinstance(options, dict) else getattr(options, name)
-        if value is None:
-            continue
-        check_numbers(kind, **{name: value})
-        if not low <= value < high:
+        if value is not None and not low <= value < high:
             raise ValueError(f"`{name}` must be {rule}, not {value}.")
 
 
-check_at_least_one = partial(_check_range, rule="at least 1", low=1, kind=Integral)
+check_at_least_one = partial(_check_range, rule="at least 1", low=1)
 check_not_negative = partial(_check_range, rule="finite and not negative")
 check_positive = partial(_check_range, rule="greater than 0 and finite", low=math.ulp(0.0))
 check_share = partial(_check_range, rule="at least 0 and below 1", high=1)

@@ -9,6 +9,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple
 
+from ..checked_types import checked
 from ..expressions import Expression, ExpressionError
 from ..expressions.evaluation import Number, Step, evaluate_postfix
 from ..expressions.operators import fold_postfix
@@ -127,6 +128,7 @@ def digits(number: Number) -> int:
     return max(len(mantissa.replace(".", "").strip("-").rstrip("0")), 1)
 
 
+@checked
 def candidate_answers(question: Question, trees: Sequence[tuple[Expression, float]]) -> list[CandidateAnswer]:
     """Group the trees of a beam (over number slots, with log probabilities, best first) by their values, in the order
     of the best tree of each. Trees without a value are skipped. Rounded values are equal if twelve digits are."""

@@ -9,6 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from ..checked_types import checked
 from ..downloads import find_beside, missing_folder
 from ..expressions import Expression
 from ..expressions.evaluation import Number
@@ -70,6 +71,7 @@ class RankedAnswer:
     violations: tuple[str, ...] = ()
 
 
+@checked
 @dataclass(frozen=True)
 class PlausibilityReranker:
     """

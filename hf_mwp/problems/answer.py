@@ -3,6 +3,7 @@
 import re
 from fractions import Fraction
 
+from ..checked_types import checked
 from ..expressions import NUMBER_PATTERN, Expression, ExpressionError, parse_number
 from ..expressions.numbers import VULGAR, to_half_width
 from .numbers.digit_numbers import literal_in_digits
@@ -22,6 +23,7 @@ _FURTHER = re.compile(r"[;,，、\n]")
 _MAX_LENGTH = 1000
 
 
+@checked
 def answer_value(answer: str) -> Fraction | float | None:
     """
     Return the value of an annotated answer.
@@ -35,6 +37,7 @@ def answer_value(answer: str) -> Fraction | float | None:
     return _read(answer)[0]
 
 
+@checked
 def answer_half_unit(answer: str) -> Fraction | None:
     """Return half a unit in the last written digit of an answer: 0.005 for `3.14` and `20%`. For `2/3` and
     `7((2)/(3))`, it is half of 1/3. Returns `None` if the answer is not a single number, such as `1200/(1+5%)`."""

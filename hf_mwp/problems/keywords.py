@@ -3,7 +3,9 @@
 import re
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+from ..checked_types import checked
 
 
 # Characters before a measure word: digits, percent signs, brackets, numerals, and words such as 几, 每 and 这.
@@ -11,7 +13,8 @@ _COUNTS = "0-9０-９%％）)\\]一二两三四五六七八九十百千万亿半
 _SPACES = " \\u3000"
 
 
-def find_keywords(text: str, language: str = "zh") -> list[tuple[int, int]]:
+@checked
+def find_keywords(text: str, language: Literal["zh", "en"] = "zh") -> list[tuple[int, int]]:
     """
     Return the half-open character ranges of the mathematical keywords in a text, for masked language modelling: "we
     pay more attention to the mask of mathematical keywords and numbers" (first paper, section Pretraining Tasks). The

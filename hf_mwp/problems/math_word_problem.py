@@ -6,6 +6,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Self
 
+from ..checked_types import checked
 from ..expressions import Expression, ExpressionError, parse_number
 from ..expressions.numbers import MAX_NUMBER_LENGTH, to_half_width
 from .answer import answer_value
@@ -25,6 +26,7 @@ class ProblemError(ValueError):
     """Error raised if a field of a math word problem is missing or invalid, or a tagger cannot be used."""
 
 
+@checked
 @dataclass(frozen=True)
 class MathWordProblem:
     """
@@ -43,7 +45,7 @@ class MathWordProblem:
         kind (`str`, *optional*, defaults to `""`): Problem category, for which a separate accuracy is reported.
 
     Raises:
-        TypeError: If `text` is not a string.
+        TypeError: If a field has the wrong type, for example `text` is not a string.
 
     Example:
 
@@ -68,11 +70,6 @@ class MathWordProblem:
     kind: str = ""
 
     def __post_init__(self):
-        if not isinstance(self.text, str):
-            raise TypeError(f"`text` must be a string, got {type(self.text).__name__}: {self.text!r:.80}.")
-        for name in ("equation", "answer"):
-            if not isinstance(value := getattr(self, name), str | None):
-                raise TypeError(f"`{name}` must be a string or None, got {type(value).__name__}: {value!r:.80}.")
         object.__setattr__(self, "text", without_controls(self.text))
 
     def with_equation(self, equation: str) -> Self:
@@ -166,6 +163,7 @@ class MathWordProblem:
         return abs(float(value) - answer) <= tolerance * max(1.0, abs(answer))
 
 
+@checked
 def refusal(problem: MathWordProblem) -> str | None:
     """Return why solvers refuse a problem, or `None`. Without numbers, an equation would only be a guess, and a
     division by zero in the text has no value."""

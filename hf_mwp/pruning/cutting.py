@@ -5,12 +5,14 @@ from collections.abc import Iterable, Mapping
 
 from torch import nn
 
+from ..checked_types import checked
 from ..models.architecture import layer_parts
 from ..models.cut_model import resize_heads, slice_heads, slice_neurons
 from ..models.pruned_form import record_pruning, to_pruned_class
 from .gates import HeadGates, NeuronGates, check_indices
 
 
+@checked
 def prune(
     model: nn.Module,
     heads: Mapping[int, Iterable[int]] | None = None,
@@ -72,11 +74,13 @@ def forget_resizing(model: nn.Module) -> None:
         del hooks[key]
 
 
+@checked
 def prune_heads(model: nn.Module, heads: Mapping[int, Iterable[int]]) -> nn.Module:
     """Return a copy of a model without the given attention heads; see [`prune`]."""
     return prune(model, heads=heads)
 
 
+@checked
 def prune_neurons(model: nn.Module, neurons: Mapping[int, Iterable[int]]) -> nn.Module:
     """Return a copy of a model without the given feed-forward neurons; see [`prune`]."""
     return prune(model, neurons=neurons)

@@ -6,6 +6,7 @@ import torch
 from torch import nn
 from transformers import CONFIG_MAPPING, PreTrainedModel
 
+from ..checked_types import checked
 from ..models.architecture import find_encoder
 from ..models.cut_model import stock_models
 from ..models.mwp_student.conversion_mwp_student import CLASSIFIER_ACTIVATIONS, COPIED, RENAMED
@@ -21,6 +22,7 @@ SAME_NAMES = (
 )
 
 
+@checked
 def export_dense(model: nn.Module) -> PreTrainedModel:
     """
     Convert a student, pruned or not, to a class of Transformers: a BERT, a RoBERTa if it counts positions like one, or

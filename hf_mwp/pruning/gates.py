@@ -8,6 +8,7 @@ from operator import index
 import torch
 from torch import Tensor, nn
 
+from ..checked_types import checked
 from ..models.architecture import layer_parts
 
 
@@ -26,6 +27,7 @@ class Gates:
     projection: str
     count: str
 
+    @checked
     def __init__(self, model: nn.Module) -> None:
         self._modules = self._projections(model)
         if any(hasattr(module, self.buffer) for module in self._modules):

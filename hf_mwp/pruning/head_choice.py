@@ -5,6 +5,8 @@ from collections.abc import Iterable, Sequence
 
 from torch import Tensor
 
+from ..checked_types import checked
+
 
 def whole_heads(ratio: float, total: int) -> int:
     """Return a share of `total` heads, rounded down (Algorithm 1, line 5)."""
@@ -12,6 +14,7 @@ def whole_heads(ratio: float, total: int) -> int:
     return math.floor(ratio * total + 1e-9)
 
 
+@checked
 def choose_heads(
     scores: Tensor,
     ratio: float,

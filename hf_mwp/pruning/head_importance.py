@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
+from ..checked_types import checked
 from ..losses.precision import at_least_fp32
 from ..models.architecture import find_architecture, find_encoder, layer_order, layer_parts
-from ..options.checks import check_numbers
 from .gates import HeadGates
 
 
@@ -66,6 +66,7 @@ class RandomImportance(HeadImportance):
 
     needs_batches = False
 
+    @checked
     def __init__(self, seed: int = 0) -> None:
         self.seed = seed
 
@@ -165,8 +166,8 @@ class CombinedImportance(HeadImportance):
     References: Yu et al. (see [`HeadPruningCallback`]), equation 4.
     """
 
+    @checked
     def __init__(self, alpha: float = 0.5) -> None:
-        check_numbers(alpha=alpha)
         if not 0 <= alpha <= 1:
             raise ValueError(f"`alpha` must be in the range 0 to 1, got {alpha}.")
         self.alpha, self.needs_batches = alpha, alpha < 1

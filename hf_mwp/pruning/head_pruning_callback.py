@@ -19,8 +19,8 @@ from transformers import TrainerCallback, TrainingArguments
 from transformers.trainer_callback import ExportableState
 from transformers.utils import logging
 
+from ..checked_types import checked
 from ..models.pruned_form import pruned_class
-from ..options.checks import check_numbers, check_whole_numbers
 from ..store.runs.main_process import shards_weights
 from .cutting import prune
 from .head_choice import choose_heads, heads_by_layer, whole_heads
@@ -87,6 +87,7 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         >>> AutoModelForSequenceClassification.from_pretrained("smaller")
     """
 
+    @checked
     def __init__(
         self,
         max_ratio: float = 0.3,
@@ -101,9 +102,6 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         mode: str = "mask",
         calibration_batch_size: int = CALIBRATION_BATCH_SIZE,
     ) -> None:
-        check_numbers(max_ratio=max_ratio, min_ratio=min_ratio, power=power, end_fraction=end_fraction)
-        check_whole_numbers(num_pruning_steps=num_pruning_steps, min_heads_per_layer=min_heads_per_layer)
-        check_whole_numbers(calibration_examples=calibration_examples, calibration_batch_size=calibration_batch_size)
         rules = {
             f"0 <= `min_ratio` ({min_ratio}) <= `max_ratio` ({max_ratio}) < 1": 0 <= min_ratio <= max_ratio < 1,
             f"`power` ({power}) > 0": power > 0,

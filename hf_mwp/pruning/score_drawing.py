@@ -11,22 +11,30 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from ..checked_types import checked
+
 
 if TYPE_CHECKING:
     from .sparse_teacher.score_density import ScoreDensity
 
 
+@checked
 def rows_of(scores: Tensor) -> list[list[float | None]]:
     """Convert scores `(layers, heads)` for JSON: a list for each layer, with `None` for NaN."""
     return [[score if math.isfinite(score) else None for score in row] for row in scores.tolist()]
 
 
+@checked
 def scores_of(rows: list[list[float | None]]) -> Tensor:
-    """Convert lists of [`rows_of`], or of events in the log of a [`HeadPruningCallback`], to a tensor."""
+    """Convert lists of [`rows_of`], or of events in the log of a [`HeadPruningCallback`], to a tensor. Raises
+    `ValueError` if there are no rows."""
+    if not rows:
+        raise ValueError("`rows` is empty. Pass the scores of at least one layer.")
     found = [torch.tensor([math.nan if score is None else score for score in row]).double() for row in rows]
     return pad_sequence(found, batch_first=True, padding_value=math.nan)
 
 
+@checked
 def draw_importance(scores: Tensor, path: str | Path, title: str = "Importance of heads") -> Any:
     """Draw scores `(layers, heads)`, NaN left empty; the suffix of `path` decides the format. Return the figure."""
     layers, heads = scores.shape
@@ -44,6 +52,7 @@ def draw_importance(scores: Tensor, path: str | Path, title: str = "Importance o
     return _saved(figure, path)
 
 
+@checked
 def draw_densities(densities: Mapping[str, ScoreDensity], path: str | Path, title: str = "Density of scores") -> Any:
     """Draw named densities, the cumulative densities (dashed) and the sparsities at the first peaks, like figures 4 to
     8 of Yang et al. (see [`KnowledgeableScores`]). For `path` and the result, see [`draw_importance`]."""

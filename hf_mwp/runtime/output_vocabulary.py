@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
 
+from ..checked_types import checked
 from ..expressions import OPERATORS, Expression, ExpressionError, parse_number
 from ..problems import MathWordProblem, ProblemError
 from ..problems.equation_alignment import align_literals
@@ -13,6 +14,7 @@ from ..store.json_fields import REMEDY
 from ..usage_error import UsageError
 
 
+@checked
 @dataclass(frozen=True)
 class OutputVocabulary:
     """
@@ -20,19 +22,19 @@ class OutputVocabulary:
     (slots `N0`, `N1`, ... of any count).
 
     Args:
-        operators (`tuple[str, ...]`, *optional*, defaults to `("+", "-", "*", "/", "^")`): Binary operators.
-        constants (`tuple[str, ...]`, *optional*, defaults to `()`): Numbers that an expression may use even if they
+        operators (`Sequence[str]`, *optional*, defaults to `("+", "-", "*", "/", "^")`): Binary operators.
+        constants (`Sequence[str]`, *optional*, defaults to `()`): Numbers that an expression may use even if they
             are not in the text, as canonical literals (`"3.14"`).
-        written (`tuple[str, ...]`, *optional*, defaults to `()`): Constants that no training problem needs, but that
+        written (`Sequence[str]`, *optional*, defaults to `()`): Constants that no training problem needs, but that
             the decoder uses to write expressions (the 1 in `1 / a`).
 
     Raises:
         ValueError: An operator is unknown, or a symbol is repeated.
     """
 
-    operators: tuple[str, ...] = OPERATORS
-    constants: tuple[str, ...] = ()
-    written: tuple[str, ...] = field(default=(), compare=False)
+    operators: Sequence[str] = OPERATORS
+    constants: Sequence[str] = ()
+    written: Sequence[str] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         for name in ("operators", "constants", "written"):

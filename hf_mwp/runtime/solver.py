@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..checked_types import checked
 from ..downloads import missing_folder
 from ..plausibility import PlausibilityReranker
 from ..problems import MathWordProblem, refusal
@@ -35,6 +36,7 @@ class RuntimeSolver(FolderSearch):
         folder (`str` or `Path`): A solver's folder, written by `save_pretrained`, `hf-mwp card` or `hf-mwp export`.
     """
 
+    @checked
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
         config = read_config(self.folder)
@@ -133,6 +135,7 @@ def can_load(folder: str | Path) -> bool:
     return has_tree_decoder(config)
 
 
+@checked
 def load_solver(folder: str | Path) -> RuntimeSolver:
     """
     Load a solver without PyTorch and Transformers.

@@ -10,11 +10,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..checked_types import checked
 from ..data.batches.mwp_processor import MwpProcessor
 from ..expressions import Expression, ExpressionError
 from ..expressions.evaluation import Number
 from ..metrics import answers_match
-from ..models import MwpSolver
+from ..models import Solver
 from ..options.checks import check_share
 from ..plausibility.candidate_answer import candidate_answers
 from ..plausibility.features import FEATURES, feature_row
@@ -32,8 +33,9 @@ SCALES, MIN_PLAUSIBILITY = [0.05 * 60 ** (step / 100) for step in range(101)], 1
 UNSURE_DROPOUT = 0.35
 
 
+@checked
 def fit_reranker(
-    model: MwpSolver,
+    model: Solver,
     processor: MwpProcessor,
     parts: Mapping[str, Iterable[MathWordProblem | Mapping[str, Any]]],
     *,
@@ -50,7 +52,7 @@ def fit_reranker(
     splits and on problems solved with dropout ([`calibrate`]), and measure it on all splits.
 
     Args:
-        model ([`MwpSolver`]), processor ([`MwpProcessor`]): The solver, on its device.
+        model ([`Solver`]), processor ([`MwpProcessor`]): The solver, on its device.
         parts (`Mapping[str, Iterable]`): Problems or rows from [`load_mwp_dataset`], by split name. Problems that have
             neither an answer nor an equation with a value are skipped.
         num_beams (`int`, *optional*, defaults to 20): Number of beams of the search.
@@ -111,6 +113,7 @@ def fit_reranker(
     return replace(reranker, measured=measured)
 
 
+@checked
 def fit_plausibility(
     problems: Sequence[MathWordProblem],
     beams: Sequence[Trees],
@@ -197,7 +200,7 @@ def calibrate(
 
 
 @contextmanager
-def _encoder_dropout(model: MwpSolver, rate: float) -> Iterator[None]:
+def _encoder_dropout(model: Solver, rate: float) -> Iterator[None]:
     """Context manager that activates dropout in the encoder, with a fixed seed."""
     rates = {layer: layer.p for layer in model.encoder.modules() if isinstance(layer, nn.Dropout)}
     if not rates:

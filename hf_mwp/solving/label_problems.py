@@ -6,17 +6,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ..checked_types import checked
 from ..data.batches.mwp_processor import MwpProcessor
 from ..data.corpus.pretraining_texts import held_out_texts, loose_digest, masked_digest
+from ..data.reading.file_format import FileFormat
 from ..data.reading.usability import find_answer_fault
 from ..metrics import score_prediction
-from ..models import MwpSolver
+from ..models import Solver
 from ..options.checks import check_share
 from ..plausibility import PlausibilityReranker
 from ..problems import MathWordProblem, refusal
 from ..usage_error import UsageError
 from .kept_records import ProgressBar
-from .solve_problems import check_several, solve_problems
+from .solve_problems import solve_problems
 from .solver_prediction import SolverPrediction
 
 
@@ -40,8 +42,9 @@ class LabelledProblems:
     fates: dict[str, int]  # number of problems by outcome, a key of `FATES`
 
 
+@checked
 def label_problems(
-    model: MwpSolver,
+    model: Solver,
     processor: MwpProcessor,
     problems: Iterable[MathWordProblem | Mapping[str, Any]],
     *,
@@ -50,6 +53,7 @@ def label_problems(
     reranker: PlausibilityReranker | None = None,
     exclude: Iterable[str | Path] = (),
     data_dir: str | Path | None = None,
+    file_format: FileFormat | None = None,
     batch_size: int = 64,
     unfinished: str | Path | None = None,
     progress: ProgressBar = None,
@@ -60,7 +64,7 @@ def label_problems(
     labelled with the predicted tree. Among problems that differ only in their numbers, only the first is labelled.
 
     Args:
-        model ([`MwpSolver`]), processor ([`MwpProcessor`]): The solver, on its device.
+        model ([`Solver`]), processor ([`MwpProcessor`]): The solver, on its device.
         problems (`Iterable`): Problems or rows from [`load_mwp_dataset`]. Equations are ignored.
         num_beams (`int`, *optional*, defaults to 5): Number of beams, and of trees to try for each problem.
         pseudo_label_fraction (`float`, *optional*, defaults to 0.0): Share of the problems without an answer to label.
@@ -68,6 +72,7 @@ def label_problems(
             answer and computes their confidence.
         exclude (`Iterable[str]`, *optional*), data_dir (`str`, *optional*): Datasets or files whose texts must not be
             labelled, even with different numbers, and folder of the datasets.
+        file_format ([`FileFormat`], *optional*): Names of the fields, encoding and separator of files.
         batch_size (`int`, *optional*, defaults to 64): Passed to [`solve_problems`].
         unfinished (`str`, *optional*), progress (`Callable`, *optional*): Passed to [`solve_problems`].
 
@@ -84,10 +89,10 @@ def label_problems(
     >>> labelled.fates["labelled"], labelled.rows[0]["equation"]
     ```
     """
-    check_several(problems)
     check_share({"pseudo_label_fraction": pseudo_label_fraction}, "pseudo_label_fraction")
     fates = Counter(dict.fromkeys(FATES, 0))
-    asked = _problems_to_label(problems, processor, exclude, data_dir, pseudo_label_fraction > 0, fates)
+    excluded = held_out_texts(exclude, data_dir, file_format)
+    asked = _problems_to_label(problems, processor, excluded, pseudo_label_fraction > 0, fates)
     options = {"num_beams": num_beams, "top_k": num_beams, "batch_size": batch_size, "progress": progress}
     found = solve_problems(model, processor, asked, reranker=reranker, unfinished=unfinished, **options)
     rows: list[dict[str, Any]] = list(filter(None, map(_label, found)))
@@ -107,14 +112,13 @@ def label_problems(
 def _problems_to_label(
     problems: Iterable[MathWordProblem | Mapping[str, Any]],
     processor: MwpProcessor,
-    exclude: Iterable[str | Path],
-    data_dir: str | Path | None,
+    excluded: Iterable[str],
     unanswered: bool,
     fates: Counter[str],
 ) -> list[MathWordProblem]:
     """Return the problems to label, without equations. Count the skipped problems in `fates`."""
     language = processor.language
-    excluded = set(map(loose_digest, held_out_texts(exclude, data_dir)))
+    excluded_digests = set(map(loose_digest, excluded))
     seen: set[bytes] = set()
     asked = []
     given = list(problems)
@@ -127,7 +131,7 @@ def _problems_to_label(
         no_answer = not unanswered if problem.answer is None else find_answer_fault(problem) is not None
         if no_answer or refusal(problem) is not None:
             fates["no answer"] += 1
-        elif loose_digest(problem.text) in excluded:
+        elif loose_digest(problem.text) in excluded_digests:
             fates["excluded"] += 1
         elif (key := masked_digest(problem.text, language)) in seen:
             fates["duplicate"] += 1

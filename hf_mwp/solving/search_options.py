@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from ..building.model_sources import locate_solver
 from ..data.locating import locate_source, locate_texts
-from ..options import given_options, option
+from ..data.reading.file_format import FileArguments
+from ..options import given_options, option, options_in
 from ..options.checks import check_at_least_one, check_options, check_share
 from ..usage_error import UsageError
 
@@ -64,13 +65,13 @@ _OF_PAIRS = ("source", "target", "source_prefix")
 _OF_PROBLEMS = ("exclude", "pseudo_label_fraction", "rerank", "reranker")
 _UNUSED = {
     None: (*_OF_PAIRS, "num_return_sequences", "keep_fraction", "max_decode_length", "max_train_samples"),
-    "seq2seq": (*_OF_PROBLEMS, "data_dir"),
+    "seq2seq": (*_OF_PROBLEMS, "data_dir", *options_in(FileArguments)),
     "math_seq2seq": (*_OF_PROBLEMS, *_OF_PAIRS),
 }
 
 
 @dataclass
-class LabelArguments(RankedSearchOptions):
+class LabelArguments(RankedSearchOptions, FileArguments):
     """Options of `hf-mwp pseudo-label`."""
 
     problems: list[str] = option(
@@ -111,6 +112,7 @@ class LabelArguments(RankedSearchOptions):
 
     def __post_init__(self):
         super().__post_init__()
+        FileArguments.__post_init__(self)
         check_share(self, "pseudo_label_fraction")
         check_at_least_one(self, "num_return_sequences", "max_decode_length", "max_train_samples")
         unused = [name for name in given_options(self) if name in _UNUSED[self.task]]

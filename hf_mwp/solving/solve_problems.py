@@ -8,10 +8,11 @@ from typing import Any
 
 from torch import Tensor
 
+from ..checked_types import checked
 from ..data.batches.mwp_processor import MwpProcessor
 from ..data.unknown_tokens import special_ids
 from ..metrics.matching import ANSWER_MATCHES
-from ..models import MwpSolver, SolveOutput
+from ..models import SolveOutput, Solver
 from ..models.fingerprints import hash_model, hash_processing
 from ..options.checks import check_at_least_one
 from ..plausibility import PlausibilityReranker
@@ -27,8 +28,9 @@ from .solver_prediction import SolverPrediction
 INPUTS = ("input_ids", "attention_mask", "number_positions")
 
 
+@checked
 def solve_problems(
-    model: MwpSolver,
+    model: Solver,
     processor: MwpProcessor,
     problems: Iterable[str | MathWordProblem | Mapping[str, Any]],
     *,
@@ -45,7 +47,7 @@ def solve_problems(
     Solve problems, and score the predictions for problems with an answer or an equation.
 
     Args:
-        model ([`MwpSolver`]), processor ([`MwpProcessor`]): The solver, on its device.
+        model ([`Solver`]), processor ([`MwpProcessor`]): The solver, on its device.
         problems (`Iterable`): Plain texts, problems, or rows from [`load_mwp_dataset`].
         num_beams (`int`, *optional*): Number of beams, raised to `top_k` if it is smaller. Defaults to the number of
             beams of the re-ranker or, without a re-ranker, to 1.
@@ -78,7 +80,6 @@ def solve_problems(
     >>> hf_mwp.metrics.accuracy_report([each.score for each in predictions])["answer_accuracy"]
     ```
     """
-    check_several(problems)
     counts = {"num_beams": num_beams, "top_k": top_k, "max_decode_length": max_decode_length, "batch_size": batch_size}
     check_at_least_one(counts, *counts)
     if answer_match not in ANSWER_MATCHES:
@@ -98,14 +99,8 @@ def solve_problems(
     return predictions
 
 
-def check_several(problems: Any) -> None:
-    """Raise `TypeError` for a single problem, whose characters or fields would be treated as problems."""
-    if isinstance(problems, str | Mapping | MathWordProblem):
-        raise TypeError(f"`problems` must contain several problems, got a {type(problems).__name__}. Pass a list.")
-
-
 def find_beams(
-    model: MwpSolver,
+    model: Solver,
     processor: MwpProcessor,
     problems: Sequence[MathWordProblem],
     batch_size: int | None,
@@ -156,13 +151,13 @@ def find_beams(
     return found
 
 
-def _not_finite_weights(model: MwpSolver) -> list[str]:
+def _not_finite_weights(model: Solver) -> list[str]:
     return [name for name, tensor in model.state_dict().items() if not tensor.isfinite().all()]
 
 
 def find_kept_beams(
     folder: str | Path,
-    model: MwpSolver,
+    model: Solver,
     processor: MwpProcessor,
     problems: Sequence[MathWordProblem],
     batch_size: int | None,
@@ -182,7 +177,7 @@ def find_kept_beams(
 
 
 def solve_batch(
-    model: MwpSolver,
+    model: Solver,
     inputs: Mapping[str, Tensor],
     num_beams: int = 1,
     top_k: int = 1,

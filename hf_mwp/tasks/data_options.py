@@ -5,12 +5,13 @@ from dataclasses import dataclass, fields
 from ..data.datasets.glue import GLUE_SOURCES
 from ..data.datasets.sources import DEFAULT_DATASET
 from ..data.locating import locate_glue, locate_problems, locate_source, locate_texts
+from ..data.reading.file_format import FileArguments
 from ..options import given_options, option
-from ..options.checks import check_at_least_one, check_not_negative, check_options, check_share
+from ..options.checks import check_at_least_one, check_not_negative, check_share
 
 
 @dataclass
-class DataArguments:
+class DataArguments(FileArguments):
     """Options that select the problems and their splits."""
 
     _argument_group_name = "data"
@@ -18,7 +19,7 @@ class DataArguments:
     dataset: str = option(
         DEFAULT_DATASET,
         "Name of a dataset (math23k, asdiv_a, mawps, gsm8k, ...), a JSON lines, JSON or CSV file with the fields "
-        "text, equation and answer, or a folder of such files (train, validation, test).",
+        "text, equation and answer (or others, see columns), or a folder of such files (train, validation, test).",
         common=True,
         locate=locate_problems,
     )
@@ -57,7 +58,7 @@ class DataArguments:
     max_eval_samples: int | None = option(None, "Maximum number of problems in an evaluation.")
 
     def __post_init__(self):
-        check_options(self)
+        super().__post_init__()
         check_share(self, "validation_fraction")
         check_not_negative(self, "fold")
         check_at_least_one(self, "max_train_samples", "max_eval_samples")

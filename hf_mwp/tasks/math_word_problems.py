@@ -39,7 +39,7 @@ class MathWordProblems(Task):
             del options[limit]
         for kind in ("extra_train", "extra_exclude"):
             options[kind] = tuple(options[kind] or ())
-        key = (name, *options.items())
+        key = (name, str(options))
         splits, report = once(key, lambda: load_mwp_dataset(name, return_report=True, **options))
         # Added problems come last. The rows are shuffled so that `max_train_samples` draws from all problems.
         added = options["extra_train"] or any(options[each] for each in options if each.startswith("augment_"))

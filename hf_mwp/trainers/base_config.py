@@ -75,6 +75,7 @@ class BaseConfig(TrainingArguments):
     early_stopping_threshold: float = setting(0.0, "Minimum difference that counts as an improvement.")
 
     def __post_init__(self):
+        check_options(self, TrainingArguments)
         metric, greater_is_better = self.metric_for_best_model, self.greater_is_better
         super().__post_init__()
         if not torch.accelerator.is_available():
@@ -100,7 +101,6 @@ class BaseConfig(TrainingArguments):
             *("max_grad_norm", "warmup_steps", "early_stopping_threshold"),
         )
         check_positive(self, "logging_steps", "eval_steps", "save_steps")
-        check_options(self)
         if self.max_steps < 1 and not (self.max_steps == -1 and 0 < self.num_train_epochs < math.inf):
             given = f"{self.max_steps} and {self.num_train_epochs}"
             raise ValueError(f"Set `max_steps` to at least 1, or to -1 and `num_train_epochs` above 0, got {given}.")

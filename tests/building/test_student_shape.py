@@ -106,19 +106,21 @@ def test_measuring_leaves_the_random_numbers_alone():
     ],
 )
 def test_the_largest_student_that_meets_the_targets_is_chosen(small, measured, targets, expected):
-    chosen, shapes = choose_student_shape(None, **targets)
+    chosen, shapes = choose_student_shape(tiny_processor(), **targets)
     assert (chosen.num_hidden_layers, chosen.hidden_size, chosen.intermediate_size) == expected
     assert len(shapes) == 8
 
 
 def test_a_wider_target_never_chooses_a_smaller_student(small, measured):
-    weights = [choose_student_shape(None, target_ms=target)[0].layer_weights for target in (1.1, 1.2, 1.5, 2.1, 3)]
+    weights = [
+        choose_student_shape(tiny_processor(), target_ms=target)[0].layer_weights for target in (1.1, 1.2, 1.5, 2.1, 3)
+    ]
     assert weights == sorted(weights) and len(set(weights)) > 2
 
 
 def test_a_target_that_no_student_meets_names_the_smallest_one(small, measured):
     with pytest.raises(UsageError, match=r"0\.5 ms and 3 MB.*1 x 8, 2 heads, 8 neurons: 1\.08 ms, 0\.80 MB"):
-        choose_student_shape(None, target_ms=0.5, target_mb=3)
+        choose_student_shape(tiny_processor(), target_ms=0.5, target_mb=3)
 
 
 def test_targets_are_positive_and_for_new_sizes_alone():

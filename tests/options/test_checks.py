@@ -23,20 +23,19 @@ from tests.tiny import tiny_classifier
 
 
 @pytest.mark.parametrize(
-    ("check", "right", "wrong", "no_number"),
+    ("check", "right", "wrong"),
     [
-        (check_at_least_one, (None, 1, 7), (0, -1), ("1", 1.5, True, [1])),
-        (check_not_negative, (None, 0, 0.5, 7), (-0.1, float("inf"), float("nan")), ("0", True, [1])),
-        (check_share, (None, 0, 0.5), (1, -0.1, float("nan")), ("0.3", True, [0.3])),
+        (check_at_least_one, (None, 1, 7), (0, -1)),
+        (check_not_negative, (None, 0, 0.5, 7), (-0.1, float("inf"), float("nan"))),
+        (check_share, (None, 0, 0.5), (1, -0.1, float("nan"))),
     ],
 )
-def test_options_are_checked(check, right, wrong, no_number):
+def test_options_are_checked(check, right, wrong):
     for value in right:
         check(SimpleNamespace(option=value), "option")
-    for values, kind in ((wrong, ValueError), (no_number, TypeError)):
-        for value in values:
-            with pytest.raises(kind, match="`option` must"):
-                check(SimpleNamespace(option=value), "option")
+    for value in wrong:
+        with pytest.raises(ValueError, match="`option` must"):
+            check(SimpleNamespace(option=value), "option")
 
 
 @pytest.mark.parametrize(
@@ -88,8 +87,8 @@ def test_what_must_be_given_is_checked_in_python_too(make, name):
         (lambda: CombinedImportance(alpha="0.5"), "alpha"),
         (lambda: SoftLabels(weight="1"), "weight"),
         (lambda: mix_parameters(tiny_classifier(), tiny_classifier(), pretrained_weight="0.2"), "pretrained_weight"),
-        (lambda: StarkConfig("out", sparsities=["0.3"]), "sparsity"),
-        (lambda: RecursiveDistillationConfig("out", ratios=["0.3"]), "ratios"),
+        (lambda: StarkConfig("out", sparsities=["0.3"]), "sparsities\\[0\\]"),
+        (lambda: RecursiveDistillationConfig("out", ratios=["0.3"]), "ratios\\[0\\]"),
     ],
 )
 def test_what_is_no_number_is_named(use, name):

@@ -198,7 +198,7 @@ def test_indices_may_be_tensors_and_iterators(read):
     with HeadGates(model) as gates:
         gates.close({0: read([1, 3])})
         assert gates.values[0].tolist() == [1, 0, 1, 0] and HeadGates.closed_on(model)[0] == {1, 3}
-    with pytest.raises(TypeError, match="integer"):
+    with pytest.raises(TypeError, match=r"`heads\[0\]\[0\]` must be a whole number"):
         prune_heads(model, {0: [1.0]})
 
 

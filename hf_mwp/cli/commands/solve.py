@@ -11,6 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from ...data.reading.file_format import FileArguments
 from ...data.reading.problem_lines import problem_batches
 from ...options import option
 from ...options.checks import check_at_least_one
@@ -25,7 +26,7 @@ _NO_ANSWER = dict.fromkeys(("answer", "value", "equation", "prefix")) | {"number
 
 
 @dataclass
-class SolveArguments(RankedSearchOptions):
+class SolveArguments(RankedSearchOptions, FileArguments):
     """Options of `hf-mwp solve`."""
 
     problems: list[str] = option([], "One or more problems.", positional=True)
@@ -47,6 +48,7 @@ class SolveArguments(RankedSearchOptions):
 
     def __post_init__(self):
         super().__post_init__()
+        FileArguments.__post_init__(self)
         check_at_least_one(self, "top_k")
 
 
@@ -57,7 +59,7 @@ NEEDS_TORCH = False
 def run(console: CommandConsole, args: SolveArguments) -> None:
     if args.output is None:
         check_one_process("solve ... --output FILE", launches=False)
-    batches = problem_batches(args.problems, args.file, args.batch_size)
+    batches = problem_batches(args.problems, args.file, args.batch_size, args.file_format)
     first = next(batches, None)
     if first is None:
         raise UsageError("The input contains no problem. Pass at least one.")

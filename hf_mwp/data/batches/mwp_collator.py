@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ...checked_types import checked
 from .mwp_processor import MwpProcessor, pad_rows
 from .tree_batch import TreeBatch
 
@@ -19,6 +20,7 @@ class MwpCollator:
 
     columns: tuple[str, ...] = ("input_ids", "number_positions", "number_groups")
 
+    @checked
     def __init__(self, processor: MwpProcessor, trees: bool = True) -> None:
         self.processor, self.trees = processor, trees
 

@@ -11,6 +11,7 @@ import torch
 from transformers import AddedToken, BatchEncoding, PreTrainedTokenizerBase
 from transformers.utils import PushToHubMixin, cached_file, logging
 
+from ...checked_types import checked
 from ...expressions import Expression, ExpressionError
 from ...problems import MathWordProblem
 from ...runtime.output_vocabulary import OutputVocabulary
@@ -64,6 +65,7 @@ class MwpProcessor(PushToHubMixin):
     file_name = "mwp_processor.json"
     model_input_names = ("input_ids", "attention_mask", "number_positions", "number_groups")
 
+    @checked
     def __init__(
         self,
         tokenizer: PreTrainedTokenizerBase,

@@ -6,6 +6,7 @@ from typing import Self
 import numpy as np
 import torch
 
+from ...checked_types import checked
 from .index_batch import IndexBatch
 
 
@@ -25,6 +26,7 @@ class TreeBatch(IndexBatch):
     embedded subtrees per height. See `parts` in `__init__` for the tensors.
     """
 
+    @checked
     def __init__(self, sequences: Sequence[Sequence[int]], num_operators: int) -> None:
         longest = max((len(ids) for ids in sequences), default=0)
         roots, parent, left, right = _link(sequences, num_operators)

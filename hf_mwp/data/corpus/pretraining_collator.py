@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from ...checked_types import checked
 from ..batches.mwp_processor import MwpProcessor
 from .pretraining_encoder import KEYWORD, NUMBER, SPECIAL
 
@@ -31,6 +32,7 @@ class PreTrainingCollator:
     does not state the weights. Raises `ValueError` if the tokenizer has no mask token and `mlm_probability` is not 0.
     """
 
+    @checked
     def __init__(
         self,
         processor: MwpProcessor,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...checked_types import checked
 from ...problems.keywords import read_keywords
 from ...store.row_store import RowStore
 from ..batches.mwp_processor import MwpProcessor
@@ -104,6 +105,7 @@ def _check_labels(config: Any, tagger: str | None, labels: list[str] | None) -> 
         )
 
 
+@checked
 def encode_corpus(
     corpus: Iterable,
     encoder: PreTrainingEncoder,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...checked_types import checked
 from ...problems import MathWordProblem, find_keywords
 from ...problems.tagging.pos_tagger import QUANTITY_TAGS
 from ..batches.mwp_processor import MwpProcessor
@@ -21,6 +22,7 @@ SPECIAL, ORDINARY, KEYWORD, NUMBER = range(4)
 """Token classes for masking: never masked, ordinary, part of a mathematical keyword, part of a quantity."""
 
 
+@checked
 def pos_label_list(tags: Sequence[str]) -> list[str]:
     """Return the labels `["B-n", "I-n", "B-v", ...]` of the sorted tags. `B-` begins a word, `I-` continues it."""
     return [f"{prefix}-{tag}" for tag in sorted(set(tags)) for prefix in "BI"]
@@ -31,6 +33,7 @@ class PreTrainingEncoder:
     `tags` are all tags that words may have; without them the result has no tagging labels, and tagged words only mark
     quantities. The name of the `tagger` determines the tags that mark quantities."""
 
+    @checked
     def __init__(self, processor: MwpProcessor, tags: Sequence[str] | None = None, tagger: str | None = None) -> None:
         self.processor, self.tagger = processor, tagger
         self.tags = None if tags is None else sorted(set(tags))

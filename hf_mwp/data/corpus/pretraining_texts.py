@@ -6,6 +6,7 @@ from hashlib import blake2b
 from itertools import chain
 from pathlib import Path
 
+from ...checked_types import checked
 from ...problems import MathWordProblem
 from ...problems.control_characters import without_controls
 from ...problems.language import language_of
@@ -15,6 +16,7 @@ from ..data_error import DataError
 from ..datasets.file_loader import text_fields
 from ..datasets.sources import LOADERS, read_part, split_name
 from ..reading.file_contents import RECORD_SUFFIXES, is_record_file, read_lines, read_records
+from ..reading.file_format import FileFormat
 from ..reading.schema import Record
 
 
@@ -22,12 +24,14 @@ _TEXT_FILES = (".txt", ".txt.gz")
 Sources = Iterable[str | Path] | str | Path
 
 
+@checked
 def read_texts(
     paths_or_names: Sources,
     exclude: Sources = (),
     language: str | None = None,
     data_dir: str | Path | None = None,
     counts: Counter | None = None,
+    file_format: FileFormat | None = None,
 ) -> Iterator[str]:
     """Read the texts of files and datasets lazily, without control characters, surrounding white space, blank texts
     and duplicates, which differ only in numbers and white space (`MathWordProblem.masked_key`).
@@ -39,17 +43,21 @@ def read_texts(
     ignored as well ([`~problems.text_keys.TextKeys`]).
 
     `language` (`"zh"` or `"en"`) is the language of number words, by default Chinese for a text with Chinese
-    characters and English for others. `counts` receives the numbers of `"read"`, `"kept"`, `"duplicate"` and
+    characters and English for others. `file_format` has the names of the fields, encoding and separator of files;
+    usual names and encodings need none. `counts` receives the numbers of `"read"`, `"kept"`, `"duplicate"` and
     `"excluded"` texts. Raises `DataError` at once if a source does not exist, and during iteration, with file and
     line, if it is damaged.
     """
-    texts = _open(paths_or_names, ("train",), data_dir)
-    return _read(texts, held_out_texts(exclude, data_dir), language, Counter() if counts is None else counts)
+    texts = _open(paths_or_names, ("train",), data_dir, file_format)
+    held_out = held_out_texts(exclude, data_dir, file_format)
+    return _read(texts, held_out, language, Counter() if counts is None else counts)
 
 
-def held_out_texts(exclude: Sources, data_dir: str | Path | None = None) -> Iterator[str]:
+def held_out_texts(
+    exclude: Sources, data_dir: str | Path | None = None, file_format: FileFormat | None = None
+) -> Iterator[str]:
     """Return the texts of the sources in `exclude`. See [`read_texts`] for arguments and errors."""
-    return _open(exclude, ("validation", "test"), data_dir)
+    return _open(exclude, ("validation", "test"), data_dir, file_format)
 
 
 def _read(texts: Iterator[str], held_out: Iterator[str], language: str | None, counts: Counter) -> Iterator[str]:
@@ -65,14 +73,16 @@ def _read(texts: Iterator[str], held_out: Iterator[str], language: str | None, c
             yield text
 
 
-def _open(sources: Sources, parts: Sequence[str], data_dir: str | Path | None) -> Iterator[str]:
+def _open(
+    sources: Sources, parts: Sequence[str], data_dir: str | Path | None, file_format: FileFormat | None
+) -> Iterator[str]:
     """Check the sources, and return an iterator over their texts."""
     opened = []
     for source in [sources] if isinstance(sources, str | Path) else sources:
         if split_name(source)[0] in LOADERS:
             opened.append(_texts_of_rows(source, parts, data_dir))
         elif Path(source).is_file() and (is_record_file(source) or str(source).lower().endswith(_TEXT_FILES)):
-            opened.append(_texts_of_file(Path(source)))
+            opened.append(_texts_of_file(Path(source), FileFormat() if file_format is None else file_format))
         else:
             endings = ", ".join(_TEXT_FILES[:1] + RECORD_SUFFIXES)
             raise DataError(
@@ -87,10 +97,15 @@ def _texts_of_rows(source: str | Path, parts: Sequence[str], data_dir: str | Pat
     yield from (row["text"] for row in read_part(source, data_dir, parts=parts)[0])
 
 
-def _texts_of_file(path: Path) -> Iterator[str]:
-    lines = (Record({"text": text}, str(path), line) for line, text in enumerate(read_lines(path), 1))
-    for record in read_records(path) if is_record_file(path) else lines:
-        text = " ".join(map(record.text, text_fields(record)))
+def _texts_of_file(path: Path, file_format: FileFormat) -> Iterator[str]:
+    if is_record_file(path):
+        records = read_records(path, file_format=file_format)
+        texts = ((record, text_fields(record, file_format)) for record in records)
+    else:
+        lines = enumerate(read_lines(path, file_format.encoding), start=1)
+        texts = ((Record({"text": text}, str(path), line), ["text"]) for line, text in lines)
+    for record, names in texts:
+        text = " ".join(map(record.text, names))
         if len(text) > MAX_TEXT_LENGTH:
             record.fail(TOO_LONG)
         yield text

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ...checked_types import checked
 from ...problems.tagging.pos_tagger import PosTagger, TaggedWord
 from ...store.row_store import RowStore
 from ..data_error import DataError
@@ -24,6 +25,7 @@ class TaggedCorpus(Sequence[TaggedText]):
     disk, so a corpus can be pickled and shared between processes. `fingerprint` is that of the tagger, `tags` are the
     sorted tags that occur in the corpus, and `digest` depends on the texts, their order and the tagger."""
 
+    @checked
     def __init__(self, store: RowStore, tagger: PosTagger, keys: bytes, tags: Iterable[str]):
         self.folder, self.tagger, self.fingerprint = store.folder, tagger.name, tagger.fingerprint
         self.tags: list[str] = sorted(tags)
@@ -50,6 +52,7 @@ class TaggedCorpus(Sequence[TaggedText]):
         return texts
 
 
+@checked
 def tag_corpus(
     texts: Iterable[str], tagger: PosTagger, cache_dir: str | Path, batch_size: int = 256, progress: Progress = None
 ) -> TaggedCorpus:

@@ -10,6 +10,7 @@ from itertools import chain, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...checked_types import checked
 from ...options.checks import check_share
 from ..data_error import DataError
 from ..reading.file_contents import RecordReader
@@ -62,6 +63,7 @@ GLUE_SOURCES: dict[str, GlueSource] = {
 }
 
 
+@checked
 def load_glue(
     task: str, data_dir: str | Path | None = None, validation_fraction: float = 0.1, seed: int = 0
 ) -> DatasetDict:

@@ -7,18 +7,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...checked_types import checked
 from ...options.checks import check_share
 from ...problems import add_distractors, compare_counts, convert_units, reverse_operations
 from ..corpus.pretraining_texts import held_out_texts
 from ..data_error import DataError
-from ..reading.file_contents import RecordReader
+from ..reading.file_format import FileFormat
 from ..reading.load_report import LoadReport, SplitReport
 from ..reading.row_selection import Example, select_extra_rows, select_rows
 from ..reading.schema import COLUMNS, Rows
 from ..reading.usability import with_solved_equation
 from .file_loader import FileLoader
 from .mwp_loader import CHANGED_COLUMNS
-from .sources import SPLITS, find_folder, find_loader, find_scheme, read_part
+from .sources import SPLITS, find_folder, find_loader, find_scheme, make_reader, read_part
 from .splits import hold_out
 
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from datasets import DatasetDict
 
 
+@checked
 def load_mwp_dataset(
     name: str | Path,
     data_dir: str | Path | None = None,
@@ -45,6 +47,9 @@ def load_mwp_dataset(
     reverse_held_out: bool = False,
     keep_unusable: bool = False,
     return_report: bool = False,
+    columns: Mapping[str, str] | None = None,
+    encoding: str | None = None,
+    separator: str | None = None,
 ) -> DatasetDict | tuple[DatasetDict, LoadReport]:
     """Load math word problems into one schema, with a report of excluded rows.
 
@@ -98,6 +103,13 @@ def load_mwp_dataset(
         keep_unusable (`bool`, *optional*, defaults to `False`): Keep faulty problems in all splits, for example to
             pretrain on their texts.
         return_report (`bool`, *optional*, defaults to `False`): Also return the [`LoadReport`] ([`dataset_report`]).
+        columns (`Mapping[str, str]`, *optional*): Names of the fields in files of problems, for example `{"text":
+            "question", "answer": "result"}`. The keys are `"text"`, `"equation"`, `"answer"`, `"id"`, `"body"` and
+            `"language"`. A file of `extra_train` or `extra_exclude` without such a field is read by the usual names.
+        encoding (`str`, *optional*): Encoding of files of problems. By default UTF-8, UTF-16 with a byte order mark,
+            and Chinese in GB 18030 (GBK, GB2312) are detected.
+        separator (`str`, *optional*): Separator of the columns in CSV files. By default comma, semicolon, tab and `|`
+            are detected.
 
     Returns:
         `DatasetDict`: the splits `"train"`, `"validation"` and `"test"` that the dataset has, with the columns
@@ -107,11 +119,14 @@ def load_mwp_dataset(
         DataError: Files are missing, a record is damaged, or the name is unknown.
         ValueError: A split scheme, fold or option is unknown.
     """
-    loader = find_loader(name, data_dir)
+    file_format = FileFormat(columns or {}, encoding, separator)
+    loader = find_loader(name, data_dir, file_format=file_format, usual_names=False)
+    if file_format != FileFormat() and not isinstance(loader, FileLoader) and not extra_train and not extra_exclude:
+        raise ValueError(f"`columns`, `encoding` and `separator` describe files of problems, not {name}. Omit them.")
     scheme, fold = find_scheme(loader, name, split_scheme, fold)
     side = _check_options(on_error, drop_overlap, validation_fraction)
     folder = find_folder(loader, data_dir)
-    reader = RecordReader(folder, on_error, loader.origin)
+    reader = make_reader(loader, folder, on_error)
     splits = loader.read(reader, scheme, fold)
     if solve_equations:
         splits = {split: _solved(rows) for split, rows in splits.items()}
@@ -135,11 +150,14 @@ def load_mwp_dataset(
     kept, report.splits = select_rows(examples, keep_unusable, side, keep_problems=bool(extra_train or kinds))
     if extra_train or kinds:
         listed = [extra_train] if isinstance(extra_train, (str, Path)) else extra_train
-        rows = {str(source): _read_extra(source, examples, folder, on_error, report) for source in listed}
+        rows = {str(source): _read_extra(source, examples, folder, on_error, report, file_format) for source in listed}
         if solve_equations:
             rows = {source: _solved(part) for source, part in rows.items()}
         extra = {source: [Example(row, parse_number_words) for row in part] for source, part in rows.items()}
-        options = {"keep_unusable": keep_unusable, "excluded": list(held_out_texts(extra_exclude, folder))}
+        options = {
+            "keep_unusable": keep_unusable,
+            "excluded": list(held_out_texts(extra_exclude, folder, file_format)),
+        }
         report.extra = _add_problems(kept, examples, extra, kinds, name, **options)
     datasets = _to_datasets(kept, report)
     return (datasets, report) if return_report else datasets
@@ -162,13 +180,18 @@ def _check_options(on_error: str, drop_overlap: str | bool | None, validation_fr
 
 
 def _read_extra(
-    source: str | Path, splits: dict[str, list[Example]], folder: Path, on_error: str, report: LoadReport
+    source: str | Path,
+    splits: dict[str, list[Example]],
+    folder: Path,
+    on_error: str,
+    report: LoadReport,
+    file_format: FileFormat,
 ) -> Rows:
     """Read rows to add to the training split, and check that they have the same language."""
     if "train" not in splits:
         raise DataError("there is no training split to add problems to", source)
     language = next((each.row["language"] for each in splits["train"]), None)
-    rows, damaged = read_part(source, folder, on_error, language or "en")
+    rows, damaged = read_part(source, folder, on_error, language or "en", file_format=file_format)
     for row in rows:
         if language is not None and row["language"] != language:
             fault = f"the language of the text is {row['language']}, but the language of the dataset is {language}"

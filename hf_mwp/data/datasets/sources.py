@@ -8,6 +8,7 @@ from pathlib import Path
 from ...downloads import missing_folder
 from ..data_error import DataError
 from ..reading.file_contents import RECORD_FILES, RecordReader, is_record_file
+from ..reading.file_format import FileFormat
 from ..reading.schema import Rows
 from . import chinese, english
 from .file_loader import FileLoader
@@ -29,14 +30,16 @@ def read_part(
     on_error: str = "raise",
     language: str = "en",
     parts: Iterable[str] = ("train",),
+    file_format: FileFormat | None = None,
 ) -> tuple[Rows, list[DataError]]:
     """Read all rows of a file, of a split of a dataset (`"ape210k:validation"`), or of the splits `parts` of a dataset
     (default split scheme and first fold), without selecting usable rows. Return the rows, and the errors of skipped
     records. The folder of a dataset is searched for in `near`, in the parent of `near`, and in the default folder of
-    all datasets. See [`load_mwp_dataset`] for errors and `on_error`, and [`FileLoader`] for `language`."""
+    all datasets. See [`load_mwp_dataset`] for errors and `on_error`, and [`FileLoader`] for `language` and
+    `file_format`."""
     name, part = split_name(source)
-    loader = find_loader(name, None, language)
-    reader = RecordReader(find_folder(loader, near, beside=True), on_error, loader.origin)
+    loader = find_loader(name, None, language, file_format)
+    reader = make_reader(loader, find_folder(loader, near, beside=True), on_error)
     splits = loader.read(reader, *find_scheme(loader, name, None, None))
     parts = SPLITS if isinstance(loader, FileLoader) or part == "all" else [part] if part else parts
     present = [each for each in parts if each in splits]
@@ -61,8 +64,15 @@ def split_name(source: str | Path) -> tuple[str, str | None]:
     return name, part or None
 
 
-def find_loader(name: str | Path, data_dir: str | Path | None, language: str = "en") -> MwpLoader:
-    """Return the loader of a dataset name, file or folder. Raises `DataError` if there is no such source."""
+def find_loader(
+    name: str | Path,
+    data_dir: str | Path | None,
+    language: str = "en",
+    file_format: FileFormat | None = None,
+    usual_names: bool = True,
+) -> MwpLoader:
+    """Return the loader of a dataset name, file or folder. Raises `DataError` if there is no such source. See
+    [`FileLoader`] for the arguments of files."""
     if str(name) in LOADERS:
         return LOADERS[str(name)]()
     path = Path(data_dir or ".") / name
@@ -70,7 +80,13 @@ def find_loader(name: str | Path, data_dir: str | Path | None, language: str = "
     found = path if os.path.exists(path) else _hub_folder(name)
     if found is None:
         raise DataError(f"no such file or folder. Pass a path, or one of the datasets {', '.join(LOADERS)}", path)
-    return FileLoader(found, language)
+    return FileLoader(found, language, file_format, usual_names)
+
+
+def make_reader(loader: MwpLoader, folder: Path, on_error: str) -> RecordReader:
+    """Return the reader of the files in the folder of a loader."""
+    file_format = loader.file_format if isinstance(loader, FileLoader) else FileFormat()
+    return RecordReader(folder, on_error, loader.origin, file_format)
 
 
 def find_scheme(loader: MwpLoader, name: str | Path, scheme: str | None, fold: int | None) -> tuple[str, int | None]:

@@ -1,23 +1,26 @@
 """Functions that read the lines and records of data files: JSON lines, JSON arrays and CSV, plain or gzipped."""
 
-import codecs
 import csv
 import gzip
 import json
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from io import TextIOWrapper
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from ..data_error import DataError
+from .file_format import SAMPLE_SIZE, FileFormat, detect_encoding, detect_separator
 from .schema import Record, Rows
 
 
 RECORD_SUFFIXES = (".jsonl", ".json", ".csv", ".tsv")
 RECORD_FILES = tuple(f"{suffix}{end}" for suffix in RECORD_SUFFIXES for end in ("", ".gz"))
-UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+ANY_FORMAT = FileFormat()
+SAMPLE_LINES = 100  # lines by which the separator of a CSV file is detected
 _parse = partial(json.loads, parse_constant=lambda name: None)  # NaN and infinite numbers become `None`.
 
 
@@ -26,8 +29,13 @@ class RecordReader:
     records are left out, and their errors are collected in `damaged`. The sentence `origin`, which says where the
     files come from, is added to the error for a missing file."""
 
-    def __init__(self, folder: Path, on_error: str = "raise", origin: str = ""):
-        self.folder, self.on_error, self.origin = folder, on_error, origin
+    def __init__(
+        self, folder: Path, on_error: str = "raise", origin: str = "", file_format: FileFormat = ANY_FORMAT
+    ) -> None:
+        self.folder = folder
+        self.on_error = on_error
+        self.origin = origin
+        self.file_format = file_format
         self.damaged: list[DataError] = []
 
     def find(self, *names: str) -> Path | None:
@@ -39,7 +47,7 @@ class RecordReader:
         """Return the result of `make` for each record. Raises [`DataError`] for a missing file or a damaged record."""
         path = self._path(names)
         rows = []
-        for line, entry in read_entries(path, header):
+        for line, entry in read_entries(path, header, self.file_format):
             try:
                 if isinstance(entry, DataError):
                     raise entry
@@ -67,46 +75,54 @@ def is_record_file(path: str | Path) -> bool:
     return str(path).lower().endswith(RECORD_FILES)
 
 
-def read_lines(path: Path) -> Iterator[str]:
-    """Yield the lines of a text file, plain or gzipped, with their line ends. The file is UTF-8, or UTF-16 with a byte
-    order mark, as some editors write it. Bytes that are not UTF-8 become lone surrogates, so that only the record with
-    these bytes is rejected. Raises `DataError` if the file cannot be read."""
+def read_lines(path: Path, encoding: str | None = None) -> Iterator[str]:
+    """Yield the lines of a text file, plain or gzipped, with their line ends. Without an `encoding`, it is detected:
+    UTF-8, GB 18030, or UTF-16 with a byte order mark ([`~file_format.detect_encoding`]). Bytes that do not fit become
+    lone surrogates, so that only the record with these bytes is rejected. Raises `DataError` if the file cannot be
+    read."""
     number = 0
     try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            beginning = file.peek(2)[:2]
-            if b"\0" in beginning:
-                raise DataError("UTF-16 without a byte order mark, or not a text file. Save it as UTF-8", path, 1)
-            encoding = "utf-16" if beginning in UTF16_MARKS else "utf-8-sig"
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb", buffering=SAMPLE_SIZE) as file:
+            encoding = encoding or detect_encoding(file.peek(SAMPLE_SIZE), path)
             for line in TextIOWrapper(file, encoding, "surrogateescape", newline=""):
                 number += 1
-                yield line
+                yield line.removeprefix("\ufeff") if number == 1 else line
     except UnicodeDecodeError as error:
-        raise DataError("the UTF-16 text is damaged or truncated here. Save it as UTF-8", path, number + 1) from error
+        fault = f"the {encoding.upper()} text is damaged or truncated here. Save it as UTF-8"
+        raise DataError(fault, path, number + 1) from error
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(f"the gzip file is damaged or truncated here: {error}", path, number + 1) from error
     except OSError as error:
         raise DataError(f"the file cannot be read: {error.strerror or error}", path) from error
 
 
-def read_records(path: Path, header: Sequence[str] = ()) -> Iterator[Record]:
+def read_records(path: Path, header: Sequence[str] = (), file_format: FileFormat = ANY_FORMAT) -> Iterator[Record]:
     """Yield the records of a file ([`read_entries`]). Raises `DataError` for a damaged record."""
-    for line, entry in read_entries(path, header):
+    for line, entry in read_entries(path, header, file_format):
         if isinstance(entry, DataError):
             raise entry
         yield Record(entry, str(path), line)
 
 
-def read_entries(path: Path, header: Sequence[str] = ()) -> Iterator[tuple[int, dict[str, Any] | DataError]]:
+def read_entries(
+    path: Path, header: Sequence[str] = (), file_format: FileFormat = ANY_FORMAT
+) -> Iterator[tuple[int, dict[str, Any] | DataError]]:
     """Yield for each record of a file the 1-based line (in a JSON array: the 1-based number of the record) and the
     fields of the record, or an error if it is damaged. `header` contains the columns of a `.csv` or `.tsv` file
-    without a header; in a `.tsv` file, quotes have no special meaning. A file that begins with `[` is a JSON array;
+    without a header; in a `.tsv` file, quotes have no special meaning. The separator of a `.csv` file is that of
+    `file_format`, or is detected. A file that begins with `[` is a JSON array;
     any other file has one JSON object per line. Blank lines are ignored."""
-    lines, name = read_lines(path), path.name.lower().removesuffix(".gz")
+    lines = read_lines(path, file_format.encoding)
+    name = path.name.lower().removesuffix(".gz")
     try:
-        if name.endswith((".csv", ".tsv")):
-            dialect = {"delimiter": "\t", "quoting": csv.QUOTE_NONE} if name.endswith(".tsv") else {"strict": True}
-            yield from _table_entries(path, csv.reader(lines, **dialect), header)
+        if name.endswith(".tsv"):
+            reader = csv.reader(lines, delimiter=file_format.separator or "\t", quoting=csv.QUOTE_NONE)
+            yield from _table_entries(path, reader, header)
+            return
+        if name.endswith(".csv"):
+            separator = file_format.separator or _find_separator(path, file_format)
+            reader = csv.reader(lines, delimiter=separator, strict=True)
+            yield from _table_entries(path, reader, header)
             return
         begun = False
         for number, line in enumerate(lines, 1):
@@ -119,6 +135,15 @@ def read_entries(path: Path, header: Sequence[str] = ()) -> Iterator[tuple[int, 
                 yield number, _object(path, number, line)
     except DataError as error:
         yield error.line or 1, error
+
+
+def _find_separator(path: Path, file_format: FileFormat) -> str:
+    first_lines = []
+    # An unreadable file raises the error again when its lines are read.
+    with suppress(DataError):
+        for line in islice(read_lines(path, file_format.encoding), SAMPLE_LINES):
+            first_lines.append(line)
+    return detect_separator(first_lines, file_format, path)
 
 
 def _object(path: Path, line: int, text: str) -> dict[str, Any] | DataError:

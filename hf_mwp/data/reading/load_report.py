@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...checked_types import checked
 from ..data_error import DataError
 from .usability import REASONS
 
@@ -45,6 +46,7 @@ class SplitReport:
             examples.append(f"{row['file']}, line {row['line']}, id {row['id']}{detail and f': {detail}'}")
 
 
+@checked
 @dataclass
 class LoadReport:
     """Report of a loaded dataset. `str(report)` returns a table to print."""
@@ -101,11 +103,11 @@ class LoadReport:
 
 def dataset_report(dataset: Dataset | DatasetDict) -> LoadReport:
     """Return the report of a dataset or split from [`load_mwp_dataset`]. Raises `DataError` for any other dataset."""
-    split = next(iter(dataset.values())) if isinstance(dataset, Mapping) else dataset
     try:
+        split = next(iter(dataset.values())) if isinstance(dataset, Mapping) else dataset
         fields = json.loads(split.info.description)
         for kind in ("splits", "extra"):
             fields[kind] = {name: SplitReport(**counts) for name, counts in fields.get(kind, {}).items()}
         return LoadReport(**fields)
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
+    except (json.JSONDecodeError, KeyError, TypeError, AttributeError, StopIteration) as error:
         raise DataError("the dataset has no report. Load it with `load_mwp_dataset`") from error

@@ -8,6 +8,7 @@ from numbers import Number
 from pathlib import Path
 from typing import Any, NoReturn
 
+from ...checked_types import checked
 from ...problems import MathWordProblem
 from ...problems.math_word_problem import MAX_TEXT_LENGTH, TOO_LONG
 from ..data_error import DataError
@@ -88,7 +89,7 @@ class Record:
         try:
             written.encode()
         except UnicodeEncodeError:
-            self.fail("the text is not UTF-8", field)
+            self.fail("the text is not UTF-8. If all of the file is in another encoding, pass it as --encoding", field)
         return written
 
 
@@ -133,6 +134,7 @@ def make_row(
     }
 
 
+@checked
 def problem_from_row(
     row: Mapping[str, Any], parse_number_words: bool | None = None, language: str = "zh"
 ) -> MathWordProblem:

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from torch import Tensor
 
-from ...options.checks import check_numbers
+from ...checked_types import checked
 from ..features import Features
 
 
@@ -39,8 +39,8 @@ class Objective:
     listed: tuple[str, ...] = ()
     num_examples = 2
 
+    @checked
     def __init__(self, name: str, weight: float = 1.0) -> None:
-        check_numbers(weight=weight)
         self.name, self.weight = name, weight
         self.parts: dict[str, float] = {}
         self.student_reads: tuple[str, ...] = ()

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 
+from ...checked_types import checked
 from ...data.training_lineage import inherit_training_texts
 from ...models import MwpSolver, MwpSolverConfig, MwpStudentModel
 from ...models.mwp_solver.bottlenecks import bottlenecks_apart
-from ...options.checks import check_whole_numbers
 from ..layer_mapping import map_layers
 
 
@@ -21,11 +21,9 @@ def choose_layers(layers: int | Iterable[int], num_teacher_layers: int, choice: 
     """
     if isinstance(layers, Iterable):
         layers = list(layers)
-        check_whole_numbers(**{f"layers[{place}]": each for place, each in enumerate(layers)})
         if not layers or not {*layers} <= {*range(num_teacher_layers)}:
             raise ValueError(f"`layers` must be indices from 0 to {num_teacher_layers - 1}, got {layers}.")
         return layers
-    check_whole_numbers(layers=layers)
     if choice not in LAYER_CHOICES:
         raise ValueError(f"Unknown choice of layers {choice!r}. Use one of {list(LAYER_CHOICES)}, or layer indices.")
     if not 1 <= layers <= num_teacher_layers:
@@ -35,6 +33,7 @@ def choose_layers(layers: int | Iterable[int], num_teacher_layers: int, choice: 
     return [teacher - 1 for _, teacher in map_layers(choice, layers, num_teacher_layers)]
 
 
+@checked
 def cut_student(
     teacher: MwpSolver,
     layers: int | Sequence[int],

@@ -9,11 +9,13 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from ...checked_types import checked
 from ...data.training_lineage import inherit_training_texts
 from ...models import MwpStudentConfig, MwpStudentModel
 from ...models.mwp_solver.bottlenecks import bottlenecks_apart
 
 
+@checked
 @torch.no_grad()
 def project_student(
     encoder: PreTrainedModel,

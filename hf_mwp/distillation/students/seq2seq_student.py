@@ -8,6 +8,7 @@ import torch
 from transformers import PreTrainedModel
 from transformers.utils import logging
 
+from ...checked_types import checked
 from ...metrics import describe_compression
 from ...models.architecture import CUT_PREFIX
 from ...options.checks import check_at_least_one
@@ -23,6 +24,7 @@ BART_SIZES = {"encoder": "encoder_layers", "decoder": "decoder_layers", "ffn": (
 LAYER = re.compile(r"^((?:model\.)?(encoder|decoder)\.(?:layers|block)\.)(\d+)\.")
 
 
+@checked
 def make_seq2seq_student(
     teacher: PreTrainedModel,
     encoder_layers: int | Sequence[int],

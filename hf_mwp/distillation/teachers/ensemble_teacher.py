@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ...checked_types import checked
 from ...models.model_kind import has_exclusive_classes, kind_of
 from ...models.model_outputs import named_outputs
 from ...usage_error import UsageError
@@ -27,6 +28,7 @@ class EnsembleTeacher(nn.Module):
     averaged directly. Raises `UsageError` without members, and for missing logits or logits of different shapes.
     """
 
+    @checked
     def __init__(self, members: Sequence[nn.Module]) -> None:
         super().__init__()
         if not members:

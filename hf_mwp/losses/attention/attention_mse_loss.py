@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor, nn
 
+from ...checked_types import checked
 from ..state_loss import citation_of, count_token_pairs, valid_tokens
 
 
@@ -41,6 +42,7 @@ class AttentionMSELoss(nn.Module):
 
     count = staticmethod(count_token_pairs)
 
+    @checked
     def __init__(self, heads: str = "each") -> None:
         super().__init__()
         if heads not in ("each", "sum", "mean"):

@@ -5,6 +5,7 @@ import math
 import torch
 from torch import Tensor
 
+from ...checked_types import checked
 from ..state_loss import StateLoss, citation_of
 
 
@@ -35,6 +36,7 @@ class RelationLoss(StateLoss):
         >>> RelationLoss(heads=12)(student_values, teacher_values, mask=batch["attention_mask"])
     """
 
+    @checked
     def __init__(self, heads: int = 1) -> None:
         super().__init__()
         if heads < 1:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from ...checked_types import checked
 from ..precision import without_autocast
 from ..state_loss import citation_of, masked
 from .product_loss import MIN_ROWS, ProductLoss, centred_rows, check_rows, of_rows, safe_sqrt, unit_scale
@@ -75,6 +76,7 @@ class CKALoss(ProductLoss):
 
     statistics_class = CKAStatistics
 
+    @checked
     def __init__(self, squared: bool = False, unbiased: bool = False) -> None:
         super().__init__()
         self.squared, self.unbiased, self.in_groups = squared, unbiased, not unbiased

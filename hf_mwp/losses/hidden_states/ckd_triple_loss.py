@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from ...checked_types import checked
 from ..state_loss import StateLoss, directions
 from .ckd_pair_loss import CKDPairLoss
 
@@ -30,6 +31,7 @@ class CKDTripleLoss(StateLoss):
         >>> CKDTripleLoss(window=2)(student_states[1], teacher_states[4], mask=batch["attention_mask"])
     """
 
+    @checked
     def __init__(self, window: int | None = None) -> None:
         super().__init__()
         if window is not None and window < 1:

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor, nn
 
+from ...checked_types import checked
 from ..state_loss import citation_of
 from .logit_distillation_loss import SoftenedLoss, kl
 
@@ -41,6 +42,7 @@ class DKDLoss(SoftenedLoss):
         >>> DKDLoss()(student(**batch).logits, teacher(**batch).logits, batch["labels"])
     """
 
+    @checked
     def __init__(
         self,
         temperature: float = 4.0,

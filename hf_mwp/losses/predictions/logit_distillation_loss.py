@@ -5,6 +5,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from ...checked_types import checked
 from ..state_loss import citation_of, masked, valid_tokens
 
 
@@ -107,6 +108,7 @@ class LogitDistillationLoss(SoftenedLoss):
         >>> LogitDistillationLoss()(student(**batch).logits, teacher(**batch).logits, batch["labels"] != -100)
     """
 
+    @checked
     def __init__(
         self,
         temperature: float = 4.0,

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from transformers import CONFIG_MAPPING, AutoModel, PreTrainedConfig, PreTrainedModel
 from transformers.utils import ModelOutput
 
+from ...checked_types import checked
 from ...data.batches.mwp_processor import MwpProcessor
 from ...data.training_lineage import inherit_training_texts, write_training_texts
 from ...downloads import find_beside, hub_options, missing_folder, note_download
@@ -68,6 +69,7 @@ class MwpSolver(PreTrainedModel, Solver):
     _supports_sdpa = True
     _supports_flash_attn = True
 
+    @checked
     def __init__(
         self, config: MwpSolverConfig, encoder: PreTrainedModel | None = None, decoder: Decoder | None = None
     ) -> None:

@@ -3,11 +3,13 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from ...checked_types import checked
 from ..math_word_problem import MathWordProblem
 from .chinese_distractors import add_chinese_distractors
 from .english_distractors import add_english_distractors
 
 
+@checked
 def add_distractors(problems: Sequence[MathWordProblem], seed: int = 0) -> Iterator[MathWordProblem | None]:
     """
     Add distractors (numbers that are not needed for the answer) to each problem.

@@ -6,6 +6,7 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from ...checked_types import checked
 from ..math_word_problem import MathWordProblem
 
 
@@ -25,6 +26,7 @@ _UNCOUNTED = re.compile(
 _TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
 
+@checked
 def compare_counts(
     problems: Sequence[MathWordProblem], per_problem: int = 3, seed: int = 0
 ) -> Iterator[list[MathWordProblem]]:

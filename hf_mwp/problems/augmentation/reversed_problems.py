@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
 
+from ...checked_types import checked
 from ...expressions import Expression
 from ..linear_equations import solve_for_slots
 from ..math_word_problem import MathWordProblem
@@ -18,6 +19,7 @@ MAX_DENOMINATOR = 100
 _REWORDINGS = {"zh": (answer_in_chinese, reword_chinese), "en": (answer_in_english, reword_english)}
 
 
+@checked
 def reverse_operations(problem: MathWordProblem) -> list[MathWordProblem]:
     """
     Create problems that state the answer of `problem` and ask for one of its numbers (reverse-operation augmentation:

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from dataclasses import replace
 
+from ...checked_types import checked
 from ..math_word_problem import MathWordProblem
 from ..worked_steps import STEP, StepError, compose_steps
 from .rewording.english import SENTENCE_END, ask_in_english, capitalized
@@ -21,6 +22,7 @@ _COUNTED = re.compile(r"\s+[A-Za-z]")
 _MIN_WORDS = 5  # of a question
 
 
+@checked
 def ask_steps(problem: MathWordProblem, worked: str) -> list[MathWordProblem]:
     """
     Make problems that ask for the results of the steps in a worked answer, as in GSM8K, instead of the final answer.

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
+from ...checked_types import checked
 from ...expressions.numbers import VULGAR
 from .chinese_numerals import find_chinese_numerals
 from .digit_numbers import find_digit_numbers, literal_in_digits, literal_of
@@ -41,6 +42,7 @@ class NumberMention:
         return literal_in_digits(self.text) if _IN_DIGITS.search(self.text) else literal_of(self.value)
 
 
+@checked
 def find_numbers(text: str, language: str = "zh", parse_number_words: bool | None = None) -> list[NumberMention]:
     """
     Find the numbers in a text, from left to right.
@@ -95,6 +97,7 @@ class MaskedText:
         return offsets
 
 
+@checked
 def mask_numbers(text: str, language: str = "zh", parse_number_words: bool | None = None) -> MaskedText:
     """Mask the numbers of [`find_numbers`]. Raises `ValueError` if `language` is neither `"zh"` nor `"en"`."""
     if language not in LANGUAGES:

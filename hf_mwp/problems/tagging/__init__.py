@@ -1,11 +1,13 @@
 """Part-of-speech taggers, which also return the positions of words in the text."""
 
+from ...checked_types import checked
 from ..math_word_problem import ProblemError
 from .jieba_tagger import JiebaTagger
 from .ltp_tagger import LtpTagger
 from .pos_tagger import PosTagger
 
 
+@checked
 def load_tagger(name: str) -> PosTagger:
     """Load a tagger: `"jieba"` or `"ltp:FOLDER_OR_ID"`. Raises `ProblemError` if the package or model is missing."""
     kind, source = split_tagger(name)

@@ -10,6 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from ...checked_types import checked
 from ..math_word_problem import ProblemError
 from ..numbers.masked_text import find_numbers
 from .pos_tagger import TaggedWord, fingerprint_of
@@ -40,6 +41,7 @@ class LtpTagger:
 
     name = "ltp"
 
+    @checked
     def __init__(self, folder_or_id: str | PathLike):
         self._source = str(folder_or_id)
         try:

@@ -8,6 +8,7 @@ from accelerate.utils import send_to_device
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
+from ...checked_types import checked
 from ...models.model_kind import CLASSIFIER, has_exclusive_classes, kind_of
 from ...models.model_outputs import named_outputs
 from ...usage_error import UsageError
@@ -16,6 +17,7 @@ from ..head_importance import left_unchanged
 from .knowledgeable_scores import KnowledgeableScores, UnitScores
 
 
+@checked
 def measure_scores(
     teacher: nn.Module,
     batches: Iterable[Mapping[str, Any]],

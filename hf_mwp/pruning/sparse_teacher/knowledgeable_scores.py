@@ -14,6 +14,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
+from ...checked_types import checked
 from ...models.architecture import layer_parts
 from ...store.files import writing_weights
 from ...usage_error import UsageError
@@ -24,6 +25,7 @@ FILE_NAME = "scores.safetensors"
 EPSILON = 1e-7
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class UnitScores:
     """Scores of an encoder's units; the lowest are removed first. `heads` and `neurons` are float64 on the CPU, of
@@ -60,6 +62,7 @@ def count_units(model: nn.Module) -> tuple[list[int], list[int]]:
     return [each.num_heads for each in parts], [each.num_neurons for each in parts]
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class KnowledgeableScores:
     """

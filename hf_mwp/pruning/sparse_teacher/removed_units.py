@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from ...checked_types import checked
 from ...models.architecture import layer_parts
-from ...options.checks import check_numbers
 from ...usage_error import UsageError
 from ..cutting import prune
 from ..gates import HeadGates, NeuronGates
@@ -18,6 +18,7 @@ from .gate_gradients import measure_scores
 from .knowledgeable_scores import UnitScores, count_units
 
 
+@checked
 @dataclass(frozen=True)
 class RemovedUnits:
     """Heads and feed-forward neurons to remove from each layer of a teacher, in ascending order."""
@@ -43,6 +44,7 @@ class RemovedUnits:
         )
 
 
+@checked
 def cut_teacher(teacher: nn.Module, removed: RemovedUnits) -> nn.Module:
     """Return a smaller copy of a teacher, see [`prune`]. Where a layer loses all heads or neurons, the output
     projection's bias is zeroed too, as in the authors' implementation. Raises [`UsageError`] if it has gates."""
@@ -50,6 +52,7 @@ def cut_teacher(teacher: nn.Module, removed: RemovedUnits) -> nn.Module:
     return _without_biases(prune(teacher, removed.heads, removed.neurons), removed, teacher)
 
 
+@checked
 def mask_teacher(teacher: nn.Module, removed: RemovedUnits) -> nn.Module:
     """Return the result of [`cut_teacher`] with the teacher's shapes, by closing gates, which are not saved."""
     check_no_gates(teacher)
@@ -86,7 +89,6 @@ class UnitSparsifier:
 
 def check_sparsity(sparsity: float) -> None:
     """Raise [`UsageError`] unless a sparsity is at least 0 and below 1."""
-    check_numbers(sparsity=sparsity)
     if not 0 <= sparsity < 1:
         raise UsageError(f"The sparsity of a teacher must be at least 0 and below 1, got {sparsity}.")
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from ...checked_types import checked
 from ...usage_error import UsageError
 
 
@@ -18,6 +19,7 @@ LEAST_PEAK = 0.1  # minimum height of a peak as a share of the highest, so that 
 CHUNK = 4096
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class ScoreDensity:
     """

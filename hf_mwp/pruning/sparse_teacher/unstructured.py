@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 import torch
 from torch import Tensor, nn
 
+from ...checked_types import checked
 from ...models.architecture import layer_parts
 from ...usage_error import UsageError
 from ..head_importance import left_unchanged
@@ -14,6 +15,7 @@ from .knowledgeable_scores import KnowledgeableScores, UnitScores
 from .removed_units import check_sparsity
 
 
+@checked
 def measure_weight_scores(
     teacher: nn.Module, batches: Iterable[Mapping], student: nn.Module | None = None, *, temperature: float = 2.0
 ) -> KnowledgeableScores:
@@ -36,6 +38,7 @@ def measure_weight_scores(
     return KnowledgeableScores(*(_as_scores(each, layers) for each in sums), about={"weights": True, **about})
 
 
+@checked
 def zero_weights(teacher: nn.Module, scores: UnitScores, sparsity: float) -> nn.Module:
     """Return a copy of a teacher whose lowest weights by [`measure_weight_scores`] are 0: a share of `sparsity` of the
     attention weights over all layers, and of the feed-forward weights. For the errors, see [`check_weights`]."""
@@ -85,6 +88,7 @@ class WeightSparsifier:
         return measure_weight_scores(teacher, batches, student, temperature=temperature)
 
 
+@checked
 def zero_random_weights(teacher: nn.Module, sparsity: float, seed: int = 0) -> nn.Module:
     """Return a copy with a random share of each matrix in the encoder's layers set to 0 (Yang et al., section 1)."""
     check_sparsity(sparsity)

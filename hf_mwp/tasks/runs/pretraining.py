@@ -82,7 +82,7 @@ def read_corpus(
 ) -> tuple[Sequence[Any], Counter]:
     """Return the texts (with a tagger, a [`~data.TaggedCorpus`]) and the counts of [`~data.read_texts`]."""
     counts: Counter = Counter()
-    texts = read_texts(args.corpus, args.exclude or (), language, args.data_dir, counts)
+    texts = read_texts(args.corpus, args.exclude or (), language, args.data_dir, counts, args.file_format)
     first = next(texts, None)
     if first is None:
         corpus = ", ".join(args.corpus)

@@ -10,9 +10,10 @@ from ...building.seq2seq import load_seq2seq_model
 from ...building.solver import load_solver
 from ...data.datasets.seq2seq import load_seq2seq
 from ...data.datasets.sources import read_part
+from ...data.reading.file_format import FileArguments
 from ...data.training_lineage import ancestry_of
 from ...expressions import ExpressionError
-from ...options import option_values
+from ...options import option_values, options_in
 from ...solving.generate_texts import generate_texts
 from ...solving.label_problems import label_problems
 from ...solving.search_options import LabelArguments, find_device
@@ -51,7 +52,8 @@ def pseudo_label(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Pat
         folder.check_unused(args.overwrite or unfinished.exists(), (path.name,))
         model, processor = load_solver(args.model)
         reranker, num_beams = args.load_reranker(processor)
-        sources = [read_part(source, args.data_dir, language=processor.language)[0] for source in args.problems]
+        options = {"language": processor.language, "file_format": args.file_format}
+        sources = [read_part(source, args.data_dir, **options)[0] for source in args.problems]
         folder.begin()
         labelled = label_problems(
             model.to(device),
@@ -61,6 +63,7 @@ def pseudo_label(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Pat
             num_beams=num_beams,
             reranker=reranker,
             exclude=args.exclude or (),
+            file_format=args.file_format,
             unfinished=unfinished,
             progress=reporter.progress(),
         )
@@ -139,6 +142,7 @@ def _read_pairs(args: LabelArguments) -> tuple[Any, list[str], Callable, Mapping
 def _read_problems(args: LabelArguments) -> tuple[Any, list[str], Callable, Mapping[str, Iterable]]:
     """Return the same as [`_read_pairs`] for math word problems, whose target texts are equations."""
     options = {"task": args.task, "dataset": args.problems[0], "data_dir": args.data_dir, "validation_fraction": 0.0}
+    options |= {name: getattr(args, name) for name in options_in(FileArguments)}
     task = MathSeq2Seq(TaskArguments(**options))
 
     def label(row: Mapping[str, Any], text: str) -> dict[str, Any] | None:

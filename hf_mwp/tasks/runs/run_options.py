@@ -7,6 +7,7 @@ from typing import Any
 
 from ...building.model_sources import locate_solver
 from ...data.locating import locate_texts
+from ...data.reading.file_format import FileArguments
 from ...downloads import missing_folder
 from ...options import option
 from ...options.checks import check_at_least_one, check_options
@@ -76,7 +77,7 @@ def locate_tagger(tagger: str, options: Mapping[str, Any]) -> Path | None:
 
 
 @dataclass
-class CorpusArguments:
+class CorpusArguments(FileArguments):
     """Options of a pretraining corpus and its tagger."""
 
     _argument_group_name = "corpus"
@@ -103,7 +104,7 @@ class CorpusArguments:
     max_texts: int | None = option(None, "Maximum number of texts, for a quick test.")
 
     def __post_init__(self):
-        check_options(self)
+        super().__post_init__()
         check_at_least_one(self, "max_texts")
 
 

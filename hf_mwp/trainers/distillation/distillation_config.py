@@ -95,12 +95,12 @@ class DistillationConfig(SolverTrainingConfig):
         "attention_mean, fsp, nst, pkd, ckd, minilm, several joined by +, or none.",
     )
     pool_statistics: bool = setting(False, "Compute cka once over all batches and processes of a step.")
-    layer_mapping: str = setting(
+    layer_mapping: list[Sequence[int]] | str | None = setting(
         "uniform",
         "uniform, alternating (with the embedding outputs), first, last, or pairs student:teacher such as "
         "1:4,2:8,3:12 (0 is the embedding output).",
     )
-    decoder_layer_mapping: str | None = setting(
+    decoder_layer_mapping: list[Sequence[int]] | str | None = setting(
         None,
         "Layer mapping of the decoder of a sequence-to-sequence model, or none; if not given, layer_mapping in "
         "Seq2SeqDistillationConfig, otherwise none. 1:1 compares the contexts of a solver that scores candidates.",
@@ -158,10 +158,8 @@ class DistillationConfig(SolverTrainingConfig):
             raise ValueError(f"`hidden_loss` must be {known}, got {self.hidden_loss!r}.")
         if self.pool_statistics and "cka" not in names:
             raise ValueError('`pool_statistics` applies only to `hidden_loss="cka"`. Omit it.')
-        weights = self.hidden_weights or ()
-        numbers = isinstance(weights, list | tuple) and all(isinstance(each, int | float) for each in weights)
-        if not numbers or not all(0 <= each < math.inf for each in weights):
-            raise ValueError(f"`hidden_weights` must be a list of non-negative numbers, got {weights!r}.")
+        if not all(0 <= weight < math.inf for weight in self.hidden_weights or ()):
+            raise ValueError(f"`hidden_weights` must be finite and not negative, got {self.hidden_weights!r}.")
         self.cache_teacher_outputs = bool(self.cache_teacher_outputs)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from torch import nn
 from transformers import PreTrainedModel
 
+from ...checked_types import checked
 from ...distillation.objectives import EmbeddingOutputs, LayerObjective, Objective
 from ...metrics import count_parameters
 from ...models.architecture import layer_parts
@@ -42,6 +43,7 @@ class Generation:
         return self.model_class.from_pretrained(self.folder)
 
 
+@checked
 def recursive_distillation(
     model: PreTrainedModel,
     args: RecursiveDistillationConfig,

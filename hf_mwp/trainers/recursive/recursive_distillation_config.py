@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from transformers import PreTrainedModel
 
-from ...options.checks import as_list, check_at_least_one, check_numbers
+from ...options.checks import as_list, check_at_least_one
 from ...pruning import HeadImportance, HeadPruningCallback, RandomImportance, choose_heads
 from ...pruning.head_pruning_callback import CALIBRATION_BATCH_SIZE, CALIBRATION_EXAMPLES
 from ..base_config import setting
@@ -55,8 +55,6 @@ class RecursiveDistillationConfig(DistillationConfig):
         if self.push_to_hub:
             raise ValueError("`push_to_hub` would push all generations. Publish the last one with `hf-mwp publish`.")
         self.ratios = ratios = as_list(self.ratios)
-        for ratio in ratios:
-            check_numbers(ratios=ratio)
         if not ratios or not all(0 <= ratio < 1 for ratio in ratios) or any(a > b for a, b in pairwise(ratios)):
             raise ValueError(f"`ratios` must be at least 0 and below 1, in ascending order, got {ratios}.")
         # The callback checks its arguments.

@@ -13,6 +13,7 @@ from transformers import PreTrainedModel, TrainerState
 from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_utils import has_length
 
+from ...checked_types import checked
 from ...data.training_lineage import inherit_training_texts, write_training_texts
 from ...distillation.objectives import Objective
 from ...distillation.teachers.cached_teacher import CachedTeacher
@@ -117,6 +118,7 @@ class StarkTrainer:
     ```
     """
 
+    @checked
     def __init__(
         self,
         model: PreTrainedModel,

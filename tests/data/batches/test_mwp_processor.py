@@ -125,7 +125,7 @@ def test_a_damaged_file_is_named(processor, tmp_path):
 
 
 def test_wrong_arguments(tokenizer, processor):
-    with pytest.raises(ValueError, match="object.*fast tokenizer"):
+    with pytest.raises(TypeError, match="`tokenizer` must be a `PreTrainedTokenizerBase`, got object"):
         MwpProcessor(object())
     with pytest.raises(ValueError, match="`language`.*'fr'"):
         MwpProcessor(tokenizer, language="fr")

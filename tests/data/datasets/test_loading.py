@@ -715,7 +715,6 @@ def test_texts_of_every_kind_load(tmp_path):
         ),
         ("math23k", {"fold": 1}, "'public'.*`fold`"),
         ("asdiv_a", {"fold": 5}, "folds 0 to 4.* 5"),
-        ("asdiv_a", {"fold": "0"}, "folds 0 to 4.* '0'"),
         ("asdiv_a", {"on_error": "ignore"}, "`on_error`.*'raise'.*'skip'.*'ignore'"),
         ("asdiv_a", {"drop_overlap": "both"}, "`drop_overlap`.*'test', 'train'.*'both'"),
         ("asdiv_a", {"validation_fraction": 1}, "`validation_fraction`.* 1"),

@@ -143,7 +143,7 @@ def test_reader_skips_and_keeps_errors(tmp_path):
     assert [error.reason for error in reader.damaged[1:4]] == [
         "the field is missing. The fields are b",
         "the field is null",
-        "the text is not UTF-8",
+        "the text is not UTF-8. If all of the file is in another encoding, pass it as --encoding",
     ]
 
 

@@ -13,6 +13,7 @@ from hf_mwp.models.athena.gold_plan import PlanMaker
 from hf_mwp.models.athena.thought_search import ThoughtSearch
 from tests.models.athena.naive_athena import NaiveAthena, gold, infix, read
 from tests.test_meta_device import META, OnMeta
+from tests.tiny import tiny_processor
 
 
 CONSTANTS = ["3.14", "1", "2"]
@@ -355,7 +356,9 @@ def test_targets_that_are_no_thoughts_are_named_and_counted():
     row["labels"] = vocabulary.encode(Expression.from_infix("N0^N1"))
     assert "N1 = 7" in decoder.target_error(row)
     assert decoder.target_error(row | {"number_values": ["5/2", "3"]}) is None
-    collator = AthenaCollator(SimpleNamespace(vocabulary=vocabulary), decoder.config)
+    processor = tiny_processor()
+    processor.vocabulary = vocabulary
+    collator = AthenaCollator(processor, decoder.config)
     assert collator.plan(row) is None and collator.plan(row) is None
     assert [("N1 = 7" in reason, count) for reason, count in collator.skipped.items()] == [(True, 1)]
 

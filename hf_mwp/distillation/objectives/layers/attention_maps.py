@@ -5,6 +5,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from ....checked_types import checked
 from ....losses import AttentionMSELoss
 from ...features import Features, token_mask
 from .head_objective import HeadObjective
@@ -26,6 +27,7 @@ class AttentionMaps(HeadObjective):
     cacheable = False
     kinds, are_matrices = ("attention",), True
 
+    @checked
     def __init__(self, loss: nn.Module | None = None, name: str = "attention", **kwargs) -> None:
         super().__init__(AttentionMSELoss() if loss is None else loss, name=name, **kwargs)
 

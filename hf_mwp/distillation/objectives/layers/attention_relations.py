@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ....checked_types import checked
 from ....losses import RelationLoss
 from ...features import KINDS, Features, attention_inputs, read_features
 from .head_objective import HeadObjective
@@ -31,6 +32,7 @@ class AttentionRelations(HeadObjective):
 
     are_matrices, reads_modules = False, True
 
+    @checked
     def __init__(
         self, heads: int | None = None, kinds: Sequence[str] = KINDS, name: str = "relations", **kwargs
     ) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ....checked_types import checked
 from ....losses import CKDPairLoss, CKDTripleLoss
 from ...features import Features
 from .hidden_states import HiddenStates
@@ -23,6 +24,7 @@ class ContextRelations(HiddenStates):
         name (`str`, *optional*, defaults to `"context"`), kwargs: See [`HiddenStates`].
     """
 
+    @checked
     def __init__(self, window: int = 2, name: str = "context", **kwargs) -> None:
         super().__init__(CKDPairLoss(), name=name, **kwargs)
         self.words = {"pairs": CKDPairLoss(), "triples": CKDTripleLoss(window)}

@@ -1,5 +1,6 @@
 """Objective on embedding outputs."""
 
+from ....checked_types import checked
 from .hidden_states import HiddenStates
 
 
@@ -12,6 +13,7 @@ class EmbeddingOutputs(HiddenStates):
         name (`str`, *optional*, defaults to `"embedding"`), kwargs: See [`HiddenStates`].
     """
 
+    @checked
     def __init__(self, name: str = "embedding", **kwargs) -> None:
         super().__init__(name=name, layer_mapping=[(0, 0)], **kwargs)
 

@@ -2,6 +2,7 @@
 
 from torch import nn
 
+from ....checked_types import checked
 from ....losses import FSPLoss
 from .hidden_states import HiddenStates
 
@@ -16,6 +17,7 @@ class FSP(HiddenStates):
         name (`str`, *optional*, defaults to `"flow"`), kwargs: See [`HiddenStates`].
     """
 
+    @checked
     def __init__(self, loss: nn.Module | None = None, name: str = "flow", **kwargs) -> None:
         super().__init__(FSPLoss() if loss is None else loss, name=name, **kwargs)
 

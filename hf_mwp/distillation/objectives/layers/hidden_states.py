@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ....checked_types import checked
 from ....losses import HiddenMSELoss
 from ....models.model_kind import unwrapped
 from ...features import Features
@@ -30,6 +31,7 @@ class HiddenStates(LayerObjective):
         name (`str`, *optional*, defaults to `"hidden"`), kwargs: See [`LayerObjective`].
     """
 
+    @checked
     def __init__(
         self,
         loss: nn.Module | None = None,

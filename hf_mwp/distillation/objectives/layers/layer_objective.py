@@ -7,6 +7,7 @@ from typing import Any
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from ....checked_types import checked
 from ...features import Features, decoder_mask
 from ...layer_mapping import map_layers
 from ..objective import Objective
@@ -39,6 +40,7 @@ class LayerObjective(Objective):
     stacks: Sequence[str] = ("encoder", "decoder")
     options = {"output_hidden_states": True}
 
+    @checked
     def __init__(
         self,
         loss: nn.Module,

@@ -2,6 +2,7 @@
 
 from torch import nn
 
+from ....checked_types import checked
 from ....losses import PKDLoss
 from .hidden_states import HiddenStates
 
@@ -18,6 +19,7 @@ class PKD(HiddenStates):
 
     stacks = ("encoder",)
 
+    @checked
     def __init__(self, loss: nn.Module | None = None, name: str = "patient", **kwargs) -> None:
         super().__init__(PKDLoss() if loss is None else loss, name=name, **kwargs)
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from ....checked_types import checked
 from ....losses import DKDLoss
 from ....models.decoder import symbol_groups
 from ...features import Features
@@ -24,6 +25,7 @@ class DKD(SoftLabels):
 
     needs_labels = True
 
+    @checked
     def __init__(
         self,
         temperature: float = 4.0,

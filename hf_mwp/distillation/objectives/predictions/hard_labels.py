@@ -5,6 +5,7 @@ from typing import Any
 
 from torch import Tensor
 
+from ....checked_types import checked
 from ...features import Features
 from .prediction_objective import PredictionObjective
 
@@ -19,6 +20,7 @@ class HardLabels(PredictionObjective):
 
     needs_labels = True
 
+    @checked
     def __init__(self, weight: float = 1.0, name: str = "hard") -> None:
         super().__init__(name, weight)
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from ....checked_types import checked
 from ....losses import LogitDistillationLoss
 from ....models.model_kind import IMAGE_SEGMENTER, has_exclusive_classes, kind_of, unwrapped
 from ...features import Features
@@ -28,6 +29,7 @@ class SoftLabels(PredictionObjective):
             each position, a mask of the positions that count. Returns the mean over these positions.
     """
 
+    @checked
     def __init__(
         self,
         temperature: float = 4.0,

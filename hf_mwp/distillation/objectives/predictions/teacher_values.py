@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from ....checked_types import checked
 from ....losses import HiddenMSELoss
 from ...features import Features
 from .soft_labels import SoftLabels
@@ -21,6 +22,7 @@ class TeacherValues(SoftLabels):
     Really Need to be Deep? (2014), for logits
     """
 
+    @checked
     def __init__(self, weight: float = 1.0, name: str = "soft") -> None:
         super().__init__(weight=weight, name=name, loss=HiddenMSELoss())
 
