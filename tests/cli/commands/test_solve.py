@@ -323,7 +323,7 @@ def test_folders_that_are_no_solver(solver_folder, encoder, tmp_path, capsys):
     weights = nested / "student" / "model.safetensors"
     for content in (b"", b"version https://git-lfs.github.com/spec/v1", weights.read_bytes()[:-100]):
         weights.write_bytes(content)
-        assert re.search(f"{nested / 'student'} .*damaged.*model.safetensors", error(nested / "student"))
+        assert f"{weights} is damaged" in error(nested / "student")
     index = weights.rename(nested / "student" / "model.safetensors.index.json")
     index.write_text('{"weight_map": {"a', encoding="utf-8")
     assert "model.safetensors.index.json" in error(nested / "student")
