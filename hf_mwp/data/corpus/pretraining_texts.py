@@ -74,7 +74,7 @@ def _read(texts: Iterator[str], held_out: Iterator[str], language: str | None, c
 
 
 def _open(
-    sources: Sources, parts: Sequence[str], data_dir: str | Path | None, file_format: FileFormat | None
+    sources: Sources, parts: Sequence[str], data_dir: str | Path | None, file_format: FileFormat | None = None
 ) -> Iterator[str]:
     """Check the sources, and return an iterator over their texts."""
     opened = []

@@ -39,6 +39,7 @@ SAMPLE_ROWS = 20  # rows by which the separator of a CSV file is detected
 SEPARATORS = (",", ";", "\t", "|")
 SEPARATOR_NAMES = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "bar": "|"}
 UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+MOST_NULS = 0.1  # share of NUL bytes above which a file is not taken as text
 # A text is taken as GB 18030 if these shares of its characters are frequent in Chinese, and in Chinese problems. The
 # second share tells it from Korean in EUC-KR.
 LEAST_CHINESE = 0.95
@@ -130,7 +131,8 @@ def detect_encoding(sample: bytes, path: Path) -> str:
     UTF-8, so that each line that is not UTF-8 is rejected. Raises `DataError` for UTF-16 without a mark."""
     if sample.startswith(UTF16_MARKS):
         return "utf-16"
-    if b"\0" in sample:
+    # A text may contain single NUL characters.
+    if b"\0" in sample[:2] or sample.count(b"\0") > MOST_NULS * len(sample):
         remedy = "Pass its encoding as --encoding utf-16-le or utf-16-be, or save it as UTF-8"
         raise DataError(f"UTF-16 without a byte order mark, or not a text file. {remedy}", path, 1)
     lines = [line for line in sample.splitlines() if not line.isascii()]
@@ -201,7 +203,10 @@ def _is_table(rows: Sequence[Sequence[str]]) -> bool:
 
 def guess_columns(fields: Mapping[str, object]) -> dict[str, str]:
     """Return a guess at the fields of text, equation and answer of a record, by their names, or else by the value: the
-    longest is the text, one with an operator and without words the equation, and the only number the answer."""
+    longest is the text, one with an operator and without words the equation, and the only number the answer. Fields
+    with a usual name are left out."""
+    usual = {name for names in ALIASES.values() for name in names}
+    fields = {name: value for name, value in fields.items() if name not in usual}
     guess: dict[str, str] = {}
     for column, hints in HINTS.items():
         for name in fields:
@@ -230,7 +235,7 @@ def _resembles(name: str, hints: Sequence[str]) -> bool:
 
 def missing_text_message(fields: Mapping[str, object]) -> str:
     """Return the message for a record in which no field is the text, with the option filled in by a guess."""
-    guess = guess_columns(fields) or {"text": "FIELD"}
+    guess = {"text": "FIELD"} | guess_columns(fields)
     flag = ",".join(f"{column}={name}" for column, name in guess.items())
     names = ", ".join(map(str, fields)) or "missing"
     return (

@@ -144,7 +144,7 @@ def test_a_part_that_is_not_there(data_dir):
         ("a.txt", ["有4个梨", "\udcff"], "a.txt, line 2.*UTF-8"),
         ("a.jsonl", ['{"text": "梨"}', "{"], "a.jsonl, line 2: .*JSON"),
         ("a.jsonl", ['{"text": [3]}'], "a.jsonl, line 1, field 'text': .*string.* list"),
-        ("a.jsonl", ['{"id": 3}'], "a.jsonl, line 1, field 'text': .*missing"),
+        ("a.jsonl", ['{"id": 3}'], "a.jsonl, line 1: no field has the usual name of a text.*text=FIELD"),
         ("a.jsonl", ['{"text": "\\ud800"}'], "a.jsonl, line 1, field 'text': .*UTF-8"),
     ],
 )

@@ -1,5 +1,3 @@
-import re
-
 import pytest
 
 from hf_mwp import DistillationConfig
@@ -13,13 +11,13 @@ from hf_mwp import DistillationConfig
         ("1:4,1:8", "layer 1 of the student twice"),
         ([[1, 4], [2]], "pairs"),
         ([], "empty.*`hidden_loss=None`"),
-        ([1, 4], r"pairs.* 1\b"),
-        (None, "pairs .*None"),
-        (5, "pairs .* 5"),
+        ([1, 4], r"`layer_mapping\[0\]` must be a list of whole numbers, got int 1"),
+        (None, "`mapping` must be .*, got None"),
+        (5, "`layer_mapping` must be .*, got int 5"),
     ],
 )
 def test_a_layer_mapping_that_cannot_be_read(mapping, message, tmp_path):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         DistillationConfig(str(tmp_path), layer_mapping=mapping)
 
 
@@ -38,8 +36,17 @@ def test_options_of_the_cache_need_it(option, tmp_path):
     assert DistillationConfig(str(tmp_path)).cache_teacher_outputs is False
 
 
-@pytest.mark.parametrize("weights", [[1.0, -0.5], "1,2", 5, [1.0, "0.9"], [float("nan")]])
-def test_weights_of_layers_are_a_list_of_numbers(weights, tmp_path):
-    with pytest.raises(ValueError, match=rf"`hidden_weights`.*{re.escape(repr(weights))}"):
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([1.0, -0.5], r"`hidden_weights` must be finite and not negative, got \[1.0, -0.5\]"),
+        ("1,2", "`hidden_weights` must be a list of numbers or None, got '1,2'"),
+        (5, "`hidden_weights` must be a list of numbers or None, got int 5"),
+        ([1.0, "0.9"], r"`hidden_weights\[1\]` must be a number, got '0.9'"),
+        ([float("nan")], r"`hidden_weights\[0\]` must be a number, got float nan"),
+    ],
+)
+def test_weights_of_layers_are_a_list_of_numbers(weights, message, tmp_path):
+    with pytest.raises((TypeError, ValueError), match=message):
         DistillationConfig(str(tmp_path), hidden_weights=weights)
     assert DistillationConfig(str(tmp_path), hidden_weights=[1, 0.9, 0]).hidden_weights == [1, 0.9, 0]
