@@ -55,20 +55,19 @@ def checked(target: Target) -> Target:
 
 
 def check_fields(options: Any, library_class: type | None = None) -> None:
-    """Check the fields of a dataclass like the arguments of a [`checked`] function. Of the fields of `library_class`,
-    a base class from another library, only booleans, numbers and strings are checked, and a path is accepted as a
-    string, because the library accepts more than its annotations say."""
+    """Check the fields of a dataclass like the arguments of a [`checked`] function, and accept a path as a string. Of
+    the fields of `library_class`, a base class from another library, only booleans, numbers and strings are checked,
+    because the library accepts more than its annotations say."""
     hints = _hints_of(type(options))
     library_hints = {} if library_class is None else _hints_of(library_class)
     for field in fields(options):
-        value, hint = getattr(options, field.name), hints[field.name]
-        if value is field.default:
-            continue
-        if field.name in library_hints:
-            alternatives = _alternatives(hint)
-            if not alternatives <= PLAIN_TYPES or (str in alternatives and isinstance(value, os.PathLike)):
-                continue
-        check_type(field.name, value, hint)
+        value = getattr(options, field.name)
+        hint = hints[field.name]
+        alternatives = _alternatives(hint)
+        is_unchecked = field.name in library_hints and not alternatives <= PLAIN_TYPES
+        is_path = str in alternatives and isinstance(value, os.PathLike)
+        if value is not field.default and not is_unchecked and not is_path:
+            check_type(field.name, value, hint)
 
 
 def check_type(name: str, value: Any, hint: Any) -> None:

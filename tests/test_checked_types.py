@@ -129,5 +129,7 @@ def test_fields_of_another_library_may_be_what_it_accepts():
         check_fields(Options(fast="false"), Library)
     with pytest.raises(TypeError, match="`strategy_of_ours` must be a list of strings or None, got 'b'"):
         check_fields(Options(strategy_of_ours="b"), Library)
+    # A path may stand for a string in our own options, too.
+    check_fields(Options(Path("a")))
     with pytest.raises(TypeError, match="`folder` must be a string"):
-        check_fields(Options(Path("a")))
+        check_fields(Options(object()))
