@@ -45,7 +45,7 @@ class EncoderDistillationConfig(DistillationConfig):
 
     output_dir: str = "runs/encoder"
     prediction_weight: float = 0.0
-    hidden_loss: str = "cka"
+    hidden_loss: str | None = "cka"
     layer_mapping: str = "alternating"
     embedding_weight: float = 0.0
     # Learning rate and batch size in the paper.

@@ -57,7 +57,7 @@ class OutOfFoldConfig(DistillationConfig):
     warmup_steps: float = 0.05
     lr_scheduler_type: str = "cosine"
     weight_decay: float = 0.01
-    hidden_loss: str = "none"
+    hidden_loss: str | None = "none"
     embedding_weight: float = 0.0
     use_bottlenecks: bool = False
     soft_label_weight: float = 0.5

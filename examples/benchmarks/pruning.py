@@ -171,7 +171,7 @@ def measure_price(model, rounds: int) -> dict:
     import torch
 
     from hf_mwp.pruning import CombinedImportance
-    from hf_mwp.pruning.head_pruning_callback import CALIBRATION_BATCHES
+    from hf_mwp.pruning.head_pruning_callback import CALIBRATION_BATCH_SIZE, CALIBRATION_EXAMPLES
 
     batch = new_batch(*STEP)
     batch |= {"attention_mask": torch.ones_like(batch["input_ids"]), "labels": torch.zeros(STEP[0], dtype=torch.long)}
@@ -188,14 +188,16 @@ def measure_price(model, rounds: int) -> dict:
         return step
 
     calls = {name: step_of(each) for name, each in pair.items()}
-    calls["one batch scored"] = lambda: CombinedImportance().scores(pair["plain"], [batch])
+    scored = {name: values[:CALIBRATION_BATCH_SIZE] for name, values in batch.items()}
+    num_scored = CALIBRATION_EXAMPLES // CALIBRATION_BATCH_SIZE
+    calls["one batch scored"] = lambda: CombinedImportance().scores(pair["plain"], [scored])
     seconds = least(calls, rounds, repeats=1)
-    event = seconds["one batch scored"] * CALIBRATION_BATCHES
+    event = seconds["one batch scored"] * num_scored
     return {
         "gates": seconds["gated"] / seconds["plain"] - 1,
         "event": event / seconds["plain"],
         "scoring": event / (event + INTERVAL * seconds["plain"]),
-        "batches": CALIBRATION_BATCHES,
+        "batches": num_scored,
     }
 
 

@@ -1,6 +1,5 @@
 """Base class of all trainers."""
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -22,7 +21,7 @@ from ..models.lora import has_lora, load_adapters, merged_weights, save_adapters
 from ..models.model_kind import input_names, unwrapped
 from ..store.files import writing_weights
 from ..store.finished_folder import announce_files, invalidate_checkpoint, last_complete_checkpoint
-from ..store.runs.main_process import shards_weights
+from ..store.runs.main_process import ranks_of_folder, shards_weights
 from .adapters import adapter_of
 from .base_config import BaseConfig
 from .early_stopping import ResumableEarlyStopping
@@ -164,7 +163,7 @@ class BaseTrainer(Publishing, LossParts, Trainer):
         if self.args.should_save:
             invalidate_checkpoint(folder)
             if self.args.world_size > 1 and not self.args.save_only_model:
-                announce_files(folder, _ranks_of_folder(self.args))
+                announce_files(folder, ranks_of_folder(self.args))
             save_adapters(self._own_model, folder)
         with writing_weights(folder):
             super()._save_checkpoint(model, trial)
@@ -384,14 +383,6 @@ class BaseTrainer(Publishing, LossParts, Trainer):
     def _own_rates(self) -> list[tuple[nn.Module, float, float]]:
         """Return (module, learning rate, weight decay) for modules whose rates differ from the arguments."""
         return self.adapter.own_rates()
-
-
-def _ranks_of_folder(args: BaseConfig) -> range:
-    """Return the ranks of the processes that write checkpoints to the same folder as this process."""
-    if not args.save_on_each_node:
-        return range(args.world_size)
-    first = args.process_index - args.local_process_index
-    return range(first, first + int(os.environ.get("LOCAL_WORLD_SIZE", args.world_size)))
 
 
 def _check_not_empty(train_dataset: Any, eval_dataset: Any) -> None:

@@ -210,9 +210,9 @@ class MwpStudentForPreTraining(MwpStudentForMaskedLM):
     has_tagger = True
 
     def __init__(self, config):
+        super().__init__(config)
         if not config.num_pos_tags:
             raise ValueError("MwpStudentForPreTraining needs `num_pos_tags`. Without tags, use MwpStudentForMaskedLM.")
-        super().__init__(config)
 
     @can_return_tuple
     def forward(

@@ -5,6 +5,7 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+from ...checked_types import checked
 from ..math_word_problem import MathWordProblem
 
 
@@ -15,6 +16,7 @@ _TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="u
 _PERCENTAGES = (5, 8, 10, 12, 15, 20, 25, 30, 35, 40, 45, 50, 60, 70, 75, 80, 90)
 
 
+@checked
 def write_prices(count: int, seed: int = 0) -> Iterator[MathWordProblem]:
     """
     Write English problems about discounts and other changes of a price, with exact labels.

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
+from ...checked_types import checked
 from ...expressions import Expression
 from ..math_word_problem import MathWordProblem
 from ..numbers.digit_numbers import literal_of
@@ -41,6 +42,7 @@ class Conversion:
         return self.new_names[min(index, len(self.new_names) - 1)]
 
 
+@checked
 def convert_units(problems: Iterable[MathWordProblem], seed: int = 0) -> Iterator[MathWordProblem | None]:
     """
     Express a quantity or the question of each problem in a different unit.

@@ -73,3 +73,11 @@ def end_process_group() -> None:
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         gc.collect()
         torch.distributed.destroy_process_group()
+
+
+def ranks_of_folder(args: Any) -> range:
+    """Return the ranks of the processes that write checkpoints with these `TrainingArguments` to this process's folder."""
+    if not args.save_on_each_node:
+        return range(args.world_size)
+    first = args.process_index - args.local_process_index
+    return range(first, first + int(os.environ.get("LOCAL_WORLD_SIZE", args.world_size)))

@@ -60,7 +60,7 @@ def test_other_models_are_refused(folders, tmp_path, capsys):
     argv = ["mix", "--pretrained", str(tmp_path / "deeper"), "--distilled", str(folders / "distilled")]
     assert main([*argv, "--output_dir", str(tmp_path / "out")]) == 1
     assert "encoder.layer.2" in capsys.readouterr().err and not (tmp_path / "out").exists()
-    assert main(["mix", "--pretrained", "a"]) == 1
+    assert main(["mix", "--pretrained", "a", "--output_dir", str(tmp_path / "out")]) == 1
     assert "`distilled`" in capsys.readouterr().err
 
 
