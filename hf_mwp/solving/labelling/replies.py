@@ -19,7 +19,8 @@ CONSTANTS = CONSTANTS_OF_STEPS | frozenset(map(Fraction, "3.14 180 360 366 10000
 _THOUGHT = re.compile(r"\A.*</think>|<think>.*\Z", re.DOTALL)
 # The word before an equation: "Equation: 4+2", "**算式**：4+2", "The answer is 4+2".
 _MARKER = re.compile(
-    r"\A\W*(?:(?:the|final)\s+)*(?:算式|列式|综合算式|方程式?|答案?|equation|expression|formula|answer)\W*?(?:[:：=]|\bis\b|[是为])",
+    r"\A\W*(?:(?:the|final)\s+)*(?:综合算式|算式|列式|方程式?|答案?|equation|expression|formula|answer)"
+    r"(?:(?:\W*?(?:\bis\b|[是为]))?\W*?[:：=]|\W*?(?:\bis\b|[是为]))",
     re.IGNORECASE,
 )
 _LATEX = (
