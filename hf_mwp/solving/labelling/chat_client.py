@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 FIRST_DELAY, MAX_DELAY = 0.5, 60.0  # seconds before the first and the last repetitions; each delay is twice the last
 MAX_FAILURES = 8  # successive requests without a usable reply, after which the server is considered broken
-ATTEMPTS_AT_START = 2  # attempts to reach a server that has not replied yet
+ATTEMPTS_AT_START = 2  # attempts of a request to a server that has not replied yet and may not exist
 NO_KEY = "none"  # sent instead of a key, because the client would otherwise send the user's Hub token to any server
 _HUB_DOMAINS = (".huggingface.co", ".huggingface.cloud", ".hf.space")
 _TRANSIENT = frozenset({408, 409, 425, 429})  # and all statuses from 500
@@ -130,7 +130,7 @@ class ChatClient:
         except InferenceTimeoutError as error:
             remedy = "Set a longer --llm_timeout or a lower --llm_workers"
             fault = f"no reply within {self._client.timeout:g} seconds. {remedy}."
-            raise _Fault(fault, is_transient=True) from error
+            raise _Fault(fault, is_transient=True, needs_server=True) from error
         except HfHubHTTPError as error:
             raise self._fault_of_status(error) from error
         except HTTPError as error:
@@ -170,7 +170,7 @@ def _address(endpoint: str) -> SplitResult:
 
 
 class _Fault(Exception):
-    """Fault of a request. `needs_server` marks faults that a program other than a language model causes, too."""
+    """Fault of a request. `needs_server` marks the faults of a missing server, or of another program in its place."""
 
     def __init__(
         self,

@@ -91,10 +91,20 @@ def test_delays_are_doubled_unless_the_server_states_one(monkeypatch):
 )
 def test_repetitions_end(fault, message):
     with chat_server(str.upper) as server:
+        client = ChatClient(server.url, "m", retries=2, timeout=0.2)
+        client.ask(MESSAGES)
         server.faults += [fault] * 3
         with pytest.raises(ReplyError, match=message):
-            ask(server, retries=2, timeout=0.2)
-        assert len(server.requests) == 3
+            client.ask(MESSAGES)
+        assert len(server.requests) == 4
+
+
+def test_server_that_never_replies_in_time_is_named_soon():
+    with chat_server(str.upper) as server:
+        server.faults += ["hang"] * 9
+        with pytest.raises(UsageError, match=f"{server.url}: no reply within 0.2 seconds.*llm_timeout"):
+            ask(server, timeout=0.2)
+        assert len(server.requests) == 2
 
 
 def test_refused_request_is_not_repeated():
