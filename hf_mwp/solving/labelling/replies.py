@@ -7,6 +7,7 @@ from ...expressions import Expression, ExpressionError, parse_number
 from ...expressions.numbers import to_half_width
 from ...problems import MathWordProblem, ProblemError
 from ...problems.worked_steps import CONSTANTS as CONSTANTS_OF_STEPS
+from ...problems.worked_steps import write_percentages
 
 
 MAX_REPLY_LENGTH = 20_000
@@ -83,7 +84,7 @@ def _equation_text(line: str) -> str:
 
 def _read_equation(text: str, problem: MathWordProblem) -> Expression | None:
     try:
-        expression = problem.with_equation(text).expression
+        expression = problem.with_equation(write_percentages(text, problem)).expression
         expression.evaluate(problem.values)
     except (ExpressionError, ProblemError):
         return None

@@ -94,6 +94,8 @@ def test_reply_without_a_usable_equation_is_refused(reply):
         ("1250*(1-20%)", PRICE, "N0*(1-N1)"),
         ("1,250 * (1 - 0.2)", PRICE, "N0*(1-N1)"),
         ("$1250 \\times (1-20\\%)$", PRICE, "N0*(1-N1)"),
+        ("1250*(1-20/100)", PRICE, "N0*(1-N1)"),
+        ("1250-1250*20/100", PRICE, "N0-N0*N1"),
         ("1250*(100-20)/100", PRICE, None),  # 20 is not 20%
         ("30*(1-1/5)", ROPE, "N0*(1-N1)"),
         ("30 \\times \\left(1 - \\frac{1}{5}\\right)", ROPE, "N0*(1-N1)"),
