@@ -27,6 +27,13 @@ def test_reply_with_its_tokens():
     assert request["model"] == "m" and request["max_tokens"] == 9 and request["messages"] == MESSAGES
 
 
+@pytest.mark.parametrize("path", ["", "/", "/v1", "/v1/", "/v1/chat/completions"])
+def test_url_of_the_server_with_and_without_a_path(path):
+    with chat_server(str.upper) as server:
+        client = ChatClient(server.url.removesuffix("/v1") + path, "m")
+        assert client.ask(MESSAGES).text == "1 AND 2?"
+
+
 @pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": None}, 3, {"prompt_tokens": "many"}])
 def test_usage_may_be_missing(usage):
     with chat_server(str.upper, usage=usage) as server:
