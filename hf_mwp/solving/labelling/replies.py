@@ -37,6 +37,7 @@ _LATEX = (
 _UNKNOWN = re.compile(r"\A\s*[^\W\d]\w*\s*=")
 # A stated result, also with a unit: "6", "6个苹果", "1,234.5 (kg)".
 _RESULT = re.compile(r"\s*[-≈]?\s*[\d(][\d.,/()%％]*\s*[^\d+*/=^]*")
+_FRACTION = re.compile(r"\((\d+)/(\d+)\)", flags=re.ASCII)
 _OPERATION = re.compile(r"[\d)\]}%]\s*[-+*/^:]\s*[-\d(\[{.]")
 
 
@@ -82,9 +83,22 @@ def _equation_text(line: str) -> str:
     return text.strip() if _OPERATION.search(text) and len(text) <= MAX_EQUATION_LENGTH else ""
 
 
+def _bracket_fractions(equation: str, problem: MathWordProblem) -> str:
+    """Write `1/5` as the literal `(1/5)` if the text of the problem does, so that it becomes a number of the text."""
+    for number in set(problem.numbers):
+        fraction = _FRACTION.fullmatch(number)
+        if fraction is not None:
+            division = rf"{fraction[1]}\s*/\s*{fraction[2]}"
+            # Without brackets, it is not a number in a/1/5, a^1/5 and 1/5^2.
+            spellings = rf"\(\s*{division}\s*\)|(?<![\d./^]){division}(?![\d.%^])"
+            equation = re.sub(spellings, number, equation)
+    return equation
+
+
 def _read_equation(text: str, problem: MathWordProblem) -> Expression | None:
+    equation = _bracket_fractions(write_percentages(text, problem), problem)
     try:
-        expression = problem.with_equation(write_percentages(text, problem)).expression
+        expression = problem.with_equation(equation).expression
         expression.evaluate(problem.values)
     except (ExpressionError, ProblemError):
         return None

@@ -8,6 +8,7 @@ from hf_mwp.solving.labelling.replies import CONSTANTS, read_reply
 
 APPLES = MathWordProblem("小明有4个苹果和2个梨，一共有多少个水果？")
 PRICE = MathWordProblem("A coat costs $1,250. The price is reduced by 20%. What is it?", language="en")
+COMPUTER = MathWordProblem("电脑原来每台售价7000元，现在降价(1/5)，现在每台售价多少元？")
 ROPE = MathWordProblem("A rope is 30 meters long. Ben cuts off 1/5 of it. How many are left?", language="en")
 
 
@@ -99,6 +100,15 @@ def test_reply_without_a_usable_equation_is_refused(reply):
         ("1250*(100-20)/100", PRICE, None),  # 20 is not 20%
         ("30*(1-1/5)", ROPE, "N0*(1-N1)"),
         ("30 \\times \\left(1 - \\frac{1}{5}\\right)", ROPE, "N0*(1-N1)"),
+        ("7000*(1-1/5)", COMPUTER, "N0*(1-N1)"),
+        ("7000*(1-(1/5))", COMPUTER, "N0*(1-N1)"),
+        ("7000*(1/5)", COMPUTER, "N0*N1"),
+        ("7000 - 7000 * 1 / 5", COMPUTER, "N0-N0*N1"),
+        ("(1/5+1)*7000", COMPUTER, "(N1+1)*N0"),
+        ("7000/1/5", COMPUTER, "N0/1/5"),
+        ("7000*1/5^2", COMPUTER, "N0*1/5^2"),
+        ("7000*1/50", COMPUTER, None),
+        ("7000*11/5", COMPUTER, "N0*11/5"),
         ("30÷2×3.14", ROPE, "N0/2*3.14"),
     ],
 )
