@@ -31,6 +31,7 @@ _NAMES = {
     "pruning": ("HeadPruningCallback", "export_dense", "prune_heads", "prune_neurons"),
     "solving.fit_reranker": ("fit_plausibility", "fit_reranker"),
     "solving.label_problems": ("label_problems",),
+    "solving.labelling.language_model_labeller": ("LanguageModelLabeller",),
     "solving.solve_problems": ("solve_problems",),
     "trainers": (
         *("DistillationConfig", "DistillationTrainer", "PreTrainingConfig", "PreTrainingTrainer"),

@@ -46,6 +46,7 @@ NAMES = [
     "load_solver",
     "make_student",
     # solving
+    "LanguageModelLabeller",
     "PlausibilityReranker",
     "fit_plausibility",
     "fit_reranker",

@@ -101,6 +101,11 @@ class _TextNumbers:
         return f"{number}%" if Fraction(number) in self.percentages else match.group()
 
 
+def write_percentages(calculation: str, problem: MathWordProblem) -> str:
+    """Replace numbers such as `20/100` in a calculation by `20%` if the text of the problem contains `20%`."""
+    return _PERCENTAGE.sub(_TextNumbers(problem).percentage, calculation)
+
+
 def _postfix(calculation: str, literals: Iterable[str] = ()) -> Tokens:
     return tuple(token for token, _ in infix_to_postfix(calculation, literals))
 

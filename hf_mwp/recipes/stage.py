@@ -73,8 +73,9 @@ class Stage:
         if self.command not in STAGES:
             fault = f"{self.command!r} cannot be a stage. Choose one of: {', '.join(STAGES)}."
             raise UsageError(f"Stage {self.name!r}: {fault}")
-        if "hub_token" in self.options:
-            raise UsageError(f"stage {self.name}: hub_token would be written to a file. Set HF_TOKEN instead.")
+        for name, variable in (("hub_token", "HF_TOKEN"), ("llm_api_key", "LLM_API_KEY")):
+            if name in self.options:
+                raise UsageError(f"stage {self.name}: {name} would be written to a file. Set {variable} instead.")
         values = option_values(*read_options(f"stage {self.name}", types_of(self.command), self._given))
         locate = _locator(self.command, values, [str(stage.folder) for stage in self.inputs])
         for option, value in values.items():

@@ -23,13 +23,19 @@ AT_ONCE = 256
 
 
 def kept_records(
-    folder: str | Path, facts: Mapping[str, Any], problems: Problems, make: Make, progress: ProgressBar = None
+    folder: str | Path,
+    facts: Mapping[str, Any],
+    problems: Problems,
+    make: Make,
+    progress: ProgressBar = None,
+    at_once: int | None = None,
 ) -> list[Any]:
-    """Return a JSON record for each problem, which `make` computes in chunks of `AT_ONCE` problems. A chunk is cached
-    in a file of `folder`, named after a digest of its problems and `facts`, the settings that its records depend on.
-    Processes under `accelerate launch` or `torchrun` share the chunks, and all of them return all records. `progress`
-    wraps the list of chunks that are not cached."""
-    chunks = [problems[start : start + AT_ONCE] for start in range(0, len(problems), AT_ONCE)]
+    """Return a JSON record for each problem, which `make` computes in chunks of `at_once` problems (default:
+    `AT_ONCE`). A chunk is cached in a file of `folder`, named after a digest of its problems and `facts`, the settings
+    that its records depend on. Processes under `accelerate launch` or `torchrun` share the chunks, and all of them
+    return all records. `progress` wraps the list of chunks that are not cached."""
+    size = at_once or AT_ONCE
+    chunks = [problems[start : start + size] for start in range(0, len(problems), size)]
     fields = [[each if isinstance(each, Mapping) else asdict(each) for each in chunk] for chunk in chunks]
     paths = [Path(folder) / f".{digest_of({'facts': facts, 'problems': each})}.json" for each in fields]
     rank, processes = rank_and_world_size()

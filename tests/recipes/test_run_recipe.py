@@ -46,6 +46,8 @@ def test_a_wrong_option_of_a_late_stage_is_found_before_the_first_one_runs(path)
         run_recipe(path, commands=commands, changes={"two.pretrained_weight": 7})
     with pytest.raises(UsageError, match="stage one: hub_token"):
         run_recipe(path, commands=commands, changes={"one.hub_token": "hf_secret"})
+    with pytest.raises(UsageError, match="stage one: llm_api_key.*LLM_API_KEY"):
+        run_recipe(path, commands=commands, changes={"one.llm_api_key": "secret"})
     with pytest.raises(UsageError, match="'one'.*'sove'"):
         run_recipe(path, commands=commands, changes={"one.command": "sove"})
     assert not ran

@@ -24,7 +24,7 @@ from ...runtime.text_reader import (
     read_fields,
 )
 from ...usage_error import UsageError
-from ..reading.schema import problem_from_row
+from ..reading.schema import problem_from, problems_from
 from .tokenizer_files import load_tokenizer, tokenizer_digest
 
 
@@ -143,21 +143,11 @@ class MwpProcessor(PushToHubMixin):
 
     def problem(self, source: ProblemLike) -> MathWordProblem:
         """Return the problem of a text or row, in the processor's language unless the row states another."""
-        if isinstance(source, MathWordProblem):
-            return source
-        if isinstance(source, Mapping):
-            return problem_from_row(source, self.parse_number_words, self.language)
-        return MathWordProblem(text=source, language=self.language, parse_number_words=self.parse_number_words)
+        return problem_from(source, self.parse_number_words, self.language)
 
     def problems(self, sources: Iterable[ProblemLike]) -> list[MathWordProblem]:
         """Return the problem of each source. Raises `TypeError` with the index of a source that has no text."""
-        found = []
-        try:
-            for source in sources:
-                found.append(self.problem(source))
-        except TypeError as error:
-            raise TypeError(f"problems[{len(found)}]: {error}") from error
-        return found
+        return problems_from(sources, self.parse_number_words, self.language)
 
     def encode(
         self, problems: Iterable[ProblemLike], with_labels: bool = False, skipped: list | None = None

@@ -1,7 +1,7 @@
 """Schema of rows, and functions that create rows from records and problems from rows."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Number
@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 from ...checked_types import checked
 from ...problems import MathWordProblem
+from ...problems.language import language_of
 from ...problems.math_word_problem import MAX_TEXT_LENGTH, TOO_LONG
 from ..data_error import DataError
 
@@ -132,6 +133,39 @@ def make_row(
         "file": Path(record.file).name,
         "line": record.line,
     }
+
+
+def problems_from(
+    sources: Iterable[str | MathWordProblem | Mapping[str, Any]],
+    parse_number_words: bool | None = None,
+    language: str | None = None,
+) -> list[MathWordProblem]:
+    """Return the problem of each source ([`problem_from`]). Raises `TypeError` with the index of a source that has no
+    text."""
+    problems: list[MathWordProblem] = []
+    try:
+        for source in sources:
+            problems.append(problem_from(source, parse_number_words, language))
+    except TypeError as error:
+        raise TypeError(f"problems[{len(problems)}]: {error}") from error
+    return problems
+
+
+def problem_from(
+    source: str | MathWordProblem | Mapping[str, Any],
+    parse_number_words: bool | None = None,
+    language: str | None = None,
+) -> MathWordProblem:
+    """Return the problem of a text or row, or a problem unchanged. `language` is used for a text, and for a row
+    without a language; by default, texts with Chinese characters are Chinese and all others English."""
+    if isinstance(source, MathWordProblem):
+        return source
+    text = source.get("text") if isinstance(source, Mapping) else source
+    if language is None:
+        language = language_of(text) if isinstance(text, str) else "en"
+    if isinstance(source, Mapping):
+        return problem_from_row(source, parse_number_words, language)
+    return MathWordProblem(text=text, language=language, parse_number_words=parse_number_words)
 
 
 @checked

@@ -76,7 +76,8 @@ def end_process_group() -> None:
 
 
 def ranks_of_folder(args: Any) -> range:
-    """Return the ranks of the processes that write checkpoints with these `TrainingArguments` to this process's folder."""
+    """Return the ranks of the processes that write checkpoints to the same folder as this process. `args` are
+    `TrainingArguments`."""
     if not args.save_on_each_node:
         return range(args.world_size)
     first = args.process_index - args.local_process_index

@@ -37,7 +37,9 @@ MODEL_SPECIFIC_FILES = (
 )
 # Files of a model that must not stay beside the weights of another model.
 OLD_MODEL = (*MODEL_SPECIFIC_FILES, SHARDS, TEXTS)
-START_OPTIONS = ("resume", "overwrite", "resume_from_checkpoint", "hub_token")
+# Options that are written to no file.
+SECRETS = ("hub_token", "llm_api_key")
+START_OPTIONS = ("resume", "overwrite", "resume_from_checkpoint", *SECRETS)
 LIBRARIES = ("torch", "transformers", "accelerate", "datasets", "evaluate", "tokenizers", "safetensors", "numpy")
 
 
@@ -73,8 +75,9 @@ class RunFolder(AbstractContextManager):
         self.command = f"hf-mwp {command}"
         # Options that start a run would start the next run of the recorded `run_config.yaml`, too.
         self.values = {name: plain(value) for name, value in (values or {}).items() if name not in START_OPTIONS}
-        secrets = ("hub_token", "hub-token", (values or {}).get("hub_token"))
-        self.arguments = [word for word in sys.argv[1:] if not any(each and each in word for each in secrets)]
+        secrets = [*SECRETS, *(name.replace("_", "-") for name in SECRETS)]
+        secrets += [values[name] for name in SECRETS if values and values.get(name)]
+        self.arguments = [word for word in sys.argv[1:] if not any(secret in word for secret in secrets)]
         self.record: dict[str, Any] = {}
         self._log: logging.Handler | None = None
         self._started = time.time()

@@ -16,6 +16,8 @@ from ...expressions import ExpressionError
 from ...options import option_values, options_in
 from ...solving.generate_texts import generate_texts
 from ...solving.label_problems import label_problems
+from ...solving.labelling.language_model_labeller import LanguageModelLabeller
+from ...solving.labelling.solver_labeller import SolverLabeller
 from ...solving.search_options import LabelArguments, find_device
 from ...store.files import remove_folder, write_json_lines
 from ...store.runs.main_process import is_main_process, share_rows, wait_for_all
@@ -32,7 +34,6 @@ TEXT_FATES = {
     "unsure": "its best text is not among the most probable (keep_fraction)",
     "empty": "nothing was generated, or no equation with a value",
 }
-LABEL_OPTIONS = ("pseudo_label_fraction", "data_dir", "batch_size")
 
 
 def pseudo_label(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Path, Mapping[str, int]]:
@@ -40,42 +41,81 @@ def pseudo_label(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Pat
     Label the problems of files and datasets ([`label_problems`]), and write `labelled.jsonl`: `hf-mwp pseudo-label`.
     Processes under `accelerate launch` share the problems, and an interrupted run resumes. If `args.task` is set, see
     [`label_texts`]. Raises `UsageError` if the folder already contains labels, or solver and problems do not match.
-    Returns the file, and the number of problems by result ([`~solving.label_problems.FATES`]).
+    Returns the file, and the number of problems by result ([`~solving.label_problems.FATES`] or a labeller's fault).
     """
     if args.task is not None:
         return label_texts(args, reporter)
-    device = find_device(args.device)
     with RunFolder(args.output_dir, "pseudo-label", option_values(args)) as folder:
         folder.check_record()
-        unfinished, path = folder.path / "unfinished", folder.path / "labelled.jsonl"
+        unfinished = folder.path / "unfinished"
+        path = folder.path / "labelled.jsonl"
         # If there is unfinished work, the file was written by the same run before it was killed.
         folder.check_unused(args.overwrite or unfinished.exists(), (path.name,))
-        model, processor = load_solver(args.model)
-        reranker, num_beams = args.load_reranker(processor)
-        options = {"language": processor.language, "file_format": args.file_format}
-        sources = [read_part(source, args.data_dir, **options)[0] for source in args.problems]
+        labeller = _make_solver_labeller(args) if args.endpoint is None else _make_language_model_labeller(args)
+        options = {"language": labeller.default_language, "file_format": args.file_format}
+        rows: list[Any] = []
+        for source in args.problems:
+            rows += read_part(source, args.data_dir, **options)[0]
         folder.begin()
         labelled = label_problems(
-            model.to(device),
-            processor,
-            (row for rows in sources for row in rows),
-            **{name: getattr(args, name) for name in LABEL_OPTIONS},
-            num_beams=num_beams,
-            reranker=reranker,
+            labeller,
+            problems=rows[: args.max_train_samples],
             exclude=args.exclude or (),
+            data_dir=args.data_dir,
             file_format=args.file_format,
             unfinished=unfinished,
-            progress=reporter.progress(),
+            progress=reporter.progress("Labelling"),
         )
         # Wait until all processes have read each other's labels.
         wait_for_all()
         if is_main_process():
             write_json_lines(path, labelled.rows)
             # Models trained on the labels inherit the record of the labeller's training texts.
-            ancestry_of(model).save(folder.path)
+            labeller.training_texts.save(folder.path)
             remove_folder(unfinished)
-        folder.finish({"problems": args.problems, "fates": labelled.fates})
+        cost = {"usage": labelled.usage} if labelled.usage else {}
+        folder.finish({"problems": args.problems, "fates": labelled.fates} | cost)
+    if labelled.usage:
+        reporter.print(_describe_usage(labelled.usage))
     return path, labelled.fates
+
+
+def _make_solver_labeller(args: LabelArguments) -> SolverLabeller:
+    device = find_device(args.device)
+    model, processor = load_solver(args.model)
+    reranker, num_beams = args.load_reranker(processor)
+    return SolverLabeller(
+        model.to(device),
+        processor,
+        num_beams=num_beams,
+        pseudo_label_fraction=args.pseudo_label_fraction,
+        reranker=reranker,
+        batch_size=args.batch_size,
+    )
+
+
+def _make_language_model_labeller(args: LabelArguments) -> LanguageModelLabeller:
+    return LanguageModelLabeller(
+        args.endpoint,
+        args.llm,
+        samples=args.llm_samples,
+        agreement=args.llm_agreement,
+        temperature=args.llm_temperature,
+        max_tokens=args.llm_max_tokens,
+        workers=args.llm_workers,
+        timeout=args.llm_timeout,
+        retries=args.llm_retries,
+        api_key=args.llm_api_key,
+        prompt=args.llm_prompt,
+    )
+
+
+def _describe_usage(usage: Mapping[str, int]) -> str:
+    """Return a line with the cost of a language model's labels."""
+    tokens = f"{usage['prompt_tokens']:,} of the prompts and {usage['completion_tokens']:,} of the replies"
+    not_counted = usage["not_counted"]
+    unknown = f"; the server does not state those of {not_counted:,} requests" if not_counted else ""
+    return f"Tokens: {tokens}, {usage['requests']:,} requests{unknown}"
 
 
 def label_texts(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Path, Mapping[str, int]]:

@@ -37,9 +37,11 @@ def test_values_are_written_as_yaml(tmp_path):
 
 
 @pytest.mark.parametrize("given", [["--hub_token=hf_me"], ["--hub-token", "hf_me"], ["--hub_token", "hf_me"]])
-def test_a_token_is_not_kept(tmp_path, monkeypatch, given):
+@pytest.mark.parametrize("name", ["hub_token", "llm_api_key"])
+def test_a_token_is_not_kept(tmp_path, monkeypatch, given, name):
+    given = [word.replace("hub_token", name).replace("hub-token", name.replace("_", "-")) for word in given]
     monkeypatch.setattr("sys.argv", ["hf-mwp", "train", *given, "--seed", "3"])
-    folder = RunFolder(tmp_path / "run", "train", {"seed": 3, "hub_token": "hf_me"})
+    folder = RunFolder(tmp_path / "run", "train", {"seed": 3, name: "hf_me"})
     folder.begin()
     folder.finish({})
     assert json.loads((tmp_path / "run" / "run.json").read_text())["arguments"] == ["train", "--seed", "3"]

@@ -1,0 +1,1 @@
+"""Labellers: solvers and language models that propose equations for problems."""
