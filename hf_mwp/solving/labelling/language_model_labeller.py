@@ -10,6 +10,7 @@ from typing import Any
 
 from transformers.utils import logging
 
+from ...checked_types import checked
 from ...data.reading.schema import problems_from
 from ...data.training_texts import TrainingTexts, short_name
 from ...expressions import Expression
@@ -34,6 +35,7 @@ FAULTS = {
 }
 
 
+@checked
 class LanguageModelLabeller(Labeller):
     """
     Labeller that asks a language model for an equation over the numbers of a text, with `InferenceClient` of

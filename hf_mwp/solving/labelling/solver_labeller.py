@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ...checked_types import checked
 from ...data.batches.mwp_processor import MwpProcessor
 from ...data.training_lineage import ancestry_of
 from ...data.training_texts import TrainingTexts
@@ -17,6 +18,7 @@ from ..solver_prediction import SolverPrediction
 from .labeller import Candidate, Labeller, Proposal
 
 
+@checked
 class SolverLabeller(Labeller):
     """
     Labeller whose candidates are the trees in a solver's beam. Of the problems without an answer, it labels those with
