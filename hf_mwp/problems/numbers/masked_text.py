@@ -5,12 +5,30 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ...expressions.numbers import VULGAR
+from .chinese_forms import CHINESE_COUNTS, CHINESE_FORMS
 from .chinese_numerals import find_chinese_numerals
 from .digit_numbers import find_digit_numbers, literal_in_digits, literal_of
+from .english_forms import ENGLISH_FORMS
 from .english_numerals import find_english_numerals
+from .list_numbers import LIST_NUMBERS
+from .number_form import FormMatch, find_forms
+from .scale_words import scale_numbers
+from .unread_numbers import find_unread
+from .written_forms import WRITTEN_FORMS
 
 
 LANGUAGES = ("zh", "en")
+NUMBER_READINGS = ("original", "plain", "people")
+"""Readings of numbers: `"original"` finds digits and number words as the first releases did, `"plain"` also the forms of
+the guide "Numbers in texts", `"people"` also Chinese numerals before units in texts with digits (两个, 五盒)."""
+DEFAULT_READING = "plain"
+
+_FORMS = {
+    ("zh", "plain"): (*WRITTEN_FORMS, *LIST_NUMBERS, *CHINESE_FORMS),
+    ("en", "plain"): (*WRITTEN_FORMS, *LIST_NUMBERS, *ENGLISH_FORMS),
+    ("zh", "people"): (*WRITTEN_FORMS, *LIST_NUMBERS, *CHINESE_FORMS, *CHINESE_COUNTS),
+    ("en", "people"): (*WRITTEN_FORMS, *LIST_NUMBERS, *ENGLISH_FORMS),
+}
 _IN_DIGITS = re.compile(rf"[\d{VULGAR}]")
 _MAX_NUMERAL_BITS = 400  # the decimal digits of numerator and denominator must fit into a literal
 _NUMERAL_FINDERS = {"en": find_english_numerals, "zh": find_chinese_numerals}
@@ -24,6 +42,9 @@ class NumberMention:
     start: int  # offset of its first character
     end: int  # offset after its last character
     value: Fraction  # exact
+    unit: str = ""  # words inside of `text` that remain in the masked text: 千克 in 3千克半
+    note: str = ""  # why the reading is uncertain, or empty
+    written_literal: str = ""  # literal, if it cannot be derived from `text`
 
     @property
     def is_bare_fraction(self) -> bool:
@@ -33,15 +54,19 @@ class NumberMention:
     @property
     def is_percent(self) -> bool:
         """Return whether the number is written with a percent sign."""
-        return self.text[-1] in "%％"
+        return self.text[-1] in "%％" or self.written_literal.endswith("%")
 
     @property
     def literal(self) -> str:
         """Return the literal of the number for expressions. Number words are converted to digits."""
+        if self.written_literal:
+            return self.written_literal
         return literal_in_digits(self.text) if _IN_DIGITS.search(self.text) else literal_of(self.value)
 
 
-def find_numbers(text: str, language: str = "zh", parse_number_words: bool | None = None) -> list[NumberMention]:
+def find_numbers(
+    text: str, language: str = "zh", parse_number_words: bool | None = None, number_reading: str = DEFAULT_READING
+) -> list[NumberMention]:
     """
     Find the numbers in a text, from left to right.
 
@@ -62,8 +87,10 @@ def find_numbers(text: str, language: str = "zh", parse_number_words: bool | Non
     - Number words ("seven", 三) are included if `parse_number_words`, by default in English, and in Chinese texts
       without digits.
     - Numbers with more than 256 characters are skipped; [`mask_numbers`] lists them.
+    - `number_reading`, one of `NUMBER_READINGS`, selects further forms, such as 八五折, 3千克半 and "two thirds". The
+      guide "Numbers in texts" has a table of them.
     """
-    return list(mask_numbers(text, language, parse_number_words).mentions)
+    return list(mask_numbers(text, language, parse_number_words, number_reading).mentions)
 
 
 @dataclass(frozen=True)
@@ -73,6 +100,13 @@ class MaskedText:
     segments: tuple[str, ...]  # texts before, between and after the numbers
     mentions: tuple[NumberMention, ...]
     unreadable: tuple[str, ...] = ()  # numbers in digits that are not masked: too long, or too large (`1e999`)
+    notes: tuple[str, ...] = ()  # numbers that were read in one of several ways, or not read
+
+    @property
+    def shown_segments(self) -> tuple[str, ...]:
+        """Texts between the placeholders of the masked text: `segments`, with the units inside of the numbers."""
+        units = ("", *(mention.unit for mention in self.mentions))
+        return tuple(unit + segment for unit, segment in zip(units, self.segments, strict=True))
 
     def placeholders(self, indexed: bool = False, limit: int | None = None) -> list[str]:
         """Return `[NUM]` for each number or, if `indexed`, `[NUM0]`, `[NUM1]`, ... for the first `limit` numbers."""
@@ -82,36 +116,70 @@ class MaskedText:
 
     def text(self, indexed: bool = False, limit: int | None = None) -> str:
         """Return the masked text. The arguments are those of [`~MaskedText.placeholders`]."""
-        pairs = zip(self.segments, [*self.placeholders(indexed, limit), ""], strict=True)
+        pairs = zip(self.shown_segments, [*self.placeholders(indexed, limit), ""], strict=True)
         return "".join(part for pair in pairs for part in pair)
 
     def placeholder_offsets(self, indexed: bool = False, limit: int | None = None) -> list[tuple[int, int]]:
         """Return the half-open character range of each placeholder in the result of [`~MaskedText.text`]."""
         offsets, end = [], 0
-        for segment, name in zip(self.segments[:-1], self.placeholders(indexed, limit), strict=True):
+        for segment, name in zip(self.shown_segments[:-1], self.placeholders(indexed, limit), strict=True):
             start = end + len(segment)
             end = start + len(name)
             offsets.append((start, end))
         return offsets
 
 
-def mask_numbers(text: str, language: str = "zh", parse_number_words: bool | None = None) -> MaskedText:
-    """Mask the numbers of [`find_numbers`]. Raises `ValueError` if `language` is neither `"zh"` nor `"en"`."""
+def mask_numbers(
+    text: str, language: str = "zh", parse_number_words: bool | None = None, number_reading: str = DEFAULT_READING
+) -> MaskedText:
+    """Mask the numbers of [`find_numbers`]. Raises `ValueError` if `language` is neither `"zh"` nor `"en"`, or
+    `number_reading` not one of `NUMBER_READINGS`."""
     if language not in LANGUAGES:
         raise ValueError(f"`language` must be one of {', '.join(LANGUAGES)}, not {language!r}.")
+    if number_reading not in NUMBER_READINGS:
+        raise ValueError(f"`number_reading` must be one of {', '.join(NUMBER_READINGS)}, not {number_reading!r}.")
     found = list(find_digit_numbers(text, language))
-    if parse_number_words is None:
-        parse_number_words = language == "en" or not found
+    reads_words = parse_number_words
+    if reads_words is None:
+        reads_words = language == "en" or not found
     unreadable = tuple(text[start:end] for start, end, value in found if value is None)
     found = [each for each in found if each[2] is not None]
-    if parse_number_words:
+    if reads_words:
         numerals = _NUMERAL_FINDERS[language](text)
         numerals = (each for each in numerals if max(each[2].as_integer_ratio()).bit_length() <= _MAX_NUMERAL_BITS)
         # Numbers in digits may begin with a numeral: in 三百分之1, the number is 百分之1.
         covered = {place for start, end, _ in found for place in range(start, end)}
         found += [each for each in numerals if covered.isdisjoint(range(*each[:2]))]
-    mentions = tuple(NumberMention(text[start:end], start, end, value) for start, end, value in sorted(found))
+    mentions = [NumberMention(text[start:end], start, end, value) for start, end, value in sorted(found)]
+    notes: list[str] = []
+    if number_reading != "original":
+        matches = find_forms(text, _FORMS[language, number_reading])
+        if parse_number_words is False:
+            matches = [match for match in matches if _IN_DIGITS.search(text, match.start, match.end)]
+        mentions = _replace_by_forms(text, mentions, matches)
+        mentions = scale_numbers(text, mentions, language)
+        notes = [mention.note for mention in mentions if mention.note]
+        notes += find_unread(text, mentions, language, reads_words)
     starts = [0, *(mention.end for mention in mentions)]
     ends = [*(mention.start for mention in mentions), len(text)]
     segments = tuple(text[start:end] for start, end in zip(starts, ends, strict=True))
-    return MaskedText(segments, mentions, unreadable)
+    return MaskedText(segments, tuple(mentions), unreadable, tuple(notes))
+
+
+def _replace_by_forms(text: str, mentions: list[NumberMention], matches: list[FormMatch]) -> list[NumberMention]:
+    """Replace the numbers inside of forms by the numbers of the forms. A form that cuts a number is left out."""
+    result: list[NumberMention] = []
+    remaining = mentions
+    for match in matches:
+        while remaining and remaining[0].end <= match.start:
+            result.append(remaining.pop(0))
+        inside = [mention for mention in remaining if mention.start < match.end]
+        if any(mention.start < match.start or mention.end > match.end for mention in inside):
+            continue
+        del remaining[: len(inside)]
+        if match.value is not None:
+            written = text[match.start : match.end]
+            result.append(
+                NumberMention(written, match.start, match.end, match.value, match.unit, match.note, match.literal)
+            )
+    return result + remaining
