@@ -116,13 +116,15 @@ def _share_in_tenths(match: re.Match[str], text: str) -> FormMatch | None:
 
 
 def _times(match: re.Match[str], text: str) -> FormMatch | None:
-    """四倍, 两倍半. The digits of 4倍 are a plain number."""
+    """四倍, 两倍半."""
     value = number_of(match["number"])
     if value is None:
         return None
     if match["half"]:
         return number_match(match, value + Fraction(1, 2), unit="倍")
-    return None if match["number"][0].isdecimal() else number_match(match, value, group="number")
+    # The digits of 4倍 are a plain number. 增加一倍 (to double) is calculated with the constant 2.
+    is_read_already = match["number"][0].isdecimal() or match["number"] == "一"
+    return None if is_read_already else number_match(match, value, group="number")
 
 
 def _half(match: re.Match[str], text: str) -> FormMatch:
@@ -304,13 +306,13 @@ CHINESE_FORMS = (
         "tenths",
         re.compile(
             rf"{_START}(?P<tenths>\d(?:[.．]\d)?|[一二两三四五六七八九])\s?成(?P<hundredths>[一二三四五六七八九])?"
-            r"(?=\s?(?:[，。．；、,;.？?！!）)=]|后|多|时|的[利产]|，|\Z|左右|以上))"
+            r"(?=\s?(?:[，。．；、,;.？?！!）)]|后|多|时|的[利产]|\Z|左右|以上))"
         ),
         _share_in_tenths,
         "成",
     ),
     NumberForm("times", re.compile(rf"{_START}(?P<number>{_NUMBER})\s?倍(?P<half>半)?"), _times, "倍"),
-    NumberForm("一半", re.compile(r"(?<![一二两三四五六七八九十大小多])一半(?![个米天年月里张条块只支])"), _one_half, "一半"),
+    NumberForm("一半", re.compile(r"(?<![一二两三四五六七八九十大小多前后])一半(?!\s?(?:[的个米天年月里张条块只支路时]))"), _one_half, "一半"),
     NumberForm(
         "half after a unit",
         re.compile(
@@ -327,14 +329,14 @@ CHINESE_FORMS = (
     ),
     NumberForm(
         "half before a unit",
-        re.compile(rf"(?<![上下前后大小多对个一\d{_CHARACTERS}])一?半(?={_UNIT})(?![径圆数途路夜价]|年级|天然)"),
+        re.compile(rf"(?<![上下前后大小多对个一\d{_CHARACTERS}])一?半(?={_UNIT})(?![径圆数途路夜价]|年级|天然|年[按=＝])"),
         _half,
         "半",
     ),
     NumberForm("quarter hours", re.compile(rf"{_START}(?P<number>[一二两三1-3])刻钟"), _quarter_hours, "刻钟"),
     NumberForm(
         "dozens",
-        re.compile(rf"{_START}(?P<number>[一二两三四五六七八九十半])打(?=[铅鸡鸭啤酒毛手信袜笔，。（(；、有是要]|的|\Z)"),
+        re.compile(rf"{_START}(?P<number>[一二两三四五六七八九十半])打(?=[铅鸡鸭啤酒毛手信袜笔，。；、有是要的]|\Z)"),
         _dozens,
         "打",
     ),
@@ -367,7 +369,7 @@ CHINESE_FORMS = (
         "several units",
         re.compile(
             rf"{_START}(?P<first>{_NUMBER})\s?(?P<large>{_UNITS_OF_COMPOUNDS})\s?零?"
-            rf"(?P<second>{_NUMBER})\s?(?P<small>{_UNITS_OF_COMPOUNDS})(?!之)"
+            rf"(?P<second>{_NUMBER})\s?(?P<small>{_UNITS_OF_COMPOUNDS})(?![之形板度])"
         ),
         _compound,
     ),

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from .masked_text import NumberMention
 
 _SCALES = {
-    "万": 10**4, "亿": 10**8, "hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9, "k": 1000,
+    "万": 10**4, "亿": 10**8, "thousand": 10**3, "million": 10**6, "billion": 10**9, "k": 1000,
 }  # fmt: skip
 _SCALE = {
     "zh": re.compile(r"\s?(?P<scale>万|亿)\s?(?P<unit>[\u3400-\u9fff]?)"),
-    "en": re.compile(r"(?:[\s-]?(?P<scale>hundred|thousand|million|billion)\b|(?P<k>[kK])\b)(?:\s(?P<unit>[a-z]+))?"),
+    "en": re.compile(r"(?:[\s-]?(?P<scale>thousand|million|billion)\b|(?P<k>[kK])\b)(?:\s(?P<unit>[a-z]+))?"),
 }
 _UNIT = {"zh": re.compile(r"\s?(?P<unit>[\u3400-\u9fff])"), "en": re.compile(r"\s(?P<unit>[a-z]+)")}
 _ASKED = {"zh": re.compile("(?:多少|几|单位[:：]?)[万亿]"), "en": re.compile(r"how many (?:thousand|million|billion)")}
@@ -39,9 +39,10 @@ def scale_numbers(text: str, mentions: list[NumberMention], language: str) -> li
         units.append(unit)
         if unit and not mention.is_percent:
             numbers_of_unit[unit].add(_word_of(scale))
+    words = {_word_of(scale) for scale in scales if scale is not None}
     scaled = []
     for mention, scale, unit in zip(mentions, scales, units, strict=True):
-        if scale is not None and len(numbers_of_unit[unit]) > 1:
+        if scale is not None and (len(words) > 1 or len(numbers_of_unit[unit]) > 1):
             mention = _scaled(text, mention, scale)
         scaled.append(mention)
     return scaled
