@@ -270,6 +270,15 @@ def _numeral(match: re.Match[str], text: str) -> FormMatch | None:
     return None if value is None else number_match(match, value, group="number")
 
 
+# Words in which a numeral before a unit is no number of the problem: ordinals (第三天), references to things that the text
+# has named before (这两个, 甲乙两人, 相邻两棵, 两车), names (三角形, 百位).
+_NOT_BEFORE = "(?<![第周这那前后上下头每甲乙丙丁师徒邻A-Za-z])(?<!星期)"
+_REFERENCE = "[两二](?=[人车种题组座艘队位头])"
+_NOT_AFTER = "(?!角形|角板|角尺|边形|面体|人称|年级|月份)"
+_SIZE = (
+    "(?:元|千克|公斤|克|吨|毫升|升|平方米|平方分米|平方厘米|千米|公里|分米|厘米|毫米|米|小时|个小时|分钟|秒|岁)"
+)
+
 CHINESE_FORMS = (
     NumberForm("percent", re.compile(rf"{_START}(?P<parts>[百千万])分之\s?(?P<number>{_NUMBER})"), _percent, "分之"),
     NumberForm("per mille", re.compile(rf"{_START}({_DIGITS})\s?‰"), _per_mille, "‰"),
@@ -414,18 +423,24 @@ CHINESE_FORMS = (
         _misread,
         "l I | o O ·",
     ),
+    NumberForm(
+        "numerals of two characters, or before sizes",
+        re.compile(
+            rf"{_START}{_NOT_BEFORE}(?P<number>(?!十分(?!钟)|[十百千]+位)(?:(?=.{{0,3}}[十百千廿卅])[一二两三四五六七八九十百廿卅]{_CHARACTER}{{1,8}}"
+            rf"(?={_UNIT})|(?:[二三四五六七八九]|两(?=[千公厘分毫]米|[吨升元小])|十)(?={_SIZE}))){_NOT_AFTER}"
+        ),
+        _numeral,
+    ),
     NumberForm("names", re.compile(r"(?<![A-Za-z\d])(?:[GDKTZC]\d{1,4}(?=次|列车)|[Mm][Pp][34]|H2O|CO2)"), no_number),
 )
 """Forms that are read in each Chinese text, in the order in which they are tried."""
 
-# Words in which a numeral before a unit is no number: 三角形, 第三天, 十分钟 is one.
-_NO_COUNT = r"(?<!第)(?<!星期)(?<!周)(?<!每)"
 CHINESE_COUNTS = (
     NumberForm(
         "numerals before units",
         re.compile(
-            rf"{_START}{_NO_COUNT}(?P<number>(?!一(?!{_CHARACTER}))(?!十分(?!钟))(?:{_CHARACTER}|万){{1,16}}"
-            rf"(?:点[零〇一二三四五六七八九]{{1,9}})?)(?={_UNIT})(?!角形|角板|边形|面体|人称|年级)"
+            rf"{_START}{_NOT_BEFORE}(?P<number>(?!{_REFERENCE}|一(?!{_CHARACTER})|十分(?!钟)|[十百千]+位|[零万])(?:{_CHARACTER}|(?<!\d)(?<!\s)万){{1,16}}"
+            rf"(?:点[零〇一二三四五六七八九]{{1,9}})?)(?={_UNIT}){_NOT_AFTER}"
         ),
         _numeral,
     ),
