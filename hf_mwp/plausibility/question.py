@@ -90,7 +90,7 @@ class Question:
     def read(cls, problem: MathWordProblem) -> Question:
         """Analyse the text of a problem. Its equation and answer are ignored."""
         words = read_question_words(problem.language)
-        segments = problem.masked.segments
+        segments = problem.masked.shown_segments
         text = _MARK.join(segments)
         spans, place = find_question(text, problem.language)
         clauses = [text[start:end] for start, end in spans]

@@ -12,6 +12,7 @@ from tokenizers import Tokenizer
 
 from ..problems import MathWordProblem
 from ..problems.clauses import find_question
+from ..problems.numbers.masked_text import DEFAULT_READING, NUMBER_READINGS
 from ..usage_error import UsageError
 from .output_vocabulary import OutputVocabulary
 
@@ -23,6 +24,7 @@ KINDS = {
     "constants": (list,),
     "language": (str,),
     "parse_number_words": (bool, type(None)),
+    "number_reading": (str,),
     "indexed_numbers": (bool,),
     "num_index_tokens": (int,),
     "max_length": (int,),
@@ -65,7 +67,12 @@ class TextReader:
         """Create a problem from a text in the solver's language."""
         if isinstance(text, MathWordProblem):
             return text
-        return MathWordProblem(text, language=self.language, parse_number_words=self.fields.get("parse_number_words"))
+        return MathWordProblem(
+            text,
+            language=self.language,
+            parse_number_words=self.fields.get("parse_number_words"),
+            number_reading=self.fields.get("number_reading", DEFAULT_READING),
+        )
 
     def read(self, problem: MathWordProblem) -> tuple[list[int], list[int]]:
         """Return the tokens of a problem and the token index of each number, -1 for numbers that were cut off."""
@@ -102,6 +109,9 @@ def read_fields(path: str | PathLike) -> dict[str, Any]:
         # Compare types exactly, because `bool` is a subclass of `int`.
         elif type(value) not in KINDS[name] or not all(isinstance(each, str) for each in texts):
             fault = f"has the invalid value {value!r} for {name!r}"
+        elif name == "number_reading" and value not in NUMBER_READINGS:
+            known = ", ".join(NUMBER_READINGS)
+            fault = f"has the unknown {name!r} {value!r}, perhaps of a newer version of hf_mwp (known: {known})"
     if fault is not None:
         raise UsageError(f"{path} {fault}. Save the processor again.")
     return fields

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 from ...expressions.numbers import to_half_width
 from .chinese_numerals import integer_of
-from .number_form import FormMatch, NumberForm, fraction_literal, no_number, number_match, percent_literal
+from .number_form import CONTEXT, FormMatch, NumberForm, fraction_literal, no_number, number_match, percent_literal
 
 
 _CHARACTERS = "零〇○一二两三四五六七八九十百千廿卅"
@@ -173,8 +173,8 @@ def _below_zero(match: re.Match[str], text: str) -> FormMatch | None:
 
 def _decimal_without_zero(match: re.Match[str], text: str) -> FormMatch | None:
     """`.5` in 一支铅笔.5元. After another quantity (3支.5个), the point is a full stop."""
-    clause_start = max(text.rfind(mark, 0, match.start()) for mark in "，。；、,;？?！!\n.")
-    if re.search(rf"[\d{_CHARACTERS[3:]}]", text[max(clause_start, match.start() - 24) + 1 : match.start()][1:]):
+    clause = re.split("[，。；、,;？?！!\n.]", text[max(0, match.start() - 24) : match.start()])[-1]
+    if re.search(r"[\d两三四五六七八九十百千]", clause):
         return None
     note = f"{match[0]} was read as 0{match[0]}"
     return number_match(match, Fraction(f"0{to_half_width(match[0])}"), note=note)
@@ -230,23 +230,26 @@ def _compound(match: re.Match[str], text: str) -> FormMatch | None:
     if units is None or units[large] <= units[small] or None in (first, second) or large == "时":
         return None
     smallest = first * units[large] + second * units[small]
-    asked_small = re.search(f"(?:多少|几)个?{small}", text) is not None
+    asked_small = re.search(f"(?:多少|几)个?{small}", text[-CONTEXT:]) is not None
     unit = small if asked_small else large
     return number_match(match, smallest / units[unit], unit=unit)
 
 
-_TIME_WORDS = re.compile("上午|下午|早上|晚上|中午|早晨|傍晚|凌晨|时刻|开始|结束|出发|到达|开往|开车|上学|放学|放映|起床")
+_TIME_WORDS = re.compile(
+    "上午|下午|早上|晚上|中午|早晨|傍晚|凌晨|时刻|开始|结束|出发|到达|开往|开车|上学|放学|放映|起床"
+)
 
 
 def _clock_time(match: re.Match[str], text: str) -> FormMatch | None:
     """上午8:30: in minutes if minutes are asked for, otherwise in hours."""
     hours, minutes = int(match["hours"]), int(match["minutes"])
-    if hours > 24 or minutes > 59 or not _TIME_WORDS.search(text) or "比" in text:
+    around = text[max(0, match.start() - CONTEXT) : match.end() + CONTEXT]
+    if hours > 24 or minutes > 59 or not _TIME_WORDS.search(around) or "比" in around:
         return None
     if match["half_day"] in ("下午", "晚上", "傍晚") and hours < 12:
         hours += 12
     minutes += 60 * hours
-    asks_minutes = re.search("(?:多少|几)分", text) is not None
+    asks_minutes = re.search("(?:多少|几)分", text[-CONTEXT:]) is not None
     value = Fraction(minutes) if asks_minutes else Fraction(minutes, 60)
     start = match.start("hours")
     number = number_match(match, value, unit="分" if asks_minutes else "时", note="")
@@ -260,7 +263,7 @@ def _scientific(match: re.Match[str], text: str) -> FormMatch:
 
 def _misread(match: re.Match[str], text: str) -> FormMatch:
     """l2, 1O: letters for digits, as text recognition writes them."""
-    literal = to_half_width(match[0]).translate(str.maketrans("lI|oO·", "11100."))
+    literal = to_half_width(match[0].translate(str.maketrans("lI|oO·", "11100.")))
     return number_match(match, Fraction(literal), note=f"{match[0]} was read as {literal}")
 
 
@@ -275,9 +278,18 @@ def _numeral(match: re.Match[str], text: str) -> FormMatch | None:
 _NOT_BEFORE = "(?<![第周这那前后上下头每甲乙丙丁师徒邻A-Za-z])(?<!星期)"
 _REFERENCE = "[两二](?=[人车种题组座艘队位头])"
 _NOT_AFTER = "(?!角形|角板|角尺|边形|面体|人称|年级|月份)"
-_SIZE = (
-    "(?:元|千克|公斤|克|吨|毫升|升|平方米|平方分米|平方厘米|千米|公里|分米|厘米|毫米|米|小时|个小时|分钟|秒|岁)"
-)
+_SIZE = "(?:元|千克|公斤|克|吨|毫升|升|平方米|平方分米|平方厘米|千米|公里|分米|厘米|毫米|米|小时|个小时|分钟|秒|岁)"
+
+
+def _numeral_among_digits(match: re.Match[str], text: str) -> FormMatch | None:
+    """两个 in a text that has counted the same before: 小明有3个苹果，小红有两个苹果."""
+    noun = text[match.end("unit") : match.end("unit") + 1]
+    counted = (
+        re.search(rf"\d\s?{match['unit']}{re.escape(noun)}", text[max(0, match.start() - CONTEXT) : match.start()])
+        is not None
+    )
+    return _numeral(match, text) if counted else None
+
 
 CHINESE_FORMS = (
     NumberForm("percent", re.compile(rf"{_START}(?P<parts>[百千万])分之\s?(?P<number>{_NUMBER})"), _percent, "分之"),
@@ -307,7 +319,9 @@ CHINESE_FORMS = (
     ),
     NumberForm(
         "discount",
-        re.compile(rf"{_START}(?P<number>对|\d{{1,2}}(?:[.．]\d{{1,2}})?|[一二三四五六七八九]{{1,2}})\s?折(?![叠纸线断返])"),
+        re.compile(
+            rf"{_START}(?P<number>对|\d{{1,2}}(?:[.．]\d{{1,2}})?|[一二三四五六七八九]{{1,2}})\s?折(?![叠纸线断返])"
+        ),
         _discount,
         "折",
     ),
@@ -321,7 +335,12 @@ CHINESE_FORMS = (
         "成",
     ),
     NumberForm("times", re.compile(rf"{_START}(?P<number>{_NUMBER})\s?倍(?P<half>半)?"), _times, "倍"),
-    NumberForm("一半", re.compile(r"(?<![一二两三四五六七八九十大小多前后])一半(?!\s?(?:[的个米天年月里张条块只支路时]))"), _one_half, "一半"),
+    NumberForm(
+        "一半",
+        re.compile(r"(?<![一二两三四五六七八九十大小多前后])一半(?!\s?(?:[的个米天年月里张条块只支路时]))"),
+        _one_half,
+        "一半",
+    ),
     NumberForm(
         "half after a unit",
         re.compile(
@@ -338,7 +357,9 @@ CHINESE_FORMS = (
     ),
     NumberForm(
         "half before a unit",
-        re.compile(rf"(?<![上下前后大小多对个一\d{_CHARACTERS}])一?半(?={_UNIT})(?![径圆数途路夜价]|年级|天然|年[按=＝])"),
+        re.compile(
+            rf"(?<![上下前后大小多对个一\d{_CHARACTERS}])一?半(?={_UNIT})(?![径圆数途路夜价]|年级|天然|年[按=＝])"
+        ),
         _half,
         "半",
     ),
@@ -417,9 +438,7 @@ CHINESE_FORMS = (
     ),
     NumberForm(
         "text recognition",
-        re.compile(
-            rf"(?<![A-Za-z\d.．])(?:[lI|]\d{{1,4}}|\d{{1,3}}[oO]|\d{{1,3}}·\d{{1,2}})(?=\s?{_UNIT})"
-        ),
+        re.compile(rf"(?<![A-Za-z\d.．])(?:[lI|]\d{{1,4}}|\d{{1,3}}[oO]|\d{{1,3}}·\d{{1,2}})(?=\s?{_UNIT})"),
         _misread,
         "l I | o O ·",
     ),
@@ -430,6 +449,13 @@ CHINESE_FORMS = (
             rf"(?={_UNIT})|(?:[二三四五六七八九]|两(?=[千公厘分毫]米|[吨升元小])|十)(?={_SIZE}))){_NOT_AFTER}"
         ),
         _numeral,
+    ),
+    NumberForm(
+        "numerals before the counter of an earlier number",
+        re.compile(
+            rf"(?<=[有买吃用送给拿卖借放装得取了])(?P<number>[两三四五六七八九])(?P<unit>{_COUNTER}){_NOT_AFTER}"
+        ),
+        _numeral_among_digits,
     ),
     NumberForm("names", re.compile(r"(?<![A-Za-z\d])(?:[GDKTZC]\d{1,4}(?=次|列车)|[Mm][Pp][34]|H2O|CO2)"), no_number),
 )

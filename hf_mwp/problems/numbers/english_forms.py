@@ -4,7 +4,7 @@ import re
 from fractions import Fraction
 
 from .english_numerals import BELOW_100, words_value
-from .number_form import FormMatch, NumberForm, fraction_literal, no_number, number_match
+from .number_form import CONTEXT, FormMatch, NumberForm, fraction_literal, no_number, number_match
 
 
 _WORD = re.compile("[a-z]+")
@@ -73,7 +73,9 @@ def _mixed_number(match: re.Match[str], text: str) -> FormMatch | None:
     whole, numerator, denominator = (int(part) for part in match.groups())
     if not 0 < numerator < denominator:
         return None
-    return number_match(match, whole + Fraction(numerator, denominator), fraction_literal(whole, numerator, denominator))
+    return number_match(
+        match, whole + Fraction(numerator, denominator), fraction_literal(whole, numerator, denominator)
+    )
 
 
 def _below_zero(match: re.Match[str], text: str) -> FormMatch:
@@ -105,7 +107,7 @@ def _feet_and_inches(match: re.Match[str], text: str) -> FormMatch | None:
     feet, inches = int(match["feet"]), int(match["inches"])
     if inches > 11:
         return None
-    if re.search(r"how many (?:more )?inches", text, re.IGNORECASE):
+    if re.search(r"how many (?:more )?inches", text[-CONTEXT:], re.IGNORECASE):
         return number_match(match, 12 * feet + inches, unit=" inches")
     return number_match(match, feet + Fraction(inches, 12), unit=" feet")
 
@@ -128,27 +130,29 @@ def _compound(match: re.Match[str], text: str) -> FormMatch | None:
     if units is None or units[large] <= units[small]:
         return None
     smallest = number_of(match["first"]) * units[large] + number_of(match["second"]) * units[small]
-    asked_small = re.search(rf"how (?:many|much)(?: \w+)? {small}", text, re.IGNORECASE) is not None
+    asked_small = re.search(rf"how (?:many|much)(?: \w+)? {small}", text[-CONTEXT:], re.IGNORECASE) is not None
     unit = small if asked_small else large
     plural = "" if unit == "feet" else "s"
     return number_match(match, smallest / units[unit], unit=f" {unit}{plural}")
 
 
 _TIME_WORDS = re.compile(
-    r"\b(?:start|beg[ia]n|end|finish|leave|left|arrive|depart|until|till|open|close|o'clock|a\.?m|p\.?m|noon)", re.IGNORECASE
+    r"\b(?:start|beg[ia]n|end|finish|leave|left|arrive|depart|until|till|open|close|o'clock|a\.?m|p\.?m|noon)",
+    re.IGNORECASE,
 )
 
 
 def _clock_time(match: re.Match[str], text: str) -> FormMatch | None:
     """3:45, 5:15 p.m.: in minutes if minutes are asked for, otherwise in hours."""
     hours, minutes = int(match["hours"]), int(match["minutes"])
-    if hours > 24 or minutes > 59 or not _TIME_WORDS.search(text) or re.search(r"\bratio", text, re.IGNORECASE):
+    around = text[max(0, match.start() - CONTEXT) : match.end() + CONTEXT]
+    if hours > 24 or minutes > 59 or not _TIME_WORDS.search(around) or "ratio" in around.lower():
         return None
     half_day = (match["half_day"] or "").lower().replace(".", "").strip()
     if half_day == "pm" and hours < 12:
         hours += 12
     minutes += 60 * hours
-    if re.search(r"how many (?:more )?minutes", text, re.IGNORECASE):
+    if re.search(r"how many (?:more )?minutes", text[-CONTEXT:], re.IGNORECASE):
         return number_match(match, minutes)
     return number_match(match, Fraction(minutes, 60))
 
@@ -192,7 +196,8 @@ ENGLISH_FORMS = (
     NumberForm(
         "decimal in words",
         re.compile(
-            rf"\b(?P<number>{BELOW_100})\s{{1,3}}point(?P<decimals>(?:\s{{1,3}}(?:zero|{_ONE_WORD})\b){{1,6}})", _IGNORE_CASE
+            rf"\b(?P<number>{BELOW_100})\s{{1,3}}point(?P<decimals>(?:\s{{1,3}}(?:zero|{_ONE_WORD})\b){{1,6}})",
+            _IGNORE_CASE,
         ),
         _decimal_in_words,
         "point Point",
@@ -217,7 +222,9 @@ ENGLISH_FORMS = (
     ),
     NumberForm(
         "mixed number",
-        re.compile(r"(?<![\d.,/+*=-])(?<![+*=/-] )(\d{1,3})(?:-|[ \u00a0]{2,4})(\d{1,2})[/⁄](\d{1,2})(?=[\s\"-]\s?[A-Za-z])"),
+        re.compile(
+            r"(?<![\d.,/+*=-])(?<![+*=/-] )(\d{1,3})(?:-|[ \u00a0]{2,4})(\d{1,2})[/⁄](\d{1,2})(?=[\s\"-]\s?[A-Za-z])"
+        ),
         _mixed_number,
         "/ ⁄",
     ),
@@ -266,7 +273,8 @@ ENGLISH_FORMS = (
     NumberForm(
         "clock time",
         re.compile(
-            r"(?<![\d:.$])(?P<hours>\d{1,2}):(?P<minutes>\d\d)(?![\d:.]\d)(?:\s?(?P<half_day>[ap]\.?m\b))?", _IGNORE_CASE
+            r"(?<![\d:.$])(?P<hours>\d{1,2}):(?P<minutes>\d\d)(?![\d:.]\d)(?:\s?(?P<half_day>[ap]\.?m\b))?",
+            _IGNORE_CASE,
         ),
         _clock_time,
         ":",
@@ -291,9 +299,9 @@ ENGLISH_FORMS = (
     NumberForm(
         "names",
         re.compile(
-            r"\b(?:Room|Route|Highway|Interstate|Flight|Apartment|Gate) \d{1,4}\b|\bI-\d{1,3}\b|\b(?:mp[34]|H2O|CO2|B12|B6|A4|5G)\b"
-            r"|\b\d{1,5}(?= [A-Z][a-z]{2,12} (?:Street|St|Avenue|Ave|Road|Rd|Lane|Drive)\b)",
-            re.IGNORECASE,
+            r"\b(?:[Rr]oom|[Rr]oute|[Hh]ighway|Interstate|[Ff]light) \d{1,4}\b|\bI-\d{1,3}\b"
+            r"|\b(?:[Mm][Pp][34]|H2O|CO2|B12|B6|A4|5G)\b"
+            r"|\b\d{1,5}(?= [A-Z][a-z]{2,12} (?:Street|St|Avenue|Ave|Road|Rd|Lane|Drive)\b)"
         ),
         no_number,
     ),

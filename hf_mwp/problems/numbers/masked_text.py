@@ -169,17 +169,21 @@ def mask_numbers(
 def _replace_by_forms(text: str, mentions: list[NumberMention], matches: list[FormMatch]) -> list[NumberMention]:
     """Replace the numbers inside of forms by the numbers of the forms. A form that cuts a number is left out."""
     result: list[NumberMention] = []
-    remaining = mentions
+    place = 0  # of the first mention that is not copied or replaced
     for match in matches:
-        while remaining and remaining[0].end <= match.start:
-            result.append(remaining.pop(0))
-        inside = [mention for mention in remaining if mention.start < match.end]
-        if any(mention.start < match.start or mention.end > match.end for mention in inside):
+        while place < len(mentions) and mentions[place].end <= match.start:
+            result.append(mentions[place])
+            place += 1
+        after = place
+        while after < len(mentions) and mentions[after].start < match.end:
+            after += 1
+        is_cut = after > place and (mentions[place].start < match.start or mentions[after - 1].end > match.end)
+        if is_cut:
             continue
-        del remaining[: len(inside)]
+        place = after
         if match.value is not None:
             written = text[match.start : match.end]
             result.append(
                 NumberMention(written, match.start, match.end, match.value, match.unit, match.note, match.literal)
             )
-    return result + remaining
+    return result + mentions[place:]

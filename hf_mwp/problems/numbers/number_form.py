@@ -8,6 +8,9 @@ from fractions import Fraction
 from .digit_numbers import literal_of
 
 
+CONTEXT = 200  # number of characters around a number, or at the end of the text, that are searched for context
+
+
 @dataclass(frozen=True)
 class FormMatch:
     """A number in a special form, with its position."""

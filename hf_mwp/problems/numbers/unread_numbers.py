@@ -19,7 +19,8 @@ _UNREAD = {
         r"|[一二两三四五六七八九十]打(?![开破电听算扮])|(?<=[\u3400-\u9fff])[.．]\d{1,3}"
     ),
     "en": re.compile(
-        r"(?<![A-Za-z\d])(?:[lI]\d{1,4}|\d{1,4}[oO])(?![A-Za-z])|\ba pair of\b|\bhalf (?:an?|of an?) \w+|(?<=[a-z])\.\d{1,3}"
+        r"(?<![A-Za-z\d])(?:[lI]\d{1,4}|\d{1,4}[oO])(?![A-Za-z])|\ba pair of\b|\bhalf (?:an?|of an?) \w+"
+        r"|(?<=[a-z])\.\d{1,3}"
     ),
 }
 
@@ -38,5 +39,4 @@ def find_unread(text: str, mentions: list[NumberMention], language: str, parse_n
     for start, end in sorted(spans):
         if text[start:end] not in words and not any(covered[start:end]):
             words.append(text[start:end])
-    notes = [f"{word} was not read as a number" for word in words[:MAX_NOTES]]
-    return notes
+    return [f"{word} was not read as a number" for word in words[:MAX_NOTES]]

@@ -1,4 +1,4 @@
-"""Forms of numbers in texts of any language: LaTeX, groups of digits, marks, invisible characters, exponents of units."""
+"""Forms of numbers in texts of any language: LaTeX, groups of digits, marks, invisible characters."""
 
 import re
 import unicodedata
