@@ -11,7 +11,9 @@ _GROUPS = re.compile(
     r"|(?:[ \u00a0\u2007-\u2009\u202f]\d{3}){1,12}(?!/))(?![\d'’])"
 )
 # LaTeX commands without a meaning for the value, and the signs that others stand for.
-_WRAPPERS = re.compile(r"\\(?:left|right|displaystyle|,|;|!|:|quad|qquad)(?![A-Za-z])|\\[()\[\]]|(?<!\\)\$(?=.*(?<!\\)\$)|\^\{?\\circ\}?")
+_WRAPPERS = re.compile(
+    r"\\(?:left|right|displaystyle|,|;|!|:|quad|qquad)(?![A-Za-z])|\\[()\[\]]|(?<!\\)\$(?=.*(?<!\\)\$)|\^\{?\\circ\}?"
+)
 _WORDS = re.compile(r"\\(?:text|mathrm|mathbf|textbf|operatorname)\s?\{([^{}]{0,200})\}")
 _SIGNS = {
     r"\times": "*", r"\cdot": "*", r"\div": "/", r"\%": "%", r"\$": "$", r"\approx": "=", r"\ne": "", r"\{": "{", r"\}": "}",

@@ -1,4 +1,4 @@
-"""Forms of numbers in Chinese texts: 百分之二十五, 四分之1, 八五折, 三成, 四倍, 半小时, 3千克半, 伍仟, 3元5角, 8:30."""
+"""Forms of numbers in Chinese texts: 百分之二十五, 四分之1, 八五折, 三成, 半小时, 3千克半, 伍仟, 3元5角, 8:30."""
 
 import re
 from fractions import Fraction
@@ -19,12 +19,13 @@ _CAPITALS = str.maketrans("壹贰貳叁參肆伍陆陸柒捌玖拾佰仟萬億�
 
 # Units of counts, sizes and times, the longer ones first.
 COUNTERS = (
-    "个 只 本 支 枝 张 条 辆 棵 株 块 朵 盒 根 袋 把 件 人 名 位 筐 箱 瓶 桶 包 页 行 排 层 间 座 架 台 头 匹 双 套 副 组 次 遍 圈 堆 束 "
-    "串 杯 碗 盘 盆 罐 听 节 段 户 场 份 颗 粒 片 面 幅 封 篇 句 题 道 步 壶 篮 捆 枚 种 艘 架 滴 车 人次 小组 班级"
+    "个 只 本 支 枝 张 条 辆 棵 株 块 朵 盒 根 袋 把 件 人 名 位 筐 箱 瓶 桶 包 页 行 排 层 间 座 架 台 头 匹 双 "
+    "套 副 组 次 遍 圈 堆 束 串 杯 碗 盘 盆 罐 听 节 段 户 场 份 颗 粒 片 面 幅 封 篇 句 题 道 步 壶 篮 捆 枚 种 "
+    "艘 滴 车 人次 小组 班级"
 )
 MEASURES = (
-    "公顷 平方千米 平方米 平方分米 平方厘米 立方米 立方分米 立方厘米 千米 公里 分米 厘米 毫米 米 千克 公斤 毫克 克 吨 斤 毫升 升 "
-    "元 角 小时 分钟 秒钟 秒 天 年 个月 星期 岁 亩"
+    "公顷 平方千米 平方米 平方分米 平方厘米 立方米 立方分米 立方厘米 千米 公里 分米 厘米 毫米 米 千克 公斤 "
+    "毫克 克 吨 斤 毫升 升 元 角 小时 分钟 秒钟 秒 天 年 个月 星期 岁 亩"
 )
 _COUNTER = "|".join(sorted(COUNTERS.split(), key=len, reverse=True))
 _MEASURE = "|".join(sorted(MEASURES.split(), key=len, reverse=True))
@@ -273,8 +274,8 @@ def _numeral(match: re.Match[str], text: str) -> FormMatch | None:
     return None if value is None else number_match(match, value, group="number")
 
 
-# Words in which a numeral before a unit is no number of the problem: ordinals (第三天), references to things that the text
-# has named before (这两个, 甲乙两人, 相邻两棵, 两车), names (三角形, 百位).
+# Words in which a numeral before a unit is no number of the problem: ordinals (第三天), references to things that the
+# text has named before (这两个, 甲乙两人, 相邻两棵, 两车), names (三角形, 百位).
 _NOT_BEFORE = "(?<![第周这那前后上下头每甲乙丙丁师徒邻A-Za-z])(?<!星期)"
 _REFERENCE = "[两二](?=[人车种题组座艘队位头])"
 _NOT_AFTER = "(?!角形|角板|角尺|边形|面体|人称|年级|月份)"

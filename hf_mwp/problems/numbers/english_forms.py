@@ -1,4 +1,4 @@
-"""Forms of numbers in English texts: two thirds, an hour and a half, three point five, a couple of, 8-1/2, five (5)."""
+"""Forms of numbers in English texts: two thirds, an hour and a half, three point five, a couple of, 8-1/2."""
 
 import re
 from fractions import Fraction
@@ -205,7 +205,8 @@ ENGLISH_FORMS = (
     NumberForm(
         "fraction in words",
         re.compile(
-            rf"\b(?P<numerator>an?|{_ONE_WORD}|ten|eleven)(?:\s{{1,3}}|-)(?P<part>{_PART.replace('half|', '')})(?P<plural>s)?\b",
+            rf"\b(?P<numerator>an?|{_ONE_WORD}|ten|eleven)(?:\s{{1,3}}|-)"
+            rf"(?P<part>{_PART.replace('half|', '')})(?P<plural>s)?\b",
             _IGNORE_CASE,
         ),
         _fraction_in_words,

@@ -19,8 +19,8 @@ from .written_forms import WRITTEN_FORMS
 
 LANGUAGES = ("zh", "en")
 NUMBER_READINGS = ("original", "plain", "people")
-"""Readings of numbers: `"original"` finds digits and number words as the first releases did, `"plain"` also the forms of
-the guide "Numbers in texts", `"people"` also Chinese numerals before units in texts with digits (两个, 五盒)."""
+"""Readings of numbers: `"original"` finds digits and number words as the first releases did, `"plain"` also the forms
+of the guide "Numbers in texts", `"people"` also Chinese numerals before units in texts with digits (两个, 五盒)."""
 DEFAULT_READING = "plain"
 
 _FORMS = {

@@ -1,4 +1,4 @@
-"""Scale words after digits: 3万, 2 million. They belong to the number if the text also has plain numbers of this unit."""
+"""Scale words after digits (3万, 2 million), which are read where a text also has plain numbers of the same unit."""
 
 from __future__ import annotations
 

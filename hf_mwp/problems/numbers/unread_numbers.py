@@ -30,13 +30,14 @@ def find_unread(text: str, mentions: list[NumberMention], language: str, parse_n
     covered = bytearray(len(text))
     for mention in mentions:
         covered[mention.start : mention.end] = b"\1" * (mention.end - mention.start)
-    spans = []
+    spans = [match.span() for match in _UNREAD[language].finditer(text)]
     if language == "zh" and not parse_number_words:
         for form in CHINESE_COUNTS:
-            spans += [(match.start, match.end + 1) for match in form.find(text)]
-    spans += [match.span() for match in _UNREAD[language].finditer(text)]
+            spans += [(match.start, match.end) for match in form.find(text)]
     words: list[str] = []
     for start, end in sorted(spans):
-        if text[start:end] not in words and not any(covered[start:end]):
-            words.append(text[start:end])
+        # A numeral is shown with its unit.
+        word = text[start:end] if len(text[start:end]) > 1 else text[start : end + 1]
+        if word not in words and not all(covered[start:end]):
+            words.append(word)
     return [f"{word} was not read as a number" for word in words[:MAX_NOTES]]
