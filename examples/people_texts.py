@@ -48,7 +48,7 @@ def solve(solver: RuntimeSolver, problem: dict[str, Any], column: str) -> tuple[
 
 
 def table_rows(solver: RuntimeSolver, problems: Iterable[dict[str, Any]], columns: list[str]) -> list[list[str]]:
-    """Return the rows of the table of a solver: a pattern, its number of problems, and the right answers of columns."""
+    """Return the rows of the table of a solver: pattern, number of problems, and right answers of each column."""
     counts: dict[str, list[int]] = {}
     total = [0] * (len(columns) + 1)
     wrong = [0] * (len(columns) + 1)

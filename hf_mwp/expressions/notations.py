@@ -12,12 +12,20 @@ _GROUPS = re.compile(
 )
 # LaTeX commands without a meaning for the value, and the signs that others stand for.
 _WRAPPERS = re.compile(
-    r"\\(?:left|right|displaystyle|,|;|!|:|quad|qquad)(?![A-Za-z])|\\[()\[\]]|(?<!\\)\$(?=.*(?<!\\)\$)|\^\{?\\circ\}?"
+    r"\\(?:left|right|displaystyle|,|;|!|:|quad|qquad)(?![A-Za-z])|\\[()\[\]]|(?<!\\)\$(?=.*(?<!\\)\$)"
+    r"|\^\{?\\circ\}?"
 )
 _WORDS = re.compile(r"\\(?:text|mathrm|mathbf|textbf|operatorname)\s?\{([^{}]{0,200})\}")
 _SIGNS = {
-    r"\times": "*", r"\cdot": "*", r"\div": "/", r"\%": "%", r"\$": "$", r"\approx": "=", r"\ne": "", r"\{": "{", r"\}": "}",
-}  # fmt: skip
+    r"\times": "*",
+    r"\cdot": "*",
+    r"\div": "/",
+    r"\%": "%",
+    r"\$": "$",
+    r"\approx": "=",
+    r"\{": "{",
+    r"\}": "}",
+}
 _SIGN = re.compile("|".join(re.escape(sign) + ("(?![A-Za-z])" if sign[-1].isalpha() else "") for sign in _SIGNS))
 _FRACTION = re.compile(
     r"(?<![\d])(?P<whole>\d{1,9})?\s?\\[cdt]?frac\s?(?:\{(?P<numerator>[^{}]{1,200})\}|(?P<n>\d))\s?"

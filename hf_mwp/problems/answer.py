@@ -34,9 +34,9 @@ def answer_value(answer: str) -> Fraction | float | None:
 
     Arithmetic is evaluated: `20`, `880.0`, `10%`, `(11/20)`, `((7)/(4))`, `1/2`, the ratio `3:2`, and the mixed
     numbers `7((2)/(3))`, `23(1/3)`, `2_1/5`, `2 1/5` and `2⅕`. LaTeX (`\\frac{1}{2}`, `50\\%`, `3{,}600`), grouped
-    digits (`1 000`, `12'500`), 1又1/2, 百分之50 and 四分之三 are read as in texts. Of a worked solution, the answer is in
-    the last `\\boxed{...}`, or after the last `####`, "the answer is" or 答：. In all other answers, the first number is
-    the value: 9 in `9 (apples)`, 7 in `7 r4`, 5 in `5千克`, `x=5`, `[5, 3]` and `5;3`, 0.0012 in `1.2e-3`. An amount
+    digits (`1 000`, `12'500`), 1又1/2, 百分之50 and 四分之三 are read as in texts. Of a worked solution, the answer is
+    in the last `\\boxed{...}`, or after the last `####`, "the answer is" or 答：. In all other answers, the first
+    number is the value: 9 in `9 (apples)`, 7 in `7 r4`, 5 in `5千克`, `x=5`, `[5, 3]` and `5;3`. An amount that is
     written with two numbers (`2小时30分`, `5元3角`) has no value, because it has one in each unit.
     Returns `None` if the answer cannot be parsed. Only the first 1,000 characters of the final answer are used.
     """

@@ -43,8 +43,8 @@ class MwpProcessor(PushToHubMixin):
         parse_number_words (`bool`, *optional*): Whether number words ("seven", 三) count as numbers. By default they
             do in English, and in Chinese texts without digits.
         number_reading (`str`, *optional*, defaults to `"plain"`): Forms of numbers that are read, see
-            [`~problems.find_numbers`]: `"original"`, `"plain"`, or `"people"` with Chinese numerals before units (两个)
-            in texts with digits. Models must be trained with the same reading.
+            [`~problems.find_numbers`]: `"original"`, `"plain"`, or `"people"`, which also reads Chinese numerals
+            before units (两个) in texts with digits. Models must be trained with the same reading.
         indexed_numbers (`bool`, *optional*, defaults to `False`): Whether the `i`-th number becomes `[NUMi]` instead
             of `[NUM]`. Papers use the same placeholder for all numbers. With separate placeholders, an encoder with
             random initial weights learns much faster.

@@ -157,6 +157,28 @@ def _clock_time(match: re.Match[str], text: str) -> FormMatch | None:
     return number_match(match, Fraction(minutes, 60))
 
 
+_AGE_WORDS = re.compile(r"\b(?:ages?|old|older|young|younger|years|born)\b", re.IGNORECASE)
+
+
+def _year(match: re.Match[str], text: str) -> FormMatch | None:
+    """In 2019: no number unless the text is about years."""
+    return None if _AGE_WORDS.search(text[-CONTEXT:]) else no_number(match, text)
+
+
+def _age(match: re.Match[str], text: str) -> FormMatch | None:
+    """A 5-year-old boy: no number unless the text is about ages."""
+    if _AGE_WORDS.search(text[match.end() : match.end() + CONTEXT]):
+        return None
+    return FormMatch(*match.span("age"), None)
+
+
+def _one(match: re.Match[str], text: str) -> FormMatch | None:
+    """Kim had one cat. "Each teacher has one group" is no number of the calculation."""
+    if re.search(r"\b(?:each|every)\b", match["before"], re.IGNORECASE):
+        return None
+    return number_match(match, 1, group="one")
+
+
 def _european(match: re.Match[str], text: str) -> FormMatch:
     digits = match[0].replace(".", "")
     return number_match(match, int(digits), note=f"{match[0]} was read as {digits}")
@@ -296,6 +318,28 @@ ENGLISH_FORMS = (
         re.compile(r"(?<![A-Za-z\d.,$])(?:[lI|]\d{1,4}|\d{1,3}[oO]|\d{1,3}·\d{1,2})(?=\s[a-z]{3})"),
         _misread,
         "l I | o O ·",
+    ),
+    NumberForm("ordinals", re.compile(r"(?<![\d.,/])\d{1,3}(?:st|nd|rd|th)\b"), no_number, "st nd rd th"),
+    NumberForm(
+        "years",
+        re.compile(r"\b[Ii]n (?:19|20)\d\d\b(?:,? (?:and )?(?:19|20)\d\d\b){0,4}(?! \d)"),
+        _year,
+        "In in",
+    ),
+    NumberForm(
+        "ages of persons",
+        re.compile(r"(?<![\d.,/])(?P<age>\d{1,3})[- ]years?[- ]old (?=(?:boy|girl|man|woman|child|student|kid)\b)"),
+        _age,
+        "old",
+    ),
+    NumberForm(
+        "one",
+        re.compile(
+            r"(?P<before>[^.?!]{0,40})\b(?:had|has|have|got|bought|found|ate) (?P<one>one)(?= [a-z]{3})"
+            r"(?! (?:of|more|less|for|hundred|thousand|million|dozen|half|third|fourth|quarter|day|week|time)\b)"
+        ),
+        _one,
+        "one",
     ),
     NumberForm(
         "names",

@@ -1,17 +1,15 @@
 """Functions that find and mask the numbers in problem texts."""
 
-import re
 from dataclasses import dataclass
-from fractions import Fraction
 
-from ...expressions.numbers import VULGAR
 from .chinese_forms import CHINESE_COUNTS, CHINESE_FORMS
 from .chinese_numerals import find_chinese_numerals
-from .digit_numbers import find_digit_numbers, literal_in_digits, literal_of
+from .digit_numbers import find_digit_numbers
 from .english_forms import ENGLISH_FORMS
 from .english_numerals import find_english_numerals
 from .list_numbers import LIST_NUMBERS
 from .number_form import FormMatch, find_forms
+from .number_mention import IN_DIGITS, NumberMention
 from .scale_words import scale_numbers
 from .unread_numbers import find_unread
 from .written_forms import WRITTEN_FORMS
@@ -29,39 +27,8 @@ _FORMS = {
     ("zh", "people"): (*WRITTEN_FORMS, *LIST_NUMBERS, *CHINESE_FORMS, *CHINESE_COUNTS),
     ("en", "people"): (*WRITTEN_FORMS, *LIST_NUMBERS, *ENGLISH_FORMS),
 }
-_IN_DIGITS = re.compile(rf"[\d{VULGAR}]")
 _MAX_NUMERAL_BITS = 400  # the decimal digits of numerator and denominator must fit into a literal
 _NUMERAL_FINDERS = {"en": find_english_numerals, "zh": find_chinese_numerals}
-
-
-@dataclass(frozen=True)
-class NumberMention:
-    """A number in a text, with its position."""
-
-    text: str  # as written: "3,409", "80%", "1(3/4)", "1 3/4", "twenty-five", "三"
-    start: int  # offset of its first character
-    end: int  # offset after its last character
-    value: Fraction  # exact
-    unit: str = ""  # words inside of `text` that remain in the masked text: 千克 in 3千克半
-    note: str = ""  # why the reading is uncertain, or empty
-    written_literal: str = ""  # literal, if it cannot be derived from `text`
-
-    @property
-    def is_bare_fraction(self) -> bool:
-        """Return whether the number is a fraction without brackets and whole part: `1/2`, `½`, but not `(1/2)`."""
-        return self.literal[0] == "(" and self.text[0] not in "(（"
-
-    @property
-    def is_percent(self) -> bool:
-        """Return whether the number is written with a percent sign."""
-        return self.text[-1] in "%％" or self.written_literal.endswith("%")
-
-    @property
-    def literal(self) -> str:
-        """Return the literal of the number for expressions. Number words are converted to digits."""
-        if self.written_literal:
-            return self.written_literal
-        return literal_in_digits(self.text) if _IN_DIGITS.search(self.text) else literal_of(self.value)
 
 
 def find_numbers(
@@ -155,7 +122,7 @@ def mask_numbers(
     if number_reading != "original":
         matches = find_forms(text, _FORMS[language, number_reading])
         if parse_number_words is False:
-            matches = [match for match in matches if _IN_DIGITS.search(text, match.start, match.end)]
+            matches = [match for match in matches if IN_DIGITS.search(text, match.start, match.end)]
         mentions = _replace_by_forms(text, mentions, matches)
         mentions = scale_numbers(text, mentions, language)
         notes = [mention.note for mention in mentions if mention.note]

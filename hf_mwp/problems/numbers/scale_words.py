@@ -1,18 +1,13 @@
 """Scale words after digits (3万, 2 million), which are read where a text also has plain numbers of the same unit."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from .digit_numbers import literal_of
+from .number_mention import NumberMention
 
-
-if TYPE_CHECKING:
-    from .masked_text import NumberMention
 
 _SCALES = {
     "万": 10**4, "亿": 10**8, "thousand": 10**3, "million": 10**6, "billion": 10**9, "k": 1000,

@@ -1,15 +1,10 @@
 """Digits and words of a text that may be numbers but are not read as such."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
 
 from .chinese_forms import CHINESE_COUNTS
+from .number_mention import NumberMention
 
-
-if TYPE_CHECKING:
-    from .masked_text import NumberMention
 
 MAX_NOTES = 5
 

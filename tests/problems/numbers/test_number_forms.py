@@ -242,3 +242,24 @@ def test_each_number_of_a_random_text_is_a_literal_of_its_value(pieces, language
     shown = masked.text(indexed=True)
     names = [shown[start:stop] for start, stop in masked.placeholder_offsets(indexed=True)]
     assert names == masked.placeholders(indexed=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "numbers"),
+    [
+        ("On the 1st day he sold 12 cups", "en", ["12"]),
+        ("In 2019, 2020 and 2021 he sold 12 cups", "en", ["12"]),
+        ("In 2019 Tom was 12 years old. How old was he in 2021?", "en", ["2019", "12", "2021"]),
+        ("A 5-year-old boy has 12 toys", "en", ["12"]),
+        ("A 5-year-old boy is 12 years younger than Tom. How old is Tom?", "en", ["5", "12"]),
+        ("each teacher has one group, Kim had one cat", "en", []),
+        ("Each teacher has one group. Kim had one cat.", "en", ["1"]),
+        ("Room 12 has 30 students", "en", ["30"]),
+        ("1. 小明有8个苹果", "zh", ["8"]),
+        ("1.5千克苹果8元", "zh", ["1.5", "8"]),
+        ("G20次列车每小时行300千米", "zh", ["300"]),
+        ("面积是24平方米，高3ft2", "zh", ["24", "3"]),
+    ],
+)
+def test_digits_that_are_no_numbers(text, language, numbers):
+    assert [mention.literal for mention in find_numbers(text, language)] == numbers
