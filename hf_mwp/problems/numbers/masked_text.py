@@ -2,17 +2,16 @@
 
 from dataclasses import dataclass
 
-from .chinese_forms import CHINESE_COUNTS, CHINESE_FORMS
 from .chinese_numerals import find_chinese_numerals
 from .digit_numbers import find_digit_numbers
-from .english_forms import ENGLISH_FORMS
 from .english_numerals import find_english_numerals
-from .list_numbers import LIST_NUMBERS
-from .number_form import FormMatch, find_forms
+from .forms.chinese_forms import CHINESE_COUNTS, CHINESE_FORMS
+from .forms.english_forms import ENGLISH_FORMS
+from .forms.number_form import FormMatch, find_forms
+from .forms.written_forms import WRITTEN_FORMS
 from .number_mention import IN_DIGITS, NumberMention
 from .scale_words import scale_numbers
 from .unread_numbers import find_unread
-from .written_forms import WRITTEN_FORMS
 
 
 LANGUAGES = ("zh", "en")
@@ -22,10 +21,10 @@ of the guide "Numbers in texts", `"people"` also Chinese numerals before units i
 DEFAULT_READING = "plain"
 
 _FORMS = {
-    ("zh", "plain"): (*WRITTEN_FORMS, *LIST_NUMBERS, *CHINESE_FORMS),
-    ("en", "plain"): (*WRITTEN_FORMS, *LIST_NUMBERS, *ENGLISH_FORMS),
-    ("zh", "people"): (*WRITTEN_FORMS, *LIST_NUMBERS, *CHINESE_FORMS, *CHINESE_COUNTS),
-    ("en", "people"): (*WRITTEN_FORMS, *LIST_NUMBERS, *ENGLISH_FORMS),
+    ("zh", "plain"): (*WRITTEN_FORMS, *CHINESE_FORMS),
+    ("en", "plain"): (*WRITTEN_FORMS, *ENGLISH_FORMS),
+    ("zh", "people"): (*WRITTEN_FORMS, *CHINESE_FORMS, *CHINESE_COUNTS),
+    ("en", "people"): (*WRITTEN_FORMS, *ENGLISH_FORMS),
 }
 _MAX_NUMERAL_BITS = 400  # the decimal digits of numerator and denominator must fit into a literal
 _NUMERAL_FINDERS = {"en": find_english_numerals, "zh": find_chinese_numerals}

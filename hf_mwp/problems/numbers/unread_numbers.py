@@ -2,7 +2,7 @@
 
 import re
 
-from .chinese_forms import CHINESE_COUNTS
+from .forms.chinese_forms import CHINESE_COUNTS
 from .number_mention import NumberMention
 
 

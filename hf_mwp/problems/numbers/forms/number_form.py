@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from .digit_numbers import literal_of
+from ..digit_numbers import literal_of
 
 
 CONTEXT = 200  # number of characters around a number, or at the end of the text, that are searched for context

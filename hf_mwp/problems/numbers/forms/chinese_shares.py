@@ -3,7 +3,7 @@
 import re
 from fractions import Fraction
 
-from ...expressions.numbers import to_half_width
+from ....expressions.numbers import to_half_width
 from .chinese_numbers import CHARACTERS, DECIMALS, DIGITS, NUMBER, NUMERAL, START, UNIT, number_of
 from .number_form import FormMatch, NumberForm, fraction_literal, number_match, percent_literal
 

@@ -2,8 +2,8 @@
 
 from fractions import Fraction
 
-from ...expressions.numbers import to_half_width
-from .chinese_numerals import integer_of
+from ....expressions.numbers import to_half_width
+from ..chinese_numerals import integer_of
 
 
 CHARACTERS = "零〇○一二两三四五六七八九十百千廿卅"

@@ -82,5 +82,14 @@ WRITTEN_FORMS = (
         "2 3",
     ),
     NumberForm("24/7", re.compile(r"(?<![\d/.])24/7(?![\d/.])"), no_number, "24/7"),
+    # Numbers of list items before a problem: `1. `, `(2) `, 例5, 第3题.
+    NumberForm(
+        "list numbers",
+        re.compile(
+            r"\A\s{0,8}(?:例\s?\d{1,2}(?![\d元])[.．、：:]?|第\s?\d{1,3}\s?题[.．、：:]?|(?:Question|Problem|Exercise)\s\d{1,3}[.:)]?"
+            r"|[Qq]?\d{1,3}[.．)）]\s{1,3}(?=\D)|[(（]\d{1,3}[)）]\s{0,3}(?=\D)|\d{1,2}[．.](?=[\u3400-\u9fff]))"
+        ),
+        no_number,
+    ),
 )
 """Forms that are read in each text."""

@@ -3,7 +3,7 @@
 import re
 from fractions import Fraction
 
-from .english_numerals import BELOW_100, words_value
+from ..english_numerals import BELOW_100, words_value
 from .number_form import CONTEXT, FormMatch, NumberForm, fraction_literal, no_number, number_match
 
 
