@@ -4,11 +4,12 @@ import re
 
 
 _MAX_NESTING = 8  # of LaTeX fractions
-_SPECIAL = re.compile(r"[\\{'’又分‰\u00a0\u2007-\u2009\u202f\u200b-\u200d\u2060\ufeff\u00ad]|\d \d")
+_SPECIAL = re.compile(r"[\\{'’又分‰\u00a0\u2007-\u2009\u202f\u200b-\u200d\u2060\ufeff\u00ad]|\d \d|\d,\d\d,")
 _INVISIBLE = re.compile("[\u200b-\u200d\u2060\ufeff\u00ad]")
 _GROUPS = re.compile(
     r"(?<![\d.,])\d{1,3}(?:(?:\{,\}\d{3}){1,12}|(?:\\,\d{3}){1,12}|(?:['’]\d{3}){1,12}"
     r"|(?:[ \u00a0\u2007-\u2009\u202f]\d{3}){1,12}(?!/))(?![\d'’])"
+    r"|(?<![\d.,])\d{1,2}(?:,\d\d){1,4},\d{3}(?![\d,])"
 )
 # LaTeX commands without a meaning for the value, and the signs that others stand for.
 _WRAPPERS = re.compile(
