@@ -4,7 +4,7 @@ import re
 from fractions import Fraction
 
 from ....expressions.numbers import to_half_width
-from .chinese_numbers import DIGITS, MEASURE, NUMBER, NUMERAL, START, UNIT, number_of
+from .chinese_numbers import CHARACTERS, DIGITS, MEASURE, NUMBER, NUMERAL, START, UNIT, number_of
 from .number_form import CONTEXT, FormMatch, NumberForm, number_match
 
 
@@ -94,24 +94,43 @@ def _compound(match: re.Match[str], text: str) -> FormMatch | None:
 
 
 _TIME_WORDS = re.compile(
-    "上午|下午|早上|晚上|中午|早晨|傍晚|凌晨|时刻|开始|结束|出发|到达|开往|开车|上学|放学|放映|起床"
+    "上午|下午|早上|晚上|中午|早晨|傍晚|凌晨|时刻|开始|结束|出发|到达|开往|开车|开到|上学|放学|放映|起床"
 )
+_TIME_IN_WORDS = re.compile(r"[时点](?:[\d零一二三四五六七八九十]{1,3}分|半)")
+_MORNING = "上午 早上 早晨 凌晨"
+_AFTERNOON = "下午 晚上 傍晚"
 
 
 def _clock_time(match: re.Match[str], text: str) -> FormMatch | None:
-    """上午8:30: in minutes if minutes are asked for, otherwise in hours."""
-    hours, minutes = int(match["hours"]), int(match["minutes"])
+    """上午8:30, 7时20分, 两点半: in minutes if minutes are asked for, otherwise in hours."""
     around = text[max(0, match.start() - CONTEXT) : match.end() + CONTEXT]
-    if hours > 24 or minutes > 59 or not _TIME_WORDS.search(around) or "比" in around:
+    hours = number_of(match["hours"])
+    minutes = Fraction(30) if match["half"] else number_of(match["minutes"] or "零")
+    if hours is None or minutes is None or hours > 24 or minutes >= 60:
         return None
-    if match["half_day"] in ("下午", "晚上", "傍晚") and hours < 12:
-        hours += 12
-    minutes += 60 * hours
+    if not _TIME_WORDS.search(around) or "比" in around:
+        return None
     asks_minutes = re.search("(?:多少|几)分", text[-CONTEXT:]) is not None
-    value = Fraction(minutes) if asks_minutes else Fraction(minutes, 60)
-    start = match.start("hours")
-    number = number_match(match, value, unit="分" if asks_minutes else "时", note="")
-    return FormMatch(start, number.end, number.value, number.literal, number.unit)
+    # In words, two times with minutes: 9时 and 35分 may be numbers of their own.
+    if ":" not in match[0] and "：" not in match[0] and len(_TIME_IN_WORDS.findall(around)) < 2:
+        return None
+    if not (match["minutes"] or match["half"] or asks_minutes):
+        return None
+    if _is_afternoon(match, text, around) and hours < 12:
+        hours += 12
+    value = 60 * hours + minutes
+    if asks_minutes:
+        return number_match(match, value, unit="分")
+    return number_match(match, value / 60, unit="时")
+
+
+def _is_afternoon(match: re.Match[str], text: str, around: str) -> bool:
+    """Return whether 12 hours are added: after 下午, if the text also has times before noon."""
+    if not any(word in around for word in _MORNING.split()):
+        return False
+    before = text[max(0, match.start() - CONTEXT) : match.start()]
+    morning = max(before.rfind(word) for word in _MORNING.split())
+    return max(before.rfind(word) for word in _AFTERNOON.split()) > morning
 
 
 def _scientific(match: re.Match[str], text: str) -> FormMatch:
@@ -168,11 +187,18 @@ CHINESE_AMOUNTS = (
     ),
     NumberForm(
         "clock time",
-        re.compile(
-            r"(?P<half_day>上午|下午|早上|晚上|傍晚)?\s?(?<![\d:：.．])(?P<hours>\d{1,2})[:：](?P<minutes>\d\d)(?![\d:：.．])"
-        ),
+        re.compile(r"(?<![\d:：.．])(?P<hours>\d{1,2})[:：](?P<minutes>\d\d)(?P<half>)(?![\d:：.．])"),
         _clock_time,
         ": ：",
+    ),
+    NumberForm(
+        "clock time in words",
+        re.compile(
+            rf"{START}(?P<hours>\d{{1,2}}|[一二两三四五六七八九十]{{1,3}})(?:时|点钟?)"
+            rf"(?:(?P<minutes>\d{{1,2}}|[零一二三四五六七八九十]{{1,3}})分(?![钟米之])|(?P<half>半))?(?![间\d多辰候{CHARACTERS}])"
+        ),
+        _clock_time,
+        "时 点",
     ),
     NumberForm(
         "scientific",

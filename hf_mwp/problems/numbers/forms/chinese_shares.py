@@ -9,7 +9,7 @@ from .number_form import FormMatch, NumberForm, fraction_literal, number_match, 
 
 
 # Units of which one, half and a bit more are written as "3千克半".
-_DIVISIBLE = "千克|公斤|小时|个小时|个月|个钟头|千米|公里|星期|斤|吨|升|米|年|天|元|块钱|块|岁|倍|圈|亩|里"
+_DIVISIBLE = "千克|公斤|小时|个小时|个月|个钟头|千米|公里|星期|斤|两|吨|升|米|年|天|元|块钱|块|岁|倍|圈|亩|里"
 
 
 def _percent(match: re.Match[str], text: str) -> FormMatch | None:
@@ -60,6 +60,10 @@ def _discount(match: re.Match[str], text: str) -> FormMatch | None:
 
 _DISCOUNT_BEFORE = re.compile(r"(?:打|打了|打出|降到|按|以|享受|享)[“「\"]?\Z")
 _DISCOUNT_AFTER = re.compile(r"[”」\"]?(?:出售|优惠|的优惠|销售|促销|酬宾|售|卖|的价格|的价钱|后)")
+
+
+def _half_price(match: re.Match[str], text: str) -> FormMatch:
+    return number_match(match, Fraction(1, 2), "50%")
 
 
 def _tenths(written: str) -> Fraction | None:
@@ -151,6 +155,7 @@ CHINESE_SHARES = (
         _discount,
         "折",
     ),
+    NumberForm("half price", re.compile("半价(?!票)"), _half_price, "半价"),
     NumberForm(
         "tenths",
         re.compile(

@@ -148,8 +148,10 @@ def _clock_time(match: re.Match[str], text: str) -> FormMatch | None:
     around = text[max(0, match.start() - CONTEXT) : match.end() + CONTEXT]
     if hours > 24 or minutes > 59 or not _TIME_WORDS.search(around) or "ratio" in around.lower():
         return None
-    half_day = (match["half_day"] or "").lower().replace(".", "").strip()
-    if half_day == "pm" and hours < 12:
+    half_day = (match["half_day"] or "").lower().replace(".", "")
+    # 12 hours are added only if the text also has times before noon: "from 3:45 to 5:15 p.m."
+    has_morning = re.search(r"\ba\.?m\b|\b12:", around, re.IGNORECASE) is not None
+    if half_day == "pm" and has_morning and hours < 12:
         hours += 12
     minutes += 60 * hours
     if re.search(r"how many (?:more )?minutes", text[-CONTEXT:], re.IGNORECASE):
@@ -296,7 +298,7 @@ ENGLISH_FORMS = (
     NumberForm(
         "clock time",
         re.compile(
-            r"(?<![\d:.$])(?P<hours>\d{1,2}):(?P<minutes>\d\d)(?![\d:.]\d)(?:\s?(?P<half_day>[ap]\.?m\b))?",
+            r"(?<![\d:.$])(?P<hours>\d{1,2}):(?P<minutes>\d\d)(?![\d:.]\d)(?:\s?(?P<half_day>[ap]\.m\.|[ap]m\b))?",
             _IGNORE_CASE,
         ),
         _clock_time,
@@ -304,7 +306,10 @@ ENGLISH_FORMS = (
     ),
     NumberForm(
         "European groups",
-        re.compile(r"(?<![\d.,])\d{1,3}(?:\.\d{3}){1,4}(?=\s?(?:€|euros?\b))", _IGNORE_CASE),
+        re.compile(
+            r"(?<![\d.,])\d{1,3}(?:\.\d{3}){1,4}(?=\s?(?:€|euros?\b))|(?<=€)\d{1,3}(?:\.\d{3}){1,4}(?![\d.])",
+            _IGNORE_CASE,
+        ),
         _european,
         "€ euro",
     ),
@@ -344,7 +349,8 @@ ENGLISH_FORMS = (
     NumberForm(
         "names",
         re.compile(
-            r"\b(?:[Rr]oom|[Rr]oute|[Hh]ighway|Interstate|[Ff]light) \d{1,4}\b|\bI-\d{1,3}\b"
+            r"\b(?:[Rr]oom|[Rr]oute|[Hh]ighway|Interstate|[Ff]light|Bus|Class|Platform|Exit|Building|Train|Team|Group|Box)"
+            r" \d{1,4}\b|\bI-\d{1,3}\b"
             r"|\b(?:[Mm][Pp][34]|H2O|CO2|B12|B6|A4|5G)\b"
             r"|\b\d{1,5}(?= [A-Z][a-z]{2,12} (?:Street|St|Avenue|Ave|Road|Rd|Lane|Drive)\b)"
         ),
