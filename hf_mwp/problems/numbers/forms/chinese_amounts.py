@@ -75,6 +75,7 @@ _SCALES_OF_UNITS = (
     {"小时": 3600, "个小时": 3600, "时": 3600, "分钟": 60, "分": 60, "秒钟": 1, "秒": 1},
     {"年": 12, "个月": 1},
     {"升": 1000, "毫升": 1},
+    {"斤": 10, "两": 1},
 )
 _UNITS_OF_COMPOUNDS = "|".join(sorted({unit for units in _SCALES_OF_UNITS for unit in units}, key=len, reverse=True))
 
@@ -195,7 +196,7 @@ CHINESE_AMOUNTS = (
         "clock time in words",
         re.compile(
             rf"{START}(?P<hours>\d{{1,2}}|[一二两三四五六七八九十]{{1,3}})(?:时|点钟?)"
-            rf"(?:(?P<minutes>\d{{1,2}}|[零一二三四五六七八九十]{{1,3}})分(?![钟米之])|(?P<half>半))?(?![间\d多辰候{CHARACTERS}])"
+            rf"(?:(?P<minutes>\d{{1,2}}|[零一二三四五六七八九十]{{1,3}})分(?![钟米之])|(?P<half>半)|(?![间\d多辰候{CHARACTERS}]))"
         ),
         _clock_time,
         "时 点",
@@ -227,7 +228,9 @@ CHINESE_AMOUNTS = (
     ),
     NumberForm(
         "text recognition",
-        re.compile(rf"(?<![A-Za-z\d.．])(?:[lI|]\d{{1,4}}|\d{{1,3}}[oO]|\d{{1,3}}·\d{{1,2}})(?=\s?{UNIT})"),
+        re.compile(
+            rf"(?<![A-Za-z\d.．])(?:[lI|]\d{{1,4}}|\d{{1,3}}[oO]{{1,3}}\d{{0,3}}|\d{{1,3}}·\d{{1,2}})(?=\s?{UNIT})"
+        ),
         _misread,
         "l I | o O ·",
     ),

@@ -36,6 +36,14 @@ CHINESE_FORMS = (
     *CHINESE_SHARES,
     *CHINESE_AMOUNTS,
     NumberForm(
+        "decimals in numerals",
+        re.compile(
+            rf"{START}(?P<number>[零一二两三四五六七八九十百]{{1,6}}点[零〇一二三四五六七八九]{{1,6}})(?={_SIZE})"
+        ),
+        _numeral,
+        "点",
+    ),
+    NumberForm(
         "numerals of two characters, or before sizes",
         re.compile(
             rf"{START}{_NOT_BEFORE}(?P<number>(?!十分(?!钟)|[十百千]+位)(?:(?=.{{0,3}}[十百千廿卅])[一二两三四五六七八九十百廿卅]{CHARACTER}{{1,8}}"

@@ -23,7 +23,7 @@ COUNTERS = (
 )
 MEASURES = (
     "公顷 平方千米 平方米 平方分米 平方厘米 立方米 立方分米 立方厘米 千米 公里 分米 厘米 毫米 米 千克 公斤 "
-    "毫克 克 吨 斤 毫升 升 元 角 小时 分钟 秒钟 秒 天 年 个月 星期 岁 亩"
+    "毫克 克 吨 斤 毫升 升 元 角 小时 分钟 秒钟 秒 天 年 个月 星期 岁 亩 两"
 )
 COUNTER = "|".join(sorted(COUNTERS.split(), key=len, reverse=True))
 MEASURE = "|".join(sorted(MEASURES.split(), key=len, reverse=True))

@@ -262,7 +262,12 @@ ENGLISH_FORMS = (
         _below_zero,
         "below",
     ),
-    NumberForm("negative", re.compile(rf"\bnegative\s(?P<number>{_NUMBER})", _IGNORE_CASE), _negative, "egative"),
+    NumberForm(
+        "negative",
+        re.compile(rf"(?:\bnegative|(?:\A|(?<=\bis )|(?<=\bwas ))minus)\s(?P<number>{_NUMBER})", _IGNORE_CASE),
+        _negative,
+        "egative inus",
+    ),
     NumberForm(
         "word and digits",
         re.compile(rf"\b(?P<word>{BELOW_100})\s?\(\s?(?P<digits>\d{{1,3}})\s?\)", _IGNORE_CASE),
@@ -289,7 +294,7 @@ ENGLISH_FORMS = (
     NumberForm(
         "several units",
         re.compile(
-            rf"\b(?P<first>{_NUMBER})[\s-](?P<large>{_UNITS_OF_COMPOUNDS})s?,?\s(?:and\s)?"
+            rf"\b(?P<first>an?|{_NUMBER})[\s-](?P<large>{_UNITS_OF_COMPOUNDS})s?,?\s(?:and\s)?"
             rf"(?P<second>{_NUMBER})[\s-](?P<small>{_UNITS_OF_COMPOUNDS})s?\b",
             _IGNORE_CASE,
         ),
@@ -320,7 +325,7 @@ ENGLISH_FORMS = (
     ),
     NumberForm(
         "text recognition",
-        re.compile(r"(?<![A-Za-z\d.,$])(?:[lI|]\d{1,4}|\d{1,3}[oO]|\d{1,3}·\d{1,2})(?=\s[a-z]{3})"),
+        re.compile(r"(?<![A-Za-z\d.,$])(?:[lI|]\d{1,4}|\d{1,3}[oO]{1,3}\d{0,3}|\d{1,3}·\d{1,2})(?=\s[a-z]{3})"),
         _misread,
         "l I | o O ·",
     ),
