@@ -248,6 +248,9 @@ def test_each_number_of_a_random_text_is_a_literal_of_its_value(pieces, language
     ("text", "language", "numbers"),
     [
         ("On the 1st day he sold 12 cups", "en", ["12"]),
+        ("On his 15th birthday he got 2 more", "en", ["15", "2"]),
+        ("第2天和第15天", "zh", ["15"]),
+        ("In 2001 it cost $9, $3 less each year", "en", ["2001", "9", "3"]),
         ("In 2019, 2020 and 2021 he sold 12 cups", "en", ["12"]),
         ("In 2019 Tom was 12 years old. How old was he in 2021?", "en", ["2019", "12", "2021"]),
         ("A 5-year-old boy has 12 toys", "en", ["12"]),

@@ -58,7 +58,7 @@ CHINESE_FORMS = (
         ),
         _numeral_among_digits,
     ),
-    NumberForm("ordinals", re.compile(r"第\d{1,2}(?=[天次周月年季组批堆])"), no_number, "第"),
+    NumberForm("ordinals", re.compile(r"第\d(?=[天次周月年季组批堆])"), no_number, "第"),
     NumberForm("names", re.compile(r"(?<![A-Za-z\d])(?:[GDKTZC]\d{1,4}(?=次|列车)|[Mm][Pp][34]|H2O|CO2)"), no_number),
 )
 """Forms that are read in each Chinese text, in the order in which they are tried."""

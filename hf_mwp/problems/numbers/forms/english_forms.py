@@ -159,7 +159,7 @@ def _clock_time(match: re.Match[str], text: str) -> FormMatch | None:
     return number_match(match, Fraction(minutes, 60))
 
 
-_AGE_WORDS = re.compile(r"\b(?:ages?|old|older|young|younger|years|born)\b", re.IGNORECASE)
+_AGE_WORDS = re.compile(r"\b(?:ages?|old|older|young|younger|years?|born)\b", re.IGNORECASE)
 
 
 def _year(match: re.Match[str], text: str) -> FormMatch | None:
@@ -183,6 +183,12 @@ def _one(match: re.Match[str], text: str) -> FormMatch | None:
 
 def _european(match: re.Match[str], text: str) -> FormMatch:
     digits = match[0].replace(".", "")
+    return number_match(match, int(digits), note=f"{match[0]} was read as {digits}")
+
+
+def _joined(match: re.Match[str], text: str) -> FormMatch:
+    """1 250 seats."""
+    digits = match[0].replace(" ", "")
     return number_match(match, int(digits), note=f"{match[0]} was read as {digits}")
 
 
@@ -321,7 +327,7 @@ ENGLISH_FORMS = (
     NumberForm(
         "groups after spaces",
         re.compile(r"(?<![\d.,$] )(?<![\d.,])\d{1,3}(?: \d{3}){1,4}(?=\s(?!and\b|or\b|to\b)[a-z]{3})"),
-        lambda match, text: number_match(match, int(match[0].replace(" ", ""))),
+        _joined,
     ),
     NumberForm(
         "text recognition",
@@ -329,7 +335,15 @@ ENGLISH_FORMS = (
         _misread,
         "l I | o O ·",
     ),
-    NumberForm("ordinals", re.compile(r"(?<![\d.,/])\d{1,3}(?:st|nd|rd|th)\b"), no_number, "st nd rd th"),
+    NumberForm(
+        "ordinals",
+        re.compile(
+            r"(?<![\d.,/])\d{1,3}(?:st|nd|rd|th)"
+            r"(?=(?: and \d{1,2}(?:st|nd|rd|th))? (?:day|week|month|grade|grader|time|round|game)s?\b)"
+        ),
+        no_number,
+        "st nd rd th",
+    ),
     NumberForm(
         "years",
         re.compile(r"\b[Ii]n (?:19|20)\d\d\b(?:,? (?:and )?(?:19|20)\d\d\b){0,4}(?! \d)"),
