@@ -13,6 +13,7 @@ from ..downloads import hub_options
 from ..options import option
 from ..options.checks import check_at_least_one, check_positive, check_share
 from ..options.yaml_values import parse_mapping
+from ..problems.numbers.masked_text import DEFAULT_READING, NUMBER_READINGS
 from ..store.json_fields import read_mapping
 from ..usage_error import UsageError
 from .encoder import EncoderArguments, keep_layers, load_encoder, parse_layers, set_dropout
@@ -53,7 +54,7 @@ class SolverArguments(EncoderArguments):
     solver: str | None = option(
         None,
         "Folder or Hub id of a solver to continue training, instead of an encoder. Other options can then change only "
-        "dropouts, constants and bottleneck networks.",
+        "dropouts, constants, the reading of numbers and bottleneck networks.",
         common=True,
         locate=locate_solver,
     )
@@ -62,6 +63,12 @@ class SolverArguments(EncoderArguments):
     )
     constants: list[str] | None = option(
         None, "Further constants that are output symbols, in addition to the counted ones or the solver's."
+    )
+    number_reading: str | None = option(
+        None,
+        "Forms of numbers that the solver reads: original, plain, or people, with Chinese numerals before units in "
+        "texts with digits; plain, or that of the solver, if not given.",
+        choices=NUMBER_READINGS,
     )
     decoder_dropout: float | None = option(None, "Dropout of the decoder; not changed if not given.")
     decoder: str | None = option(
@@ -182,7 +189,11 @@ def build_solver(
         return solver, processor
     decoder = decoder_classes()[options.decoder or next(iter(DECODERS))]
     check_fields("decoder_config", decoder.config_class(), options.decoder_config or ())
-    problems = (problem_from_row(row, parse_number_words, options.language or "zh") for row in rows)
+    reading = options.number_reading or DEFAULT_READING
+    problems = (
+        replace(problem_from_row(row, parse_number_words, options.language or "zh"), number_reading=reading)
+        for row in rows
+    )
     first = list(islice(problems, 1))
     processor = MwpProcessor.build(
         load_tokenizer(options.tokenizer or options.encoder),
@@ -190,6 +201,7 @@ def build_solver(
         min_constant_count=options.min_constant_count or 5,
         language=options.language or (first[0].language if first else "zh"),
         parse_number_words=parse_number_words,
+        number_reading=reading,
         indexed_numbers=options.uses_indexed_numbers(),
         max_length=options.max_length or MAX_LENGTH,
     )
@@ -212,9 +224,10 @@ def build_solver(
 
 
 def _update_solver(model: Solver, processor: MwpProcessor, options: SolverArguments) -> None:
-    """Set the dropouts of a loaded solver and add constants."""
+    """Set the dropouts and the reading of numbers of a loaded solver, and add constants."""
     from torch import nn
 
+    processor.number_reading = options.number_reading or processor.number_reading
     set_dropout(model.encoder.config, options.dropout)
     # The modules exist already, so changing the configuration is not enough.
     for part, dropout in (("", options.dropout), ("decoder", options.decoder_dropout)):

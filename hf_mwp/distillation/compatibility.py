@@ -91,7 +91,7 @@ def needs_own_inputs(processing: Any, teacher_processing: Any) -> bool:
             "student can also learn from texts that the teacher generates (`hf-mwp pseudo-label`)."
         )
     remedy = "Both processors must read problems in the same way: use the teacher's processor."
-    for name in ("vocabulary", "parse_number_words", "language"):
+    for name in ("vocabulary", "parse_number_words", "number_reading", "language"):
         _check_equal(name, *(getattr(each, name, None) for each in (processing, teacher_processing)), remedy)
     return are_processors and not (same_tokens and processing.number_tokens == teacher_processing.number_tokens)
 

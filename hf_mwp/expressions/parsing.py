@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 
+from .notations import plain_notation
 from .numbers import (
     NUMBER_PATTERN,
     VULGAR,
@@ -57,7 +58,7 @@ def infix_to_postfix(text: str, numbers: Iterable[str] | None = None) -> list[tu
     """Convert an equation ([`Expression.from_infix`]) to postfix tokens with their character offsets."""
     if not isinstance(text, str):
         raise ExpressionError(f"an expression must be a string, not {type(text).__name__}")
-    text = to_half_width(text)
+    text = plain_notation(to_half_width(text))
     start, end = split_equation(text)
     return _Scan(text, start, end, numbers or ()).run()
 

@@ -50,8 +50,9 @@ class MathWordProblemPipeline(FolderSearch, Pipeline):
     - `status` (`"unsure"`) and `candidates` (`list[dict]`), only below `confidence_threshold`: the equations found,
       best first, each with `equation`, `answer`, `value` and `score`;
     - `capped` (`True`), only if a limit of the decoder on candidates cut the search short;
-    - `warning` (`str`), only if the search was `capped`, numbers were cut off from a long text, or more than a fifth
-      of the tokens are unknown, for example because the solver was not trained on the language of the text.
+    - `warnings` (`list[str]`) and `warning` (`str`, all of them joined), only if the search was `capped`, numbers were
+      cut off from a long text, numbers were read in one of several ways (`l2`) or not read (两个), or more than a
+      fifth of the tokens are unknown, for example because the solver was not trained on the language of the text.
 
     Args:
         model ([`MwpSolver`]): The solver.

@@ -103,7 +103,7 @@ class Question:
         words = read_question_words(problem.language)
         mentions = problem.masked.mentions
         limit = _MAX_NUMBERS if len(mentions) <= _MAX_NUMBERS else _count_used(trees)
-        segments = problem.masked.segments[: limit + 1]
+        segments = problem.masked.shown_segments[: limit + 1]
         numbers, values = problem.numbers[:limit], problem.values[:limit]
         text = _MARK.join(segments)
         if len(mentions) > limit:

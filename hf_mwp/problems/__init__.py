@@ -13,7 +13,8 @@ _NAMES = {
     "augmentation.unit_conversion": ("convert_units",),
     "keywords": ("find_keywords",),
     "math_word_problem": ("MathWordProblem", "ProblemError", "refusal"),
-    "numbers.masked_text": ("MaskedText", "NumberMention", "find_numbers", "mask_numbers"),
+    "numbers.masked_text": ("MaskedText", "find_numbers", "mask_numbers"),
+    "numbers.number_mention": ("NumberMention",),
     "tagging": ("JiebaTagger", "LtpTagger", "PosTagger", "load_tagger"),
     "tagging.pos_tagger": ("TaggedWord",),
 }

@@ -5,8 +5,11 @@ from fractions import Fraction
 
 from ..checked_types import checked
 from ..expressions import NUMBER_PATTERN, Expression, ExpressionError, parse_number
+from ..expressions.notations import plain_notation
 from ..expressions.numbers import VULGAR, to_half_width
+from .language import language_of
 from .numbers.digit_numbers import literal_in_digits
+from .numbers.masked_text import mask_numbers
 
 
 # Math23k writes fractions ((7)/(4)) and mixed numbers 7((2)/(3)); other datasets write 7_2/3 and 7 2/3.
@@ -18,8 +21,11 @@ _ARITHMETIC = re.compile(r"[-+*/^:().%\d\s]+", flags=re.ASCII)
 _NUMBER = re.compile(rf"(-?)[$€£¥￥]?(?:(\d+/0*[1-9]\d*)|({NUMBER_PATTERN.pattern}))", flags=re.ASCII)
 # Text after the number: a remark in brackets, a remainder or an exponent (cm2), a separator of further answers.
 _REMARK = re.compile(rf"(?<=\S)\s*\([^()]*[^\W\d_{VULGAR}][^()]*\)\Z")
-_REMAINDER = re.compile(r"\s*(?:r|R|余|…+|\.{3,})\s*\d+\s*\Z|(?<=m)\^?[23](?!\d)")
+_REMAINDER = re.compile(r"\s*(?<![A-Za-z])(?:r|R|余|…+|\.{3,})\s*\d+\s*\Z|(?<=m)\^?[23](?!\d)")
 _FURTHER = re.compile(r"[;,，、\n]")
+# Marks before the final answer of a worked solution: GSM8K has `####`.
+_MARK = re.compile(r"####|答案?(?:是|为)?\s*[:：]|答案(?:是|为)|\b(?:final\s)?answer(?:\sis\b:?|\s?:)", re.IGNORECASE)
+_BOXED = "\\boxed{"
 _MAX_LENGTH = 1000
 
 
@@ -29,10 +35,12 @@ def answer_value(answer: str) -> Fraction | float | None:
     Return the value of an annotated answer.
 
     Arithmetic is evaluated: `20`, `880.0`, `10%`, `(11/20)`, `((7)/(4))`, `1/2`, the ratio `3:2`, and the mixed
-    numbers `7((2)/(3))`, `23(1/3)`, `2_1/5`, `2 1/5` and `2⅕`. In all other answers, the first number is the value: 9
-    in `9 (apples)`, 7 in `7 r4`, 5 in `5千克`, `x=5`, `[5, 3]` and `5;3`, 0.0012 in `1.2e-3`. An amount written with
-    two numbers (`2小时30分`, `5元3角`) has no value.
-    Returns `None` if the answer cannot be parsed. Only the first 1,000 characters are used.
+    numbers `7((2)/(3))`, `23(1/3)`, `2_1/5`, `2 1/5` and `2⅕`. LaTeX (`\\frac{1}{2}`, `50\\%`, `3{,}600`), grouped
+    digits (`1 000`, `12'500`), 1又1/2, 百分之50 and 四分之三 are read as in texts. Of a worked solution, the answer is
+    in the last `\\boxed{...}`, or after the last `####`, "the answer is" or 答：. In all other answers, the first
+    number is the value: 9 in `9 (apples)`, 7 in `7 r4`, 5 in `5千克`, `x=5`, `[5, 3]` and `5;3`. An amount that is
+    written with two numbers (`2小时30分`, `5元3角`) has no value, because it has one in each unit.
+    Returns `None` if the answer cannot be parsed. Only the first 1,000 characters of the final answer are used.
     """
     return _read(answer)[0]
 
@@ -50,14 +58,38 @@ def answer_half_unit(answer: str) -> Fraction | None:
     return Fraction(1, 2 * 10**decimals)
 
 
+def final_answer(answer: str) -> str:
+    """Return the final answer of a worked solution: the content of the last `\\boxed{...}`, or the text after the last
+    mark (`####`, "the answer is", 答：). An answer without such a mark is returned unchanged."""
+    start = answer.rfind(_BOXED)
+    if start >= 0:
+        return _braced(answer[start + len(_BOXED) :])
+    for match in _MARK.finditer(answer):
+        start = match.end()
+    final = answer[start:] if start > 0 else answer
+    return final if any(character.isalnum() for character in final) else answer
+
+
+def _braced(text: str) -> str:
+    """Return the text up to the bracket that closes an open one."""
+    depth = 1
+    for position, character in enumerate(text):
+        depth += (character == "{") - (character == "}")
+        if depth == 0:
+            return text[:position]
+    return text
+
+
 def _read(answer: str) -> tuple[Fraction | float | None, str | None]:
     """Return the value of an answer and its literal without sign (`None` if the answer is a calculation)."""
-    text = _MATH23K_FRACTION.sub(r"(\1/\2)", to_half_width(answer[:_MAX_LENGTH])).strip()
+    answer = final_answer(answer)[:_MAX_LENGTH]
+    text = plain_notation(to_half_width(answer))
+    text = _MATH23K_FRACTION.sub(r"(\1/\2)", text).strip()
     text = _REMARK.sub("", _SPACED_MIXED.sub(r"\1(\2)", text))
     text = _WRITTEN.sub(lambda match: literal_in_digits(match.group()), text)
     number = _NUMBER.search(text)
     if number is None:
-        return None, None
+        return _read_words(text)
     sign, fraction, literal = number.groups()
     # In a mixed number, the bracket follows the whole part without an operator, which the expression parser rejects.
     if _ARITHMETIC.fullmatch(text) and not _MIXED.fullmatch(text):
@@ -73,3 +105,11 @@ def _read(answer: str) -> tuple[Fraction | float | None, str | None]:
     except ExpressionError:
         return None, None
     return -value if sign else value, fraction or literal
+
+
+def _read_words(text: str) -> tuple[Fraction | None, str | None]:
+    """Return the value and literal of an answer in words (五个, "seven apples"), if it is the only number."""
+    mentions = mask_numbers(text, language_of(text) or "zh", parse_number_words=True).mentions
+    if len(mentions) != 1 or any(character.isdecimal() for character in text):
+        return None, None
+    return mentions[0].value, mentions[0].literal.removeprefix("-")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from ..expressions import Expression, normalize_number, parse_number
 from ..expressions.operators import fold_postfix
 from .numbers.digit_numbers import literal_of
-from .numbers.masked_text import NumberMention
+from .numbers.number_mention import NumberMention
 
 
 def align_literals(expression: Expression, mentions: Sequence[NumberMention]) -> Expression:

@@ -12,7 +12,7 @@ from ..expressions.numbers import MAX_NUMBER_LENGTH, to_half_width
 from .answer import answer_value
 from .control_characters import without_controls
 from .equation_alignment import align_literals
-from .numbers.masked_text import MaskedText, mask_numbers
+from .numbers.masked_text import DEFAULT_READING, MaskedText, mask_numbers
 from .zero_divisors import zero_division
 
 
@@ -41,6 +41,8 @@ class MathWordProblem:
         language (`str`, *optional*, defaults to `"zh"`): `"zh"` or `"en"`.
         parse_number_words (`bool`, *optional*): Whether number words ("seven") are numbers. By default they are in
             English, and in Chinese texts without digits.
+        number_reading (`str`, *optional*, defaults to `"plain"`): Forms of numbers that are read, see
+            [`~problems.find_numbers`].
         context (`str`, *optional*, defaults to `""`): Identifier of a context that several questions share.
         kind (`str`, *optional*, defaults to `""`): Problem category, for which a separate accuracy is reported.
 
@@ -68,6 +70,7 @@ class MathWordProblem:
     parse_number_words: bool | None = None
     context: str = ""
     kind: str = ""
+    number_reading: str = DEFAULT_READING
 
     def __post_init__(self):
         object.__setattr__(self, "text", without_controls(self.text))
@@ -88,7 +91,7 @@ class MathWordProblem:
         """Return the text with masked numbers. Raises `ProblemError` if the text is too long."""
         if self.is_too_long:
             raise ProblemError(f"problem {self.id!r} cannot be parsed: {TOO_LONG}")
-        return mask_numbers(self.text, self.language, self.parse_number_words)
+        return mask_numbers(self.text, self.language, self.parse_number_words, self.number_reading)
 
     @cached_property
     def numbers(self) -> tuple[str, ...]:

@@ -160,8 +160,10 @@ def answer_records(answer: Answer, top_k: int = 1, confidence_threshold: float |
         )
     if beam.capped:
         warnings.append("The search reached the decoder's candidate limit and may have missed a likelier equation.")
+    if problem.masked.notes:
+        warnings.append(f"Check the numbers: {'; '.join(problem.masked.notes)}.")
     if warnings:
-        known["warning"] = " ".join(warnings)
+        known |= {"warning": " ".join(warnings), "warnings": warnings}
     return [record | known for record in records[:top_k]]
 
 

@@ -13,6 +13,7 @@ from tokenizers import Tokenizer
 
 from ..problems import MathWordProblem
 from ..problems.clauses import find_question
+from ..problems.numbers.masked_text import DEFAULT_READING, NUMBER_READINGS
 from ..store.json_fields import FLAG, REMEDY, TEXT, check_fields, choice, integer, list_of, optional, read_mapping
 from ..usage_error import UsageError
 from .output_vocabulary import OutputVocabulary, check_symbols
@@ -28,6 +29,7 @@ PROCESSOR = {
     "constants": list_of(TEXT),
     "language": optional(choice("zh", "en"), default="zh"),
     "parse_number_words": optional(FLAG),
+    "number_reading": optional(choice(*NUMBER_READINGS), default=DEFAULT_READING),
     "indexed_numbers": optional(FLAG, default=False),
     "num_index_tokens": optional(integer(0, 10_000), default=16),
     "max_length": optional(integer(1, 1_000_000), default=512),
@@ -67,7 +69,12 @@ class TextReader:
         """Create a problem from a text in the solver's language."""
         if isinstance(text, MathWordProblem):
             return text
-        return MathWordProblem(text, language=self.language, parse_number_words=self.fields["parse_number_words"])
+        return MathWordProblem(
+            text,
+            language=self.language,
+            parse_number_words=self.fields["parse_number_words"],
+            number_reading=self.fields["number_reading"],
+        )
 
     def read(self, problem: MathWordProblem) -> tuple[list[int], list[int]]:
         """Return the tokens of a problem and the token index of each number, see [`find_number_positions`]."""

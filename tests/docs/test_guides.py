@@ -44,7 +44,7 @@ def inside(workspace, monkeypatch):  # noqa: F811
 
 
 def test_every_guide_shows_something():
-    assert len(GUIDES) == 10
+    assert len(GUIDES) == 11
     assert all(
         {"python", "bash"} & {language for language, _ in blocks(page)} for page in GUIDES if page.stem != "choose"
     )

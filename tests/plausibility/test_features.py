@@ -12,7 +12,7 @@ from hf_mwp.problems import MathWordProblem
 
 
 def features(text, equation, language="zh"):
-    question = Question.read(MathWordProblem(text, language=language))
+    question = Question.read(MathWordProblem(text, language=language, number_reading="original"))
     (answer,) = candidate_answers(question, [(Expression.from_infix(equation), -1.0)])
     return dict(zip([feature.name for feature in FEATURES], feature_row(answer), strict=True))
 

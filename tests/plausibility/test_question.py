@@ -48,7 +48,7 @@ def test_what_english_problems_ask_for(text, kinds, unit):
 
 
 def test_units_of_numbers():
-    question = read("绳子长5米，用去20%，又用去(1/4)，还有(3/4)米，每段2米，是它的3倍，第1天剩几米？")
+    question = read("绳子长5米，用去20%，又用去(1/4)，还有(3/4)米，每段2米，是它的3倍，1天剩几米？")
     assert question.values == (5, Fraction(1, 5), Fraction(1, 4), Fraction(3, 4), 2, 3, 1)
     # One for each of something else is no amount.
     assert question.units == ("米", RATIO, RATIO, "米", None, RATIO, "天")

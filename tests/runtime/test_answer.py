@@ -32,3 +32,12 @@ def test_a_chinese_solver_warns_of_text_in_latin_letters(text, language, warned)
     (record,) = answer_records(Answer(MathWordProblem(text, language=language), beam))
     assert record["answer"] == 6.0
     assert ("not Chinese" in record.get("warning", "")) is warned
+
+
+def test_uncertain_numbers_are_named_in_the_warnings():
+    beam = Beam(((Expression.from_prefix(["-", "N0", "N1"]), -0.1),), unknown_share=0.0)
+    (record,) = answer_records(Answer(MathWordProblem("小明有l2个，吃了3个，又买两盒，"), beam))
+    message = "Check the numbers: l2 was read as 12; 两盒 was not read as a number."
+    assert (record["value"], record["warnings"], record["warning"]) == ("9", [message], message)
+    (record,) = answer_records(Answer(MathWordProblem("小明有12个，吃了3个"), beam))
+    assert "warnings" not in record and "warning" not in record

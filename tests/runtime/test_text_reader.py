@@ -59,6 +59,24 @@ def test_language_and_number_words(tmp_path):
     assert TextReader(tmp_path).problem(given) is given
 
 
+@pytest.mark.parametrize(
+    ("reading", "numbers"), [("original", ("3",)), ("plain", ("3", "80%")), ("people", ("3", "2", "80%"))]
+)
+def test_the_reading_of_numbers_is_that_of_the_folder(tmp_path, reading, numbers):
+    tiny_processor(number_reading=reading).save_pretrained(tmp_path)
+    assert TextReader(tmp_path).problem("小明有3支笔，又买两支，打八折").numbers == numbers
+
+
+def test_units_inside_of_numbers_are_read_as_the_processor_does(tmp_path):
+    processor = tiny_processor(indexed_numbers=True)
+    processor.save_pretrained(tmp_path)
+    reader = TextReader(tmp_path)
+    text = "苹果3千克半，4个"
+    encoded = processor.encode([text])
+    assert reader.read(reader.problem(text)) == (encoded["input_ids"][0], encoded["number_positions"][0])
+    assert reader.problem(text).masked.text() == "苹果[NUM]千克，[NUM]个"
+
+
 def test_missing_and_damaged_files_are_named(tmp_path):
     with pytest.raises(UsageError, match=r"mwp_processor\.json"):
         TextReader(tmp_path)

@@ -14,6 +14,7 @@ from transformers.utils import PushToHubMixin, cached_file, logging
 from ...checked_types import checked
 from ...expressions import Expression, ExpressionError
 from ...problems import MathWordProblem
+from ...problems.numbers.masked_text import DEFAULT_READING, NUMBER_READINGS
 from ...runtime.output_vocabulary import OutputVocabulary
 from ...runtime.text_reader import (
     TOKENIZER_NAME,
@@ -48,6 +49,9 @@ class MwpProcessor(PushToHubMixin):
             `"en"`.
         parse_number_words (`bool`, *optional*): Whether number words ("seven", 三) count as numbers. By default they
             do in English, and in Chinese texts without digits.
+        number_reading (`str`, *optional*, defaults to `"plain"`): Forms of numbers that are read, see
+            [`~problems.find_numbers`]: `"original"`, `"plain"`, or `"people"`, which also reads Chinese numerals
+            before units (两个) in texts with digits. Models must be trained with the same reading.
         indexed_numbers (`bool`, *optional*, defaults to `False`): Whether the `i`-th number becomes `[NUMi]` instead
             of `[NUM]`. Papers use the same placeholder for all numbers. With separate placeholders, an encoder with
             random initial weights learns much faster.
@@ -76,6 +80,7 @@ class MwpProcessor(PushToHubMixin):
         num_index_tokens: int = 16,
         max_length: int = 512,
         extra_columns: Sequence[str] = (),
+        number_reading: str = DEFAULT_READING,
     ) -> None:
         if not getattr(tokenizer, "is_fast", False):
             raise ValueError(f"{type(tokenizer).__name__} is not a fast tokenizer. Pass a fast tokenizer.")
@@ -84,9 +89,12 @@ class MwpProcessor(PushToHubMixin):
                 "`language` must be 'zh' or 'en', `max_length` at least 1 and `num_index_tokens` not negative, got "
                 f"{language!r}, {max_length}, {num_index_tokens}."
             )
+        if number_reading not in NUMBER_READINGS:
+            raise ValueError(f"`number_reading` must be one of {', '.join(NUMBER_READINGS)}, got {number_reading!r}.")
         self.tokenizer = tokenizer
         # Numbers are counted from the start of the text, also in the runtime without Transformers.
         self.tokenizer.truncation_side = "right"
+        self.number_reading = number_reading
         self.vocabulary = OutputVocabulary() if vocabulary is None else vocabulary
         self.language, self.parse_number_words = language, parse_number_words
         self.indexed_numbers, self.num_index_tokens, self.max_length = indexed_numbers, num_index_tokens, max_length
@@ -143,11 +151,11 @@ class MwpProcessor(PushToHubMixin):
 
     def problem(self, source: ProblemLike) -> MathWordProblem:
         """Return the problem of a text or row, in the processor's language unless the row states another."""
-        return problem_from(source, self.parse_number_words, self.language)
+        return problem_from(source, self.parse_number_words, self.language, self.number_reading)
 
     def problems(self, sources: Iterable[ProblemLike]) -> list[MathWordProblem]:
         """Return the problem of each source. Raises `TypeError` with the index of a source that has no text."""
-        return problems_from(sources, self.parse_number_words, self.language)
+        return problems_from(sources, self.parse_number_words, self.language, self.number_reading)
 
     def encode(
         self, problems: Iterable[ProblemLike], with_labels: bool = False, skipped: list | None = None
@@ -338,7 +346,14 @@ class MwpProcessor(PushToHubMixin):
     @property
     def settings(self) -> dict[str, Any]:
         """Arguments that determine how texts are encoded, besides the tokenizer."""
-        names = ("language", "parse_number_words", "indexed_numbers", "num_index_tokens", "max_length")
+        names = (
+            "language",
+            "parse_number_words",
+            "number_reading",
+            "indexed_numbers",
+            "num_index_tokens",
+            "max_length",
+        )
         return {name: getattr(self, name) for name in names}
 
     @classmethod

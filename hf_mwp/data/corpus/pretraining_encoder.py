@@ -91,6 +91,8 @@ class PreTrainingEncoder:
         origin = np.arange(len(problem.masked.text(**style)))
         offsets = problem.masked.placeholder_offsets(**style)
         for (start, end), mention in zip(offsets, problem.masked.mentions, strict=True):
+            # The unit inside of a number (千克 in 3千克半) follows the placeholder.
+            end += len(mention.unit)
             origin[start:end] = mention.start
             origin[end:] += mention.end - origin[end] if end < len(origin) else 0
         return origin

@@ -12,6 +12,7 @@ from ...checked_types import checked
 from ...problems import MathWordProblem
 from ...problems.language import language_of
 from ...problems.math_word_problem import MAX_TEXT_LENGTH, TOO_LONG
+from ...problems.numbers.masked_text import DEFAULT_READING
 from ..data_error import DataError
 
 
@@ -139,13 +140,14 @@ def problems_from(
     sources: Iterable[str | MathWordProblem | Mapping[str, Any]],
     parse_number_words: bool | None = None,
     language: str | None = None,
+    number_reading: str = DEFAULT_READING,
 ) -> list[MathWordProblem]:
     """Return the problem of each source ([`problem_from`]). Raises `TypeError` with the index of a source that has no
     text."""
     problems: list[MathWordProblem] = []
     try:
         for source in sources:
-            problems.append(problem_from(source, parse_number_words, language))
+            problems.append(problem_from(source, parse_number_words, language, number_reading))
     except TypeError as error:
         raise TypeError(f"problems[{len(problems)}]: {error}") from error
     return problems
@@ -155,6 +157,7 @@ def problem_from(
     source: str | MathWordProblem | Mapping[str, Any],
     parse_number_words: bool | None = None,
     language: str | None = None,
+    number_reading: str = DEFAULT_READING,
 ) -> MathWordProblem:
     """Return the problem of a text or row, or a problem unchanged. `language` is used for a text, and for a row
     without a language; by default, texts with Chinese characters are Chinese and all others English."""
@@ -164,17 +167,22 @@ def problem_from(
     if language is None:
         language = language_of(text) if isinstance(text, str) else "en"
     if isinstance(source, Mapping):
-        return problem_from_row(source, parse_number_words, language)
-    return MathWordProblem(text=text, language=language, parse_number_words=parse_number_words)
+        return problem_from_row(source, parse_number_words, language, number_reading)
+    return MathWordProblem(
+        text=text, language=language, parse_number_words=parse_number_words, number_reading=number_reading
+    )
 
 
 @checked
 def problem_from_row(
-    row: Mapping[str, Any], parse_number_words: bool | None = None, language: str = "zh"
+    row: Mapping[str, Any],
+    parse_number_words: bool | None = None,
+    language: str = "zh",
+    number_reading: str = DEFAULT_READING,
 ) -> MathWordProblem:
     """Create the problem of a row of [`load_mwp_dataset`]. Only `text` is required. `language` is used for a row
     without one, and answer and equation may be numbers. NaN is a missing value, as in pandas. See
-    [`~problems.MathWordProblem`] for `parse_number_words`."""
+    [`~problems.MathWordProblem`] for `parse_number_words` and `number_reading`."""
     text, row = row.get("text"), without_nan(row)
     return MathWordProblem(
         text=text,
@@ -185,6 +193,7 @@ def problem_from_row(
         parse_number_words=parse_number_words,
         context=row.get("context") or "",
         kind=row.get("kind") or "",
+        number_reading=number_reading,
     )
 
 

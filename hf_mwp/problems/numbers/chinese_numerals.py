@@ -11,7 +11,9 @@ _DIGITS = dict(zip("零〇一二三四五六七八九两俩仨", (0, 0, 1, 2, 3,
 _UNITS = {"十": 10, "百": 100, "千": 1000}
 _SCALES = {"万": 10**4, "亿": 10**8}
 _THOUSAND = "千(?![米克瓦升])"  # before a unit, it is part of the unit: 三百千米 is 300 km
-_NUMERAL = f"(?:[{''.join(_DIGITS)}十百]|{_THOUSAND})(?:[{''.join(_DIGITS)}十百万亿]|{_THOUSAND})*"
+# Behind a numeral, 两 is a weight unless a unit follows: 五十两 is 50 liang, 一万两千 is 12,000.
+_NEXT_DIGIT = f"[{''.join(_DIGITS).replace('两', '')}]|两(?=[百千万亿])"
+_NUMERAL = f"(?:[{''.join(_DIGITS)}十百]|{_THOUSAND})(?:{_NEXT_DIGIT}|[十百万亿]|{_THOUSAND})*"
 # 三点五, but neither 三点五十 nor 三点五分, which are times
 _DECIMALS = f"[{''.join(_DIGITS)}]+(?![{''.join(_DIGITS)}十百万亿]|{_THOUSAND}|分(?![米钟]))"
 _PATTERN = re.compile(
@@ -32,7 +34,10 @@ def find_chinese_numerals(text: str) -> Iterator[tuple[int, int, Fraction]]:
     """Yield the start, end and value of each numeral outside common words (一共) and units after digits (3万)."""
     position = 0
     while match := _PATTERN.search(text, position):
+        previous_end = position
         start, position = match.span()
+        if text[start] == "两" and start == previous_end > 0:  # the weight, in 十两
+            continue
         if skipped := _word_without_number(text, start):
             position = skipped
             continue
@@ -48,7 +53,7 @@ def numerals_in_digits(text: str) -> str:
 
 def _in_digits(match: re.Match) -> str:
     numeral = match.group()
-    value = _integer(numeral) if len(numeral) <= _MAX_LENGTH else None
+    value = integer_of(numeral) if len(numeral) <= _MAX_LENGTH else None
     return numeral.translate(_AS_DIGITS) if value is None else str(value)
 
 
@@ -60,8 +65,8 @@ def _word_without_number(text: str, start: int) -> int | None:
 
 def _value_of(match: re.Match) -> Fraction | None:
     if match["numeral"]:
-        whole, denominator = _integer(match["whole"] or "零"), _integer(match["denominator"] or "一")
-        numerator = _integer(match["numeral"])
+        whole, denominator = integer_of(match["whole"] or "零"), integer_of(match["denominator"] or "一")
+        numerator = integer_of(match["numeral"])
         if not denominator or whole is None or numerator is None:
             return None
         decimals = (match["decimals"] or "").translate(_AS_DIGITS)
@@ -69,7 +74,7 @@ def _value_of(match: re.Match) -> Fraction | None:
     return Fraction(1, 2)
 
 
-def _integer(numeral: str) -> int | None:
+def integer_of(numeral: str) -> int | None:
     """Return the value of a numeral, or `None` if it is not a valid number (一二三)."""
     total = section = 0
     digit: int | None = None

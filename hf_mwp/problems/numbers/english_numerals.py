@@ -21,10 +21,10 @@ def _choice(words: Iterable[str]) -> str:
 _GAP = r"(?:\s+|-)"
 _UNIT = _choice(_DIGITS[1:])
 _ORDINAL = r"-(?:first|third|(?:four|fif|six|seven|eigh|nin)th)\b"  # twenty-first is no number
-_BELOW_100 = rf"(?:{_choice(_TENS)}(?!{_ORDINAL})(?:(?:\s?-\s?|\s+){_UNIT}\b)?|{_choice(_ONES)})"
+BELOW_100 = rf"(?:{_choice(_TENS)}(?!{_ORDINAL})(?:(?:\s?-\s?|\s+){_UNIT}\b)?|{_choice(_ONES)})"
 _AND_A_HALF = r"(?:[\s-]and[\s-](?:a|one)[\s-]half\b(?![\s-](?:a\s)?dozen))?"
 _BELOW_1000 = (
-    rf"(?:(?:an?|{_BELOW_100}){_GAP}hundred(?:{_GAP}(?:and{_GAP})?{_BELOW_100}\b(?!{_GAP}hundred\b))?|{_BELOW_100})"
+    rf"(?:(?:an?|{BELOW_100}){_GAP}hundred(?:{_GAP}(?:and{_GAP})?{BELOW_100}\b(?!{_GAP}hundred\b))?|{BELOW_100})"
 )
 _HEAD = rf"(?:an?|{_BELOW_1000})"
 _AND = rf"(?:,?\s+|-)(?:and{_GAP})?"
@@ -48,12 +48,13 @@ def find_english_numerals(text: str) -> Iterator[tuple[int, int, Fraction]]:
         words = _WORDS.findall(match.group().lower())
         # If case is ignored, some letters outside of ASCII match, too: a dotless i in "sıx".
         if words != ["one"] and "".join(match.group().split()).isascii():
-            yield match.start(), match.end(), Fraction(_value(words))
+            yield match.start(), match.end(), Fraction(words_value(words))
 
 
-def _value(words: list[str]) -> Fraction | int:
+def words_value(words: list[str]) -> Fraction | int:
+    """Return the value of a number in lower-case words."""
     if words[-1] == "half":  # two and a half
-        return _value(words[:-3]) + Fraction(1, 2)
+        return words_value(words[:-3]) + Fraction(1, 2)
     if words[-1].startswith("dozen"):
         return 6 if len(words) > 1 else 12
     total = group = 0

@@ -1,49 +1,40 @@
 """Functions that find and mask the numbers in problem texts."""
 
-import re
 from dataclasses import dataclass
-from fractions import Fraction
 
 from ...checked_types import checked
-from ...expressions.numbers import VULGAR
 from .chinese_numerals import find_chinese_numerals
-from .digit_numbers import find_digit_numbers, literal_in_digits, literal_of
+from .digit_numbers import find_digit_numbers
 from .english_numerals import find_english_numerals
+from .forms.chinese_forms import CHINESE_COUNTS, CHINESE_FORMS
+from .forms.english_forms import ENGLISH_FORMS
+from .forms.number_form import FormMatch, find_forms
+from .forms.written_forms import WRITTEN_FORMS
+from .number_mention import IN_DIGITS, NumberMention
+from .scale_words import scale_numbers
+from .unread_numbers import find_unread
 
 
 LANGUAGES = ("zh", "en")
-_IN_DIGITS = re.compile(rf"[\d{VULGAR}]")
+NUMBER_READINGS = ("original", "plain", "people")
+"""Readings of numbers: `"original"` finds digits and number words as the first releases did, `"plain"` also the forms
+of the guide "Numbers in texts", `"people"` also Chinese numerals before units in texts with digits (两个, 五盒)."""
+DEFAULT_READING = "plain"
+
+_FORMS = {
+    ("zh", "plain"): (*WRITTEN_FORMS, *CHINESE_FORMS),
+    ("en", "plain"): (*WRITTEN_FORMS, *ENGLISH_FORMS),
+    ("zh", "people"): (*WRITTEN_FORMS, *CHINESE_FORMS, *CHINESE_COUNTS),
+    ("en", "people"): (*WRITTEN_FORMS, *ENGLISH_FORMS),
+}
 _MAX_NUMERAL_BITS = 400  # the decimal digits of numerator and denominator must fit into a literal
 _NUMERAL_FINDERS = {"en": find_english_numerals, "zh": find_chinese_numerals}
 
 
-@dataclass(frozen=True)
-class NumberMention:
-    """A number in a text, with its position."""
-
-    text: str  # as written: "3,409", "80%", "1(3/4)", "1 3/4", "twenty-five", "三"
-    start: int  # offset of its first character
-    end: int  # offset after its last character
-    value: Fraction  # exact
-
-    @property
-    def is_bare_fraction(self) -> bool:
-        """Return whether the number is a fraction without brackets and whole part: `1/2`, `½`, but not `(1/2)`."""
-        return self.literal[0] == "(" and self.text[0] not in "(（"
-
-    @property
-    def is_percent(self) -> bool:
-        """Return whether the number is written with a percent sign."""
-        return self.text[-1] in "%％"
-
-    @property
-    def literal(self) -> str:
-        """Return the literal of the number for expressions. Number words are converted to digits."""
-        return literal_in_digits(self.text) if _IN_DIGITS.search(self.text) else literal_of(self.value)
-
-
 @checked
-def find_numbers(text: str, language: str = "zh", parse_number_words: bool | None = None) -> list[NumberMention]:
+def find_numbers(
+    text: str, language: str = "zh", parse_number_words: bool | None = None, number_reading: str = DEFAULT_READING
+) -> list[NumberMention]:
     """
     Find the numbers in a text, from left to right.
 
@@ -64,8 +55,10 @@ def find_numbers(text: str, language: str = "zh", parse_number_words: bool | Non
     - Number words ("seven", 三) are included if `parse_number_words`, by default in English, and in Chinese texts
       without digits.
     - Numbers with more than 256 characters are skipped; [`mask_numbers`] lists them.
+    - `number_reading`, one of `NUMBER_READINGS`, selects further forms, such as 八五折, 3千克半 and "two thirds". The
+      guide "Numbers in texts" has a table of them.
     """
-    return list(mask_numbers(text, language, parse_number_words).mentions)
+    return list(mask_numbers(text, language, parse_number_words, number_reading).mentions)
 
 
 @dataclass(frozen=True)
@@ -75,6 +68,13 @@ class MaskedText:
     segments: tuple[str, ...]  # texts before, between and after the numbers
     mentions: tuple[NumberMention, ...]
     unreadable: tuple[str, ...] = ()  # numbers in digits that are not masked: too long, or too large (`1e999`)
+    notes: tuple[str, ...] = ()  # numbers that were read in one of several ways, or not read
+
+    @property
+    def shown_segments(self) -> tuple[str, ...]:
+        """Texts between the placeholders of the masked text: `segments`, with the units inside of the numbers."""
+        units = ("", *(mention.unit for mention in self.mentions))
+        return tuple(unit + segment for unit, segment in zip(units, self.segments, strict=True))
 
     def placeholders(self, indexed: bool = False, limit: int | None = None) -> list[str]:
         """Return `[NUM]` for each number or, if `indexed`, `[NUM0]`, `[NUM1]`, ... for the first `limit` numbers."""
@@ -84,13 +84,13 @@ class MaskedText:
 
     def text(self, indexed: bool = False, limit: int | None = None) -> str:
         """Return the masked text. The arguments are those of [`~MaskedText.placeholders`]."""
-        pairs = zip(self.segments, [*self.placeholders(indexed, limit), ""], strict=True)
+        pairs = zip(self.shown_segments, [*self.placeholders(indexed, limit), ""], strict=True)
         return "".join(part for pair in pairs for part in pair)
 
     def placeholder_offsets(self, indexed: bool = False, limit: int | None = None) -> list[tuple[int, int]]:
         """Return the half-open character range of each placeholder in the result of [`~MaskedText.text`]."""
         offsets, end = [], 0
-        for segment, name in zip(self.segments[:-1], self.placeholders(indexed, limit), strict=True):
+        for segment, name in zip(self.shown_segments[:-1], self.placeholders(indexed, limit), strict=True):
             start = end + len(segment)
             end = start + len(name)
             offsets.append((start, end))
@@ -98,23 +98,61 @@ class MaskedText:
 
 
 @checked
-def mask_numbers(text: str, language: str = "zh", parse_number_words: bool | None = None) -> MaskedText:
-    """Mask the numbers of [`find_numbers`]. Raises `ValueError` if `language` is neither `"zh"` nor `"en"`."""
+def mask_numbers(
+    text: str, language: str = "zh", parse_number_words: bool | None = None, number_reading: str = DEFAULT_READING
+) -> MaskedText:
+    """Mask the numbers of [`find_numbers`]. Raises `ValueError` if `language` is neither `"zh"` nor `"en"`, or
+    `number_reading` not one of `NUMBER_READINGS`."""
     if language not in LANGUAGES:
         raise ValueError(f"`language` must be one of {', '.join(LANGUAGES)}, not {language!r}.")
+    if number_reading not in NUMBER_READINGS:
+        raise ValueError(f"`number_reading` must be one of {', '.join(NUMBER_READINGS)}, not {number_reading!r}.")
     found = list(find_digit_numbers(text, language))
-    if parse_number_words is None:
-        parse_number_words = language == "en" or not found
+    reads_words = parse_number_words
+    if reads_words is None:
+        reads_words = language == "en" or not found
     unreadable = tuple(text[start:end] for start, end, value in found if value is None)
     found = [each for each in found if each[2] is not None]
-    if parse_number_words:
+    if reads_words:
         numerals = _NUMERAL_FINDERS[language](text)
         numerals = (each for each in numerals if max(each[2].as_integer_ratio()).bit_length() <= _MAX_NUMERAL_BITS)
         # Numbers in digits may begin with a numeral: in 三百分之1, the number is 百分之1.
         covered = {place for start, end, _ in found for place in range(start, end)}
         found += [each for each in numerals if covered.isdisjoint(range(*each[:2]))]
-    mentions = tuple(NumberMention(text[start:end], start, end, value) for start, end, value in sorted(found))
+    mentions = [NumberMention(text[start:end], start, end, value) for start, end, value in sorted(found)]
+    notes: list[str] = []
+    if number_reading != "original":
+        matches = find_forms(text, _FORMS[language, number_reading])
+        if parse_number_words is False:
+            matches = [match for match in matches if IN_DIGITS.search(text, match.start, match.end)]
+        mentions = _replace_by_forms(text, mentions, matches)
+        mentions = scale_numbers(text, mentions, language)
+        notes = [mention.note for mention in mentions if mention.note]
+        notes += find_unread(text, mentions, language, reads_words)
     starts = [0, *(mention.end for mention in mentions)]
     ends = [*(mention.start for mention in mentions), len(text)]
     segments = tuple(text[start:end] for start, end in zip(starts, ends, strict=True))
-    return MaskedText(segments, mentions, unreadable)
+    return MaskedText(segments, tuple(mentions), unreadable, tuple(notes))
+
+
+def _replace_by_forms(text: str, mentions: list[NumberMention], matches: list[FormMatch]) -> list[NumberMention]:
+    """Replace the numbers inside of forms by the numbers of the forms. A form that cuts a number is left out."""
+    result: list[NumberMention] = []
+    place = 0  # of the first mention that is not copied or replaced
+    for match in matches:
+        while place < len(mentions) and mentions[place].end <= match.start:
+            result.append(mentions[place])
+            place += 1
+        after = place
+        while after < len(mentions) and mentions[after].start < match.end:
+            after += 1
+        is_cut = after > place and (mentions[place].start < match.start or mentions[after - 1].end > match.end)
+        if is_cut:
+            continue
+        place = after
+        if match.value is not None:
+            written = text[match.start : match.end]
+            result.append(
+                NumberMention(written, match.start, match.end, match.value, match.unit, match.note, match.literal)
+            )
+    return result + mentions[place:]

@@ -40,7 +40,7 @@ class JiebaTagger:
         return [self._tag(text) for text in texts]
 
     def _tag(self, text: str) -> list[TaggedWord]:
-        masked = mask_numbers(text, parse_number_words=False)
+        masked = mask_numbers(text, parse_number_words=False, number_reading="original")
         words: list[TaggedWord] = []
         start = 0
         for segment, number in zip_longest(masked.segments, masked.mentions):

@@ -137,7 +137,7 @@ def join_numbers(text: str, words: list[TaggedWord]) -> list[TaggedWord]:
     """Merge the words of each number in digits ([`find_numbers`]) into one word with the tag of the first digit."""
     joined: list[TaggedWord] = []
     rest = list(reversed(words))
-    for number in find_numbers(text, parse_number_words=False):
+    for number in find_numbers(text, parse_number_words=False, number_reading="original"):
         first_digit = next(index for index in range(number.start, number.end) if text[index].isnumeric())
         tag = None
         # Keep words before the number. Of words that overlap with the number, keep the parts outside.

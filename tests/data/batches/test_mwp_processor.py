@@ -105,6 +105,26 @@ def test_odd_texts_give_a_batch(processor, text):
     assert (batch["number_positions"] < batch["input_ids"].shape[1]).all()
 
 
+def test_the_reading_of_numbers_is_saved_and_used(processor, tmp_path):
+    text = "小明有3支笔，又买两支，打八折"
+    numbers = {"original": ("3",), "plain": ("3", "80%"), "people": ("3", "2", "80%")}
+    for reading, expected in numbers.items():
+        processor.number_reading = reading
+        processor.save_pretrained(tmp_path)
+        loaded = MwpProcessor.from_pretrained(tmp_path)
+        assert loaded.number_reading == reading
+        assert loaded.problem(text).numbers == loaded.problem({"text": text}).numbers == expected
+
+
+def test_a_folder_without_a_reading_of_numbers_is_read_plainly(processor, tmp_path):
+    processor.save_pretrained(tmp_path)
+    path = tmp_path / "mwp_processor.json"
+    fields = json.loads(path.read_text("utf-8"))
+    del fields["number_reading"]
+    path.write_text(json.dumps(fields), "utf-8")
+    assert MwpProcessor.from_pretrained(tmp_path).number_reading == "plain"
+
+
 def test_save_and_load(processor, tmp_path):
     processor.language, processor.parse_number_words = "en", False
     processor.save_pretrained(tmp_path / "saved")

@@ -119,6 +119,8 @@ def test_an_unknown_field_is_named(folder):
         ("language", 3),
         ("language", "fr"),
         ("parse_number_words", "no"),
+        ("number_reading", None),
+        ("number_reading", "newest"),
         ("indexed_numbers", 1),
         ("num_index_tokens", "16"),
         ("num_index_tokens", -1),

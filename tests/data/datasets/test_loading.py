@@ -277,7 +277,7 @@ FAULTS = [
     ({"text": "3和4", "equation": "x=3/(4-4)", "answer": "7"}, "not_computable"),
     ({"text": "3和4", "equation": "x=3*4", "answer": "7"}, "wrong_value"),
     ({"text": "3和4", "equation": "x=3*4", "answer": ["12", "7"]}, "several_answers"),
-    ({"text": "3和4", "equation": "x=3*4", "answer": "十二"}, "no_answer"),
+    ({"text": "3和4", "equation": "x=3*4", "answer": "没有"}, "no_answer"),
     ({"text": "没有", "equation": "x=1+1", "answer": "2"}, "no_numbers"),
 ]
 

@@ -117,7 +117,8 @@ def test_fractions_of_all_notations_are_found_in_equations(text):
 
 
 def test_units_of_large_numbers_remain_in_the_text():
-    assert MathWordProblem("售价28万元，共2.5亿").masked.text() == "售价[NUM]万元，共[NUM]亿"
+    assert MathWordProblem("售价28万元，共2.5万元").masked.text() == "售价[NUM]万元，共[NUM]万元"
+    assert MathWordProblem("共2.5亿元").masked.text() == "共[NUM]亿元"
     assert MathWordProblem("$32 million", language="en").masked.text() == "$[NUM] million"
 
 

@@ -56,7 +56,7 @@ def test_placeholders():
 
 def test_numerals_do_not_overlap_with_numbers_in_digits():
     masked = mask_numbers("盐是三百分之1，糖是三", parse_number_words=True)
-    assert [mention.text for mention in masked.mentions] == ["百分之1", "三"]
+    assert [(mention.text, mention.literal) for mention in masked.mentions] == [("三百分之1", "(1/300)"), ("三", "3")]
     assert rebuilt(masked) == "盐是三百分之1，糖是三"
 
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 from ...clauses import UNITS, find_question_words, split_clauses
 from ...numbers.digit_numbers import literal_of
-from ...numbers.masked_text import NumberMention
+from ...numbers.number_mention import NumberMention
 
 
 _ENDS = re.compile(r"[，,．。；;？?！!：\s]+$")

@@ -6,7 +6,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from ...numbers.digit_numbers import literal_of
-from ...numbers.masked_text import NumberMention
+from ...numbers.number_mention import NumberMention
 
 
 _VERBS = tomllib.loads(Path(__file__).with_name("english_verbs.toml").read_text(encoding="utf-8"))

@@ -1,0 +1,77 @@
+"""Forms of numbers in Chinese texts: those of shares and amounts, and numerals before units."""
+
+import re
+
+from .chinese_amounts import CHINESE_AMOUNTS
+from .chinese_numbers import CHARACTER, COUNTER, START, UNIT, number_of
+from .chinese_shares import CHINESE_SHARES
+from .number_form import CONTEXT, FormMatch, NumberForm, no_number, number_match
+
+
+def _numeral(match: re.Match[str], text: str) -> FormMatch | None:
+    """两个, 五盒, 三十页."""
+    value = number_of(match["number"])
+    return None if value is None else number_match(match, value, group="number")
+
+
+# Words in which a numeral before a unit is no number of the problem: ordinals (第三天), references to things that the
+# text has named before (这两个, 甲乙两人, 相邻两棵, 两车), names (三角形, 百位).
+_NOT_BEFORE = "(?<![第周这那前后上下头每甲乙丙丁师徒邻A-Za-z])(?<!星期)"
+_REFERENCE = "[两二](?=[人车种题组座艘队位头])"
+_NOT_AFTER = "(?!角形|角板|角尺|边形|面体|人称|年级|月份)"
+_SIZE = "(?:元|千克|公斤|克|吨|毫升|升|平方米|平方分米|平方厘米|千米|公里|分米|厘米|毫米|米|小时|个小时|分钟|秒|岁)"
+
+
+def _numeral_among_digits(match: re.Match[str], text: str) -> FormMatch | None:
+    """两个 in a text that has counted the same before: 小明有3个苹果，小红有两个苹果."""
+    noun = text[match.end("unit") : match.end("unit") + 1]
+    counted = (
+        re.search(rf"\d\s?{match['unit']}{re.escape(noun)}", text[max(0, match.start() - CONTEXT) : match.start()])
+        is not None
+    )
+    return _numeral(match, text) if counted else None
+
+
+CHINESE_FORMS = (
+    *CHINESE_SHARES,
+    *CHINESE_AMOUNTS,
+    NumberForm(
+        "decimals in numerals",
+        re.compile(
+            rf"{START}(?P<number>[零一二两三四五六七八九十百]{{1,6}}点[零〇一二三四五六七八九]{{1,6}})(?={_SIZE})"
+        ),
+        _numeral,
+        "点",
+    ),
+    NumberForm(
+        "numerals of two characters, or before sizes",
+        re.compile(
+            rf"{START}{_NOT_BEFORE}(?P<number>(?!十分(?!钟)|[十百千]+位)(?:(?=.{{0,3}}[十百千廿卅])[一二两三四五六七八九十百廿卅]{CHARACTER}{{1,8}}"
+            rf"(?={UNIT})|(?:[二三四五六七八九]|两(?=[千公厘分毫]米|[吨升元小])|十)(?={_SIZE}))){_NOT_AFTER}"
+        ),
+        _numeral,
+    ),
+    NumberForm(
+        "numerals before the counter of an earlier number",
+        re.compile(
+            rf"(?<=[有买吃用送给拿卖借放装得取了])(?P<number>[两三四五六七八九])(?P<unit>{COUNTER}){_NOT_AFTER}"
+        ),
+        _numeral_among_digits,
+    ),
+    NumberForm("ordinals", re.compile(r"第\d(?=[天次周月年季组批堆])"), no_number, "第"),
+    NumberForm("names", re.compile(r"(?<![A-Za-z\d])(?:[GDKTZC]\d{1,4}(?=次|列车)|[Mm][Pp][34]|H2O|CO2)"), no_number),
+)
+"""Forms that are read in each Chinese text, in the order in which they are tried."""
+
+
+CHINESE_COUNTS = (
+    NumberForm(
+        "numerals before units",
+        re.compile(
+            rf"{START}{_NOT_BEFORE}(?P<number>(?!{_REFERENCE}|一(?!{CHARACTER})|十分(?!钟)|[十百千]+位|[零万])(?:{CHARACTER}|(?<!\d)(?<!\s)万){{1,16}}"
+            rf"(?:点[零〇一二三四五六七八九]{{1,9}})?)(?={UNIT}){_NOT_AFTER}"
+        ),
+        _numeral,
+    ),
+)
+"""Numerals before unit words (两个, 五盒) in texts with digits."""
