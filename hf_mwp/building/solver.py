@@ -190,10 +190,8 @@ def build_solver(
     decoder = decoder_classes()[options.decoder or next(iter(DECODERS))]
     check_fields("decoder_config", decoder.config_class(), options.decoder_config or ())
     reading = options.number_reading or DEFAULT_READING
-    problems = (
-        replace(problem_from_row(row, parse_number_words, options.language or "zh"), number_reading=reading)
-        for row in rows
-    )
+    language = options.language or "zh"
+    problems = (problem_from_row(row, parse_number_words, language, reading) for row in rows)
     first = list(islice(problems, 1))
     processor = MwpProcessor.build(
         load_tokenizer(options.tokenizer or options.encoder),

@@ -7,7 +7,7 @@ from ..data.datasets.sources import DEFAULT_DATASET
 from ..data.locating import locate_glue, locate_problems, locate_source, locate_texts
 from ..data.reading.file_format import FileArguments
 from ..options import given_options, option
-from ..options.checks import check_at_least_one, check_not_negative, check_share
+from ..options.checks import check_at_least_one, check_not_negative, check_share, check_weight
 
 
 @dataclass
@@ -53,6 +53,11 @@ class DataArguments(FileArguments):
     augment_distractors: bool = option(False, "Add copies of training problems with irrelevant numbers.")
     augment_comparisons: bool = option(False, "Add English problems that compare or add some of several counts.")
     augment_units: bool = option(False, "Add copies of training problems with a quantity or question in another unit.")
+    augment_writing: float = option(
+        0.0,
+        "Share of the training problems whose numbers are written in other forms (三个, half); set number_reading to "
+        "people, too.",
+    )
     reverse_held_out: bool = option(False, "Replace validation and test problems with their reversed problems.")
     max_train_samples: int | None = option(None, "Maximum number of training problems, for a quick test.")
     max_eval_samples: int | None = option(None, "Maximum number of problems in an evaluation.")
@@ -60,6 +65,7 @@ class DataArguments(FileArguments):
     def __post_init__(self):
         super().__post_init__()
         check_share(self, "validation_fraction")
+        check_weight(self, "augment_writing")
         check_not_negative(self, "fold")
         check_at_least_one(self, "max_train_samples", "max_eval_samples")
 

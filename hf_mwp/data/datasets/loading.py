@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...checked_types import checked
-from ...options.checks import check_share
-from ...problems import add_distractors, compare_counts, convert_units, reverse_operations
+from ...options.checks import check_share, check_weight
+from ...problems import add_distractors, compare_counts, convert_units, reverse_operations, rewrite_numbers
 from ..corpus.pretraining_texts import held_out_texts
 from ..data_error import DataError
 from ..reading.file_format import FileFormat
@@ -44,6 +45,7 @@ def load_mwp_dataset(
     augment_distractors: bool = False,
     augment_comparisons: bool = False,
     augment_units: bool = False,
+    augment_writing: float = 0.0,
     reverse_held_out: bool = False,
     keep_unusable: bool = False,
     return_report: bool = False,
@@ -98,6 +100,9 @@ def load_mwp_dataset(
             or sum of some of several counts ([`~problems.compare_counts`]).
         augment_units (`bool`, *optional*, defaults to `False`): Add copies of all training problems (with
             `extra_train`) in which a quantity or the question has a different unit ([`~problems.convert_units`]).
+        augment_writing (`float`, *optional*, defaults to 0.0): Share of the training problems (with `extra_train` and
+            augmented problems) of which numbers are written in other forms ([`~problems.rewrite_numbers`]). Train a
+            solver with `number_reading="people"`, which reads them.
         reverse_held_out (`bool`, *optional*, defaults to `False`): Replace the validation and test problems by their
             reverse-operation problems, which test whether a solver understands them.
         keep_unusable (`bool`, *optional*, defaults to `False`): Keep faulty problems in all splits, for example to
@@ -125,6 +130,7 @@ def load_mwp_dataset(
         raise ValueError(f"`columns`, `encoding` and `separator` describe files of problems, not {name}. Omit them.")
     scheme, fold = find_scheme(loader, name, split_scheme, fold)
     side = _check_options(on_error, drop_overlap, validation_fraction)
+    check_weight({"augment_writing": augment_writing}, "augment_writing")
     folder = find_folder(loader, data_dir)
     reader = make_reader(loader, folder, on_error)
     splits = loader.read(reader, scheme, fold)
@@ -159,6 +165,8 @@ def load_mwp_dataset(
             "excluded": list(held_out_texts(extra_exclude, folder, file_format)),
         }
         report.extra = _add_problems(kept, examples, extra, kinds, name, **options)
+    if augment_writing:
+        kept["train"] = _rewritten(kept.get("train", []), augment_writing)
     datasets = _to_datasets(kept, report)
     return (datasets, report) if return_report else datasets
 
@@ -238,6 +246,21 @@ def _augment(kind: str, examples: list[Example], name: str | Path) -> list[Examp
             columns = {name: getattr(new, name) for name in CHANGED_COLUMNS} | {"context": ""}
             found.append(Example(each.row | columns, each.parse_number_words))
     return found
+
+
+def _rewritten(examples: list[Example], share: float) -> list[Example]:
+    """Return the examples, a share of them with numbers in other forms."""
+    problems = [example.problem for example in examples]
+    rng = random.Random(0)
+    result = []
+    for example, new in zip(examples, rewrite_numbers(problems), strict=True):
+        is_chosen = rng.random() < share
+        if new is None or not is_chosen:
+            result.append(example)
+            continue
+        columns = {column: getattr(new, column) for column in CHANGED_COLUMNS}
+        result.append(Example(example.row | columns, example.parse_number_words))
+    return result
 
 
 def _to_datasets(splits: dict[str, list[Example]], report: LoadReport) -> DatasetDict:

@@ -9,8 +9,8 @@ from fractions import Fraction
 
 _DIGITS = "zero one two three four five six seven eight nine".split()
 _TEENS = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()
-_ONES = {word: value for value, word in enumerate(_DIGITS + _TEENS)}
-_TENS = dict(zip("twenty thirty forty fifty sixty seventy eighty ninety".split(), range(20, 100, 10), strict=True))
+ONES = {word: value for value, word in enumerate(_DIGITS + _TEENS)}
+TENS = dict(zip("twenty thirty forty fifty sixty seventy eighty ninety".split(), range(20, 100, 10), strict=True))
 _SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9}
 
 
@@ -21,7 +21,7 @@ def _choice(words: Iterable[str]) -> str:
 _GAP = r"(?:\s+|-)"
 _UNIT = _choice(_DIGITS[1:])
 _ORDINAL = r"-(?:first|third|(?:four|fif|six|seven|eigh|nin)th)\b"  # twenty-first is no number
-BELOW_100 = rf"(?:{_choice(_TENS)}(?!{_ORDINAL})(?:(?:\s?-\s?|\s+){_UNIT}\b)?|{_choice(_ONES)})"
+BELOW_100 = rf"(?:{_choice(TENS)}(?!{_ORDINAL})(?:(?:\s?-\s?|\s+){_UNIT}\b)?|{_choice(ONES)})"
 _AND_A_HALF = r"(?:[\s-]and[\s-](?:a|one)[\s-]half\b(?![\s-](?:a\s)?dozen))?"
 _BELOW_1000 = (
     rf"(?:(?:an?|{BELOW_100}){_GAP}hundred(?:{_GAP}(?:and{_GAP})?{BELOW_100}\b(?!{_GAP}hundred\b))?|{BELOW_100})"
@@ -33,7 +33,7 @@ _TAIL = rf"(?:{_AND}{_BELOW_1000}\b(?!{_GAP}{_choice(_SCALES)}\b))?"
 _THOUSANDS = rf"(?:{_AND}{_HEAD}{_GAP}thousand\b)?"
 _MILLIONS = rf"(?:{_AND}{_HEAD}{_GAP}million\b)?"
 # The lookaheads reject most words before the alternatives are tried. If case is ignored, `ſ` matches s.
-_FIRST = rf"(?-i:(?=[adefhnostzſADEFHNOSTZ]))(?=an?[\s-]|half|dozen|{_choice([*_ONES, *_TENS])})"
+_FIRST = rf"(?-i:(?=[adefhnostzſADEFHNOSTZ]))(?=an?[\s-]|half|dozen|{_choice([*ONES, *TENS])})"
 _PATTERN = re.compile(
     rf"\b{_FIRST}(?:half(?:-|\s(?:a\s)?)dozen|dozens?|{_HEAD}{_GAP}billion\b{_MILLIONS}{_THOUSANDS}{_TAIL}"
     rf"|{_HEAD}{_GAP}million\b{_THOUSANDS}{_TAIL}|{_HEAD}{_GAP}thousand\b{_TAIL}|{_BELOW_1000}{_AND_A_HALF})\b",
@@ -67,5 +67,5 @@ def words_value(words: list[str]) -> Fraction | int:
         elif word in ("a", "an"):
             group = 1
         elif word != "and":
-            group += _ONES[word] if word in _ONES else _TENS[word]
+            group += ONES[word] if word in ONES else TENS[word]
     return total + group
