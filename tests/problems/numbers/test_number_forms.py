@@ -266,3 +266,23 @@ def test_each_number_of_a_random_text_is_a_literal_of_its_value(pieces, language
 )
 def test_digits_that_are_no_numbers(text, language, numbers):
     assert [mention.literal for mention in find_numbers(text, language)] == numbers
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "values"),
+    [
+        ("A cooler cools a room 2 degrees an hour.", "en", [2]),
+        ("Blake can clean his room 4 minutes more quickly.", "en", [4]),
+        ("They walk this route 6 days a week.", "en", [6]),
+        ("She went to room 12 and took 3 books.", "en", [3]),
+        ("She uses gas every 4th time she cuts her lawn.", "en", [4]),
+        ("He walks 2 miles more each week. How far does he walk by the 8th week?", "en", [2, 8]),
+        ("How far will he ride on the 13th day?", "en", [13]),
+        ("The 4th grade class has 20 students. How many does the 5th grade have?", "en", [20]),
+        ("每天看148页，第6天应从第多少页看起．", "zh", [148, 6]),
+        ("跑道长400米，多少分钟后他们第3次相遇．", "zh", [400, 3]),
+        ("第3天看了25页，还剩多少页？", "zh", [25]),
+    ],
+)
+def test_ordinals_and_places_are_numbers_where_they_may_be_needed(text, language, values):
+    assert [mention.value for mention in find_numbers(text, language)] == values

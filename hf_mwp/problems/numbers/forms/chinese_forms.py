@@ -19,7 +19,19 @@ def _numeral(match: re.Match[str], text: str) -> FormMatch | None:
 _NOT_BEFORE = "(?<![第周这那前后上下头每甲乙丙丁师徒邻A-Za-z])(?<!星期)"
 _REFERENCE = "[两二](?=[人车种题组座艘队位头])"
 _NOT_AFTER = "(?!角形|角板|角尺|边形|面体|人称|年级|月份)"
+_CLAUSE_ENDS = "，,。．；;？?！!"
+_QUESTION_WORD = re.compile("多少|几")
 _SIZE = "(?:元|千克|公斤|克|吨|毫升|升|平方米|平方分米|平方厘米|千米|公里|分米|厘米|毫米|米|小时|个小时|分钟|秒|岁)"
+
+
+def _ordinal(match: re.Match[str], text: str) -> FormMatch | None:
+    """第3天看了25页. It may be a number of the problem in a question: 第6天应从第多少页看起."""
+    start = max(text.rfind(mark, max(0, match.start() - CONTEXT), match.start()) for mark in _CLAUSE_ENDS)
+    ends = [text.find(mark, match.end(), match.end() + CONTEXT) for mark in _CLAUSE_ENDS]
+    end = min((end for end in ends if end >= 0), default=match.end() + CONTEXT)
+    if _QUESTION_WORD.search(text, max(start, 0), end):
+        return None
+    return no_number(match, text)
 
 
 def _numeral_among_digits(match: re.Match[str], text: str) -> FormMatch | None:
@@ -58,7 +70,7 @@ CHINESE_FORMS = (
         ),
         _numeral_among_digits,
     ),
-    NumberForm("ordinals", re.compile(r"第\d(?=[天次周月年季组批堆])"), no_number, "第"),
+    NumberForm("ordinals", re.compile(r"第\d(?=[天周月年季组批堆]|次(?!相遇))"), _ordinal, "第"),
     NumberForm("names", re.compile(r"(?<![A-Za-z\d])(?:[GDKTZC]\d{1,4}(?=次|列车)|[Mm][Pp][34]|H2O|CO2)"), no_number),
 )
 """Forms that are read in each Chinese text, in the order in which they are tried."""

@@ -162,6 +162,16 @@ def _clock_time(match: re.Match[str], text: str) -> FormMatch | None:
 _AGE_WORDS = re.compile(r"\b(?:ages?|old|older|young|younger|years?|born)\b", re.IGNORECASE)
 
 
+def _ordinal(match: re.Match[str], text: str) -> FormMatch | None:
+    """On the 2nd day he sold 15 cups. It may be a number of the problem in a question and after "by the"."""
+    before = text[max(0, match.start() - CONTEXT) : match.start()]
+    after = _SENTENCE_END.search(text, match.end(), match.end() + CONTEXT)
+    is_asked = after is not None and after[0] == "?"
+    if not match["grade"] and (is_asked or _COUNTED_ORDINAL.search(before)):
+        return None
+    return no_number(match, text)
+
+
 def _year(match: re.Match[str], text: str) -> FormMatch | None:
     """In 2019: no number unless the text is about years."""
     return None if _AGE_WORDS.search(text[-CONTEXT:]) else no_number(match, text)
@@ -197,6 +207,8 @@ def _misread(match: re.Match[str], text: str) -> FormMatch:
     return number_match(match, Fraction(literal), note=f"{match[0]} was read as {literal}")
 
 
+_SENTENCE_END = re.compile(r"[?!]|\.(?!\d)")
+_COUNTED_ORDINAL = re.compile(r"\b(?:every|each|by the|after the|before the|until the)\s\Z", re.IGNORECASE)
 _IGNORE_CASE = re.IGNORECASE | re.ASCII
 _ONE_WORD = "|".join(_ONES[1:])
 _TENS = "twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety"
@@ -339,9 +351,9 @@ ENGLISH_FORMS = (
         "ordinals",
         re.compile(
             r"(?<![\d.,/])\d{1,3}(?:st|nd|rd|th)"
-            r"(?=(?: and \d{1,2}(?:st|nd|rd|th))? (?:day|week|month|grade|grader|time|round|game)s?\b)"
+            r"(?=(?: and \d{1,2}(?:st|nd|rd|th))? (?:(?P<grade>grade)|day|week|month|time|round|game)r?s?\b)"
         ),
-        no_number,
+        _ordinal,
         "st nd rd th",
     ),
     NumberForm(
@@ -368,8 +380,12 @@ ENGLISH_FORMS = (
     NumberForm(
         "names",
         re.compile(
-            r"\b(?:[Rr]oom|[Rr]oute|[Hh]ighway|Interstate|[Ff]light|Bus|Class|Platform|Exit|Building|Train|Team|Group|Box)"
-            r" \d{1,4}\b|\bI-\d{1,3}\b"
+            r"\b(?:Room|Route|Highway|Interstate|Flight|Bus|Class|Platform|Exit|Building|Train|Team|Group|Box)"
+            r" \d{1,4}\b"
+            # "He can clean his room 4 minutes faster" has a number.
+            r"|\b(?:room|route|highway|flight) \d{1,4}"
+            r"(?=[.,;?!]|\s(?:has|have|had|is|are|was|were|and|to|from|on|in)\b)"
+            r"|\bI-\d{1,3}\b"
             r"|\b(?:[Mm][Pp][34]|H2O|CO2|B12|B6|A4|5G)\b"
             r"|\b\d{1,5}(?= [A-Z][a-z]{2,12} (?:Street|St|Avenue|Ave|Road|Rd|Lane|Drive)\b)"
         ),
