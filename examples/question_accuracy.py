@@ -1,37 +1,86 @@
 """
-Print how well Chinese solvers read the question, in % of the problems that they solve greedily:
+Print how well solvers read the question, the numbers and the units, in % of the problems that they solve greedily:
 
     python examples/question_accuracy.py model_cards/mwp-student-3L-gts-math23k --data_dir DATA
+    python examples/question_accuracy.py model_cards/mwp-student-3L-gts-english
 
-The problems are those of the validation splits of Math23k and UnbiasedMWP in `DATA`, no test problems: unchanged,
-reversed, and with irrelevant numbers (one to five).
+The Chinese problems are those of the validation splits of Math23k and UnbiasedMWP in `DATA`, no test problems. The
+English problems are those of the validation splits of GSM8K and `gsm8k_steps`, and those of ASDiv-A, on which
+`mwp-student-3L-gts-english` was not trained. Math23k's and ASDiv-A's are also changed by the package's augmentations:
+irrelevant numbers, quantities or questions in other units, and numbers in other forms.
 """
 
 import argparse
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import hf_mwp
 from hf_mwp.cli.terminal.console import make_console, make_table
 from hf_mwp.data import load_mwp_dataset, problem_from_row
-from hf_mwp.problems import MathWordProblem, add_distractors, reverse_operations
+from hf_mwp.problems import (
+    MathWordProblem,
+    add_distractors,
+    convert_units,
+    reverse_operations,
+    rewrite_numbers,
+    write_prices,
+)
 
 
-def development_sets(data_dir: str) -> dict[str, list[MathWordProblem]]:
-    """Return the problems by the name of their kind."""
-    math23k, unbiased = (
-        [problem_from_row(row) for row in load_mwp_dataset(name, data_dir)["validation"]]
-        for name in ("math23k", "unbiasedmwp")
-    )
-    asked = [each for each in unbiased if not each.expression.is_leaf]
+Sets = dict[str, list[MathWordProblem]]
+"""Problems by the name of their kind."""
+
+
+def chinese_sets(data_dir: str | None) -> Sets:
+    """Return the Chinese development problems."""
+    math23k = problems_of("math23k", data_dir)
+    unbiased = problems_of("unbiasedmwp", data_dir)
+    asked = [problem for problem in unbiased if not problem.expression.is_leaf]
     return {
         "Math23k": math23k,
-        "reversed": [new for each in math23k for new in reverse_operations(each)[:1]],
-        "irrelevant numbers": [each for each in add_distractors(math23k, 7) if each is not None],
+        "reversed": [new for problem in math23k for new in reverse_operations(problem)[:1]],
+        **augmented_sets(math23k),
         "UnbiasedMWP, with an operation": asked,
-        "one operation": [each for each in asked if each.expression.num_operators == 1],
-        "answer in the text": [each for each in unbiased if each.expression.is_leaf],
+        "one operation": [problem for problem in asked if problem.expression.num_operators == 1],
+        "answer in the text": [problem for problem in unbiased if problem.expression.is_leaf],
     }
+
+
+def english_sets(data_dir: str | None) -> Sets:
+    """Return the English development problems."""
+    asdiv = problems_of("asdiv_a", data_dir, splits=("train", "test"))
+    return {
+        "GSM8K": problems_of("gsm8k", data_dir, validation_fraction=0.04),
+        "gsm8k_steps": problems_of("gsm8k_steps", data_dir),
+        "ASDiv-A": asdiv,
+        **augmented_sets(asdiv),
+        "prices": list(write_prices(300, seed=99)),
+    }
+
+
+def augmented_sets(problems: list[MathWordProblem]) -> Sets:
+    """Return variants of the problems."""
+    variants = {
+        "irrelevant numbers": add_distractors(problems, 7),
+        "other units": convert_units(problems, 7),
+        "other forms of numbers": rewrite_numbers(problems, 7),
+    }
+    return {kind: [new for new in made if new is not None] for kind, made in variants.items()}
+
+
+def problems_of(
+    name: str, data_dir: str | None, splits: Sequence[str] = ("validation",), **options
+) -> list[MathWordProblem]:
+    """Return the problems of those splits that a dataset has."""
+    data = load_mwp_dataset(name, data_dir, **options)
+    rows = chain.from_iterable(data[split] for split in splits if split in data)
+    return [problem_from_row(row) for row in rows]
+
+
+SETS = {"zh": chinese_sets, "en": english_sets}
 
 
 def main() -> None:
@@ -39,15 +88,20 @@ def main() -> None:
     parser.add_argument("models", nargs="+", help="Folders or Hub ids of solvers.")
     parser.add_argument("--data_dir", help="Folder of the datasets; examples/data by default.")
     args = parser.parse_args()
-    sets = development_sets(args.data_dir)
+    solvers = [hf_mwp.load_solver(name) for name in args.models]
+    languages = {processor.language for _, processor in solvers}
+    if len(languages) > 1:
+        raise ValueError("the solvers have different languages. Pass those of one language.")
+    sets = SETS[languages.pop()](args.data_dir)
     # A problem may be in two sets.
-    distinct = {id(each): each for problems in sets.values() for each in problems}
+    distinct = {id(problem): problem for problems in sets.values() for problem in problems}
     rows = {kind: [kind, str(len(problems))] for kind, problems in sets.items()}
-    for name in args.models:
-        model, processor = hf_mwp.load_solver(name)
-        found = dict(zip(distinct, hf_mwp.solve_problems(model, processor, distinct.values()), strict=True))
+    for model, processor in solvers:
+        # The reading of the solver, not that of the augmentation.
+        asked = [replace(problem, number_reading=processor.number_reading) for problem in distinct.values()]
+        predictions = dict(zip(distinct, hf_mwp.solve_problems(model, processor, asked), strict=True))
         for kind, problems in sets.items():
-            right = sum(found[id(each)].score.reason == "correct" for each in problems)
+            right = sum(predictions[id(problem)].score.reason == "correct" for problem in problems)
             rows[kind].append(f"{100 * right / max(len(problems), 1):.1f}")
     headings = ["problems", *(Path(name).name for name in args.models)]
     make_console().print(make_table("Correct answers, %, greedy", ["", *headings], rows.values(), right=headings))

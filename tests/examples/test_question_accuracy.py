@@ -18,7 +18,7 @@ def script():
 
 
 def test_the_problems_are_those_of_the_validation_splits(script):
-    sets = script.development_sets(DATA)
+    sets = script.chinese_sets(DATA)
     known = {name: load_mwp_dataset(name, DATA)["validation"] for name in ("math23k", "unbiasedmwp")}
     assert [each.text for each in sets["Math23k"]] == known["math23k"]["text"]
     assert len(sets["UnbiasedMWP, with an operation"]) + len(sets["answer in the text"]) == len(known["unbiasedmwp"])
@@ -26,6 +26,17 @@ def test_the_problems_are_those_of_the_validation_splits(script):
     assert 0 < len(sets["reversed"]) <= len(known["math23k"])
     # The problems of these few texts are too different to lend each other numbers.
     assert not sets["irrelevant numbers"]
+
+
+def test_english_problems_are_those_of_the_validation_splits_and_asdiv(script):
+    sets = script.english_sets(DATA)
+    assert [problem.text for problem in sets["gsm8k_steps"]] == load_mwp_dataset("gsm8k_steps", DATA)["validation"][
+        "text"
+    ]
+    asdiv = load_mwp_dataset("asdiv_a", DATA)
+    assert [problem.text for problem in sets["ASDiv-A"]] == [*asdiv["train"]["text"], *asdiv["test"]["text"]]
+    assert sets["other forms of numbers"]
+    assert len(sets["prices"]) == 300
 
 
 def test_each_solver_has_a_row(script, solver_folder, monkeypatch, capsys):
