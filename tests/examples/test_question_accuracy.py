@@ -30,9 +30,6 @@ def test_the_problems_are_those_of_the_validation_splits(script):
 
 def test_english_problems_are_those_of_the_validation_splits_and_asdiv(script):
     sets = script.english_sets(DATA)
-    assert [problem.text for problem in sets["gsm8k_steps"]] == load_mwp_dataset("gsm8k_steps", DATA)["validation"][
-        "text"
-    ]
     asdiv = load_mwp_dataset("asdiv_a", DATA)
     assert [problem.text for problem in sets["ASDiv-A"]] == [*asdiv["train"]["text"], *asdiv["test"]["text"]]
     assert sets["other forms of numbers"]
