@@ -137,10 +137,10 @@ def detect_encoding(sample: bytes, path: Path) -> str:
         raise DataError(f"UTF-16 without a byte order mark, or not a text file. {remedy}", path, 1)
     lines = [line for line in sample.splitlines() if not line.isascii()]
     # The last line of the sample may be cut inside a character.
-    lines = lines[:-1] if len(lines) > 1 else lines
-    readable = [line for line in lines if _is_valid(line, "utf-8")]
+    complete = lines[:-1] if len(lines) > 1 else lines
+    readable = [line for line in complete if _is_valid(line, "utf-8")]
     # A few damaged lines do not change the encoding of a file.
-    if len(readable) * 2 > len(lines) or not lines:
+    if len(readable) * 2 > len(complete) or not lines:
         return "utf-8-sig"
     text = codecs.getincrementaldecoder("gb18030")("replace").decode(b"\n".join(lines))
     characters = [character for character in text if not character.isascii()]
@@ -235,6 +235,10 @@ def _resembles(name: str, hints: Sequence[str]) -> bool:
 
 def missing_text_message(fields: Mapping[str, object]) -> str:
     """Return the message for a record in which no field is the text, with the option filled in by a guess."""
+    try:
+        "".join(map(str, fields)).encode()
+    except UnicodeEncodeError:
+        return "the names of the fields are not UTF-8. Pass the encoding of the file as --encoding, for example gb18030"
     guess = {"text": "FIELD"} | guess_columns(fields)
     flag = ",".join(f"{column}={name}" for column, name in guess.items())
     names = ", ".join(map(str, fields)) or "missing"

@@ -175,3 +175,19 @@ def test_json_lines_have_columns_too(tmp_path):
     records = (dict(zip(OWN, row, strict=True)) for row in ENGLISH)
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
     assert rows_of(path, columns=COLUMNS) == ENGLISH
+
+
+@pytest.mark.parametrize("ending", ["", "\n"])
+def test_a_file_with_a_single_row_is_detected(tmp_path, ending):
+    path = tmp_path / "train.csv"
+    path.write_bytes(f"题目;算式;结果\n小明有3个苹果又买5个共几个？;3+5;8{ending}".encode("gbk"))
+    columns = {"text": "题目", "equation": "算式", "answer": "结果"}
+    (row,) = load_mwp_dataset(path, columns=columns)["train"]
+    assert (row["text"], row["equation"], row["answer"]) == ("小明有3个苹果又买5个共几个？", "3+5", "8")
+
+
+def test_field_names_in_an_unknown_encoding_are_not_shown(tmp_path):
+    path = tmp_path / "train.csv"
+    path.write_bytes("Größe;Zahl\nWie groß ist 3+5?;8\n".encode("latin-1"))
+    with pytest.raises(DataError, match="names of the fields are not UTF-8. Pass .* --encoding"):
+        load_mwp_dataset(path)
