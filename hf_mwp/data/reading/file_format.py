@@ -238,7 +238,7 @@ def missing_text_message(fields: Mapping[str, object]) -> str:
     try:
         "".join(map(str, fields)).encode()
     except UnicodeEncodeError:
-        return "the names of the fields are not UTF-8. Pass the encoding of the file as --encoding, for example gb18030"
+        return "the names of the fields are not UTF-8. Pass the encoding of the file as --encoding, such as gb18030"
     guess = {"text": "FIELD"} | guess_columns(fields)
     flag = ",".join(f"{column}={name}" for column, name in guess.items())
     names = ", ".join(map(str, fields)) or "missing"
