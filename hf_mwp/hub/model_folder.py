@@ -27,7 +27,7 @@ from ..plausibility import PlausibilityReranker
 from ..runtime.default_search import DefaultSearch
 from ..runtime.output_vocabulary import OutputVocabulary
 from ..store.files import writing_weights
-from ..store.runs.run_folder import MODEL_FILES, RunFolder, check_output_folder
+from ..store.runs.run_folder import MODEL_FILES, OLD_MODEL, RunFolder, check_output_folder
 from ..usage_error import UsageError
 from .card_arguments import CardArguments
 from .finite_weights import check_finite
@@ -96,7 +96,7 @@ def make_model_folder(args: CardArguments) -> None:
     with RunFolder(folder, for_model=True) as run:
         run.check_unused(args.overwrite, (*MODEL_FILES, CARD, *notices))
         # The model may be in the output folder itself.
-        with run.replacing_model() as unfinished:
+        with run.replacing_model(OLD_MODEL) as unfinished:
             write_model_folder(model, unfinished, card, processor)
             (unfinished / RECORD).write_text(record + "\n", encoding="utf-8")
             for name, content in notices.items():

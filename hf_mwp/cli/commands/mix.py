@@ -3,7 +3,7 @@ the distilled solver's encoder. With --solvers, average the weights of whole sol
 
 from ...building.mixing import MixArguments, mix_solvers
 from ...store.files import writing_weights
-from ...store.runs.run_folder import RunFolder
+from ...store.runs.run_folder import OLD_MODEL, RunFolder
 from ..terminal.console import CommandConsole
 
 
@@ -11,7 +11,7 @@ def run(console: CommandConsole, args: MixArguments) -> None:
     with RunFolder(args.output_dir, for_model=True) as folder:
         folder.check_unused(args.overwrite)
         mixed = mix_solvers(args)
-        with folder.replacing_model() as unfinished, writing_weights(unfinished):
+        with folder.replacing_model(OLD_MODEL) as unfinished, writing_weights(unfinished):
             for part in mixed:
                 part.save_pretrained(unfinished)
     share = f"{args.pretrained_weight:g} of it pretrained"

@@ -1,7 +1,7 @@
 """Replacement of files in a folder, which does not lose them if the process is killed or the disk is full."""
 
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,16 +17,17 @@ LAST = "config.json"
 
 
 @contextmanager
-def replacing_files(folder: Path, patterns: Iterable[str]) -> Iterator[Path]:
+def replacing_files(folder: Path, find_outdated: Callable[[Path], Iterable[str]]) -> Iterator[Path]:
     """Yield an empty folder for new files. If the context ends without an error, they are moved to `folder`, and files
-    of `folder` with these `patterns` that were not replaced are deleted. Until then, `folder` keeps its old files. If
-    the process is killed while the files are moved, [`finish_replacement`] moves the others."""
+    of `folder` with the patterns `find_outdated(new_folder)` that were not replaced are deleted. Until then, `folder`
+    keeps its old files. If the process is killed while the files are moved, [`finish_replacement`] moves the others.
+    """
     unfinished = folder / UNFINISHED
     _remove(unfinished)
     unfinished.mkdir(parents=True)
     try:
         yield unfinished
-        old_names = {path.name for pattern in patterns for path in folder.glob(pattern)}
+        old_names = {path.name for pattern in find_outdated(unfinished) for path in folder.glob(pattern)}
         new_names = {path.name for path in unfinished.iterdir()}
         write_json(unfinished / OUTDATED, {"names": sorted(old_names - new_names)})
         unfinished.rename(folder / COMPLETE)

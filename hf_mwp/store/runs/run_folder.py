@@ -18,7 +18,7 @@ import yaml
 from filelock import FileLock, Timeout
 
 from ...usage_error import UsageError
-from ..files import read_json, write_atomically, write_json
+from ..files import content_digest, read_json, write_atomically, write_json
 from .main_process import is_main_process
 from .replacement import UNFINISHED, finish_replacement, replacing_files
 
@@ -121,19 +121,21 @@ class RunFolder(AbstractContextManager):
             fault = f"{self.path} already contains results of an earlier run ({', '.join(found[:2])})."
             raise UsageError(f"{fault} Pass --overwrite, or choose another --output_dir.")
 
-    def remove_old_model(self) -> None:
-        """Remove the files beside the weights that belong to an earlier model, before it is overwritten."""
-        for name in MODEL_SPECIFIC_FILES if self.writes else ():
-            (self.path / name).unlink(missing_ok=True)
-
     @contextmanager
-    def replacing_model(self, outdated: Sequence[str] = OLD_MODEL) -> Iterator[Path]:
-        """Yield an empty folder for the files of a new model, which replace those of the old model when the context
-        ends, and old files with the names `outdated`; see [`replacing_files`]. Only the main process moves files."""
+    def replacing_model(self, outdated: Sequence[str] | None = None) -> Iterator[Path]:
+        """Yield an empty folder for the files of a new model. When the context ends, they replace those of the old
+        model, and old files with the names `outdated` are deleted: by default those that belong to the old weights,
+        unless the new weights are the same. See [`replacing_files`]. Only the main process moves files."""
         if not self.writes:
             yield self.path / UNFINISHED
             return
-        with replacing_files(self.path, outdated) as unfinished:
+
+        def find_outdated(unfinished: Path) -> Sequence[str]:
+            if outdated is not None:
+                return outdated
+            return () if _weights_of(unfinished) == _weights_of(self.path) else OLD_MODEL
+
+        with replacing_files(self.path, find_outdated) as unfinished:
             yield unfinished
 
     def check_record(self) -> None:
@@ -170,6 +172,12 @@ class RunFolder(AbstractContextManager):
         self._lock.release()
         if self._is_new and not any(self.path.iterdir()):
             self.path.rmdir()
+
+
+def _weights_of(folder: Path) -> dict[str, str]:
+    """Return the digests of the weight files in a folder by their names."""
+    files = [path for path in folder.glob("*.safetensors") if path.name != TEXTS]
+    return {path.name: content_digest(path) for path in files}
 
 
 def check_output_folder(path: str | Path, for_model: bool = False) -> None:

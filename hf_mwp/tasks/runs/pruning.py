@@ -56,7 +56,6 @@ def prune(
         print_data_report(task, reporter)
         model, processor = task.load_model(args.model)
         config.check_model(model)
-        folder.remove_old_model()
         folder.begin()
         folder.write_json("data.json", task.data_record())
         config.output_dir = str(folder.path / "generations")
@@ -77,7 +76,7 @@ def prune(
         metrics: dict[str, Any] = {}
         if is_main_process():
             pruned = generations[-1].load()
-            with folder.replacing_model(outdated=()) as unfinished, writing_weights(unfinished):
+            with folder.replacing_model() as unfinished, writing_weights(unfinished):
                 pruned.save_pretrained(unfinished)
                 write_training_texts(pruned, unfinished)
                 processor.save_pretrained(unfinished)

@@ -62,12 +62,10 @@ def begin_run(
 
 
 def begin_record(folder: RunFolder, checkpoint: str | None, changes: Mapping[str, tuple]) -> None:
-    """Begin the record with the results of [`begin_run`]. Removes checkpoints and records of other runs or weights."""
+    """Begin the record with the results of [`begin_run`]. Removes checkpoints of other runs."""
     elsewhere = checkpoint is None or Path(checkpoint).parent.resolve() != folder.path.resolve()
     if folder.writes and elsewhere:
         remove_checkpoints(folder.path)
-    if elsewhere or changes:
-        folder.remove_old_model()
     folder.begin(checkpoint, changes)
 
 

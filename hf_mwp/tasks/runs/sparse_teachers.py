@@ -52,11 +52,10 @@ def find_sparse_teacher(
         task, student_args, config = make_task(data_args), copy.copy(student_args), copy.copy(config)
         config.adapt(task)
         trainer = make_stark_trainer(task, args, student_args, config, reporter)
-        folder.remove_old_model()
         folder.begin()
         folder.write_json("data.json", task.data_record())
         trainer.train()
-        with folder.replacing_model(outdated=()) as unfinished:
+        with folder.replacing_model() as unfinished:
             trainer.save_model(unfinished)
         metrics: dict[str, Any] = {}
         if is_main_process():

@@ -168,8 +168,7 @@ def _train_and_save(
         reporter.print(f"Training resumes from {checkpoint}.")
     with reporter.follow(trainer, name):
         result = trainer.train(resume_from_checkpoint=checkpoint)
-    # Outdated files were removed at the start.
-    with folder.replacing_model(outdated=()) as unfinished:
+    with folder.replacing_model() as unfinished:
         # The model is published later, with its metrics.
         trainer.save_model(str(unfinished), _internal_call=True)
     trainer.save_state()

@@ -24,7 +24,7 @@ def read(folder):
 
 
 def replace(folder):
-    with replacing_files(folder, ["export.json"]) as unfinished:
+    with replacing_files(folder, lambda new: ["export.json"]) as unfinished:
         write(unfinished, {name: text for name, text in NEW.items() if text == "new"})
 
 
@@ -36,7 +36,7 @@ def test_new_files_replace_old_ones_and_outdated_files_go(tmp_path):
 
 def test_after_an_error_all_files_are_the_old_ones(tmp_path):
     write(tmp_path, OLD)
-    with pytest.raises(OSError, match="No space"), replacing_files(tmp_path, ["*"]) as unfinished:
+    with pytest.raises(OSError, match="No space"), replacing_files(tmp_path, lambda new: ["*"]) as unfinished:
         write(unfinished, {"config.json": "new"})
         raise OSError("No space left on device")
     assert read(tmp_path) == OLD and len(list(tmp_path.iterdir())) == len(OLD)

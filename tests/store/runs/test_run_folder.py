@@ -162,3 +162,15 @@ def test_only_what_is_there_is_told(tmp_path):
     for name in ("run.json", "run.log", "other.txt"):
         (tmp_path / name).touch()
     assert describe_contents(tmp_path, "model", "processor") == f"{tmp_path} has model, processor, run.json, run.log"
+
+
+@pytest.mark.parametrize(("weights", "is_kept"), [(b"old", True), (b"new", False)])
+def test_files_of_the_old_model_stay_only_beside_equal_weights(tmp_path, weights, is_kept):
+    """A longer training makes the re-ranker of the old weights useless; a resumed complete one changes nothing."""
+    (tmp_path / "model.safetensors").write_bytes(b"old")
+    (tmp_path / "plausibility.json").touch()
+    with RunFolder(tmp_path, for_model=True) as folder, folder.replacing_model() as unfinished:
+        (unfinished / "model.safetensors").write_bytes(weights)
+        assert (tmp_path / "plausibility.json").exists()
+    assert (tmp_path / "model.safetensors").read_bytes() == weights
+    assert (tmp_path / "plausibility.json").exists() == is_kept

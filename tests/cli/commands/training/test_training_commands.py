@@ -13,6 +13,7 @@ from hf_mwp.cli.main import main
 from hf_mwp.models import MwpSolver
 from hf_mwp.options.parsing import parse
 from hf_mwp.options.stages import types_of
+from hf_mwp.trainers import SolverTrainer
 
 
 SMALL = ["--use_cpu", "--num_train_epochs=2", "--learning_rate=1e-3", "--per_device_train_batch_size=8"]
@@ -136,6 +137,31 @@ def test_a_run_that_starts_anew_leaves_no_checkpoint_of_the_old_one(trained, tmp
     argv = ["train", "--config", str(trained / "run_config.yaml"), "--output_dir", str(tmp_path), "--no-test"]
     assert main([*argv, "--overwrite", "--num_train_epochs=1"]) == 0
     assert [path.name for path in tmp_path.glob("checkpoint-*")] == ["checkpoint-5"]
+
+
+def test_an_interrupted_overwrite_keeps_the_old_model(trained, tmp_path, monkeypatch):
+    run = shutil.copytree(trained, tmp_path / "run")
+    (run / "plausibility.json").write_text("{}")
+    before = (run / "model.safetensors").read_bytes()
+    argv = [
+        "train",
+        "--config",
+        str(trained / "run_config.yaml"),
+        "--output_dir",
+        str(run),
+        "--no-test",
+        "--overwrite",
+    ]
+    with monkeypatch.context() as patch:
+        patch.setattr(SolverTrainer, "train", lambda *args, **kwargs: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            main(argv)
+    assert (run / "plausibility.json").exists()
+    assert (run / "model.safetensors").read_bytes() == before
+    # The re-ranker of the old weights is removed with them.
+    assert main([*argv, "--num_train_epochs=1"]) == 0
+    assert not (run / "plausibility.json").exists()
+    assert (run / "model.safetensors").read_bytes() != before
 
 
 def test_resuming_goes_on(trained, tmp_path):
