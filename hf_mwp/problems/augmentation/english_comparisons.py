@@ -52,24 +52,60 @@ def compare_counts(
     >>> next(compare_counts(problems))[0].text
     ```
     """
-    people = [match[1] if (match := _NAME.search(problem.text)) else "" for problem in problems]
-    counted = [_COUNTED.findall(problem.text) for problem in problems]
-    things = [sorted({each for each in found if not _UNCOUNTED.search(each)}) for found in counted]
-    all_people = sorted({*people} - {""})
-    nouns = {each: each.split()[-1] for each in sorted({each for found in things for each in found})}
-    for index, (problem, person, own) in enumerate(zip(problems, people, things, strict=True)):
-        rng, made = random.Random(f"{seed} {index} {problem.text}"), []
-        other_people = [each for each in all_people if each != person]
-        for number in range(per_problem if problem.language == "en" and person and own else 0):
-            thing = rng.choice(own)
-            other_things = [each for each, noun in nouns.items() if noun != nouns[thing]]
-            if min(len(other_people), len(other_things)) < 2:
-                break
-            names, counted = [person, *rng.sample(other_people, 2)], [thing, *rng.sample(other_things, 2)]
-            write = rng.choice((_write_relation, _write_parts, _write_parts))
-            text, answer, equation = write(names, counted, rng.sample(range(2, rng.choice((20, 100, 900))), 6), rng)
-            made.append(MathWordProblem(text, equation, str(answer), f"{problem.id}-C{number + 1}", "en"))
-        yield made
+    people = [_find_person(problem.text) for problem in problems]
+    things = [_find_things(problem.text) for problem in problems]
+    all_people = sorted({person for person in people if person})
+    all_things = sorted(set().union(*things))
+    for index, problem in enumerate(problems):
+        rng = random.Random(f"{seed} {index} {problem.text}")
+        if problem.language == "en" and people[index] and things[index]:
+            other_people = [person for person in all_people if person != people[index]]
+            yield _compare(problem, people[index], things[index], other_people, all_things, per_problem, rng)
+        else:
+            yield []
+
+
+def _find_person(text: str) -> str:
+    """Return the first person in a text who has or does something, or an empty string."""
+    match = _NAME.search(text)
+    return match[1] if match else ""
+
+
+def _find_things(text: str) -> list[str]:
+    """Return the things that a text counts, in alphabetical order."""
+    things = set(_COUNTED.findall(text))
+    return sorted(thing for thing in things if not _UNCOUNTED.search(thing))
+
+
+def _noun(thing: str) -> str:
+    """Return the last word of a thing: pens of red pens."""
+    return thing.split()[-1]
+
+
+def _compare(
+    problem: MathWordProblem,
+    person: str,
+    things: list[str],
+    other_people: list[str],
+    all_things: list[str],
+    count: int,
+    rng: random.Random,
+) -> list[MathWordProblem]:
+    """Return `count` problems about a person and things of a problem, with other people and things."""
+    new_problems: list[MathWordProblem] = []
+    for number in range(1, count + 1):
+        thing = rng.choice(things)
+        other_things = [other for other in all_things if _noun(other) != _noun(thing)]
+        if len(other_people) < 2 or len(other_things) < 2:
+            break
+        names = [person, *rng.sample(other_people, 2)]
+        counted = [thing, *rng.sample(other_things, 2)]
+        write = rng.choice((_write_relation, _write_parts, _write_parts))
+        largest = rng.choice((20, 100, 900))
+        counts = rng.sample(range(2, largest), 6)
+        text, answer, equation = write(names, counted, counts, rng)
+        new_problems.append(MathWordProblem(text, equation, str(answer), f"{problem.id}-C{number}", "en"))
+    return new_problems
 
 
 def _write_parts(names: list[str], things: list[str], counts: list[int], rng: random.Random) -> tuple[str, int, str]:
@@ -77,24 +113,49 @@ def _write_parts(names: list[str], things: list[str], counts: list[int], rng: ra
     Return its text, answer and equation."""
     about = rng.choice(list(_TEXTS["questions"]))
     verb, base = rng.choice(list(_TEXTS["verbs"].items()))
-    parts = {"things": things, "people": names, "times": rng.choice(_TEXTS["times"])}[about][: rng.choice((2, 3))]
+    times = rng.choice(_TEXTS["times"])
+    parts = {"things": things, "people": names, "times": times}[about]
+    parts = parts[: rng.choice((2, 3))]
     # Counts of a second thing, which is not asked for.
     is_bare = rng.random() < 0.5 or about == "things"
-    besides = [""] * 3 if is_bare else [f" and {count} {things[1]}" for count in counts[3:]]
-    name, thing = names[0], things[0]
-    facts = list(zip(parts, counts, besides, strict=False))
-    if about == "people":
-        story = " ".join(f"{part} {verb} {count} {thing}{more}." for part, count, more in facts)
-    else:
-        what = [f"{n} {part}" if about == "things" else f"{n} {thing}{more} {part}" for part, n, more in facts]
-        story = f"{name} {verb} {', '.join(what[:-1])} and {what[-1]}."
-    first, second = sorted(rng.sample(range(len(parts)), 2), key=counts.__getitem__, reverse=True)
-    asked = {"x": parts[first], "y": parts[second], "thing": thing, "name": name, "base": base}
-    difference, some, every = (f"{story} {question.format(**asked)}" for question in _TEXTS["questions"][about])
+    second_counts = [] if is_bare else counts[3:]
+    story = _tell_story(about, verb, names[0], things, parts, counts, second_counts)
+    smaller, larger = sorted(rng.sample(range(len(parts)), 2), key=counts.__getitem__)
+    words = {"x": parts[larger], "y": parts[smaller], "thing": things[0], "name": names[0], "base": base}
+    difference, some, every = [question.format(**words) for question in _TEXTS["questions"][about]]
     if rng.random() < 0.6:
-        return difference, counts[first] - counts[second], f"{counts[first]}-{counts[second]}"
-    added = [counts[first], counts[second]] if len(parts) == 3 and rng.random() < 0.5 else counts[: len(parts)]
-    return some if len(added) < len(parts) else every, sum(added), "+".join(map(str, added))
+        answer = counts[larger] - counts[smaller]
+        return f"{story} {difference}", answer, f"{counts[larger]}-{counts[smaller]}"
+    added = counts[: len(parts)]
+    question = every
+    if len(parts) == 3 and rng.random() < 0.5:
+        added = [counts[larger], counts[smaller]]
+        question = some
+    return f"{story} {question}", sum(added), "+".join(map(str, added))
+
+
+def _tell_story(
+    about: str,
+    verb: str,
+    name: str,
+    things: list[str],
+    parts: list[str],
+    counts: list[int],
+    second_counts: list[int],
+) -> str:
+    """Write what the parts have: sentences about people, or one sentence about things or times."""
+    facts = []
+    for index, part in enumerate(parts):
+        if about == "things":
+            facts.append(f"{counts[index]} {part}")
+            continue
+        fact = f"{counts[index]} {things[0]}"
+        if second_counts:
+            fact += f" and {second_counts[index]} {things[1]}"
+        facts.append(f"{part} {verb} {fact}." if about == "people" else f"{fact} {part}")
+    if about == "people":
+        return " ".join(facts)
+    return f"{name} {verb} {', '.join(facts[:-1])} and {facts[-1]}."
 
 
 def _write_relation(
@@ -103,13 +164,18 @@ def _write_relation(
     """Write a problem in which a person has some more or fewer than another, and which asks for that person's count.
     Return its text, answer and equation."""
     verb, base = rng.choice(list(_TEXTS["verbs"].items()))
-    known, step = max(counts[:2]), min(counts[:2])
+    count = max(counts[:2])
+    difference = min(counts[:2])
     is_more = rng.random() < 0.5
+    word = "more" if is_more else "fewer"
     facts = [
-        f"{names[0]} {verb} {known} {things[0]}.",
-        f"{names[1]} {verb} {step} {'more' if is_more else 'fewer'} {things[0]} than {names[0]}.",
+        f"{names[0]} {verb} {count} {things[0]}.",
+        f"{names[1]} {verb} {difference} {word} {things[0]} than {names[0]}.",
         f"{names[2]} {verb} {counts[2]} {things[rng.randrange(2)]}.",
-    ][: rng.choice((2, 3))]
+    ]
+    facts = facts[: rng.choice((2, 3))]
     rng.shuffle(facts)
     text = f"{' '.join(facts)} How many {things[0]} did {names[1]} {base}?"
-    return (text, known + step, f"{known}+{step}") if is_more else (text, known - step, f"{known}-{step}")
+    if is_more:
+        return text, count + difference, f"{count}+{difference}"
+    return text, count - difference, f"{count}-{difference}"
