@@ -31,13 +31,22 @@ def masking_statistics(logits: torch.Tensor, labels: torch.Tensor, classes: torc
     labelled = labels.ne(-100)
     if logits.dim() == 3:
         logits = logits[labelled]
-    rows, gold, kinds = labelled.nonzero()[:, 0], labels[labelled], classes[labelled]
-    losses = cross_entropy(logits.float(), gold, reduction="none")
-    values = {"mlm_right": logits.argmax(-1).eq(gold).float()}
-    for name, counted in {"mlm": gold.ge(0), "keyword": kinds.eq(KEYWORD), "number": kinds.eq(NUMBER)}.items():
-        values |= {f"{name}_loss": losses * counted, f"{name}_count": counted.float()}
-    empty = losses.new_zeros(len(labels))
-    return {name: empty.index_add(0, rows, value) for name, value in values.items()}
+    text_indices = labelled.nonzero()[:, 0]
+    token_labels = labels[labelled]
+    token_classes = classes[labelled]
+    losses = cross_entropy(logits.float(), token_labels, reduction="none")
+    token_values = {"mlm_right": logits.argmax(-1).eq(token_labels).float()}
+    masks = {
+        "mlm": torch.ones_like(token_labels, dtype=torch.bool),
+        "keyword": token_classes.eq(KEYWORD),
+        "number": token_classes.eq(NUMBER),
+    }
+    for name, mask in masks.items():
+        token_values[f"{name}_loss"] = losses * mask
+        token_values[f"{name}_count"] = mask.float()
+    # Sum the tokens of each text.
+    zeros = losses.new_zeros(len(labels))
+    return {name: zeros.index_add(0, text_indices, values) for name, values in token_values.items()}
 
 
 def tagging_statistics(logits: torch.Tensor, labels: torch.Tensor) -> dict[str, torch.Tensor]:
@@ -48,29 +57,39 @@ def tagging_statistics(logits: torch.Tensor, labels: torch.Tensor) -> dict[str, 
 
 def summarise_statistics(sums: np.ndarray) -> dict[str, float]:
     """Compute the `MEANS` from sums of shape `(texts, len(STATISTICS))`. Means over no tokens are left out."""
-    total = dict(zip(STATISTICS, sums.astype(np.float64).sum(axis=0).tolist(), strict=True))
-    return {name: total[value] / total[count] for name, (value, count) in MEANS.items() if total[count]}
+    totals = sums.astype(np.float64).sum(axis=0).tolist()
+    total = dict(zip(STATISTICS, totals, strict=True))
+    means = {}
+    for name, (value, count) in MEANS.items():
+        if total[count]:
+            means[name] = total[value] / total[count]
+    return means
 
 
 def tagging_report(predicted: np.ndarray, gold: np.ndarray, labels: list[str]) -> dict[str, Any]:
     """Compute [`metrics.pos_report`] of label ids `(texts, tokens)`. `gold` is -100 for tokens outside words."""
     names = np.array([*labels, None], dtype=object)
-    ids = (np.where(gold == -100, len(labels), each) for each in (predicted, gold))
-    return pos_report(*(names[each].tolist() for each in ids))
+    is_outside = gold == -100
+    predicted_names = names[np.where(is_outside, len(labels), predicted)]
+    gold_names = names[np.where(is_outside, len(labels), gold)]
+    return pos_report(predicted_names.tolist(), gold_names.tolist())
 
 
 def tagged_spans(labels: Sequence[str | None]) -> list[tuple[int, int, str]]:
     """Return the words in `B-` and `I-` labels (`None` outside words) as (first token, token after the last, tag)."""
     spans: list[tuple[int, int, str]] = []
     previous = None
-    for place, label in enumerate(labels):
-        prefix, _, tag = (label or "").partition("-")
+    for index, label in enumerate(labels):
+        if label is None:
+            previous = None
+            continue
+        prefix, _, tag = label.partition("-")
         # A word begins at each `B-`, and at an `I-` after a different tag.
         if prefix == "I" and tag == previous:
-            spans[-1] = (spans[-1][0], place + 1, tag)
-        elif label is not None:
-            spans.append((place, place + 1, tag))
-        previous = None if label is None else tag
+            spans[-1] = (spans[-1][0], index + 1, tag)
+        else:
+            spans.append((index, index + 1, tag))
+        previous = tag
     return spans
 
 
@@ -82,28 +101,37 @@ def pos_report(predicted: Sequence[Sequence[str | None]], gold: Sequence[Sequenc
     (AAAI 2025). Tokens with the true label `None` (special tokens) are not counted. `precision`, `recall` and `f1` are
     computed over all words, and in `tags` over those of each tag, the most frequent first; `accuracy` over labels.
     """
-    found, true, right = Counter(), Counter(), Counter()
-    labels = equal = 0
-    for ours, theirs in zip(predicted, gold, strict=True):
-        ours = [None if label is None else guess for guess, label in zip(ours, theirs, strict=True)]
-        pairs = [(guess, label) for guess, label in zip(ours, theirs, strict=True) if label is not None]
-        labels += len(pairs)
-        equal += sum(guess == label for guess, label in pairs)
-        predicted_spans, gold_spans = tagged_spans(ours), tagged_spans(theirs)
-        found.update(tag for _, _, tag in predicted_spans)
-        true.update(tag for _, _, tag in gold_spans)
-        right.update(tag for _, _, tag in set(predicted_spans) & set(gold_spans))
-    report: dict[str, Any] = _figures(right.total(), found.total(), true.total())
-    report["accuracy"] = equal / labels if labels else 0.0
-    report["num_words"] = true.total()
-    order = sorted({*found, *true}, key=lambda tag: (-true[tag], tag))
-    report["tags"] = {tag: {**_figures(right[tag], found[tag], true[tag]), "count": true[tag]} for tag in order}
+    predicted_words: Counter[str] = Counter()
+    gold_words: Counter[str] = Counter()
+    correct_words: Counter[str] = Counter()
+    num_labels = 0
+    num_correct_labels = 0
+    for predicted_labels, gold_labels in zip(predicted, gold, strict=True):
+        counted_labels = []
+        for predicted_label, gold_label in zip(predicted_labels, gold_labels, strict=True):
+            counted_labels.append(None if gold_label is None else predicted_label)
+            num_labels += gold_label is not None
+            num_correct_labels += gold_label is not None and predicted_label == gold_label
+        predicted_spans = tagged_spans(counted_labels)
+        gold_spans = tagged_spans(gold_labels)
+        predicted_words.update(tag for _, _, tag in predicted_spans)
+        gold_words.update(tag for _, _, tag in gold_spans)
+        correct_words.update(tag for _, _, tag in set(predicted_spans) & set(gold_spans))
+    report: dict[str, Any] = _scores(correct_words.total(), predicted_words.total(), gold_words.total())
+    report["accuracy"] = num_correct_labels / num_labels if num_labels else 0.0
+    report["num_words"] = gold_words.total()
+    report["tags"] = {}
+    for tag in sorted({*predicted_words, *gold_words}, key=lambda tag: (-gold_words[tag], tag)):
+        scores = _scores(correct_words[tag], predicted_words[tag], gold_words[tag])
+        report["tags"][tag] = {**scores, "count": gold_words[tag]}
     return report
 
 
-def _figures(right: int, found: int, true: int) -> dict[str, float]:
+def _scores(num_correct: int, num_predicted: int, num_gold: int) -> dict[str, float]:
+    """Return precision, recall and F1, which are 0 without words."""
+    total = num_predicted + num_gold
     return {
-        "precision": right / found if found else 0.0,
-        "recall": right / true if true else 0.0,
-        "f1": 2 * right / (found + true) if found + true else 0.0,
+        "precision": num_correct / num_predicted if num_predicted else 0.0,
+        "recall": num_correct / num_gold if num_gold else 0.0,
+        "f1": 2 * num_correct / total if total else 0.0,
     }
