@@ -37,32 +37,63 @@ def calibration_report(probabilities: Sequence[float], correct: Sequence[bool], 
         ValueError: There are no answers, the lengths differ, or `num_bins` is below 1.
     """
     check_at_least_one({"num_bins": num_bins}, "num_bins")
-    scores, right = np.asarray(probabilities, dtype=float), np.asarray(correct, dtype=bool)
-    if scores.shape != right.shape or not len(scores):
-        raise ValueError(f"Pass one probability per answer, got {len(right)} answers and {len(scores)} probabilities.")
-    edges = np.arange(num_bins + 1) / num_bins
-    places = np.digitize(scores, edges[1:-1], right=True)
-    bins, error = [], 0.0
-    for place in np.unique(places):
-        inside = places == place
-        probability, accuracy = float(scores[inside].mean()), float(right[inside].mean())
-        error += inside.mean() * abs(probability - accuracy)
-        counted = {"from": float(edges[place]), "to": float(edges[place + 1]), "num_problems": int(inside.sum())}
-        bins.append({**counted, "probability": probability, "answer_accuracy": accuracy})
-    # Compute the Mann-Whitney U statistic from the ranks of the correct answers. Equal probabilities share their rank.
-    positives, negatives = int(right.sum()), int((~right).sum())
-    above = shared_ranks(scores)[right].sum() - positives * (positives + 1) / 2
-    auroc = float(above / (positives * negatives)) if positives and negatives else None
+    scores = np.asarray(probabilities, dtype=float)
+    is_correct = np.asarray(correct, dtype=bool)
+    if scores.shape != is_correct.shape or not len(scores):
+        counts = f"{len(is_correct)} answers and {len(scores)} probabilities"
+        raise ValueError(f"Pass one probability per answer, got {counts}.")
+    bins = _bins(scores, is_correct, num_bins)
+    error = 0.0
+    for row in bins:
+        error += row["num_problems"] / len(scores) * abs(row["probability"] - row["answer_accuracy"])
     half = (len(scores) + 1) // 2
-    last = np.sort(scores)[-half]
-    surer, tied = scores > last, scores == last
-    surest_right = right[surer].sum() + (half - surer.sum()) * right[tied].mean()
     return {
         "num_problems": len(scores),
         "num_bins": num_bins,
         "expected_calibration_error": float(error),
-        "auroc": auroc,
-        "surer_half_accuracy": float(surest_right / half),
+        "auroc": _auroc(scores, is_correct),
+        "surer_half_accuracy": _accuracy_of_surest(scores, is_correct, half),
         "num_surer_half": half,
         "bins": bins,
     }
+
+
+def _bins(scores: np.ndarray, is_correct: np.ndarray, num_bins: int) -> list[dict[str, Any]]:
+    """Return the bins with answers, from low to high; see [`calibration_report`]."""
+    edges = np.arange(num_bins + 1) / num_bins
+    bin_of_answer = np.digitize(scores, edges[1:-1], right=True)
+    bins = []
+    for index in np.unique(bin_of_answer):
+        inside = bin_of_answer == index
+        bins.append(
+            {
+                "from": float(edges[index]),
+                "to": float(edges[index + 1]),
+                "num_problems": int(inside.sum()),
+                "probability": float(scores[inside].mean()),
+                "answer_accuracy": float(is_correct[inside].mean()),
+            }
+        )
+    return bins
+
+
+def _auroc(scores: np.ndarray, is_correct: np.ndarray) -> float | None:
+    """Return the area under the ROC curve, or `None` if all answers are correct or all are wrong."""
+    num_correct = int(is_correct.sum())
+    num_wrong = len(is_correct) - num_correct
+    if not num_correct or not num_wrong:
+        return None
+    # Mann-Whitney U statistic from the ranks of the correct answers. Equal probabilities share their rank.
+    rank_sum = shared_ranks(scores)[is_correct].sum()
+    statistic = rank_sum - num_correct * (num_correct + 1) / 2
+    return float(statistic / (num_correct * num_wrong))
+
+
+def _accuracy_of_surest(scores: np.ndarray, is_correct: np.ndarray, count: int) -> float:
+    """Return the accuracy of the `count` surest answers. Ties at the boundary count with their mean accuracy."""
+    boundary = np.sort(scores)[-count]
+    is_surer = scores > boundary
+    is_tied = scores == boundary
+    num_tied = count - is_surer.sum()
+    num_correct = is_correct[is_surer].sum() + num_tied * is_correct[is_tied].mean()
+    return float(num_correct / count)
