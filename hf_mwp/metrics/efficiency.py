@@ -3,7 +3,7 @@
 import statistics
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 import torch
@@ -28,19 +28,27 @@ def count_parameters(model: nn.Module, trainable_only: bool = False, embeddings:
         embeddings (`bool`, *optional*, defaults to `True`): Whether to count the weights of `nn.Embedding` modules,
             which need memory but no computation.
     """
-    left_out = set() if embeddings else {id(each.weight) for each in model.modules() if isinstance(each, nn.Embedding)}
-    parameters = (each for each in model.parameters() if id(each) not in left_out)
-    return sum(each.numel() for each in parameters if each.requires_grad or not trainable_only)
+    left_out = set()
+    if not embeddings:
+        left_out = {id(module.weight) for module in model.modules() if isinstance(module, nn.Embedding)}
+    count = 0
+    for parameter in model.parameters():
+        is_counted = parameter.requires_grad or not trainable_only
+        if is_counted and id(parameter) not in left_out:
+            count += parameter.numel()
+    return count
 
 
 @checked
 def describe_compression(student: nn.Module, teacher: nn.Module) -> str:
     """Return a sentence: the parameters of a student and their share of its teacher's, also without embeddings."""
-    parts = []
+    sizes = []
     for embeddings in (True, False):
-        ours, theirs = (count_parameters(model, embeddings=embeddings) for model in (student, teacher))
-        parts.append(f"{ours:,} parameters ({ours / max(theirs, 1):.0%} of its teacher's)")
-    return f"The student has {' and, without embeddings, '.join(parts)}."
+        student_size = count_parameters(student, embeddings=embeddings)
+        teacher_size = count_parameters(teacher, embeddings=embeddings)
+        share = student_size / max(teacher_size, 1)
+        sizes.append(f"{student_size:,} parameters ({share:.0%} of its teacher's)")
+    return f"The student has {sizes[0]} and, without embeddings, {sizes[1]}."
 
 
 @checked
@@ -136,15 +144,15 @@ def compare_costs(
         decoder = {"decoder_input_ids": ids} if model.config.is_encoder_decoder else {}
         calls[name] = partial(model, input_ids=ids, attention_mask=torch.ones_like(ids), **decoder)
     times = compare_latency(calls, repeats=repeats)
-    return {
-        name: {
+    costs = {}
+    for name, model in models.items():
+        costs[name] = {
             "parameters": count_parameters(model),
             "parameters_without_embeddings": count_parameters(model, embeddings=False),
             "flops": count_flops(calls[name]),
             "seconds": times[name],
         }
-        for name, model in models.items()
-    }
+    return costs
 
 
 class _StorageCounter(TorchDispatchMode):
@@ -152,14 +160,22 @@ class _StorageCounter(TorchDispatchMode):
 
     def __init__(self):
         super().__init__()
-        self.peak, self._live = 0, {}
+        self.peak = 0
+        self._live: dict[int, int] = {}  # bytes by the id of a storage
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        given = {id(each.untyped_storage()) for each in tree_iter((args, kwargs)) if isinstance(each, torch.Tensor)}
+        inputs = {id(storage) for storage in _storages((args, kwargs))}
         result = func(*args, **(kwargs or {}))
-        for storage in (each.untyped_storage() for each in tree_iter(result) if isinstance(each, torch.Tensor)):
-            if id(storage) not in given | self._live.keys():
+        for storage in _storages(result):
+            if id(storage) not in inputs and id(storage) not in self._live:
                 self._live[id(storage)] = storage.nbytes()
                 weakref.finalize(storage, self._live.pop, id(storage), None).atexit = False
         self.peak = max(self.peak, sum(self._live.values()))
         return result
+
+
+def _storages(values: object) -> Iterator[torch.UntypedStorage]:
+    """Yield the storage of each tensor in nested lists and mappings."""
+    for value in tree_iter(values):
+        if isinstance(value, torch.Tensor):
+            yield value.untyped_storage()

@@ -22,7 +22,10 @@ def text_figures(metrics: Sequence[str]) -> list[str]:
     missing = sorted({PACKAGES[name] for name in metrics if find_spec(PACKAGES[name]) is None})
     if missing:
         raise UsageError(f"The metrics {', '.join(metrics)} need {missing[0]}: pip install 'hf-mwp[seq2seq]'.")
-    return [key for name in metrics for key in (ROUGE if name == "rouge" else (name,))]
+    keys: list[str] = []
+    for name in metrics:
+        keys += ROUGE if name == "rouge" else [name]
+    return keys
 
 
 class Words:
@@ -71,16 +74,24 @@ def text_report(
     if "bleu" in metrics or "chrf" in metrics:
         from sacrebleu.metrics import BLEU, CHRF
 
-        scorers = {"bleu": BLEU(tokenize="zh" if language == "zh" else None), "chrf": CHRF()}
-        texts = list(predictions), [list(references)]
-        report = {name: each.corpus_score(*texts).score for name, each in scorers.items() if name in metrics}
+        tokenizer = "zh" if language == "zh" else None
+        scorers = {"bleu": BLEU(tokenize=tokenizer), "chrf": CHRF()}
+        for name, scorer in scorers.items():
+            if name in metrics:
+                report[name] = scorer.corpus_score(list(predictions), [list(references)]).score
     if "rouge" in metrics:
         from rouge_score.rouge_scorer import RougeScorer
 
-        letters = [each for text in references for each in text if each.isalpha()]
         # The tokenizer of rouge-score removes all characters but a to z and digits.
-        latin = 2 * sum(map(str.isascii, letters)) >= len(letters)
-        scorer = RougeScorer(ROUGE, use_stemmer=True, tokenizer=None if latin else Words())
+        tokenizer = None if _is_latin(references) else Words()
+        scorer = RougeScorer(ROUGE, use_stemmer=True, tokenizer=tokenizer)
         scores = [scorer.score(*pair) for pair in zip(references, predictions, strict=True)]
-        report |= {name: 100 * sum(each[name].fmeasure for each in scores) / len(scores) for name in ROUGE}
+        for name in ROUGE:
+            report[name] = 100 * sum(score[name].fmeasure for score in scores) / len(scores)
     return report
+
+
+def _is_latin(texts: Sequence[str]) -> bool:
+    """Return whether at least half of the letters in the texts are ASCII letters."""
+    letters = [character for character in "".join(texts) if character.isalpha()]
+    return 2 * sum(map(str.isascii, letters)) >= len(letters)

@@ -16,7 +16,8 @@ class TrainingOverlap:
 
     @checked
     def __init__(self, texts: TrainingTexts | None, part: Iterable[str] | None = None) -> None:
-        self.texts, self.known = texts, texts is not None
+        self.texts = texts
+        self.known = texts is not None
         self.data = "training data" if self.known else "training split"
         if texts is None and part is not None:
             self.texts = TrainingTexts.from_texts(part)
@@ -28,18 +29,31 @@ class TrainingOverlap:
 
     def flags(self, text: str) -> dict[str, bool | None]:
         """Return whether the exact text and the masked text are in the training texts (`None` if this is unknown)."""
-        exact, masked = (None, None) if self.texts is None else self.texts.seen(text)
+        exact = masked = None
+        if self.texts is not None:
+            exact, masked = self.texts.seen(text)
         data = self.data.replace(" ", "_")
         return {f"exact_text_in_{data}": exact, f"masked_text_in_{data}": masked}
 
     def groups(self, problems: Sequence[MathWordProblem | str]) -> dict[str, list[int]]:
         """Return the row numbers of all problems, and of new and known ones if there are texts to compare with."""
-        groups = {"all problems": list(range(len(problems)))}
-        if self.texts is not None:
-            seen = [self.texts.seen(_text(problem)) for problem in problems]
-            groups[f"masked text not in {self.data}"] = [row for row, (_, masked) in enumerate(seen) if not masked]
-            groups[f"exact text not in {self.data}"] = [row for row, (exact, _) in enumerate(seen) if not exact]
-            groups[f"exact text in {self.data}"] = [row for row, (exact, _) in enumerate(seen) if exact]
+        groups: dict[str, list[int]] = {"all problems": list(range(len(problems)))}
+        if self.texts is None:
+            return groups
+        new_masked: list[int] = []
+        new_exact: list[int] = []
+        known_exact: list[int] = []
+        for row, problem in enumerate(problems):
+            exact, masked = self.texts.seen(_text(problem))
+            if not masked:
+                new_masked.append(row)
+            if exact:
+                known_exact.append(row)
+            else:
+                new_exact.append(row)
+        groups[f"masked text not in {self.data}"] = new_masked
+        groups[f"exact text not in {self.data}"] = new_exact
+        groups[f"exact text in {self.data}"] = known_exact
         return groups
 
     def reports(self, problems: Sequence[MathWordProblem], scores: Sequence[PredictionScore]) -> dict[str, dict]:
@@ -49,16 +63,19 @@ class TrainingOverlap:
 
     def remark(self, problems: Sequence[MathWordProblem | str]) -> str:
         """Return a remark on the overlap. It is empty if all training texts are known and contain no problem."""
-        said = []
         if not self.known:
-            compared = "" if self.texts is None else "; compared with the dataset's own training split instead"
-            missing = f"its folder has no {TrainingTexts.file_name}"
-            said.append(f"The training texts of the model are unknown ({missing}){compared}")
-        elif count := sum(self.texts.seen(_text(problem))[0] for problem in problems):
-            said.append(f"WARNING: the model was trained on {count:,} of these {len(problems):,} problems")
-        if self.known and self.texts.unknown:
-            said.append(f"The training texts of {' and '.join(self.texts.unknown)} are unknown and not compared")
-        return ". ".join(said)
+            remark = f"The training texts of the model are unknown (its folder has no {TrainingTexts.file_name})"
+            if self.texts is not None:
+                remark += "; compared with the dataset's own training split instead"
+            return remark
+        remarks = []
+        count = sum(self.texts.seen(_text(problem))[0] for problem in problems)
+        if count:
+            remarks.append(f"WARNING: the model was trained on {count:,} of these {len(problems):,} problems")
+        if self.texts.unknown:
+            names = " and ".join(self.texts.unknown)
+            remarks.append(f"The training texts of {names} are unknown and not compared")
+        return ". ".join(remarks)
 
     def record(self, problems: Sequence[MathWordProblem | str]) -> Mapping[str, Any]:
         """Return the remark and the numbers and sources of the training texts for the record of a run."""
