@@ -74,21 +74,24 @@ def answers_match(
     """
     if answer_match not in ANSWER_MATCHES:
         raise ValueError(f"`answer_match` must be one of {', '.join(ANSWER_MATCHES)}, not {answer_match!r}.")
-    target = _exact(answer_value(answer) if isinstance(answer, str) else answer)
+    reference = answer_value(answer) if isinstance(answer, str) else answer
+    target = _exact(reference)
     if target is None:
         raise ValueError(f"`answer` must be a finite number, not {answer!r}.")
     value = _exact(prediction)
     if value is None:
         return False
     difference = abs(value - target)
-    limit = Fraction(str(tolerance))
     if answer_match == "equation_value":
-        return difference < limit
+        return difference < Fraction(str(tolerance))
     if target.denominator == 1:
-        return difference <= (ROUNDING * max(abs(target), 1) if isinstance(prediction, float) else 0)
+        limit = ROUNDING * max(abs(target), 1) if isinstance(prediction, float) else 0
+        return difference <= limit
+    limit = Fraction(str(tolerance)) * abs(target)
     half_unit = answer_half_unit(answer) if isinstance(answer, str) else None
-    limit *= abs(target)
-    return difference <= (limit if half_unit is None else min(limit, max(half_unit, ROUNDING * abs(target))))
+    if half_unit is not None:
+        limit = min(limit, max(half_unit, ROUNDING * abs(target)))
+    return difference <= limit
 
 
 @checked
@@ -102,7 +105,9 @@ def equations_match(prediction: Expression, target: Expression, canonical: bool 
         canonical (`bool`, *optional*, defaults to `False`): Whether to compare canonical forms, so that `4+2` matches
             `2+4`. Papers report the comparison token for token.
     """
-    return prediction.canonical() == target.canonical() if canonical else prediction == target
+    if canonical:
+        return prediction.canonical() == target.canonical()
+    return prediction == target
 
 
 def _exact(value: Fraction | float | None) -> Fraction | None:
@@ -117,33 +122,44 @@ def failure_reason(prediction: Expression, target: Expression) -> str:
     if prediction == target:
         return "label_conflict"
     reason = _difference(prediction, target)
-    # Trees of different shape are compared in canonical form.
-    return _difference(prediction.canonical(), target.canonical()) if reason == "other_equation" else reason
+    if reason == "other_equation":
+        # Trees of different shape are compared in canonical form.
+        reason = _difference(prediction.canonical(), target.canonical())
+    return reason
 
 
 def _difference(prediction: Expression, target: Expression) -> str:
-    if prediction.num_operators != target.num_operators:
-        return "missing_step" if prediction.num_operators < target.num_operators else "extra_step"
+    if prediction.num_operators < target.num_operators:
+        return "missing_step"
+    if prediction.num_operators > target.num_operators:
+        return "extra_step"
     reason = "other_equation"
     pairs = list(zip(prediction.to_prefix(), target.to_prefix(), strict=True))
-    # The trees have the same shape if both have operators at the same positions.
-    if all((ours in OPERATORS) == (theirs in OPERATORS) for ours, theirs in pairs):
+    if _have_same_shape(pairs):
         different = [pair for pair in pairs if pair[0] != pair[1]]
-        leaves = [ours not in OPERATORS for ours, _ in different]
-        if all(leaves):
+        are_operators = [predicted in OPERATORS for predicted, _ in different]
+        if all(are_operators) and different:
+            return "wrong_operator"
+        if not any(are_operators):
             from_text = all(token.startswith("N") for pair in different for token in pair)
             reason = "wrong_number" if from_text else "wrong_constant"
-        elif not any(leaves):
-            return "wrong_operator"
-    return "swapped_operands" if _unordered(prediction) == _unordered(target) else reason
+    if _unordered(prediction) == _unordered(target):
+        return "swapped_operands"
+    return reason
+
+
+def _have_same_shape(pairs: list[tuple[str, str]]) -> bool:
+    """Return whether two trees, as pairs of tokens in prefix order, have operators in the same places."""
+    return all((predicted in OPERATORS) == (expected in OPERATORS) for predicted, expected in pairs)
 
 
 def _unordered(expression: Expression) -> str:
     """Return a text form that ignores the order of the operands of all operators."""
-    parts: list[str] = []
+    operands: list[str] = []
     for token in reversed(expression.to_prefix()):
         if token in OPERATORS:
-            parts.append(f"({token} {' '.join(sorted((parts.pop(), parts.pop())))})")
+            first, second = sorted((operands.pop(), operands.pop()))
+            operands.append(f"({token} {first} {second})")
         else:
-            parts.append(token)
-    return parts[0]
+            operands.append(token)
+    return operands[0]
