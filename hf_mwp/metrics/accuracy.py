@@ -74,12 +74,14 @@ def score_prediction(
         return PredictionScore(False, False, False, None, reason, level)
 
     same = canonical = False
-    value, detail = None, ""
+    value = None
+    detail = ""
     try:
         bound = prediction.bind(problem.numbers)
         if target is not None:
             bound_target = target.bind(problem.numbers)
-            same, canonical = (equations_match(bound, bound_target, free) for free in (False, True))
+            same = equations_match(bound, bound_target)
+            canonical = equations_match(bound, bound_target, canonical=True)
         value = prediction.evaluate(problem.numbers)
     except ExpressionError as error:
         detail = str(error)
@@ -92,8 +94,10 @@ def score_prediction(
         reason = "label_conflict"
     elif detail:
         reason = "evaluation_error"
+    elif target is None:
+        reason = "wrong_value"
     else:
-        reason = "wrong_value" if target is None else failure_reason(prediction, target)
+        reason = failure_reason(prediction, target)
     return PredictionScore(correct, same, canonical, value, reason, level, detail)
 
 
@@ -120,9 +124,10 @@ def accuracy_report(scores: Sequence[PredictionScore]) -> dict[str, float]:
         report["canonical_equation_accuracy"] = fmean(score.canonical_correct for score in with_target)
     report["num_equations"] = len(with_target)
     for level in LEVELS:
-        if part := [score for score in judged if score.level == level]:
-            report[f"answer_accuracy_{level}"] = fmean(score.answer_correct for score in part)
-            report[f"num_problems_{level}"] = len(part)
+        scores_of_level = [score for score in judged if score.level == level]
+        if scores_of_level:
+            report[f"answer_accuracy_{level}"] = fmean(score.answer_correct for score in scores_of_level)
+            report[f"num_problems_{level}"] = len(scores_of_level)
     report["num_problems"] = len(judged)
     if len(judged) < len(scores):
         report["num_unjudged"] = len(scores) - len(judged)
@@ -136,14 +141,18 @@ def context_report(contexts: Sequence[str], scores: Sequence[PredictionScore]) -
     for context, score in zip(contexts, scores, strict=True):
         if context and score.answer_correct is not None:
             answers.setdefault(context, []).append(score.answer_correct)
-    shared = [all(right) for right in answers.values() if len(right) > 1]
-    return {"context_accuracy": sum(shared) / len(shared), "num_contexts": len(shared)} if shared else {}
+    all_correct = [all(corrects) for corrects in answers.values() if len(corrects) > 1]
+    if not all_correct:
+        return {}
+    return {"context_accuracy": sum(all_correct) / len(all_correct), "num_contexts": len(all_correct)}
 
 
 @checked
 def reason_counts(scores: Sequence[PredictionScore]) -> dict[str, int]:
     """Return the number of predictions for each reason of failure, the most frequent reason first."""
-    return dict(Counter(score.reason for score in scores if score.reason != "correct").most_common())
+    counts = Counter(score.reason for score in scores)
+    del counts["correct"]
+    return dict(counts.most_common())
 
 
 def percent(fraction: float | None) -> str:
@@ -173,18 +182,34 @@ def of_equations(report: Mapping[str, float], prefix: str = "") -> str:
 def report_cells(report: Mapping[str, float]) -> dict[str, str]:
     """Format a report of any task as table cells by heading, with a cell for each level of complexity in it."""
     if "num_problems" not in report:
-        counts = {name: value for name, value in report.items() if name.startswith("num_")}
-        found = {name.removeprefix("num_"): f"{value:,}" for name, value in counts.items()}
-        return found | dict(metric_cell(name, value) for name, value in report.items() if name not in counts)
-    left_out = int(report.get("num_unjudged", 0))
+        return _cells_of_task(report)
+    problems = f"{int(report['num_problems'])}"
+    num_unjudged = int(report.get("num_unjudged", 0))
+    if num_unjudged:
+        problems += f" ({num_unjudged} left out)"
     cells = {
-        "problems": f"{int(report['num_problems'])}" + (f" ({left_out} left out)" if left_out else ""),
+        "problems": problems,
         "answer %": percent(report.get("answer_accuracy")),
         "equation %": percent(report.get("equation_accuracy")) + of_equations(report),
     }
     for level in LEVELS:
-        if count := report.get(f"num_problems_{level}"):
+        count = report.get(f"num_problems_{level}")
+        if count:
             cells[level] = f"{percent(report.get(f'answer_accuracy_{level}'))} of {int(count)}"
-    if count := report.get("num_contexts"):
-        cells["contexts all right %"] = f"{percent(report['context_accuracy'])} of {int(count)}"
+    num_contexts = report.get("num_contexts")
+    if num_contexts:
+        cells["contexts all right %"] = f"{percent(report['context_accuracy'])} of {int(num_contexts)}"
     return cells
+
+
+def _cells_of_task(report: Mapping[str, float]) -> dict[str, str]:
+    """Format the report of a task without problems: first the counts, then the metrics."""
+    counts = {}
+    metrics = {}
+    for name, value in report.items():
+        if name.startswith("num_"):
+            counts[name.removeprefix("num_")] = f"{value:,}"
+        else:
+            heading, cell = metric_cell(name, value)
+            metrics[heading] = cell
+    return counts | metrics
