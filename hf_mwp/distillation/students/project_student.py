@@ -3,7 +3,6 @@
 import copy
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -43,19 +42,29 @@ def project_student(
     of the inputs. `encoder_fields` are other fields of [`MwpStudentConfig`]. Raises `ValueError` if a size exceeds the
     encoder's, a layer does not exist, the encoder is not supported, or the sample has no tokens.
     """
-    layers = layers if isinstance(layers, int) else list(layers)
-    with bottlenecks_apart(encoder.base_model) as found:
-        source = MwpStudentModel.from_encoder(encoder, layers=layers, add_pooling_layer=False, **encoder_fields)
+    indices = list(range(layers)) if isinstance(layers, int) else list(layers)
+    chosen_layers = layers if isinstance(layers, int) else indices
+    with bottlenecks_apart(encoder.base_model) as bottleneck_of_layer:
+        source = MwpStudentModel.from_encoder(encoder, layers=chosen_layers, add_pooling_layer=False, **encoder_fields)
     attention = source.config._attn_implementation
     source = source.float().eval()
-    after = [found.get(layer + 1) for layer in (range(layers) if isinstance(layers, int) else layers)]
-    bottlenecks = [None if each is None else copy.deepcopy(each).float() for each in after]
-    sizes = {"hidden_size": hidden_size, "intermediate_size": intermediate_size}
-    sizes |= {"num_attention_heads": num_attention_heads}
-    limits = (source.config.hidden_size, min(source.config.neurons_per_layer), min(source.config.heads_per_layer))
-    for (name, value), most in zip(sizes.items(), limits, strict=True):
-        if not 1 <= value <= most:
-            raise ValueError(f"A student with {name}={value} cannot be projected from an encoder with {most}.")
+    bottlenecks: list[nn.Module | None] = []
+    for index in indices:
+        bottleneck = bottleneck_of_layer.get(index + 1)
+        bottlenecks.append(None if bottleneck is None else copy.deepcopy(bottleneck).float())
+    sizes = {
+        "hidden_size": hidden_size,
+        "intermediate_size": intermediate_size,
+        "num_attention_heads": num_attention_heads,
+    }
+    limits = {
+        "hidden_size": source.config.hidden_size,
+        "intermediate_size": min(source.config.neurons_per_layer),
+        "num_attention_heads": min(source.config.heads_per_layer),
+    }
+    for name, size in sizes.items():
+        if not 1 <= size <= limits[name]:
+            raise ValueError(f"A student with {name}={size} cannot be projected from an encoder with {limits[name]}.")
     config = MwpStudentConfig(**(source.config.to_dict() | sizes | {"head_dim": None, "cut_heads": None}))
     student = MwpStudentModel(config, add_pooling_layer=False).to(source.device).eval()
     for model in (source, student):
@@ -78,18 +87,23 @@ class _Projection:
     ridge: float
 
     def run(self) -> None:
-        source, student = self.source, self.student
-        self.valid = [batch["attention_mask"].bool() for batch in self.batches]
-        lowest, padding = torch.finfo(torch.float32).min, [~valid[:, None, None] for valid in self.valid]
-        self.masks = [each.float().masked_fill(each, lowest) for each in padding]
+        self.valid = []
+        self.masks = []
+        for batch in self.batches:
+            valid = batch["attention_mask"].bool()
+            padding = ~valid[:, None, None]
+            self.valid.append(valid)
+            self.masks.append(padding.float().masked_fill(padding, torch.finfo(torch.float32).min))
         outputs = [self._source_states(batch, mask) for batch, mask in zip(self.batches, self.masks, strict=True)]
-        states = [self._flat(layer) for layer in zip(*outputs, strict=True)]
-        self.projection = residual_projection(states, student.config.hidden_size)
+        states = [self._flat(layer_states) for layer_states in zip(*outputs, strict=True)]
+        self.projection = residual_projection(states, self.student.config.hidden_size)
         del states
         self.wide = [output[0] for output in outputs]
         self._fit_embeddings()
-        self.narrow = [student.embed(batch["input_ids"]) for batch in self.batches]
-        for old, bottleneck, new in zip(source.encoder.layer, self.bottlenecks, student.encoder.layer, strict=True):
+        self.narrow = [self.student.embed(batch["input_ids"]) for batch in self.batches]
+        source_layers = self.source.encoder.layer
+        student_layers = self.student.encoder.layer
+        for old, new, bottleneck in zip(source_layers, student_layers, self.bottlenecks, strict=True):
             self._fit_attention(old.attention, new.attention)
             self._fit_feed_forward(old, new, bottleneck)
 
@@ -103,7 +117,8 @@ class _Projection:
             return
         for name in ("word_embeddings", "position_embeddings", "token_type_embeddings"):
             getattr(new.embeddings, name).weight.copy_(getattr(old.embeddings, name).weight @ self.projection)
-        norm, summed = new.embeddings.LayerNorm, []
+        norm = new.embeddings.LayerNorm
+        summed: list[Tensor] = []
         hook = norm.register_forward_pre_hook(lambda _, args: summed.append(args[0]))
         for batch in self.batches:
             new.embeddings(batch["input_ids"])
@@ -121,53 +136,79 @@ class _Projection:
         return torch.cat([state[valid] for state, valid in zip(states, self.valid, strict=True)])
 
     def _fit_attention(self, old: nn.Module, new: nn.Module) -> None:
-        wide, narrow = self._flat(self.wide), self._flat(self.narrow)
-        theirs = [old.self(state, mask)[0] for state, mask in zip(self.wide, self.masks, strict=True)]
-        width, dim = old.self.attention_head_size, new.self.attention_head_size
-        # The student gets the heads with the largest outputs.
-        parts = zip(self._flat(theirs).split(width, 1), old.output.dense.weight.split(width, 1), strict=True)
-        written = torch.stack([(part @ weight.T).square().sum() for part, weight in parts])
-        heads = sorted(written.argsort(descending=True)[: new.self.query.out_features // dim].tolist())
-        kinds = ("query", "key", "value")
-        fits = {name: fit_linear(narrow, getattr(old.self, name)(wide), self.ridge) for name in kinds}
+        wide = self._flat(self.wide)
+        narrow = self._flat(self.narrow)
+        old_contexts = [old.self(state, mask)[0] for state, mask in zip(self.wide, self.masks, strict=True)]
+        old_dim = old.self.attention_head_size
+        new_dim = new.self.attention_head_size
+        num_heads = new.self.query.out_features // new_dim
+        # Fit the old queries, keys and values to the student's states.
+        query_weight, query_bias = fit_linear(narrow, old.self.query(wide), self.ridge)
+        key_weight, _ = fit_linear(narrow, old.self.key(wide), self.ridge)
+        value_weight, _ = fit_linear(narrow, old.self.value(wide), self.ridge)
         moment = narrow.T @ narrow / len(narrow)
         centred = torch.cov(narrow.T, correction=0)
         augmented = torch.cat([narrow, narrow.new_ones(len(narrow), 1)], dim=1)
-        for place, head in enumerate(heads):
-            rows, own = slice(head * width, (head + 1) * width), slice(place * dim, (place + 1) * dim)
+        augmented_moment = augmented.T @ augmented / len(narrow)
+        for new_head, old_head in enumerate(self._largest_heads(old, old_contexts, num_heads)):
+            old_rows = slice(old_head * old_dim, (old_head + 1) * old_dim)
+            new_rows = slice(new_head * new_dim, (new_head + 1) * new_dim)
             # Scores are q·k. Terms that are equal for all keys, such as their bias, do not change attention.
-            query = torch.cat([fits["query"][0][rows], fits["query"][1][rows, None]], dim=1)
-            scores = query.T @ fits["key"][0][rows] * (dim / width) ** 0.5
-            left, right = factorise(scores, augmented.T @ augmented / len(narrow), centred, dim)
-            new.self.query.weight[own], new.self.query.bias[own] = left[:, :-1], left[:, -1]
-            new.self.key.weight[own], new.self.key.bias[own] = right, 0.0
-            output = self.projection.T @ old.output.dense.weight[:, rows]
-            new.self.value.weight[own] = factorise(output @ fits["value"][0][rows], None, moment, dim)[1]
-            new.self.value.bias[own] = 0.0
-        features = [new.self(state, mask)[0] for state, mask in zip(self.narrow, self.masks, strict=True)]
-        self._fit_output(old.output, new.output, theirs, features)
+            query = torch.cat([query_weight[old_rows], query_bias[old_rows, None]], dim=1)
+            scores = query.T @ key_weight[old_rows] * (new_dim / old_dim) ** 0.5
+            new_query, new_key = factorise(scores, augmented_moment, centred, new_dim)
+            new.self.query.weight[new_rows] = new_query[:, :-1]
+            new.self.query.bias[new_rows] = new_query[:, -1]
+            new.self.key.weight[new_rows] = new_key
+            new.self.key.bias[new_rows] = 0.0
+            output = self.projection.T @ old.output.dense.weight[:, old_rows]
+            _, new_value = factorise(output @ value_weight[old_rows], None, moment, new_dim)
+            new.self.value.weight[new_rows] = new_value
+            new.self.value.bias[new_rows] = 0.0
+        new_contexts = [new.self(state, mask)[0] for state, mask in zip(self.narrow, self.masks, strict=True)]
+        self._fit_output(old.output, new.output, old_contexts, new_contexts)
+
+    def _largest_heads(self, attention: nn.Module, contexts: list[Tensor], count: int) -> list[int]:
+        """Return the `count` heads with the largest outputs, in their order."""
+        dim = attention.self.attention_head_size
+        context_of_head = self._flat(contexts).split(dim, 1)
+        weight_of_head = attention.output.dense.weight.split(dim, 1)
+        sizes = []
+        for context, weight in zip(context_of_head, weight_of_head, strict=True):
+            sizes.append((context @ weight.T).square().sum())
+        largest = torch.stack(sizes).argsort(descending=True)[:count]
+        return sorted(largest.tolist())
 
     def _fit_feed_forward(self, old: nn.Module, new: nn.Module, bottleneck: nn.Module | None) -> None:
-        theirs = [old.intermediate(state) for state in self.wide]
-        written = self._flat(theirs).std(0) * (self.projection.T @ old.output.dense.weight).norm(dim=0)
-        neurons = written.argsort(descending=True)[: new.intermediate.dense.out_features].sort().values
-        weight, bias = (each[neurons] for each in (old.intermediate.dense.weight, old.intermediate.dense.bias))
-        before = nn.functional.linear(self._flat(self.wide), weight, bias)
-        self._fit_linear(new.intermediate.dense, self._flat(self.narrow), before)
-        ours = [new.intermediate(state) for state in self.narrow]
-        self._fit_output(old.output, new.output, theirs, ours, bottleneck)
+        old_features = [old.intermediate(state) for state in self.wide]
+        # The student gets the neurons with the most variable outputs.
+        sizes = self._flat(old_features).std(0) * (self.projection.T @ old.output.dense.weight).norm(dim=0)
+        neurons = sizes.argsort(descending=True)[: new.intermediate.dense.out_features].sort().values
+        weight = old.intermediate.dense.weight[neurons]
+        bias = old.intermediate.dense.bias[neurons]
+        before_activation = nn.functional.linear(self._flat(self.wide), weight, bias)
+        self._fit_linear(new.intermediate.dense, self._flat(self.narrow), before_activation)
+        new_features = [new.intermediate(state) for state in self.narrow]
+        self._fit_output(old.output, new.output, old_features, new_features, bottleneck)
 
-    def _fit_output(self, old: nn.Module, new: nn.Module, theirs: list, ours: list, after: Any = None) -> None:
-        """Fit a sublayer's output layer and norm, and advance all states, those of the source through `after`."""
-        summed = [old.dense(x) + state for x, state in zip(theirs, self.wide, strict=True)]
-        self.wide = [old.LayerNorm(each) for each in summed]
+    def _fit_output(
+        self,
+        old: nn.Module,
+        new: nn.Module,
+        old_features: list[Tensor],
+        new_features: list[Tensor],
+        bottleneck: nn.Module | None = None,
+    ) -> None:
+        """Fit a sublayer's output layer and norm, and advance all states, those of the source through `bottleneck`."""
+        summed = [old.dense(features) + state for features, state in zip(old_features, self.wide, strict=True)]
+        self.wide = [old.LayerNorm(states) for states in summed]
         target = self._flat(summed) @ self.projection - self._flat(self.narrow)
-        self._fit_linear(new.dense, self._flat(ours), target)
-        narrow = [new.dense(x) + state for x, state in zip(ours, self.narrow, strict=True)]
+        self._fit_linear(new.dense, self._flat(new_features), target)
+        narrow = [new.dense(features) + state for features, state in zip(new_features, self.narrow, strict=True)]
         self._fit_norm(new.LayerNorm, narrow, self.wide)
-        self.narrow = [new.LayerNorm(each) for each in narrow]
-        if after is not None:
-            self.wide = [after(each) for each in self.wide]
+        self.narrow = [new.LayerNorm(states) for states in narrow]
+        if bottleneck is not None:
+            self.wide = [bottleneck(states) for states in self.wide]
 
     def _fit_linear(self, linear: nn.Linear, inputs: Tensor, outputs: Tensor) -> None:
         weight, bias = fit_linear(inputs, outputs, self.ridge)
@@ -185,11 +226,13 @@ class _Projection:
 
 
 def _read_sample(sample: Iterable[Mapping[str, Tensor]], max_tokens: int, device) -> list[dict[str, Tensor]]:
-    batches, count = [], 0
+    batches: list[dict[str, Tensor]] = []
+    count = 0
     for batch in sample:
         input_ids = torch.as_tensor(batch["input_ids"]).to(device)
-        mask = batch.get("attention_mask")
-        mask = torch.ones_like(input_ids) if mask is None else torch.as_tensor(mask).to(device)
+        mask = torch.ones_like(input_ids)
+        if batch.get("attention_mask") is not None:
+            mask = torch.as_tensor(batch["attention_mask"]).to(device)
         batches.append({"input_ids": input_ids, "attention_mask": mask})
         count += int(mask.sum())
         if count >= max_tokens:
@@ -221,26 +264,32 @@ def residual_projection(states: Sequence[Tensor], width: int) -> Tensor:
 
 def fit_linear(inputs: Tensor, outputs: Tensor, ridge: float) -> tuple[Tensor, Tensor]:
     """Return the weight `(b, a)` and bias of a ridge regression of outputs `(tokens, b)` on inputs `(tokens, a)`."""
-    means = inputs.mean(0), outputs.mean(0)
-    centred = inputs - means[0]
+    input_mean = inputs.mean(0)
+    output_mean = outputs.mean(0)
+    centred = inputs - input_mean
     square = (centred.T @ centred).double()
     square += ridge * square.diagonal().mean().clamp(min=1e-12) * torch.eye(len(square), device=square.device)
-    weight = torch.linalg.solve(square, (centred.T @ (outputs - means[1])).double()).T.to(inputs.dtype)
-    return weight, means[1] - weight @ means[0]
+    products = (centred.T @ (outputs - output_mean)).double()
+    weight = torch.linalg.solve(square, products).T.to(inputs.dtype)
+    return weight, output_mean - weight @ input_mean
 
 
 def factorise(matrix: Tensor, left: Tensor | None, right: Tensor, rank: int) -> tuple[Tensor, Tensor]:
     """Return factors `(A, B)` with `rank` rows for which `xᵀ Aᵀ B y` is closest to `xᵀ matrix y`, for `x` and `y` with
     these second moments (`None`: all directions count the same). Rows beyond the matrix's rank are small, not zero."""
-    roots = [None if moment is None else _root(moment) for moment in (left, right)]
-    weighted = matrix.double() @ roots[1][0]
-    if roots[0] is not None:
-        weighted = roots[0][0] @ weighted
-    u, s, v = torch.linalg.svd(weighted, full_matrices=False)
-    s, u, v = s[:rank].clamp(min=1e-4 * s[0]).sqrt(), u[:, :rank].T, v[:rank]
-    a = s[:, None] * u if roots[0] is None else s[:, None] * u @ roots[0][1]
-    b = s[:, None] * v @ roots[1][1]
-    return a.to(matrix.dtype), b.to(matrix.dtype)
+    right_root, right_inverse = _root(right)
+    weighted = matrix.double() @ right_root
+    if left is not None:
+        left_root, left_inverse = _root(left)
+        weighted = left_root @ weighted
+    u, singular_values, v = torch.linalg.svd(weighted, full_matrices=False)
+    # Each factor gets the square roots of the singular values.
+    scales = singular_values[:rank].clamp(min=1e-4 * singular_values[0]).sqrt()[:, None]
+    left_factor = scales * u[:, :rank].T
+    if left is not None:
+        left_factor = left_factor @ left_inverse
+    right_factor = scales * v[:rank] @ right_inverse
+    return left_factor.to(matrix.dtype), right_factor.to(matrix.dtype)
 
 
 def _root(moment: Tensor) -> tuple[Tensor, Tensor]:
