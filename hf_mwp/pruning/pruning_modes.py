@@ -31,15 +31,18 @@ class MaskMode:
     def begin(self, model: nn.Module, closed: Mapping[int, Sequence[int]]) -> int:
         """Close the heads of a checkpoint or of the last training, and return the total number of heads."""
         if self.model is not model:
-            self.model, self._gates = model, HeadGates(model)
+            self.model = model
+            self._gates = HeadGates(model)
         self.restore(closed)
         return sum(parts.num_heads for parts in layer_parts(model))
 
     @property
     def closed(self) -> dict[int, list[int]]:
         """Closed heads by layer; layers without closed heads are left out."""
-        found = [] if self.model is None else HeadGates.closed_on(self.model)
-        return {layer: sorted(closed) for layer, closed in enumerate(found) if closed}
+        if self.model is None:
+            return {}
+        closed_by_layer = HeadGates.closed_on(self.model)
+        return {layer: sorted(heads) for layer, heads in enumerate(closed_by_layer) if heads}
 
     def undo(self) -> None:
         """Remove everything that was attached to the model: closed heads open again, removed heads stay removed."""
@@ -76,7 +79,9 @@ class SliceMode(MaskMode):
         model.register_load_state_dict_pre_hook(resize_heads)
 
     def check_training(self, args: TrainingArguments, min_heads_per_layer: int, optimizer: Any) -> None:
-        optimizer, fault = getattr(optimizer, "optimizer", optimizer), None
+        # Accelerate wraps the optimizer.
+        optimizer = getattr(optimizer, "optimizer", optimizer)
+        fault = None
         if args.world_size > 1 or getattr(args, "deepspeed", None):
             fault = "supports only one process. Train without DDP and DeepSpeed"
         elif not min_heads_per_layer:
@@ -94,12 +99,13 @@ class SliceMode(MaskMode):
             model.register_load_state_dict_pre_hook(resize_heads)
         self.model = model
         self.restore(closed)
-        return sum(len(left) + len(gone) for left, gone in self._heads())
+        return sum(len(remaining) + len(removed) for remaining, removed in self._heads())
 
     @property
     def closed(self) -> dict[int, list[int]]:
-        found = [] if self.model is None else self._heads()
-        return {layer: gone for layer, (_, gone) in enumerate(found) if gone}
+        if self.model is None:
+            return {}
+        return {layer: removed for layer, (_, removed) in enumerate(self._heads()) if removed}
 
     def undo(self) -> None:
         if self.model is not None:
@@ -113,30 +119,37 @@ class SliceMode(MaskMode):
         record_pruning(self.model, closed)
 
     def close(self, closed: Mapping[int, Sequence[int]], optimizer: Any) -> None:
-        cut = {}
-        for layer, (parts, (left, _)) in enumerate(zip(layer_parts(self.model), self._heads(), strict=True)):
-            kept = [place for place, head in enumerate(left) if head not in closed.get(layer, ())]
-            if len(kept) < len(left):
-                slice_heads(parts, kept, optimizer)
-                cut[layer] = [place for place in range(len(left)) if place not in kept]
-        record_pruning(self.model, cut)
+        # Positions of the removed heads in the layers as they are now.
+        removed_positions: dict[int, list[int]] = {}
+        layers = zip(layer_parts(self.model), self._heads(), strict=True)
+        for layer, (parts, (remaining, _)) in enumerate(layers):
+            closed_heads = closed.get(layer, ())
+            open_positions = [position for position, head in enumerate(remaining) if head not in closed_heads]
+            if len(open_positions) < len(remaining):
+                slice_heads(parts, open_positions, optimizer)
+                removed_positions[layer] = sorted(set(range(len(remaining))) - set(open_positions))
+        record_pruning(self.model, removed_positions)
 
     def all_heads(self, scores: Tensor) -> Tensor:
-        found = self._heads()
-        array = scores.new_full((len(scores), max(len(left) + len(gone) for left, gone in found)), torch.nan)
-        for layer, (left, _) in enumerate(found):
-            array[layer, left] = scores[layer, : len(left)]
-        return array
+        heads = self._heads()
+        num_heads = max(len(remaining) + len(removed) for remaining, removed in heads)
+        all_scores = scores.new_full((len(scores), num_heads), torch.nan)
+        for layer, (remaining, _) in enumerate(heads):
+            all_scores[layer, remaining] = scores[layer, : len(remaining)]
+        return all_scores
 
     def _heads(self) -> list[tuple[list[int], list[int]]]:
         """Return the remaining and the removed heads of each layer, by the config now and when the training began."""
-        found = []
-        for parts, before, now in zip(layer_parts(self.model), self._cut_before, cut_heads(self.model), strict=True):
-            # Original indices of the heads at the beginning of the training; the positions are the indices used here.
-            labels = [head for head in range(parts.num_heads + len(now)) if head not in before]
-            left, gone = ([n for n, head in enumerate(labels) if (head in now) is cut] for cut in (False, True))
-            found.append((left, gone))
-        return found
+        heads = []
+        layers = zip(layer_parts(self.model), self._cut_before, cut_heads(self.model), strict=True)
+        for parts, cut_before, cut_now in layers:
+            # Indices in the unpruned model of the heads at the beginning of the training. Their positions in this list
+            # are the indices that this class uses.
+            original = [head for head in range(parts.num_heads + len(cut_now)) if head not in cut_before]
+            remaining = [index for index, head in enumerate(original) if head not in cut_now]
+            removed = [index for index, head in enumerate(original) if head in cut_now]
+            heads.append((remaining, removed))
+        return heads
 
 
 def cuts_while_training(model: nn.Module) -> bool:

@@ -52,16 +52,21 @@ class LayerObjective(Objective):
         decoder_mask: str = "labels",
     ) -> None:
         super().__init__(name, weight)
-        options = (("stack", stack, self.stacks), ("decoder_mask", decoder_mask, ("labels", "shifted")))
-        for option, value, known in options:
-            if value not in known:
-                raise ValueError(f"`{option}` of `{type(self).__name__}` must be one of {[*known]}, got {value!r}.")
-        self.stack, self.decoder_mask = stack, decoder_mask
+        self._check_choice("stack", stack, self.stacks)
+        self._check_choice("decoder_mask", decoder_mask, ("labels", "shifted"))
+        self.stack = stack
+        self.decoder_mask = decoder_mask
         self.prefix = "" if stack == "encoder" else f"{stack}_"
         self.hidden = "hidden" if stack == "encoder" else "decoder_hidden"
         self.cacheable = self.cacheable and decoder_mask == "labels"
-        self.loss, self.layer_mapping, self.layer_weights = loss, layer_mapping, layer_weights
+        self.loss = loss
+        self.layer_mapping = layer_mapping
+        self.layer_weights = layer_weights
         self.num_examples = max(self.num_examples, getattr(loss, "min_rows", 0))
+
+    def _check_choice(self, option: str, value: str, choices: Sequence[str]) -> None:
+        if value not in choices:
+            raise ValueError(f"`{option}` of `{type(self).__name__}` must be one of {[*choices]}, got {value!r}.")
 
     def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
         for who, features in (("student", student), ("teacher", teacher)):
@@ -73,20 +78,31 @@ class LayerObjective(Objective):
         if student.model is not None:
             _turn_off_layerdrop(student.model)
         self.mask(inputs)
-        states = student.layers(self.hidden), teacher.layers(self.hidden)
+        # The first states are the embeddings.
+        num_student_layers = len(student.layers(self.hidden)) - 1
+        num_teacher_layers = len(teacher.layers(self.hidden)) - 1
         try:
-            self.layers = map_layers(self.layer_mapping, *(len(each) - 1 for each in states))
+            self.layers = map_layers(self.layer_mapping, num_student_layers, num_teacher_layers)
         except ValueError as error:
             raise ValueError(f"`{self.name}` ({self.stack} layers): {error}") from error
         self.groups = self._group(self.layers)
         self.parts = dict(zip(self.groups, self._resolve_weights(), strict=True))
-        names = [self._names(pair) for group in self.groups.values() for pair in group]
-        self.student_reads = tuple(dict.fromkeys(name for ours, _ in names for name in ours))
-        self.teacher_reads = tuple(dict.fromkeys(name for _, theirs in names for name in theirs))
+        # Names of all outputs that are read, each once, in the order of the parts.
+        student_names: dict[str, None] = {}
+        teacher_names: dict[str, None] = {}
+        for group in self.groups.values():
+            for pair in group:
+                names_of_student, names_of_teacher = self._names(pair)
+                student_names |= dict.fromkeys(names_of_student)
+                teacher_names |= dict.fromkeys(names_of_teacher)
+        self.student_reads = tuple(student_names)
+        self.teacher_reads = tuple(teacher_names)
 
     def _group(self, layers: list[tuple[int, int]]) -> dict[str, list[tuple[int, int]]]:
         """Return the parts of the loss and the layer pairs that each reads, the pair that names the part last."""
-        return {f"{self.name}_{s}": [(s, t)] for s, t in layers}
+        return {
+            f"{self.name}_{student_layer}": [(student_layer, teacher_layer)] for student_layer, teacher_layer in layers
+        }
 
     def _names(self, pair: tuple[int, int]) -> tuple[list[str], list[str]]:
         """Return the names of the student's and the teacher's outputs that are read for a pair."""
@@ -96,7 +112,8 @@ class LayerObjective(Objective):
         return [1.0] * count
 
     def _resolve_weights(self) -> list[float]:
-        weights, count = self.layer_weights, len(self.groups)
+        weights = self.layer_weights
+        count = len(self.groups)
         if weights is None:
             weights = self._default_weights(count)
         if isinstance(weights, int | float):
@@ -107,7 +124,9 @@ class LayerObjective(Objective):
 
     def mask(self, inputs: Mapping[str, Any]) -> Tensor | None:
         """Return the mask of the tokens that are compared, or `None` for all tokens."""
-        return inputs.get("attention_mask") if self.stack == "encoder" else decoder_mask(inputs, self.decoder_mask)
+        if self.stack == "encoder":
+            return inputs.get("attention_mask")
+        return decoder_mask(inputs, self.decoder_mask)
 
     def losses(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
         mask = self.mask(inputs)
@@ -117,22 +136,29 @@ class LayerObjective(Objective):
         """Return the outputs of student and teacher that each part reads."""
         states = {}
         for part, group in self.groups.items():
-            names = [self._names(pair) for pair in group]
-            ours = [self._of_student(student, name) for names, _ in names for name in names]
-            states[part] = ours, [teacher[name] for _, names in names for name in names]
+            student_states = []
+            teacher_states = []
+            for pair in group:
+                student_names, teacher_names = self._names(pair)
+                student_states += [self._of_student(student, name) for name in student_names]
+                teacher_states += [teacher[name] for name in teacher_names]
+            states[part] = student_states, teacher_states
         return states
 
     def _of_student(self, student: Features, name: str) -> Tensor:
         return student[name]
 
-    def _compare(self, ours: list[Tensor], theirs: list[Tensor], mask: Tensor | None) -> Tensor:
-        return self.loss(ours[0], theirs[0], mask) if len(ours) == 1 else self.loss(ours, theirs, mask)
+    def _compare(self, student_states: list[Tensor], teacher_states: list[Tensor], mask: Tensor | None) -> Tensor:
+        if len(student_states) == 1:
+            return self.loss(student_states[0], teacher_states[0], mask)
+        return self.loss(student_states, teacher_states, mask)
 
     def num_items(self, inputs: Mapping[str, Any]) -> dict[str, Tensor | int | None]:
         mask = self.mask(inputs)
         if mask is None:
             return dict.fromkeys(self.parts)
-        return dict.fromkeys(self.parts, self.loss.count(mask) if hasattr(self.loss, "count") else mask.sum())
+        count = self.loss.count(mask) if hasattr(self.loss, "count") else mask.sum()
+        return dict.fromkeys(self.parts, count)
 
 
 def _turn_off_layerdrop(model: nn.Module) -> None:
