@@ -205,4 +205,4 @@ _QUESTION_UNITS = {
     "zh": re.compile(rf"(?:多少|几)(?:个)?({_names('zh')}|(?!钱)[\u4e00-\u9fff])"),
     "en": re.compile(r"\bhow many ([a-z]+)\b", re.IGNORECASE),
 }
-"""What the question asks for (group 1): a unit or, in Chinese, a measure word."""
+"""Patterns of questions. Group 1 is the unit or, in Chinese, measure word that they ask for."""

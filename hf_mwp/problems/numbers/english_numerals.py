@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from fractions import Fraction
 
 
-_DIGITS = "zero one two three four five six seven eight nine".split()
+DIGITS = "zero one two three four five six seven eight nine".split()
 _TEENS = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()
-ONES = {word: value for value, word in enumerate(_DIGITS + _TEENS)}
+ONES = {word: value for value, word in enumerate(DIGITS + _TEENS)}
 TENS = dict(zip("twenty thirty forty fifty sixty seventy eighty ninety".split(), range(20, 100, 10), strict=True))
 _SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9}
 
@@ -19,7 +19,7 @@ def _choice(words: Iterable[str]) -> str:
 
 
 _GAP = r"(?:\s+|-)"
-_UNIT = _choice(_DIGITS[1:])
+_UNIT = _choice(DIGITS[1:])
 _ORDINAL = r"-(?:first|third|(?:four|fif|six|seven|eigh|nin)th)\b"  # twenty-first is no number
 BELOW_100 = rf"(?:{_choice(TENS)}(?!{_ORDINAL})(?:(?:\s?-\s?|\s+){_UNIT}\b)?|{_choice(ONES)})"
 _AND_A_HALF = r"(?:[\s-]and[\s-](?:a|one)[\s-]half\b(?![\s-](?:a\s)?dozen))?"

@@ -1,4 +1,4 @@
-"""Whole numbers in English and Chinese words, the inverse of the readers of number words."""
+"""Functions that write whole numbers in English and Chinese words."""
 
 from .english_numerals import ONES, TENS
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 from ....expressions.numbers import to_half_width
 from .chinese_numbers import CHARACTERS, DIGITS, MEASURE, NUMBER, NUMERAL, START, UNIT, number_of
-from .number_form import CONTEXT, FormMatch, NumberForm, number_match
+from .number_form import CONTEXT, FormMatch, NumberForm, find_scale, misread_number, number_match, unit_names
 
 
 def _quarter_hours(match: re.Match[str], text: str) -> FormMatch | None:
@@ -77,16 +77,18 @@ _SCALES_OF_UNITS = (
     {"升": 1000, "毫升": 1},
     {"斤": 10, "两": 1},
 )
-_UNITS_OF_COMPOUNDS = "|".join(sorted({unit for units in _SCALES_OF_UNITS for unit in units}, key=len, reverse=True))
+_UNITS_OF_COMPOUNDS = unit_names(_SCALES_OF_UNITS)
 
 
 def _compound(match: re.Match[str], text: str) -> FormMatch | None:
     """3元5角, 1米2分米, 2小时30分钟, 1分20秒: one number in the unit that is asked for, or in the larger unit."""
-    large, small = match["large"], match["small"]
-    units = next((units for units in _SCALES_OF_UNITS if large in units and small in units), None)
-    first, second = number_of(match["first"]), number_of(match["second"])
+    large = match["large"]
+    small = match["small"]
+    units = find_scale(_SCALES_OF_UNITS, large, small)
+    first = number_of(match["first"])
+    second = number_of(match["second"])
     # 8时30分 and 1年5个月 may be points in time.
-    if units is None or units[large] <= units[small] or None in (first, second) or large == "时":
+    if units is None or first is None or second is None or large == "时":
         return None
     smallest = first * units[large] + second * units[small]
     asked_small = re.search(f"(?:多少|几)个?{small}", text[-CONTEXT:]) is not None
@@ -137,12 +139,6 @@ def _is_afternoon(match: re.Match[str], text: str, around: str) -> bool:
 def _scientific(match: re.Match[str], text: str) -> FormMatch:
     value = Fraction(to_half_width(match["mantissa"])) * 10 ** int(match["exponent"])
     return number_match(match, value)
-
-
-def _misread(match: re.Match[str], text: str) -> FormMatch:
-    """l2, 1O: letters for digits, as text recognition writes them."""
-    literal = to_half_width(match[0].translate(str.maketrans("lI|oO·", "11100.")))
-    return number_match(match, Fraction(literal), note=f"{match[0]} was read as {literal}")
 
 
 CHINESE_AMOUNTS = (
@@ -231,7 +227,7 @@ CHINESE_AMOUNTS = (
         re.compile(
             rf"(?<![A-Za-z\d.．])(?:[lI|]\d{{1,4}}|\d{{1,3}}[oO]{{1,3}}\d{{0,3}}|\d{{1,3}}·\d{{1,2}})(?=\s?{UNIT})"
         ),
-        _misread,
+        misread_number,
         "l I | o O ·",
     ),
 )

@@ -3,14 +3,23 @@
 import re
 from fractions import Fraction
 
-from ..english_numerals import BELOW_100, words_value
-from .number_form import CONTEXT, FormMatch, NumberForm, fraction_literal, no_number, number_match
+from ..english_numerals import BELOW_100, DIGITS, TENS, words_value
+from .number_form import (
+    CONTEXT,
+    FormMatch,
+    NumberForm,
+    find_scale,
+    fraction_literal,
+    misread_number,
+    no_number,
+    number_match,
+    unit_names,
+)
 
 
 _WORD = re.compile("[a-z]+")
 _DIGITS = r"\d{1,9}(?:\.\d{1,6})?"
 _NUMBER = rf"(?:{_DIGITS}|{BELOW_100}\b)"
-_ONES = "zero one two three four five six seven eight nine".split()
 _PARTS = {
     "half": 2, "third": 3, "fourth": 4, "quarter": 4, "fifth": 5, "sixth": 6, "seventh": 7, "eighth": 8, "ninth": 9,
     "tenth": 10, "twelfth": 12, "sixteenth": 16, "twentieth": 20, "hundredth": 100, "thousandth": 1000,
@@ -59,7 +68,7 @@ def _fraction_in_words(match: re.Match[str], text: str) -> FormMatch | None:
 
 
 def _decimal_in_words(match: re.Match[str], text: str) -> FormMatch:
-    decimals = "".join(str(_ONES.index(word)) for word in _WORD.findall(match["decimals"].lower()))
+    decimals = "".join(str(DIGITS.index(word)) for word in _WORD.findall(match["decimals"].lower()))
     return number_match(match, number_of(match["number"]) + Fraction(int(decimals), 10 ** len(decimals)))
 
 
@@ -98,7 +107,7 @@ def _hyphenated(match: re.Match[str], text: str) -> FormMatch:
 
 
 def _misspelled(match: re.Match[str], text: str) -> FormMatch:
-    value = _MISSPELLED[match["word"].lower()] + (_ONES.index(match["unit"].lower()) if match["unit"] else 0)
+    value = _MISSPELLED[match["word"].lower()] + (DIGITS.index(match["unit"].lower()) if match["unit"] else 0)
     return number_match(match, value, note=f"{match[0]} was read as {value}")
 
 
@@ -120,14 +129,15 @@ _SCALES_OF_UNITS = (
     {"year": 12, "month": 1},
     {"week": 7, "day": 1},
 )
-_UNITS_OF_COMPOUNDS = "|".join(sorted({unit for units in _SCALES_OF_UNITS for unit in units}, key=len, reverse=True))
+_UNITS_OF_COMPOUNDS = unit_names(_SCALES_OF_UNITS)
 
 
 def _compound(match: re.Match[str], text: str) -> FormMatch | None:
     """2 hours 15 minutes: one number in the unit that is asked for, or in the larger unit."""
-    large, small = match["large"].lower(), match["small"].lower()
-    units = next((units for units in _SCALES_OF_UNITS if large in units and small in units), None)
-    if units is None or units[large] <= units[small]:
+    large = match["large"].lower()
+    small = match["small"].lower()
+    units = find_scale(_SCALES_OF_UNITS, large, small)
+    if units is None:
         return None
     smallest = number_of(match["first"]) * units[large] + number_of(match["second"]) * units[small]
     asked_small = re.search(rf"how (?:many|much)(?: \w+)? {small}", text[-CONTEXT:], re.IGNORECASE) is not None
@@ -202,16 +212,11 @@ def _joined(match: re.Match[str], text: str) -> FormMatch:
     return number_match(match, int(digits), note=f"{match[0]} was read as {digits}")
 
 
-def _misread(match: re.Match[str], text: str) -> FormMatch:
-    literal = match[0].translate(str.maketrans("lI|oO·", "11100."))
-    return number_match(match, Fraction(literal), note=f"{match[0]} was read as {literal}")
-
-
 _SENTENCE_END = re.compile(r"[?!]|\.(?!\d)")
 _COUNTED_ORDINAL = re.compile(r"\b(?:every|each|by the|after the|before the|until the)\s\Z", re.IGNORECASE)
 _IGNORE_CASE = re.IGNORECASE | re.ASCII
-_ONE_WORD = "|".join(_ONES[1:])
-_TENS = "twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety"
+_ONE_WORD = "|".join(DIGITS[1:])
+_TENS = "|".join(TENS)
 
 ENGLISH_FORMS = (
     NumberForm(
@@ -344,7 +349,7 @@ ENGLISH_FORMS = (
     NumberForm(
         "text recognition",
         re.compile(r"(?<![A-Za-z\d.,$])(?:[lI|]\d{1,4}|\d{1,3}[oO]{1,3}\d{0,3}|\d{1,3}·\d{1,2})(?=\s[a-z]{3})"),
-        _misread,
+        misread_number,
         "l I | o O ·",
     ),
     NumberForm(

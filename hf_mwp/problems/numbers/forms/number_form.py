@@ -1,14 +1,16 @@
 """Forms of numbers beyond plain digits and number words, and the search for them in a text."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
+from ....expressions.numbers import to_half_width
 from ..digit_numbers import literal_of
 
 
 CONTEXT = 200  # number of characters around a number, or at the end of the text, that are searched for context
+_MISREAD = str.maketrans("lI|oO·", "11100.")
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,26 @@ def find_forms(text: str, forms: Iterable[NumberForm]) -> list[FormMatch]:
             covered[match.start : match.end] = b"\1" * (match.end - match.start)
             matches.append(match)
     return sorted(matches, key=lambda match: match.start)
+
+
+def misread_number(match: re.Match[str], text: str) -> FormMatch:
+    """Return the number of l2 or 1O: letters for digits, as text recognition writes them."""
+    literal = to_half_width(match[0].translate(_MISREAD))
+    return number_match(match, Fraction(literal), note=f"{match[0]} was read as {literal}")
+
+
+def unit_names(scales: Iterable[Mapping[str, int]]) -> str:
+    """Return a pattern for the names of all units, the longest first. Each scale has the sizes of its units."""
+    names = set().union(*scales)
+    return "|".join(sorted(names, key=len, reverse=True))
+
+
+def find_scale(scales: Iterable[Mapping[str, int]], large: str, small: str) -> Mapping[str, int] | None:
+    """Return the scale that has both units, the first of them larger than the second, or `None`."""
+    for scale in scales:
+        if large in scale and small in scale and scale[large] > scale[small]:
+            return scale
+    return None
 
 
 def number_match(
