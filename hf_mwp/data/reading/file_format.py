@@ -60,8 +60,8 @@ class FileFormat:
     def __post_init__(self) -> None:
         unknown = [column for column in self.columns if column not in ALIASES]
         if unknown:
-            known = ", ".join(ALIASES)
-            raise ValueError(f"`columns` has no column {unknown[0]!r}. Use text=FIELD, with one of {known}.")
+            columns = ", ".join(ALIASES)
+            raise ValueError(f"`columns` has no column {unknown[0]!r}. Use text=FIELD, with one of {columns}.")
         if self.encoding is not None:
             try:
                 codecs.lookup(self.encoding)
@@ -77,10 +77,10 @@ class FileFormat:
     def names_of(self, column: str, usual: bool = True) -> tuple[str, ...]:
         """Return the possible field names of a column: the given name first, then, with `usual` or without a given
         name, the usual names."""
-        given = self.columns.get(column)
-        if given is None:
+        field_name = self.columns.get(column)
+        if field_name is None:
             return ALIASES[column]
-        return (given, *ALIASES[column]) if usual else (given,)
+        return (field_name, *ALIASES[column]) if usual else (field_name,)
 
 
 @dataclass(kw_only=True)
@@ -175,14 +175,16 @@ def detect_separator(lines: Sequence[str], file_format: FileFormat, path: Path) 
     headers = {
         separator: {cell.strip().lstrip("\ufeff") for cell in rows[0]} for separator, rows in tables.items() if rows
     }
-    found = [separator for separator, header in headers.items() if len(header) > 1 and not names.isdisjoint(header)]
-    if len(found) != 1:
-        candidates = found or list(headers)
-        found = [separator for separator in candidates if _is_table(tables[separator])]
-    if len(found) > 1:
-        shown = " or ".join("tab" if separator == "\t" else separator for separator in found)
-        raise DataError(f"the separator of the columns may be {shown}. Pass it as --separator", path, 1)
-    return found[0] if found else ","
+    candidates = []
+    for separator, header in headers.items():
+        if len(header) > 1 and not names.isdisjoint(header):
+            candidates.append(separator)
+    if len(candidates) != 1:
+        candidates = [separator for separator in candidates or headers if _is_table(tables[separator])]
+    if len(candidates) > 1:
+        separators = " or ".join("tab" if separator == "\t" else separator for separator in candidates)
+        raise DataError(f"the separator of the columns may be {separators}. Pass it as --separator", path, 1)
+    return candidates[0] if candidates else ","
 
 
 def _cells(lines: Sequence[str], separator: str) -> list[list[str]]:
