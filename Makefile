@@ -2,7 +2,7 @@
 # registry: it makes the environment it needs in $(VENV) once, and is quick after that.
 #
 #   make demo            train a teacher, distil a student, solve problems, re-rank (examples/quickstart.py)
-#   make test            the tests that CI runs            make test ARGS="tests/expressions -x"
+#   make test            the tests that CI runs            make test ARGS="tests/runtime/expressions -x"
 #   make test-slow       those that take longer
 #   make test-oldest     a part of them with the oldest versions that setup.cfg allows, in .venv-oldest
 #   make lint / format   check style / rewrite files
@@ -79,11 +79,11 @@ test-slow: $(STAMPS)/demo $(STAMPS)/dev
 OLDEST := .venv-oldest
 OLDEST_PYTHON ?= python3.11
 OLDEST_PIP = $(OLDEST)/bin/python -m pip install --disable-pip-version-check --quiet --constraint $(OLDEST)/constraints.txt
-OLDEST_TESTS ?= tests/test_public_api.py tests/trainers/solver/test_solver_trainer.py \
-	tests/trainers/distillation/test_distillation_trainer.py tests/pruning/test_head_pruning_callback.py \
-	tests/pipelines/test_math_word_problem_pipeline.py tests/runtime tests/store tests/recipes/test_recipe.py \
-	tests/models/test_lora.py tests/metrics/test_evaluate_metrics.py tests/problems/tagging/test_jieba_tagger.py \
-	tests/pruning/test_score_drawing.py tests/tasks/runs/test_estimating.py tests/cli/terminal
+OLDEST_TESTS ?= tests/test_public_api.py tests/solver/training/test_solver_trainer.py \
+	tests/compress/trainers/test_distillation_trainer.py tests/compress/pruning/test_head_pruning_callback.py \
+	tests/solver/pipelines/test_math_word_problem_pipeline.py tests/runtime tests/utils tests/commands/recipes/test_recipe.py \
+	tests/compress/models/test_lora.py tests/solver/metrics/test_evaluate_metrics.py tests/runtime/tagging/test_jieba_tagger.py \
+	tests/compress/pruning/test_score_drawing.py tests/commands/test_estimating.py tests/commands/terminal
 
 $(OLDEST)/.installed: setup.cfg constraints.txt
 	test -x $(OLDEST)/bin/python || $(OLDEST_PYTHON) -m venv $(OLDEST)

@@ -18,11 +18,11 @@ from datasets import Dataset
 from transformers import AutoModel, AutoTokenizer, DataCollatorWithPadding, HfArgumentParser
 
 from hf_mwp import DistillationConfig, DistillationTrainer
-from hf_mwp.building.model_sources import resolve_encoder
-from hf_mwp.data import read_texts
-from hf_mwp.distillation import project_student
-from hf_mwp.metrics import describe_compression
-from hf_mwp.models.architecture import count_positions
+from hf_mwp.commands.building.model_sources import resolve_encoder
+from hf_mwp.compress.distillation import project_student
+from hf_mwp.compress.models.architecture import count_positions
+from hf_mwp.solver.corpus import read_texts
+from hf_mwp.solver.metrics import describe_compression
 
 
 @dataclass

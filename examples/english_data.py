@@ -7,7 +7,7 @@ Collect further English training problems, without those related to a held-out p
 `NEW` is a folder with the files of `SOURCES`: JSON lines with the fields `id`, `original_text`, `equation`, `ans` and,
 for variants of one problem, `ctx`. If a variant differs from a held-out problem only in its numbers, all variants are
 left out. Held out are ASDiv-A, the test problems of GSM8K, and fold 0 of MAWPS. The file also has generated problems
-about prices (`hf_mwp.problems.write_prices`).
+about prices (`hf_mwp.runtime.problems.write_prices`).
 """
 
 import argparse
@@ -15,10 +15,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from hf_mwp.data import load_mwp_dataset, problem_from_row
-from hf_mwp.data.reading.file_contents import read_records
-from hf_mwp.problems import MathWordProblem, write_prices
-from hf_mwp.store.files import write_json_lines
+from hf_mwp.runtime.problems import MathWordProblem, write_prices
+from hf_mwp.solver.data import load_mwp_dataset, problem_from_row
+from hf_mwp.solver.data.file_contents import read_records
+from hf_mwp.utils.files import write_json_lines
 
 
 SOURCES = {

@@ -14,12 +14,12 @@ import sys
 from collections import Counter
 from fractions import Fraction
 
-from hf_mwp.cli.terminal.console import make_console, make_table
-from hf_mwp.data import problem_from_row
-from hf_mwp.data.datasets.sources import read_part
-from hf_mwp.expressions import Expression, ExpressionError
-from hf_mwp.metrics import equations_match
-from hf_mwp.problems import MathWordProblem, ProblemError
+from hf_mwp.commands.terminal.console import make_console, make_table
+from hf_mwp.runtime.expressions import Expression, ExpressionError
+from hf_mwp.runtime.problems import MathWordProblem, ProblemError
+from hf_mwp.solver.data import problem_from_row
+from hf_mwp.solver.data.sources import read_part
+from hf_mwp.solver.metrics import equations_match
 
 
 NUM_DRAWS = 8

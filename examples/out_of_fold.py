@@ -22,20 +22,20 @@ import torch
 from torch import Tensor, nn
 
 from hf_mwp import DistillationConfig, MwpSolver, load_solver
-from hf_mwp.building.solver import SolverArguments
-from hf_mwp.cli.terminal.console import CommandConsole, make_console, quiet_libraries
-from hf_mwp.models.mwp_solver import MwpSolverOutput
-from hf_mwp.options import affects_result, option, option_values, options_in
-from hf_mwp.options.parsing import parse
-from hf_mwp.store.files import write_json
-from hf_mwp.store.finished_folder import FinishedFolder, digest_of
-from hf_mwp.store.runs.run_folder import describe_environment, plain
-from hf_mwp.tasks import MathWordProblems
-from hf_mwp.tasks.data_options import DataArguments
-from hf_mwp.tasks.math_word_problems import keep_loaded
-from hf_mwp.tasks.runs.run_options import RunArguments
-from hf_mwp.tasks.runs.training import make_trainer, train_on_task
-from hf_mwp.trainers.base_trainer import BaseTrainer
+from hf_mwp.commands.building.solver import SolverArguments
+from hf_mwp.commands.options.parsing import parse
+from hf_mwp.commands.run_options import RunArguments
+from hf_mwp.commands.tasks import MathWordProblems
+from hf_mwp.commands.tasks.data_options import DataArguments
+from hf_mwp.commands.tasks.math_word_problems import keep_loaded
+from hf_mwp.commands.terminal.console import CommandConsole, make_console, quiet_libraries
+from hf_mwp.commands.training import make_trainer, train_on_task
+from hf_mwp.compress.trainers.base_trainer import BaseTrainer
+from hf_mwp.solver.models.mwp_solver import MwpSolverOutput
+from hf_mwp.utils.files import write_json
+from hf_mwp.utils.finished_folder import FinishedFolder, digest_of
+from hf_mwp.utils.option import affects_result, option, option_values, options_in
+from hf_mwp.utils.run_folder import describe_environment, plain
 
 
 @dataclass

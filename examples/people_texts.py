@@ -14,11 +14,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from hf_mwp.cli.terminal.console import make_console, make_table
-from hf_mwp.metrics.matching import answers_match
-from hf_mwp.problems import MathWordProblem
-from hf_mwp.problems.numbers.masked_text import DEFAULT_READING, NUMBER_READINGS
+from hf_mwp.commands.terminal.console import make_console, make_table
 from hf_mwp.runtime import RuntimeSolver, load_solver
+from hf_mwp.runtime.numbers.masked_text import DEFAULT_READING, NUMBER_READINGS
+from hf_mwp.runtime.problems import MathWordProblem
+from hf_mwp.solver.metrics.matching import answers_match
 
 
 PLAIN_TEXT = "plain text"

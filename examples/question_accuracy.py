@@ -18,9 +18,8 @@ from itertools import chain
 from pathlib import Path
 
 import hf_mwp
-from hf_mwp.cli.terminal.console import make_console, make_table
-from hf_mwp.data import load_mwp_dataset, problem_from_row
-from hf_mwp.problems import (
+from hf_mwp.commands.terminal.console import make_console, make_table
+from hf_mwp.runtime.problems import (
     MathWordProblem,
     add_distractors,
     convert_units,
@@ -28,6 +27,7 @@ from hf_mwp.problems import (
     rewrite_numbers,
     write_prices,
 )
+from hf_mwp.solver.data import load_mwp_dataset, problem_from_row
 
 
 Sets = dict[str, list[MathWordProblem]]

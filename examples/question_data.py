@@ -23,11 +23,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from hf_mwp.data import load_mwp_dataset, problem_from_row
-from hf_mwp.problems import MathWordProblem, add_distractors, reverse_operations
-from hf_mwp.problems.augmentation.distractors import with_added_numbers
-from hf_mwp.problems.clauses import split_clauses
-from hf_mwp.store.files import write_json_lines
+from hf_mwp.runtime.augmentation.distractors import with_added_numbers
+from hf_mwp.runtime.problems import MathWordProblem, add_distractors, reverse_operations
+from hf_mwp.runtime.problems.clauses import split_clauses
+from hf_mwp.solver.data import load_mwp_dataset, problem_from_row
+from hf_mwp.utils.files import write_json_lines
 
 
 HELD_OUT = ["unbiasedmwp", "cm17k", "hmwp", "ape_clean:test", "ape210k:test"]

@@ -24,14 +24,14 @@ from rich.table import Table
 from transformers import Trainer, pipeline, set_seed
 
 import hf_mwp
-from hf_mwp.cli.terminal.console import make_console, make_table, print_solution, quiet_libraries
-from hf_mwp.cli.terminal.progress import RichProgressCallback
-from hf_mwp.metrics import TrainingOverlap, accuracy_report, compare_latency, count_flops, count_parameters
-from hf_mwp.metrics.accuracy import of_equations, percent
+from hf_mwp.commands.tasks.plots import draw_learning_curve
+from hf_mwp.commands.terminal.console import make_console, make_table, print_solution, quiet_libraries
+from hf_mwp.commands.terminal.progress import RichProgressCallback
 from hf_mwp.runtime.default_search import DefaultSearch
-from hf_mwp.store.runs.run_folder import describe_environment, last_record
-from hf_mwp.tasks.plots import draw_learning_curve
-from hf_mwp.usage_error import UsageError
+from hf_mwp.solver.metrics import TrainingOverlap, accuracy_report, compare_latency, count_flops, count_parameters
+from hf_mwp.solver.metrics.accuracy import of_equations, percent
+from hf_mwp.utils.run_folder import describe_environment, last_record
+from hf_mwp.utils.usage_error import UsageError
 
 
 COMMAND = "examples/quickstart.py"

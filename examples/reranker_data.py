@@ -16,9 +16,9 @@ import sys
 from itertools import chain
 from pathlib import Path
 
-from hf_mwp.data import load_mwp_dataset, problem_from_row
-from hf_mwp.problems import MathWordProblem, add_distractors, compare_counts, reverse_operations
-from hf_mwp.store.files import write_json_lines
+from hf_mwp.runtime.problems import MathWordProblem, add_distractors, compare_counts, reverse_operations
+from hf_mwp.solver.data import load_mwp_dataset, problem_from_row
+from hf_mwp.utils.files import write_json_lines
 
 
 NUM_TRAINING = 1200

@@ -9,40 +9,47 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
-from .lazy_names import lazy_names
+from .utils.lazy_names import lazy_names
 
 
 __version__ = "0.1.0"
 
 _NAMES = {
-    "building": ("build_solver", "load_solver", "make_student"),
-    "data": ("DataError", "MwpCollator", "MwpProcessor", "OutputVocabulary", "load_glue", "load_mwp_dataset"),
-    "distillation": ("average_parameters", "make_seq2seq_student", "mix_parameters"),
-    "expressions": ("Expression", "ExpressionError"),
-    "hub": ("push_solver_to_hub",),
-    "models": (
-        *("AthenaConfig", "AthenaModel", "GTSConfig", "GTSDecoder", "MwpSolver", "MwpSolverConfig"),
+    "commands.building": ("build_solver", "load_solver", "make_student"),
+    "commands.hub": ("push_solver_to_hub",),
+    "commands.tasks.glue_files": ("load_glue",),
+    "compress.distillation": ("average_parameters", "make_seq2seq_student", "mix_parameters"),
+    "compress.models": (
         *("MwpStudentConfig", "MwpStudentForMaskedLM", "MwpStudentForPreTraining"),
         *("MwpStudentForSequenceClassification", "MwpStudentModel"),
     ),
-    "models.lora": ("add_lora", "merge_lora"),
-    "plausibility": ("PlausibilityReranker",),
-    "problems": ("MathWordProblem", "ProblemError"),
-    "pruning": ("HeadPruningCallback", "export_dense", "prune_heads", "prune_neurons"),
-    "solving.fit_reranker": ("fit_plausibility", "fit_reranker"),
-    "solving.label_problems": ("label_problems",),
-    "solving.labelling.language_model_labeller": ("LanguageModelLabeller",),
-    "solving.solve_problems": ("solve_problems",),
-    "trainers": (
-        *("DistillationConfig", "DistillationTrainer", "PreTrainingConfig", "PreTrainingTrainer"),
-        *("RecursiveDistillationConfig", "Seq2SeqDistillationConfig", "Seq2SeqDistillationTrainer", "SolverTrainer"),
-        *("SolverTrainingConfig", "StarkConfig", "StarkTrainer", "recursive_distillation"),
+    "compress.models.lora": ("add_lora", "merge_lora"),
+    "compress.pruning": ("HeadPruningCallback", "export_dense", "prune_heads", "prune_neurons"),
+    "compress.trainers": (
+        *("DistillationConfig", "DistillationTrainer", "RecursiveDistillationConfig", "Seq2SeqDistillationConfig"),
+        *("Seq2SeqDistillationTrainer", "StarkConfig", "StarkTrainer", "recursive_distillation"),
     ),
+    "runtime.expressions": ("Expression", "ExpressionError"),
+    "runtime.output_vocabulary": ("OutputVocabulary",),
+    "runtime.plausibility": ("PlausibilityReranker",),
+    "runtime.problems": ("MathWordProblem", "ProblemError"),
+    "solver.batches": ("MwpCollator", "MwpProcessor"),
+    "solver.data": ("DataError", "load_mwp_dataset"),
+    "solver.labelling.label_problems": ("label_problems",),
+    "solver.labelling.language_model_labeller": ("LanguageModelLabeller",),
+    "solver.models": ("AthenaConfig", "AthenaModel", "GTSConfig", "GTSDecoder", "MwpSolver", "MwpSolverConfig"),
+    "solver.solving.fit_reranker": ("fit_plausibility", "fit_reranker"),
+    "solver.solving.solve_problems": ("solve_problems",),
+    "solver.training": ("PreTrainingConfig", "PreTrainingTrainer", "SolverTrainer", "SolverTrainingConfig"),
 }
 _all, _get = lazy_names(__name__, _NAMES)[:2]
 
 # Subpackages available as attributes.
-_PACKAGES = {"losses": ".losses", "metrics": ".metrics", "objectives": ".distillation.objectives"}
+_PACKAGES = {
+    "losses": ".compress.losses",
+    "metrics": ".solver.metrics",
+    "objectives": ".compress.distillation.objectives",
+}
 
 __all__ = [*_all, *_PACKAGES]
 
@@ -58,7 +65,7 @@ def _is_command() -> bool:
 
 # Registration imports PyTorch, which takes seconds: the command line registers after parsing, so that --help is fast.
 if not _is_command() and find_spec("torch") is not None:
-    from . import pipelines  # noqa: F401 (registers models and pipeline)
+    from .solver import pipelines  # noqa: F401 (registers models and pipeline)
 
 
 def __getattr__(name: str):

@@ -2,7 +2,7 @@
 
 import sys
 
-from .cli.main import main
+from .commands.main import main
 
 
 if __name__ == "__main__":

@@ -116,7 +116,7 @@ def solver_folder(tmp_path_factory):
 @pytest.fixture
 def hub(tmp_path):
     """A Hub on the loopback device, to which this process's client talks with the token of `user`."""
-    from tests.hub.loopback_hub import client_of_loopback_hub
+    from tests.commands.hub.loopback_hub import client_of_loopback_hub
 
     with client_of_loopback_hub(tmp_path) as server:
         yield server

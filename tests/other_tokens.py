@@ -7,7 +7,7 @@ import torch
 from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerFast
 
-from hf_mwp.data.batches.mwp_processor import MwpProcessor
+from hf_mwp.solver.batches.mwp_processor import MwpProcessor
 from tests.tiny import tiny_tokenizer
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import torch
 
-from hf_mwp.data import pos_label_list
-from hf_mwp.data.batches.mwp_processor import MwpProcessor
-from hf_mwp.models import MwpStudentConfig, MwpStudentForPreTraining
-from hf_mwp.problems import TaggedWord
+from hf_mwp.compress.models import MwpStudentConfig, MwpStudentForPreTraining
+from hf_mwp.runtime.problems import TaggedWord
+from hf_mwp.solver.batches.mwp_processor import MwpProcessor
+from hf_mwp.solver.corpus import pos_label_list
 from tests.tiny import tiny_problems, tiny_tokenizer
 
 

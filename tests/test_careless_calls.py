@@ -11,23 +11,22 @@ import torch
 from huggingface_hub.errors import StrictDataclassError
 from transformers import PreTrainedConfig, TrainingArguments
 
-from hf_mwp import checked_types
-from hf_mwp.building.student import StudentArguments
-from hf_mwp.expressions import Expression
-from hf_mwp.metrics import score_prediction
-from hf_mwp.models import MwpStudentConfig
-from hf_mwp.problems import JiebaTagger
-from hf_mwp.pruning import RemovedUnits, UnitScores
-from hf_mwp.solving.search_options import EvaluateArguments
-from hf_mwp.tasks.data_options import TaskArguments
-from hf_mwp.trainers import (
+from hf_mwp.commands.building.student import StudentArguments
+from hf_mwp.commands.options.search_options import EvaluateArguments
+from hf_mwp.commands.tasks.data_options import TaskArguments
+from hf_mwp.compress.models import MwpStudentConfig
+from hf_mwp.compress.pruning import RemovedUnits, UnitScores
+from hf_mwp.compress.trainers import (
     DistillationConfig,
-    PreTrainingConfig,
     RecursiveDistillationConfig,
     Seq2SeqDistillationConfig,
-    SolverTrainingConfig,
     StarkConfig,
 )
+from hf_mwp.runtime.expressions import Expression
+from hf_mwp.runtime.problems import JiebaTagger
+from hf_mwp.solver.metrics import score_prediction
+from hf_mwp.solver.training import PreTrainingConfig, SolverTrainingConfig
+from hf_mwp.utils import checked_types
 from tests.tiny import (
     tiny_classifier,
     tiny_dataset,
@@ -40,7 +39,7 @@ from tests.tiny import (
 
 
 PACKAGES = ["hf_mwp", *(f"hf_mwp.{name}" for name in ("losses", "metrics", "problems", "data", "pruning", "runtime"))]
-PACKAGES += ["hf_mwp.distillation", "hf_mwp.distillation.objectives"]
+PACKAGES += ["hf_mwp.compress.distillation", "hf_mwp.compress.distillation.objectives"]
 CARELESS = [None, "", "x", b"x", -1, 0, 1.5, math.nan, True, [], ["x"], (), {}, {"x": 1}, object()]
 READABLE = (TypeError, ValueError, OSError, ImportError, NotImplementedError, StrictDataclassError)
 

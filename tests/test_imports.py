@@ -228,7 +228,7 @@ def test_import_registers_and_stays_light(tmp_path):
         from transformers import AutoConfig
 
         before = set(sys.modules)
-        import hf_mwp, hf_mwp.data, hf_mwp.losses, hf_mwp.distillation, hf_mwp.metrics
+        import hf_mwp, hf_mwp.solver.data, hf_mwp.compress.losses, hf_mwp.compress.distillation, hf_mwp.metrics
         loaded = ({{*{sorted(LAZY)!r}, "transformers.trainer"}} & set(sys.modules)) - before
         assert not loaded, loaded
         for model_type in ("mwp_student", "mwp_gts", "mwp_solver"):
@@ -241,7 +241,7 @@ def test_help_needs_no_torch():
     run("""
         import sys
         sys.argv[0] = "bin/hf-mwp"
-        from hf_mwp.cli.main import COMMANDS, main
+        from hf_mwp.commands.main import COMMANDS, main
 
         for argv in (["--help"], ["--version"], *([command, "--help"] for command in COMMANDS)):
             try:
@@ -259,7 +259,7 @@ def test_solving_to_a_file_without_pytorch_needs_no_torch(solver_folder, tmp_pat
     run(f"""
         import sys
         sys.argv[0] = "bin/hf-mwp"
-        from hf_mwp.cli.main import main
+        from hf_mwp.commands.main import main
 
         assert main({[*argv, "--output", str(tmp_path / "answers.jsonl")]!r}) == 0
         assert not {{"torch", "transformers", "datasets"}} & set(sys.modules)
@@ -276,7 +276,7 @@ def test_the_command_line_registers_when_it_has_its_arguments(tmp_path):
         sys.argv[0] = "bin/hf-mwp"
         import hf_mwp
         assert "math-word-problem" not in PIPELINE_REGISTRY.get_supported_tasks()
-        from hf_mwp.cli.main import run_command
+        from hf_mwp.commands.main import run_command
 
         try:
             run_command("heads", ["--model", "nowhere/at/all", "--dataset", "nowhere.jsonl"])

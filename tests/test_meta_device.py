@@ -8,8 +8,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from hf_mwp.distillation import objectives
-from hf_mwp.distillation.objectives import (
+from hf_mwp.compress.distillation import objectives
+from hf_mwp.compress.distillation.objectives import (
     DKD,
     FSP,
     PKD,
@@ -25,18 +25,18 @@ from hf_mwp.distillation.objectives import (
     SoftLabels,
     TeacherValues,
 )
-from hf_mwp.losses import CKALoss, CosineLoss, GramLoss, NSTLoss, ProcrustesLoss
-from hf_mwp.models import (
+from hf_mwp.compress.losses import CKALoss, CosineLoss, GramLoss, NSTLoss, ProcrustesLoss
+from hf_mwp.compress.models import (
     MwpStudentConfig,
     MwpStudentForMaskedLM,
     MwpStudentForPreTraining,
     MwpStudentForSequenceClassification,
     MwpStudentModel,
 )
-from hf_mwp.models.lora import add_lora
-from hf_mwp.models.masked_lm import as_masked_lm
-from hf_mwp.pruning import HeadGates, NeuronGates
-from hf_mwp.trainers import (
+from hf_mwp.compress.models.lora import add_lora
+from hf_mwp.compress.models.masked_lm import as_masked_lm
+from hf_mwp.compress.pruning import HeadGates, NeuronGates
+from hf_mwp.compress.trainers import (
     DistillationConfig,
     DistillationTrainer,
     Seq2SeqDistillationConfig,

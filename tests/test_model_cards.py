@@ -11,7 +11,7 @@ from huggingface_hub import ModelCard
 from transformers import AutoModel, AutoTokenizer, pipeline
 
 import hf_mwp
-from hf_mwp.models.mwp_student.remote_code import FILES
+from hf_mwp.compress.models.mwp_student.remote_code import FILES
 
 
 CARDS = Path(__file__).parents[1] / "model_cards"

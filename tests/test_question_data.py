@@ -5,7 +5,7 @@ import re
 import sys
 from pathlib import Path
 
-from hf_mwp.data import load_mwp_dataset, problem_from_row
+from hf_mwp.solver.data import load_mwp_dataset, problem_from_row
 
 
 ROOT = Path(__file__).parents[1]
@@ -16,7 +16,7 @@ def make(folder, seed, monkeypatch):
     spec = importlib.util.spec_from_file_location("question_data", SCRIPT)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    data = ROOT / "tests" / "data" / "fixtures"
+    data = ROOT / "tests" / "fixtures"
     monkeypatch.setattr(sys, "argv", ["question_data.py", str(folder), "--data_dir", str(data), f"--seed={seed}"])
     module.main()
     return load_mwp_dataset(folder)

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from hf_mwp import MwpProcessor, MwpSolver
-from hf_mwp.building import load_solver
-from hf_mwp.building.encoder import load_encoder
-from hf_mwp.building.seq2seq import load_any
-from hf_mwp.cli.main import main
-from hf_mwp.models import MwpSolverConfig
-from hf_mwp.trainers import ParameterMixingCallback
-from hf_mwp.usage_error import UsageError
+from hf_mwp.commands.building import load_solver
+from hf_mwp.commands.building.encoder import load_encoder
+from hf_mwp.commands.building.seq2seq import load_any
+from hf_mwp.commands.main import main
+from hf_mwp.compress.trainers import ParameterMixingCallback
+from hf_mwp.solver.models import MwpSolverConfig
+from hf_mwp.utils.usage_error import UsageError
 from tests.tiny import tiny_processor
 
 

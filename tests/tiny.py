@@ -16,9 +16,10 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from hf_mwp.data.batches.mwp_processor import MwpProcessor
-from hf_mwp.models import AthenaModel, GTSConfig, MwpSolver, MwpSolverConfig, MwpStudentConfig
-from hf_mwp.problems import MaskedText, MathWordProblem
+from hf_mwp.compress.models import MwpStudentConfig
+from hf_mwp.runtime.problems import MaskedText, MathWordProblem
+from hf_mwp.solver.batches.mwp_processor import MwpProcessor
+from hf_mwp.solver.models import AthenaModel, GTSConfig, MwpSolver, MwpSolverConfig
 
 
 TEMPLATES = [

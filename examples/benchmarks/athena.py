@@ -48,10 +48,10 @@ class Setting:
         import torch
 
         from hf_mwp import AthenaConfig, AthenaModel, MwpProcessor, MwpStudentConfig, MwpStudentModel, load_mwp_dataset
-        from hf_mwp.building.model_sources import resolve_encoder
-        from hf_mwp.data import problem_from_row
-        from hf_mwp.models.athena.gold_plan import PlanMaker
-        from hf_mwp.trainers.length_grouped_sampler import LengthGroupedSampler
+        from hf_mwp.commands.building.model_sources import resolve_encoder
+        from hf_mwp.compress.trainers.length_grouped_sampler import LengthGroupedSampler
+        from hf_mwp.solver.data import problem_from_row
+        from hf_mwp.solver.models.athena.gold_plan import PlanMaker
 
         torch.manual_seed(SEED)
         data = load_mwp_dataset(name)["train"]
@@ -96,8 +96,8 @@ class OneByOne:
     def __init__(self, setting: Setting) -> None:
         from fractions import Fraction
 
-        from hf_mwp.expressions import parse_number
-        from tests.models.athena import naive_athena
+        from hf_mwp.runtime.expressions import parse_number
+        from tests.solver.models.athena import naive_athena
 
         self.twin, self.setting = naive_athena, setting
         config = setting.decoder.config

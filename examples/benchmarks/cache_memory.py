@@ -30,7 +30,7 @@ FIRST_CHARACTER = 0x4E00
 def measure(problems: int, steps: int, student_fields: dict | None = None, teacher_fields: dict = TEACHER) -> dict:
     """Return the bytes for one size: `anonymous` and `mapped` memory, and the `cache`."""
     import hf_mwp
-    from hf_mwp.data import problem_from_row
+    from hf_mwp.solver.data import problem_from_row
 
     settle(threads=1)
     train = hf_mwp.load_mwp_dataset("math23k")["train"].filter(lambda row: len(row["text"]) in LENGTHS)

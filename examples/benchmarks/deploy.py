@@ -32,10 +32,11 @@ from transformers import pipeline
 from transformers.utils.logging import disable_progress_bar
 
 from hf_mwp import MwpCollator, MwpSolver, MwpStudentConfig, MwpStudentModel, load_mwp_dataset, load_solver
-from hf_mwp.export import ExportArguments, export_solver
-from hf_mwp.metrics.matching import answers_match
-from hf_mwp.pruning import GateGradient, choose_heads, prune_heads
+from hf_mwp.commands.export_arguments import ExportArguments
+from hf_mwp.commands.exporting import export_solver
+from hf_mwp.compress.pruning import GateGradient, choose_heads, prune_heads
 from hf_mwp.runtime import load_solver as load_runtime
+from hf_mwp.solver.metrics.matching import answers_match
 
 
 ROOT = Path(__file__).parents[2]
@@ -47,7 +48,7 @@ SEARCHES = {"greedy": {"num_beams": 1}, "default": {}}
 START = """
 import json, sys, time
 sys.argv[0] = "hf-mwp"
-from hf_mwp.cli.main import main
+from hf_mwp.commands.main import main
 status = main(sys.argv[1:])
 memory = next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))
 print(json.dumps([status, time.time(), time.process_time(), int(memory) * 1024]))

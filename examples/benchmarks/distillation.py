@@ -135,7 +135,7 @@ def measure(args: argparse.Namespace, student_fields: dict | None = None, sizes=
         sizes (`Callable`, *optional*): Function from a width to the sizes of a teacher's encoder.
     """
     from hf_mwp import MwpProcessor, MwpStudentConfig, load_mwp_dataset
-    from hf_mwp.data import problem_from_row
+    from hf_mwp.solver.data import problem_from_row
 
     settle(args.threads)
     train = load_mwp_dataset("math23k", data_dir=args.data_dir)["train"]
@@ -200,7 +200,7 @@ def teacher_pass(trainer, rows) -> float:
     """Measure CPU seconds of one teacher pass over the rows, in the trainer's batches of similar length."""
     import torch
 
-    from hf_mwp.trainers.length_grouped_sampler import LengthGroupedSampler
+    from hf_mwp.compress.trainers.length_grouped_sampler import LengthGroupedSampler
 
     size = trainer.args.per_device_eval_batch_size
     order = list(LengthGroupedSampler([row["length"] for row in rows], size, SEED))
@@ -214,7 +214,7 @@ def teacher_pass(trainer, rows) -> float:
 
 def report(figures: dict) -> str:
     """Return all measurements as Markdown."""
-    from hf_mwp.distillation.teachers.cached_teacher import NUM_CHECKED
+    from hf_mwp.compress.distillation.cached_teacher import NUM_CHECKED
 
     parts = [
         f"{figures['problems']} problems in batches of {figures['batch_size']}, mean of {figures['rounds']} epochs, "

@@ -56,7 +56,7 @@ def step_watch(clock: Clock):
 def measure(args: argparse.Namespace) -> dict:
     """Measure, by shape and way (`"all weights"`, `"LoRA"`), trained parameters and seconds per step by precision."""
     from hf_mwp import MwpProcessor, MwpStudentConfig, add_lora, load_mwp_dataset
-    from hf_mwp.data import problem_from_row
+    from hf_mwp.solver.data import problem_from_row
 
     settle(args.threads)
     train = load_mwp_dataset("math23k", data_dir=args.data_dir)["train"]

@@ -33,7 +33,7 @@ def losses() -> dict:
     import torch
     from torch import nn
 
-    from hf_mwp.losses import CKALoss, GramLoss, HiddenMSELoss, ProcrustesLoss
+    from hf_mwp.compress.losses import CKALoss, GramLoss, HiddenMSELoss, ProcrustesLoss
 
     class AuthorsCKA(nn.Module):
         """`1 - CKA` as in the program of Dasgupta and Cohn."""
@@ -81,7 +81,7 @@ def make_step(args: argparse.Namespace, teacher, loss, is_cached: bool, folder: 
     import torch
 
     from hf_mwp import DistillationConfig, DistillationTrainer, MwpStudentConfig, MwpStudentForSequenceClassification
-    from hf_mwp.distillation.objectives import HardLabels, HiddenStates, SoftLabels
+    from hf_mwp.compress.distillation.objectives import HardLabels, HiddenStates, SoftLabels
 
     torch.manual_seed(SEED)
     student = MwpStudentForSequenceClassification(MwpStudentConfig(vocab_size=teacher.config.vocab_size, num_labels=2))

@@ -10,8 +10,8 @@ from measuring import Clock, OperatorCounter, PeakMemory, clock
 from transformers.utils.logging import disable_progress_bar
 
 from hf_mwp import MwpCollator, MwpProcessor, MwpSolver, MwpStudentConfig, MwpStudentModel, load_mwp_dataset
-from hf_mwp.data import problem_from_row
-from hf_mwp.trainers.length_grouped_sampler import LengthGroupedSampler
+from hf_mwp.compress.trainers.length_grouped_sampler import LengthGroupedSampler
+from hf_mwp.solver.data import problem_from_row
 
 
 VOCABULARY = Path(__file__).parents[1] / "data" / "vocab"

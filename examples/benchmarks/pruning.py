@@ -60,8 +60,8 @@ def chosen(model, share: float) -> tuple[dict, dict]:
     """Choose a share of the heads over all layers, and of the neurons in each layer."""
     import torch
 
-    from hf_mwp.models.architecture import layer_parts
-    from hf_mwp.pruning import RandomImportance, choose_heads
+    from hf_mwp.compress.models.architecture import layer_parts
+    from hf_mwp.compress.pruning import RandomImportance, choose_heads
 
     count = layer_parts(model)[0].num_neurons
     order = torch.randperm(count, generator=torch.Generator().manual_seed(SEED)).tolist()
@@ -72,7 +72,7 @@ def chosen(model, share: float) -> tuple[dict, dict]:
 
 def gated(model, heads: dict):
     """Return a copy with heads masked by gates."""
-    from hf_mwp.pruning import HeadGates
+    from hf_mwp.compress.pruning import HeadGates
 
     model = copy.deepcopy(model)
     HeadGates(model).close(heads)
@@ -83,7 +83,7 @@ def cut_by_peer(model, heads: dict, neurons: dict):
     """Return a copy pruned by torch-pruning."""
     import torch_pruning
 
-    from hf_mwp.models.architecture import layer_parts
+    from hf_mwp.compress.models.architecture import layer_parts
 
     model = copy.deepcopy(model)
     for layer, parts in enumerate(layer_parts(model)):
@@ -99,7 +99,7 @@ def cut_by_peer(model, heads: dict, neurons: dict):
 
 def variants(model) -> dict:
     """Return the compared models by name."""
-    from hf_mwp.pruning import prune_heads, prune_neurons
+    from hf_mwp.compress.pruning import prune_heads, prune_neurons
 
     models = {"dense": model, "dense, as a student": prune_heads(model, {})}
     models["gated, 25% of heads"] = gated(model, chosen(model, 0.25)[0])
@@ -138,7 +138,7 @@ def measure_shape(sizes: dict, workloads: list[tuple[int, int]], rounds: int) ->
     """Measure a shape: model sizes, seconds and operations of each workload, price of pruning."""
     import torch
 
-    from hf_mwp.metrics.efficiency import count_flops, count_parameters, peak_memory
+    from hf_mwp.compress.metrics.efficiency import count_flops, count_parameters, peak_memory
 
     models = variants(new_classifier(sizes))
     check = new_batch(2, 8)
@@ -170,8 +170,8 @@ def measure_price(model, rounds: int) -> dict:
     """Measure CPU seconds of a training step without and with gates, and of one scoring of heads."""
     import torch
 
-    from hf_mwp.pruning import CombinedImportance
-    from hf_mwp.pruning.head_pruning_callback import CALIBRATION_BATCH_SIZE, CALIBRATION_EXAMPLES
+    from hf_mwp.compress.pruning import CombinedImportance
+    from hf_mwp.compress.pruning.head_pruning_callback import CALIBRATION_BATCH_SIZE, CALIBRATION_EXAMPLES
 
     batch = new_batch(*STEP)
     batch |= {"attention_mask": torch.ones_like(batch["input_ids"]), "labels": torch.zeros(STEP[0], dtype=torch.long)}

@@ -22,8 +22,8 @@ from torch import nn
 from transformers import pipeline
 
 from hf_mwp import MwpStudentConfig, MwpStudentModel, load_mwp_dataset
-from hf_mwp.plausibility import PlausibilityReranker
-from hf_mwp.problems.math_word_problem import MAX_TEXT_LENGTH
+from hf_mwp.runtime.plausibility import PlausibilityReranker
+from hf_mwp.runtime.problems.math_word_problem import MAX_TEXT_LENGTH
 
 
 ROOT = Path(__file__).parents[2]

@@ -43,9 +43,9 @@ def measure(args: argparse.Namespace) -> dict:
     """Measure CPU seconds of each operation on one batch, and floating point operations of the teachers."""
     import torch
 
-    from hf_mwp.losses import LogitDistillationLoss
-    from hf_mwp.metrics.efficiency import count_flops
-    from hf_mwp.pruning import RemovedUnits, UnitScores, cut_teacher, mask_teacher, measure_scores
+    from hf_mwp.compress.losses import LogitDistillationLoss
+    from hf_mwp.compress.metrics.efficiency import count_flops
+    from hf_mwp.compress.pruning import RemovedUnits, UnitScores, cut_teacher, mask_teacher, measure_scores
 
     torch.set_num_threads(args.threads)
     sizes, rows, tokens = (QUICK, 4, 8) if args.quick else (SHAPES["6x384"], args.rows, args.tokens)
@@ -106,7 +106,7 @@ def measure_search(args: argparse.Namespace) -> dict:
     from transformers import PrinterCallback, default_data_collator
 
     from hf_mwp import StarkConfig, StarkTrainer
-    from hf_mwp.models import MwpStudentForSequenceClassification
+    from hf_mwp.compress.models import MwpStudentForSequenceClassification
 
     sizes, rows, tokens = (QUICK, 4, 8) if args.quick else (SHAPES["6x384"], args.rows, args.tokens)
     epochs, sparsities = (1, SPARSITIES[:1]) if args.quick else (args.epochs, SPARSITIES)

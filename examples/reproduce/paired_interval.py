@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from hf_mwp.metrics import GLUE_FIGURES
+from hf_mwp.compress.metrics.glue import GLUE_FIGURES
 
 from .table import UNITS, Column
 from .table_result import ArmResult, ArmRun, TableResult

@@ -6,11 +6,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from hf_mwp.options.checks import as_list
-from hf_mwp.recipes import Recipe, Stage
-from hf_mwp.recipes.recipe import with_launcher
-from hf_mwp.store.files import shorten_paths
-from hf_mwp.usage_error import UsageError
+from hf_mwp.commands.recipes import Recipe, Stage
+from hf_mwp.commands.recipes.recipe import with_launcher
+from hf_mwp.utils.checks import as_list
+from hf_mwp.utils.files import shorten_paths
+from hf_mwp.utils.usage_error import UsageError
 
 from .descriptions import count_layers, describe_teacher, describe_training_size, measure_shape, weights_missing
 from .table import DERIVED, UNITS, Arm, Column, ReportError, Table, check_name

@@ -24,10 +24,10 @@ import yaml
 from safetensors import safe_open
 
 from hf_mwp import load_mwp_dataset
-from hf_mwp.metrics.matching import answers_match
 from hf_mwp.runtime import load_solver
 from hf_mwp.runtime.weights import SCALE
-from hf_mwp.store.runs.run_folder import describe_environment
+from hf_mwp.solver.metrics.matching import answers_match
+from hf_mwp.utils.run_folder import describe_environment
 
 
 PAPER = Path(__file__).parents[1] / "reproduce" / "compact_table7.yaml"

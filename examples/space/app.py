@@ -18,8 +18,8 @@ for wheel in HERE.glob("hf_mwp-*.whl"):
     zipfile.ZipFile(wheel).extractall(HERE / ".packages")
     sys.path.insert(0, str(HERE / ".packages"))
 
-from hf_mwp.cli.app.local_server import MAX_BODY  # noqa: E402
-from hf_mwp.cli.app.server import EXAMPLES, MAX_PROBLEMS, marked_parts, solve  # noqa: E402
+from hf_mwp.commands.web_app.local_server import MAX_BODY  # noqa: E402
+from hf_mwp.commands.web_app.server import EXAMPLES, MAX_PROBLEMS, marked_parts, solve  # noqa: E402
 from hf_mwp.runtime import RuntimeSolver, load_solver  # noqa: E402
 
 

@@ -8,10 +8,10 @@ from numbers import Integral, Real
 from os import PathLike
 from typing import Any, Self
 
-from ..expressions import Expression, ExpressionError
-from ..plausibility import RankedAnswer
-from ..problems import MathWordProblem, refusal
-from ..problems.language import LATIN_WORD, language_of
+from .expressions import Expression, ExpressionError
+from .plausibility import RankedAnswer
+from .problems import MathWordProblem, refusal
+from .problems.language import LATIN_WORD, language_of
 from .unknown_tokens import PROBLEM_LIMIT, unknown_tokens_warning
 
 

@@ -6,7 +6,8 @@ from math import nan
 from pathlib import Path
 from typing import Any
 
-from ..store.files import content_digest
+from hf_mwp.utils.files import content_digest
+
 from .solver import RuntimeSolver
 
 

@@ -7,11 +7,12 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Self
 
-from ..downloads import download_options, find_beside
-from ..plausibility import PlausibilityReranker
-from ..plausibility.plausibility_reranker import MAX_BEAMS, PlausibilityError
-from ..store.files import write_atomically
-from ..store.json_fields import Field, check_fields, integer, optional, read_mapping
+from hf_mwp.utils.downloads import download_options, find_beside
+from hf_mwp.utils.files import write_atomically
+from hf_mwp.utils.json_fields import Field, check_fields, integer, optional, read_mapping
+
+from .plausibility import PlausibilityReranker
+from .plausibility.plausibility_reranker import MAX_BEAMS, PlausibilityError
 
 
 Rerank = bool | str | PathLike | PlausibilityReranker | None

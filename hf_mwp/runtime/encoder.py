@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..usage_error import UsageError
+from hf_mwp.utils.usage_error import UsageError
+
 from .weights import Weights
 
 

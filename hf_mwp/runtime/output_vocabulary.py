@@ -6,12 +6,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
 
-from ..checked_types import checked
-from ..expressions import OPERATORS, Expression, ExpressionError, parse_number
-from ..problems import MathWordProblem, ProblemError
-from ..problems.equation_alignment import align_literals
-from ..store.json_fields import REMEDY
-from ..usage_error import UsageError
+from hf_mwp.utils.checked_types import checked
+from hf_mwp.utils.json_fields import REMEDY
+from hf_mwp.utils.usage_error import UsageError
+
+from .expressions import OPERATORS, Expression, ExpressionError, parse_number
+from .problems import MathWordProblem, ProblemError
+from .problems.equation_alignment import align_literals
 
 
 @checked

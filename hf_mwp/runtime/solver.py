@@ -8,16 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from ..checked_types import checked
-from ..downloads import missing_folder
-from ..plausibility import PlausibilityReranker
-from ..problems import MathWordProblem, refusal
-from ..store.json_fields import read_mapping
-from ..usage_error import UsageError
+from hf_mwp.utils.checked_types import checked
+from hf_mwp.utils.downloads import missing_folder
+from hf_mwp.utils.json_fields import read_mapping
+from hf_mwp.utils.usage_error import UsageError
+
 from .answer import Answer, Beam, answer_records, check_search, not_finite, read_trees
 from .default_search import FolderSearch, Rerank
 from .encoder import GRAPH, STUDENT, Encoder, check_encoder, load_graph
 from .output_vocabulary import OutputVocabulary
+from .plausibility import PlausibilityReranker
+from .problems import MathWordProblem, refusal
 from .solver_folder import check_weights, has_tree_decoder, read_config
 from .text_reader import TextReader, check_fit, count_cut
 from .tree_search import NotFiniteError, TreeDecoder

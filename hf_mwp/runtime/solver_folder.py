@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..store.json_fields import (
+from hf_mwp.utils.json_fields import (
     OBJECT,
     REMEDY,
     TEXT,
@@ -17,7 +17,8 @@ from ..store.json_fields import (
     optional,
     read_mapping,
 )
-from ..usage_error import UsageError, not_a_solver
+from hf_mwp.utils.usage_error import UsageError, not_a_solver
+
 from .encoder import GRAPH, STUDENT
 from .output_vocabulary import check_symbols
 from .tree_search import TreeDecoder

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..store.json_fields import REMEDY, TEXT, check_fields, object_of, read_mapping
-from ..usage_error import UsageError
+from hf_mwp.utils.json_fields import REMEDY, TEXT, check_fields, object_of, read_mapping
+from hf_mwp.utils.usage_error import UsageError
 
 
 FILE_NAME = "model.safetensors"

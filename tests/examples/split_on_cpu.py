@@ -9,7 +9,7 @@ import torch
 from accelerate import PartialState
 from accelerate.utils import DistributedType
 
-from hf_mwp.cli.main import main
+from hf_mwp.commands.main import main
 
 
 def _prepare_backend(self, cpu=False, sagemaker_dp=False, backend=None):

@@ -140,7 +140,7 @@ def test_solving_is_measured_in_five_ways_by_two_encoders(measuring, tmp_path):
     import solving
     from transformers import pipeline
 
-    from hf_mwp.plausibility import FEATURES
+    from hf_mwp.runtime.plausibility import FEATURES
     from tests.tiny import tiny_processor, tiny_rows, tiny_solver
 
     processor = tiny_processor(max_length=64)

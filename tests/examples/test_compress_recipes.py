@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from hf_mwp.cli.main import main
-from hf_mwp.recipes import Recipe
+from hf_mwp.commands.main import main
+from hf_mwp.commands.recipes import Recipe
 from hf_mwp.runtime import load_solver
 from tests.examples.test_recipes import EXAMPLES
 

@@ -2,7 +2,7 @@
 
 from transformers import AutoModel, BertModel
 
-from hf_mwp.models import MwpStudentModel
+from hf_mwp.compress.models import MwpStudentModel
 from tests.examples.scripts import load_script
 from tests.tiny import tiny_bert_config, tiny_rows, tiny_tokenizer
 

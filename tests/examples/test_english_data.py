@@ -5,11 +5,11 @@ import json
 import sys
 from pathlib import Path
 
-from hf_mwp.data import load_mwp_dataset, problem_from_row
+from hf_mwp.solver.data import load_mwp_dataset, problem_from_row
 from tests.examples.scripts import load_script
 
 
-DATA = Path(__file__).parents[1] / "data" / "fixtures"
+DATA = Path(__file__).parents[1] / "fixtures"
 
 
 def write_source(folder, name, rows):

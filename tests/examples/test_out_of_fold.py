@@ -7,8 +7,8 @@ import torch
 from transformers import BertModel
 
 import hf_mwp
-from hf_mwp.data import MwpCollator
-from hf_mwp.tasks.data_options import DataArguments
+from hf_mwp.commands.tasks.data_options import DataArguments
+from hf_mwp.solver.batches import MwpCollator
 from tests.examples.scripts import load_script
 from tests.tiny import tiny_bert_config, tiny_dataset, tiny_processor, tiny_rows, tiny_solver, tiny_tokenizer
 

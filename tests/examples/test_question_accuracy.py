@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from hf_mwp.data import load_mwp_dataset
+from hf_mwp.solver.data import load_mwp_dataset
 from tests.examples.scripts import load_script
 
 
-DATA = Path(__file__).parents[1] / "data" / "fixtures"
+DATA = Path(__file__).parents[1] / "fixtures"
 
 
 @pytest.fixture(scope="module")

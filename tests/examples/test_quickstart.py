@@ -8,7 +8,7 @@ import pytest
 from transformers import pipeline
 
 import hf_mwp
-from hf_mwp.usage_error import UsageError
+from hf_mwp.utils.usage_error import UsageError
 from tests.examples.scripts import load_script
 
 

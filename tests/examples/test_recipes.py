@@ -3,11 +3,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hf_mwp.options import option_values
-from hf_mwp.options.parsing import parse
-from hf_mwp.options.stages import types_of
-from hf_mwp.recipes import Recipe
-from hf_mwp.recipes.recipe import read_recipe
+from hf_mwp.commands.options.parsing import parse
+from hf_mwp.commands.options.stages import types_of
+from hf_mwp.commands.recipes import Recipe
+from hf_mwp.commands.recipes.recipe import read_recipe
+from hf_mwp.utils.option import option_values
 from reproduce.reproduction import Reproduction
 from reproduce.table import Table
 

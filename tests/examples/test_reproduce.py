@@ -6,10 +6,10 @@ import sys
 import pytest
 import yaml
 
-from hf_mwp.cli.main import stage_commands
-from hf_mwp.options.stages import options_of
-from hf_mwp.recipes import RecipeError
-from hf_mwp.usage_error import UsageError
+from hf_mwp.commands.main import stage_commands
+from hf_mwp.commands.options.stages import options_of
+from hf_mwp.commands.recipes import RecipeError
+from hf_mwp.utils.usage_error import UsageError
 from reproduce.reproduction import Reproduction
 from reproduce.table import ReportError, Table
 from reproduce.table_result import TableResult
@@ -216,7 +216,7 @@ def test_arms_share_what_they_can(tmp_path):
 
 
 def test_tables_share_stages_with_the_recipe(tmp_path, repository):
-    from hf_mwp.recipes import Recipe
+    from hf_mwp.commands.recipes import Recipe
 
     recipe = Recipe.from_file(repository / "examples" / "compact_math23k.yaml", tmp_path, budget="cpu")
     table = load("compact-table8")

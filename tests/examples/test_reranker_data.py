@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hf_mwp.data import load_mwp_dataset, problem_from_row
+from hf_mwp.solver.data import load_mwp_dataset, problem_from_row
 from tests.examples.scripts import load_script
 
 
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 def data_dir(tmp_path_factory):
     """The first problems of GSM8K, and small files of ASDiv-A and MAWPS."""
     folder = tmp_path_factory.mktemp("data")
-    shutil.copytree(ROOT / "tests" / "data" / "fixtures", folder, dirs_exist_ok=True)
+    shutil.copytree(ROOT / "tests" / "fixtures", folder, dirs_exist_ok=True)
     for part in ("train", "test"):
         with gzip.open(ROOT / "examples" / "data" / "gsm8k" / f"{part}.jsonl.gz", "rt", encoding="utf-8") as lines:
             (folder / "gsm8k" / f"{part}.jsonl").write_text("".join(islice(lines, 150)), encoding="utf-8")

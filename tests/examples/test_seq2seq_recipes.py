@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from hf_mwp.cli.main import main
+from hf_mwp.commands.main import main
 from tests.examples.test_recipes import EXAMPLES
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hf_mwp.options.stages import options_of
+from hf_mwp.commands.options.stages import options_of
 from reproduce.reproduction import Reproduction
 from reproduce.table import Table
 from reproduce.table_result import TableResult

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hf_mwp import __version__
-from hf_mwp.cli.main import COMMANDS
+from hf_mwp.commands.main import COMMANDS
 
 
 pytestmark = pytest.mark.slow
@@ -115,7 +115,7 @@ def test_metadata(wheel):
         entry_points = files.read(path.replace("METADATA", "entry_points.txt")).decode()
     assert (metadata["Name"], metadata["Version"]) == ("hf-mwp", __version__)
     assert metadata["License-Expression"] == "Apache-2.0" and metadata["Requires-Python"] == ">=3.11"
-    assert "hf-mwp = hf_mwp.cli.main:main" in entry_points
+    assert "hf-mwp = hf_mwp.commands.main:main" in entry_points
     assert {"runtime", "onnx", "docs", "dev", "demo", "ltp", "seq2seq"} <= {*metadata.get_all("Provides-Extra")}
     known = "Programming Language :: Python :: 3.11"
     assert known in metadata.get_all("Classifier")
@@ -124,5 +124,8 @@ def test_metadata(wheel):
     assert all(", https://" in url for url in metadata.get_all("Project-URL"))
     # Code and the files that it reads; no data, whose licences differ, and no models.
     assert {name.split("/")[0] for name in names} == {"hf_mwp", path.split("/")[0]}
-    assert "hf_mwp/cli/app/page.html" in names and "hf_mwp/plausibility/general/zh/plausibility.json" in names
+    assert (
+        "hf_mwp/commands/web_app/page.html" in names
+        and "hf_mwp/runtime/plausibility/general/zh/plausibility.json" in names
+    )
     assert metadata.get_payload().startswith("# hf_mwp") or "# hf_mwp" in str(metadata)

@@ -2,9 +2,9 @@ import math
 
 import pytest
 
-from hf_mwp.expressions import Expression
-from hf_mwp.problems import MathWordProblem
 from hf_mwp.runtime.answer import Answer, Beam, answer_records, read_trees
+from hf_mwp.runtime.expressions import Expression
+from hf_mwp.runtime.problems import MathWordProblem
 from tests.tiny import tiny_processor
 
 

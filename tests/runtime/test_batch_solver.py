@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from datasets import Dataset
 
-from hf_mwp.plausibility import PlausibilityReranker
 from hf_mwp.runtime import BatchSolver, load_solver
+from hf_mwp.runtime.plausibility import PlausibilityReranker
 from tests.tiny import tiny_processor, tiny_rows, tiny_solver
 
 

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from hf_mwp.runtime.default_search import DefaultSearch
-from hf_mwp.usage_error import UsageError
+from hf_mwp.utils.usage_error import UsageError
 
 
 def test_what_is_saved_is_read(tmp_path):

@@ -5,11 +5,12 @@ import pytest
 import torch
 from transformers.activations import ACT2FN
 
-from hf_mwp.models import MwpSolver, MwpSolverConfig, MwpStudentModel
+from hf_mwp.compress.models import MwpStudentModel
 from hf_mwp.runtime.encoder import ACTIVATIONS, Encoder, gelu
 from hf_mwp.runtime.weights import Weights
-from hf_mwp.usage_error import UsageError
-from tests.models.tiny_student import VOCAB, pruned_config, tiny_config
+from hf_mwp.solver.models import MwpSolver, MwpSolverConfig
+from hf_mwp.utils.usage_error import UsageError
+from tests.compress.models.tiny_student import VOCAB, pruned_config, tiny_config
 from tests.tiny import tiny_processor, tiny_solver
 
 

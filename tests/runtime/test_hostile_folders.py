@@ -7,13 +7,13 @@ import pytest
 import torch
 from transformers import pipeline
 
-from hf_mwp.building import load_solver as load_torch_solver
-from hf_mwp.models.mwp_solver import SolverFolderError
-from hf_mwp.plausibility import PlausibilityReranker
+from hf_mwp.commands.building import load_solver as load_torch_solver
 from hf_mwp.runtime import load_solver
 from hf_mwp.runtime.default_search import DefaultSearch
+from hf_mwp.runtime.plausibility import PlausibilityReranker
 from hf_mwp.runtime.solver_folder import decoder_shapes, encoder_shapes, read_config
-from hf_mwp.usage_error import UsageError
+from hf_mwp.solver.models.mwp_solver import SolverFolderError
+from hf_mwp.utils.usage_error import UsageError
 from tests.damage import change_fields, change_weights, cut, drop_weights
 from tests.tiny import tiny_processor, tiny_solver
 

@@ -2,9 +2,9 @@ import re
 
 import pytest
 
-from hf_mwp.expressions import Expression, ExpressionError
-from hf_mwp.problems import MathWordProblem
+from hf_mwp.runtime.expressions import Expression, ExpressionError
 from hf_mwp.runtime.output_vocabulary import OutputVocabulary
+from hf_mwp.runtime.problems import MathWordProblem
 
 
 def test_ids_are_operators_then_constants_then_numbers():

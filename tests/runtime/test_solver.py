@@ -10,12 +10,12 @@ import pytest
 from transformers import pipeline
 
 import hf_mwp  # noqa: F401 (registers the pipeline)
-from hf_mwp.plausibility import PlausibilityReranker
 from hf_mwp.runtime import load_solver
 from hf_mwp.runtime.default_search import DefaultSearch
+from hf_mwp.runtime.plausibility import PlausibilityReranker
 from hf_mwp.runtime.solver import EXPORT_RECORD, can_load
 from hf_mwp.runtime.tree_search import TreeDecoder
-from hf_mwp.usage_error import UsageError
+from hf_mwp.utils.usage_error import UsageError
 from tests.damage import change_weights
 
 

@@ -4,11 +4,11 @@ import pytest
 from tokenizers import Tokenizer, models
 from transformers import PreTrainedTokenizerFast
 
-from hf_mwp.data import MwpProcessor
-from hf_mwp.problems import MathWordProblem
+from hf_mwp.runtime.problems import MathWordProblem
 from hf_mwp.runtime.text_reader import TextReader
-from hf_mwp.solving.solve_problems import unknown_shares
-from hf_mwp.usage_error import UsageError
+from hf_mwp.solver.batches import MwpProcessor
+from hf_mwp.solver.solving.solve_problems import unknown_shares
+from hf_mwp.utils.usage_error import UsageError
 from tests.tiny import tiny_processor
 
 

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 import torch
 
-from hf_mwp.models import GTSConfig, GTSDecoder
-from hf_mwp.models.gts.tree_search import LiveWeights
 from hf_mwp.runtime.tree_search import TreeDecoder
+from hf_mwp.solver.models import GTSConfig, GTSDecoder
+from hf_mwp.solver.models.gts.tree_search import LiveWeights
 
 
 def decoders(seed=0, **fields):

@@ -8,7 +8,7 @@ from safetensors.numpy import save_file
 from safetensors.torch import save_file as save_torch
 
 from hf_mwp.runtime.weights import Weights
-from hf_mwp.usage_error import UsageError
+from hf_mwp.utils.usage_error import UsageError
 from tests.tiny import tiny_processor, tiny_solver
 
 

@@ -2,9 +2,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from hf_mwp.metrics import count_parameters
-from hf_mwp.models import MwpStudentConfig, MwpStudentModel
-from hf_mwp.recipes import Stage
+from hf_mwp.commands.recipes import Stage
+from hf_mwp.compress.models import MwpStudentConfig, MwpStudentModel
+from hf_mwp.solver.metrics import count_parameters
 from reproduce.descriptions import describe_teacher, measure_shape
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from hf_mwp.metrics import GLUE_FIGURES
+from hf_mwp.compress.metrics.glue import GLUE_FIGURES
 from reproduce import paired_interval as module
 from reproduce.paired_interval import paired_interval
 from reproduce.table import Column

@@ -1,7 +1,7 @@
 import pytest
 
-from hf_mwp.recipes import RecipeError
-from hf_mwp.usage_error import UsageError
+from hf_mwp.commands.recipes import RecipeError
+from hf_mwp.utils.usage_error import UsageError
 from reproduce.table import ReportError, Table
 from tests.examples.reproduce.grids import TABLE, write_table
 

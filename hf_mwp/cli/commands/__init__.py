@@ -1,1 +1,0 @@
-"""The subcommands, one file each; those that train models are in a folder."""

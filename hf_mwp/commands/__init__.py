@@ -1,0 +1,1 @@
+"""The command line `hf-mwp`, tasks, recipes and publishing."""

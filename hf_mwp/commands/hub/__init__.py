@@ -1,0 +1,11 @@
+"""Preparation of model folders (weights, processor, card) and their upload to the Hub."""
+
+from hf_mwp.utils.lazy_names import lazy_names
+
+
+_NAMES = {
+    "model_card": ("ModelFigures", "TrainingStage", "build_model_card", "model_record"),
+    "model_folder": ("make_model_folder", "with_pooling_layer", "write_model_folder"),
+    "push_solver": ("Publication", "push_solver_to_hub", "push_trained_model"),
+}
+__all__, __getattr__, __dir__ = lazy_names(__name__, _NAMES)

@@ -1,0 +1,1 @@
+"""Reading of options from YAML files and flags."""

@@ -1,0 +1,172 @@
+"""Stages of a recipe: a command with its options, inputs and output folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from hf_mwp import __version__
+from hf_mwp.commands.options.parsing import read_options
+from hf_mwp.commands.options.stages import STAGES, options_of, trains, types_of
+from hf_mwp.solver.data.sources import LOADERS, split_name
+from hf_mwp.utils.checks import as_list
+from hf_mwp.utils.files import content_digest, write_atomically
+from hf_mwp.utils.finished_folder import FinishedFolder, digest_of
+from hf_mwp.utils.option import affects_result, default_of, option_values
+from hf_mwp.utils.usage_error import UsageError
+
+
+OPTIONS = "stage.yaml"
+Commands = Mapping[str, Callable[[list[str]], int]]
+# Version of the commands' results. A new version makes all old stages incomplete.
+VERSION = 3
+
+
+@dataclass(frozen=True)
+class StageResult:
+    """Result of a stage: its wall time, whether it was complete before, and the content of its `metrics.json`."""
+
+    stage: Stage
+    seconds: float
+    skipped: bool
+    metrics: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Stage of a recipe: a command of `hf-mwp`, its options, and the folder of its result."""
+
+    name: str  # within the recipe
+    command: str
+    options: Mapping[str, Any]  # other stages are replaced by their folders
+    inputs: tuple[Stage, ...] = ()  # stages whose folders are among the options
+    fingerprint: str = ""  # digest of options and inputs, see [`fingerprint`]
+    folder: Path = field(default_factory=Path)  # written by the command
+
+    @property
+    def finished(self) -> FinishedFolder:
+        """Folder of the stage, with its record and checkpoint."""
+        return FinishedFolder(self.folder, self.fingerprint)
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Names of the stages whose results are needed."""
+        return tuple(stage.name for stage in self.inputs)
+
+    @property
+    def is_done(self) -> bool:
+        """Return whether the stage is complete."""
+        return self.finished.is_done
+
+    @property
+    def _given(self) -> dict[str, Any]:
+        return {**self.options, "output_dir": str(self.folder)}
+
+    def check(self) -> None:
+        """Raise `UsageError` if an option is wrong, or a model, dataset or file that no stage makes is missing."""
+        if self.command not in STAGES:
+            fault = f"{self.command!r} cannot be a stage. Choose one of: {', '.join(STAGES)}."
+            raise UsageError(f"Stage {self.name!r}: {fault}")
+        for name, variable in (("hub_token", "HF_TOKEN"), ("llm_api_key", "LLM_API_KEY")):
+            if name in self.options:
+                raise UsageError(f"stage {self.name}: {name} would be written to a file. Set {variable} instead.")
+        values = option_values(*read_options(f"stage {self.name}", types_of(self.command), self._given))
+        locate = _locator(self.command, values, [str(stage.folder) for stage in self.inputs])
+        for option, value in values.items():
+            try:
+                for item in as_list(value):
+                    locate(option, item)
+            except ValueError as error:
+                raise UsageError(f"stage {self.name}: key {option!r}: {str(error).removesuffix('.')}.") from None
+
+    def run(self, commands: Commands) -> StageResult:
+        """Run the command, from its checkpoint, unless the stage is complete; wait if another run executes it."""
+        folder = self.finished
+
+        def work() -> None:
+            path = self.folder / OPTIONS
+            write_atomically(path, yaml.safe_dump(self._given, allow_unicode=True, sort_keys=False))
+            arguments = ["--config", str(path)]
+            if folder.checkpoint is not None and not self.options.get("save_only_model"):
+                arguments.append("--resume")
+            elif folder.is_begun and "overwrite" in options_of(self.command):
+                # Only this stage uses the folder, so the files of an interrupted start are replaced.
+                arguments.append("--overwrite")
+            commands[self.command](arguments)
+
+        details = {"stage": self.name, "command": f"hf-mwp {self.command}", "needs": list(self.needs)}
+        skipped = not folder.fill(work, details)
+        return StageResult(self, folder.record["seconds"], skipped, folder.metrics)
+
+
+def fingerprint(command: str, options: Mapping[str, Any], made: Mapping[str, str], launch: str | None = None) -> str:
+    """Return a digest of what determines a stage's result: command, `launch`, options except `affects_result=False`,
+    and the contents of the stages (`made`: fingerprints by folder), files, folders and datasets in these options."""
+    known = options_of(command)
+    # A default dataset is treated like a given one.
+    defaults = {name: default_of(each) for name, each in known.items() if each.metadata.get("locate") is not None}
+    values = {name: value for name, value in defaults.items() if isinstance(value, str) and value in LOADERS}
+    values |= options
+    locate, data_dir, in_data_dir = _locator(command, values, made), values.get("data_dir"), []
+
+    def described(name: str, value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {str(key): described(name, item) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [described(name, item) for item in value]
+        # An option with `choices` names no file, even if there is one of that name.
+        if not isinstance(value, str) or (name in known and known[name].metadata.get("choices")):
+            return _number(value)
+        place = None
+        with suppress(ValueError):
+            place = locate(name, value)
+        if place is not None:
+            if data_dir is not None and place.resolve().is_relative_to(Path(data_dir).resolve()):
+                in_data_dir.append(place)
+            kind = value if split_name(value)[0] in LOADERS else place.suffix if place.is_file() else ""
+            return {"source": kind, "content": content_digest(place)}
+        for folder, digest in made.items():
+            value = value.replace(folder, digest)
+        # A path may have a prefix: `ltp:FOLDER`. `Path.exists` would raise an error for a long string.
+        prefix, _, path = value.rpartition(":")
+        if path and os.path.exists(value):
+            return {"content": content_digest(value)}
+        return {prefix: content_digest(path)} if prefix and os.path.exists(path) else _number(value)
+
+    counted = [name for name in values if name not in known or affects_result(known[name])]
+    content = {name: described(name, values[name]) for name in counted if name != "data_dir"}
+    if "data_dir" in values and not in_data_dir:
+        content["data_dir"] = described("data_dir", data_dir)
+    parts = {"command": command, "options": content, "version": [__version__, VERSION]}
+    return digest_of(parts | ({"launch": launch} if launch is not None and trains(command) else {}))
+
+
+def _locator(command: str, values: Mapping[str, Any], made: Collection[str]) -> Callable[[str, Any], Path | None]:
+    """Return a function that finds the path named by the value of an option, if it is not of a stage (`made`)."""
+    options = options_of(command)
+
+    def is_made(value: Any) -> bool:
+        return any(folder in str(value) for folder in made)
+
+    known = {name: None if is_made(value) else value for name, value in values.items()}
+
+    def locate(name: str, value: Any) -> Path | None:
+        find = options[name].metadata.get("locate") if name in options else None
+        is_own = isinstance(value, str) and not is_made(value) and not is_made(values.get("data_dir"))
+        return find(value, known) if find is not None and is_own else None
+
+    return locate
+
+
+def _number(value: Any) -> Any:
+    """Convert numbers, also strings such as `"2e-4"`, to `float`, and return other values unchanged."""
+    try:
+        return value if value is None or isinstance(value, bool) else float(value)
+    except (ValueError, OverflowError, TypeError):
+        return value

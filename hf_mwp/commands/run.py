@@ -1,0 +1,125 @@
+"""Command that runs the incomplete stages of a recipe: `hf-mwp run`."""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.table import Table
+
+from hf_mwp.solver.metrics.accuracy import is_share, metric_cell, percent
+from hf_mwp.utils.checks import check_at_least_one, check_share
+from hf_mwp.utils.main_process import check_one_process
+from hf_mwp.utils.usage_error import UsageError
+
+from .options.yaml_values import read_value
+from .recipes import Recipe, Stage, StageResult, run_recipe
+from .recipes.recipe import caution
+from .recipes.stage import Commands
+from .terminal.console import make_console, make_table, quiet_libraries
+
+
+def run(argv: list[str], commands: Commands) -> int:
+    """Run the incomplete stages and print their results; see `hf-mwp run --help`."""
+    parser = argparse.ArgumentParser(
+        prog="hf-mwp run",
+        usage="hf-mwp run RECIPE [options]",
+        allow_abbrev=False,
+        description="Run the incomplete stages of a recipe. --variable VALUE sets a variable of the recipe, "
+        "--stage.option VALUE sets an option of a stage. VALUE is read as YAML; null removes an option.",
+    )
+    parser.add_argument("recipe", nargs="?", help="file of the recipe")
+    parser.add_argument("--targets", nargs="+", help="stages to complete; the recipe's `targets` if not given")
+    parser.add_argument("--budget", help="one of the budgets of the recipe: quick, cpu, gpu, paper")
+    parser.add_argument("--base", metavar="FILE", help="recipe to use instead of the `base` that the file contains")
+    parser.add_argument("--output_dir", "--output-dir", help="folder of the stages; runs/<name of the recipe>")
+    launch = "program that starts the training stages: 'torchrun --nproc_per_node 2', 'accelerate launch'"
+    parser.add_argument("--launch", metavar="PROGRAM", help=launch)
+    least = "train the recipe's models, smallest first, until a model reaches this validation accuracy, such as 0.75"
+    parser.add_argument("--min_accuracy", "--min-accuracy", type=float, metavar="SHARE", help=least)
+    most = "maximum number of models to train for --min_accuracy"
+    parser.add_argument("--max_trainings", "--max-trainings", type=int, metavar="COUNT", help=most)
+    parser.add_argument("--dry_run", "--dry-run", action="store_true", help="show the stages without running them")
+    args, rest = parser.parse_known_args(argv)
+    changes = read_changes(rest)
+    if args.recipe is None:
+        raise UsageError("run: no recipe is given. Pass a file such as examples/compact_asdiv.yaml.")
+    check_share(vars(args), "min_accuracy")
+    check_at_least_one(vars(args), "max_trainings")
+    check_one_process("run")
+    quiet_libraries()
+    console = make_console()
+    shown: list[Recipe] = []
+
+    def tell_plan(recipe: Recipe, stages: list[Stage]) -> None:
+        shown.append(recipe)
+        console.print(plan_table(recipe, stages))
+
+    def tell_stage(stage: Stage, number: int, count: int) -> None:
+        state = "done before, skipped" if stage.is_done else f"hf-mwp {stage.command}"
+        console.rule(f"stage {number} of {count}: {stage.name} ({state})", align="left", style="dim")
+
+    options = vars(args) | {"changes": changes, "commands": commands}
+    results = run_recipe(options.pop("recipe"), on_plan=tell_plan, on_stage=tell_stage, **options)
+    if not args.dry_run:
+        console.print(result_table(shown[-1], results))
+    return 0
+
+
+def plan_table(recipe: Recipe, stages: Sequence[Stage]) -> Table:
+    """Return a table of all stages, which shows whether each is complete."""
+    budget = "" if recipe.budget is None else f", budget {recipe.budget}"
+
+    def state(stage: Stage) -> str:
+        return "done" if stage.is_done else "begun" if stage.finished.checkpoint else "to do"
+
+    headings = ("stage", "command", "builds on", "folder", "state")
+    rows = ((s.name, f"hf-mwp {s.command}", ", ".join(s.needs), s.folder.name, state(s)) for s in stages)
+    return make_table(f"{recipe.title}{budget}, in {recipe.output_dir}", headings, rows)
+
+
+def result_table(recipe: Recipe, results: Sequence[StageResult]) -> Table:
+    """Return a table with the time and the main results of each stage."""
+    rows = (
+        (r.stage.name, f"{r.seconds:.0f}{' (before)' if r.skipped else ''}", headline(r.metrics), r.stage.folder.name)
+        for r in results
+    )
+    headings = ("stage", "seconds", "result", "folder")
+    table = make_table(f"{recipe.title}, in {recipe.output_dir}", headings, rows, right=["seconds"])
+    table.caption, table.caption_justify = caution(recipe.budget) or None, "left"
+    return table
+
+
+def headline(metrics: Mapping[str, Any]) -> str:
+    """Return the most important metrics of a stage's `metrics.json`."""
+    fates = metrics.get("fates", {})
+    shown = [f"{fates['labelled']:,} labelled"] if "labelled" in fates else []
+    for split, shares in metrics.get("reranking", {}).items():
+        shown.append(f"{split} {percent(shares['without'])} to {percent(shares['with'])} %")
+    for split in ("validation", "test"):
+        section = metrics.get(split, {})
+        if "reports" in section:
+            report = section["reports"]["all problems"]
+            # Reports of other tasks than math word problems begin with their main metric.
+            name = "answer_accuracy" if "num_problems" in report else next(iter(report))
+            _, cell = metric_cell(name, report.get(name))
+            unit, beams = " %" if is_share(name) else "", section.get("num_beams")
+            how = [] if name == "answer_accuracy" else [name]
+            how += {None: [], 1: ["greedy"]}.get(beams, [f"{beams} beams"])
+            shown.append(f"{split} {cell}{unit} ({', '.join(how)})")
+        if "pos_f1" in section:
+            shown.append(f"POS F1 {percent(section['pos_f1'])} %")
+        if "mlm_loss" in section:
+            shown.append(f"MLM loss {section['mlm_loss']:.2f}")
+    return ", ".join(shown)
+
+
+def read_changes(arguments: Sequence[str]) -> dict[str, Any]:
+    """Parse changes to a recipe from arguments such as `--variable VALUE` and `--stage.option VALUE`."""
+    rest = list(arguments)
+    changes: dict[str, Any] = {}
+    while rest:
+        flag, equals, value = rest.pop(0).partition("=")
+        if not flag.startswith("--") or (not equals and not rest):
+            raise UsageError(f"run: {flag!r} is not understood. Write --variable VALUE or --stage.option VALUE.")
+        changes[flag[2:].replace("-", "_")] = read_value(value if equals else rest.pop(0))
+    return changes

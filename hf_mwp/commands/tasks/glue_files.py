@@ -1,0 +1,213 @@
+"""GLUE tasks: their files, columns and classes, and a loader from a folder or the Hub."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain, zip_longest
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hf_mwp.solver.data.data_error import DataError
+from hf_mwp.solver.data.file_contents import RecordReader
+from hf_mwp.solver.data.schema import Record, Rows
+from hf_mwp.utils.checked_types import checked
+from hf_mwp.utils.checks import check_share
+
+
+if TYPE_CHECKING:
+    from datasets import DatasetDict
+
+TRAIN = "train"
+HUB_ID = "nyu-mll/glue"
+SCORES = (0.0, 5.0)  # Range of the scores of STS-B.
+
+
+@dataclass(frozen=True)
+class GlueSource:
+    """Files, columns and classes of a GLUE task."""
+
+    hub_columns: tuple[str, ...]  # Columns of the one or two texts in the dataset on the Hub.
+    classes: tuple[str, ...]  # Names of the classes in the order of their numbers; empty for a regression.
+    folder: str  # Name of the task's folder in a GLUE folder.
+    columns: tuple[str, ...] = ()  # Columns of the texts in the files, if they differ from `hub_columns`.
+    label: str = "label"  # Column of the label in the files.
+    written: tuple[str, ...] = ("0", "1")  # Names of the classes in the files.
+    header: tuple[str, ...] = ()  # All columns, for files without a header.
+    dev: tuple[str, ...] = ("dev",)  # Files of the development splits. On the Hub, `dev` is `validation`.
+    broken: float = 0.0  # Maximum share of damaged lines in the files. Damaged lines are left out.
+
+
+SENTENCE, PAIR = ("sentence",), ("sentence1", "sentence2")
+QUESTIONS, PREMISE = ("question1", "question2"), ("premise", "hypothesis")
+ENTAILMENT = ("entailment", "not_entailment")
+INFERENCE = ("entailment", "neutral", "contradiction")
+
+GLUE_SOURCES: dict[str, GlueSource] = {
+    "rte": GlueSource(PAIR, ENTAILMENT, "RTE", written=ENTAILMENT),
+    "mrpc": GlueSource(PAIR, ("not_equivalent", "equivalent"), "MRPC", ("#1 String", "#2 String"), "Quality"),
+    "stsb": GlueSource(PAIR, (), "STS-B", label="score"),
+    "sst2": GlueSource(SENTENCE, ("negative", "positive"), "SST-2"),
+    "cola": GlueSource(
+        SENTENCE, ("unacceptable", "acceptable"), "CoLA", header=("source", "label", "mark", "sentence")
+    ),
+    "wnli": GlueSource(PAIR, ENTAILMENT[::-1], "WNLI"),
+    # About twenty of the 404,301 lines are damaged by tabs or line ends in the texts.
+    "qqp": GlueSource(QUESTIONS, ("not_duplicate", "duplicate"), "QQP", label="is_duplicate", broken=1e-3),
+    "qnli": GlueSource(("question", "sentence"), ENTAILMENT, "QNLI", written=ENTAILMENT),
+    "mnli": GlueSource(
+        PREMISE, INFERENCE, "MNLI", PAIR, "gold_label", INFERENCE, dev=("dev_matched", "dev_mismatched")
+    ),
+}
+
+
+@checked
+def load_glue(
+    task: str, data_dir: str | Path | None = None, validation_fraction: float = 0.1, seed: int = 0
+) -> DatasetDict:
+    """Load a GLUE task. The public development split becomes `"test"`, because the test split has no labels.
+    `"validation"` is a share of each class of the training split. For MNLI, rows of the two development splits
+    (matched and mismatched) alternate in `"test"`.
+
+    Args:
+        task (`str`): `"rte"`, `"mrpc"`, `"stsb"`, `"sst2"`, `"cola"`, `"wnli"`, `"qqp"`, `"qnli"` or `"mnli"`.
+        data_dir (`str` or `Path`, *optional*): A GLUE folder (`RTE/train.tsv`, ...), or the folder of the task in it.
+            By default the task is loaded from the Hub (`nyu-mll/glue`).
+        validation_fraction (`float`, *optional*, defaults to 0.1): Share of the training split that becomes
+            `"validation"`. With 0, there is no validation split.
+        seed (`int`, *optional*, defaults to 0): Seed for the choice of the validation rows.
+
+    Returns:
+        `DatasetDict`: rows with the columns `id` (file and 1-based line, or 0-based row on the Hub), `sentence1`,
+        `sentence2` (`None` for tasks with a single text) and `label` (number of the class, or a score from 0 to 5 for
+        `"stsb"`).
+
+    Raises:
+        ValueError: The task is unknown, or `validation_fraction` leaves a split without rows.
+        DataError: A file is missing, columns are wrong, a text is empty or a label is wrong (with file, line and
+            field), or the Hub cannot be reached.
+
+    Example:
+
+    ```python
+    >>> data = hf_mwp.load_glue("rte", "glue_data")
+    >>> {part: len(rows) for part, rows in data.items()}
+    {'train': 2241, 'validation': 249, 'test': 277}
+    ```
+    """
+    from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
+
+    if task not in GLUE_SOURCES:
+        raise ValueError(f"Unknown GLUE task {task!r}. Choose one of {', '.join(GLUE_SOURCES)}.")
+    check_share({"validation_fraction": validation_fraction}, "validation_fraction")
+    source = GLUE_SOURCES[task]
+    if data_dir is None:
+        rows = _read_hub(task, source)
+    else:
+        folder = find_glue_folder(task, data_dir)
+        rows = {part: _read_file(folder, part, source) for part in (TRAIN, *source.dev)}
+    train = rows.pop(TRAIN)
+    held_out = _held_out([row["label"] for row in train], validation_fraction, seed)
+    parts = {"train": [row for index, row in enumerate(train) if index not in held_out]}
+    if validation_fraction:
+        parts["validation"] = [train[index] for index in sorted(held_out)]
+        # A small share of few rows may round to no row, a large share to all rows.
+        if not all(parts.values()):
+            raise ValueError(
+                f"`validation_fraction` {validation_fraction} of {len(train)} training rows leaves "
+                f"{len(parts['train'])} to train on and {len(held_out)} to validate on. Set a different share, or 0."
+            )
+    parts["test"] = [row for together in zip_longest(*rows.values()) for row in together if row is not None]
+    label = ClassLabel(names=list(source.classes)) if source.classes else Value("float64")
+    features = Features({**dict.fromkeys(("id", "sentence1", "sentence2"), Value("string")), "label": label})
+    return DatasetDict({part: Dataset.from_list(each, features=features) for part, each in parts.items()})
+
+
+def find_glue_folder(task: str, data_dir: str | Path) -> Path:
+    """Return the folder with the files of a GLUE task. Raises `DataError` if there is none."""
+    source = GLUE_SOURCES[task]
+    for folder in (Path(data_dir) / source.folder, Path(data_dir)):
+        if any((folder / f"{part}.tsv").is_file() for part in (TRAIN, *source.dev)):
+            return folder
+    fault = f"neither {source.folder}/{TRAIN}.tsv nor {TRAIN}.tsv exists"
+    raise DataError(f"{fault}. `data_dir` must be a GLUE folder, or the folder of the task in it", data_dir)
+
+
+def _read_file(folder: Path, part: str, source: GlueSource) -> Rows:
+    reader = RecordReader(folder, "skip", "Download it, or change `data_dir`.")
+    columns = source.columns or source.hub_columns
+    rows = reader.rows(
+        lambda record: _make_row(record, f"{part}-{record.line}", source, columns, source.label),
+        f"{part}.tsv",
+        header=source.header,
+    )
+    allowed = int(source.broken * (len(rows) + len(reader.damaged)))
+    if len(reader.damaged) > allowed:
+        raise reader.damaged[allowed]
+    if not rows:
+        raise DataError("the file has no rows. Download it again", folder / f"{part}.tsv")
+    return rows
+
+
+def _make_row(
+    record: Record, name: str, source: GlueSource, columns: Sequence[str], label_column: str
+) -> dict[str, Any]:
+    """Create a row with the columns of [`load_glue`]. Raises `DataError` for an empty text or a wrong label."""
+    fields = record.fields
+    for column in (*columns, label_column):
+        if column not in fields:
+            raise DataError(f"the column is missing. The columns are {', '.join(fields)}", record.file, 1, column)
+    for column in columns:
+        if not (fields[column] or "").strip():
+            record.fail("the text is empty", column)
+    label = _label_of(fields[label_column], source)
+    if label is None:
+        wanted = " or ".join(source.written) if source.classes else f"a number from {SCORES[0]:g} to {SCORES[1]:g}"
+        record.fail(f"the label must be {wanted}, not {fields[label_column]!r}", label_column)
+    texts = [*map(record.text, columns), None]
+    return {"id": name, "sentence1": texts[0], "sentence2": texts[1], "label": label}
+
+
+def _label_of(label: str | float, source: GlueSource) -> float | None:
+    """Return the number of a class (a word in files, a number on the Hub) or a score, or `None` for a wrong label."""
+    if source.classes:
+        known = source.written if isinstance(label, str) else range(len(source.classes))
+        return known.index(label) if label in known else None
+    try:
+        score = float(label)
+    except (TypeError, ValueError):
+        return None
+    return score if SCORES[0] <= score <= SCORES[1] else None
+
+
+def _read_hub(task: str, source: GlueSource) -> dict[str, Rows]:
+    from datasets import load_dataset
+
+    place = f"{HUB_ID}, {task}"
+    try:
+        loaded = load_dataset(HUB_ID, task)
+    except (OSError, ValueError) as error:  # `ConnectionError` if there is no connection.
+        fault = f"the Hub cannot be reached, or does not have this dataset ({error})"
+        raise DataError(f"{fault}. Download {source.folder}, and pass the folder as `data_dir`", place) from error
+    rows: dict[str, Rows] = {}
+    for part in (TRAIN, *source.dev):
+        name = part.replace("dev", "validation")
+        if name not in loaded:
+            raise DataError(f"the dataset has no split {name}. The splits are {', '.join(loaded)}", place)
+        rows[part] = [
+            _make_row(Record(row, place, number), f"{part}-{number}", source, source.hub_columns, "label")
+            for number, row in enumerate(loaded[name])
+        ]
+    return rows
+
+
+def _held_out(labels: list[float], fraction: float, seed: int) -> set[int]:
+    """Return the indices of a random share of the rows of each class (or of each score, rounded to an integer)."""
+    groups = defaultdict(list)
+    for index, label in enumerate(labels):
+        groups[round(label)].append(index)
+    chooser = random.Random(seed)
+    shares = (chooser.sample(group, round(fraction * len(group))) for _, group in sorted(groups.items()))
+    return set(chain.from_iterable(shares))

@@ -1,0 +1,115 @@
+"""Task of solving math word problems."""
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from functools import cached_property
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+from hf_mwp.commands.building.solver import build_solver, load_solver
+from hf_mwp.commands.building.student import make_student_and_processor
+from hf_mwp.solver.data import LoadReport
+from hf_mwp.solver.data.loading import load_mwp_dataset
+from hf_mwp.solver.metrics.accuracy import accuracy_report, context_report
+from hf_mwp.solver.solving.solve_problems import solve_problems
+from hf_mwp.solver.solving.solver_prediction import SolverPrediction, measure_calibration
+from hf_mwp.solver.training import SolverTrainer
+from hf_mwp.solver.training.solver_dataset import prepare_training_rows
+
+from .data_options import DataArguments
+from .task import Task, limit_rows
+
+
+class MathWordProblems(Task):
+    """Task of solving math word problems with a solver, which predicts equations."""
+
+    kind, metric = "solver", "answer_accuracy"
+    recorded, solves = ("num_beams", "answer_match"), True
+    trainer_class = SolverTrainer
+
+    def __init__(self, options: DataArguments) -> None:
+        self.options, self.source = options, Path(options.data_dir or "", options.dataset)
+
+    @cached_property
+    def _loaded(self) -> tuple[Mapping[str, Any], LoadReport]:
+        options = {each.name: getattr(self.options, each.name) for each in fields(DataArguments)}
+        name = options.pop("dataset")
+        for limit in ("max_train_samples", "max_eval_samples"):
+            del options[limit]
+        for kind in ("extra_train", "extra_exclude"):
+            options[kind] = tuple(options[kind] or ())
+        key = (name, str(options))
+        splits, report = once(key, lambda: load_mwp_dataset(name, return_report=True, **options))
+        # Added problems come last. The rows are shuffled so that `max_train_samples` draws from all problems.
+        added = options["extra_train"] or any(options[each] for each in options if each.startswith("augment_"))
+        if added and self.options.max_train_samples is not None:
+            splits = {**splits, "train": splits["train"].shuffle(seed=0)}
+        return {split: limit_rows(rows, split, self.options) for split, rows in splits.items()}, report
+
+    @cached_property
+    def splits(self):
+        return self._loaded[0]
+
+    @property
+    def load_report(self) -> LoadReport:
+        return self._loaded[1]
+
+    name = property(attrgetter("load_report.dataset"))
+    scheme = property(attrgetter("load_report.scheme"))
+
+    def build_model(self, options):
+        return build_solver(self.rows("train"), options, self.options.parse_number_words)
+
+    def load_model(self, name, split="train"):
+        solver, processor = load_solver(name)
+        processor.check_language(self.rows(split)["language"], name, self.options.dataset)
+        return solver, processor
+
+    def make_student(self, teacher, processor, options):
+        return make_student_and_processor(teacher, processor, self.rows("train"), options)
+
+    def collator(self, model, processor):
+        return model.make_collator(processor)
+
+    def encode(self, rows, processor):
+        return prepare_training_rows(rows, processor)
+
+    def details(self, predictions: Sequence[SolverPrediction]) -> dict[str, Any]:
+        return {"calibration": measure_calibration(predictions)}
+
+    def predict(self, model, processor, rows, **options) -> list[SolverPrediction]:
+        return solve_problems(model, processor, rows, **options)
+
+    def report(self, predictions: Sequence[SolverPrediction]) -> dict[str, float]:
+        scores = [prediction.score for prediction in predictions]
+        return accuracy_report(scores) | context_report([each.problem.context for each in predictions], scores)
+
+    def card(self) -> dict[str, Any]:
+        language = next((rows[0]["language"] for rows in self.splits.values() if len(rows)), "zh")
+        tags = ["hf_mwp", "math-word-problems"]
+        return {"pipeline_tag": None, "datasets": [self.name], "language": language, "tags": tags}
+
+
+_kept: dict[tuple, Any] | None = None
+
+
+@contextlib.contextmanager
+def keep_loaded() -> Iterator[None]:
+    """Read and report each dataset only once inside the context, for example for the stages of a recipe."""
+    global _kept
+    before, _kept = _kept, {} if _kept is None else _kept
+    try:
+        yield
+    finally:
+        _kept = before
+
+
+def once(key: tuple, make: Callable[[], Any]) -> Any:
+    """Return the result of `make`, which is called only once per key within [`keep_loaded`]."""
+    if _kept is None:
+        return make()
+    if key not in _kept:
+        _kept[key] = make()
+    return _kept[key]

@@ -1,0 +1,239 @@
+"""Tasks of sequence-to-sequence models: pairs of texts (such as translations), and math word problems."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+from hf_mwp.commands.building.seq2seq import build_seq2seq, load_seq2seq_model, make_student_seq2seq
+from hf_mwp.compress.metrics.text_generation import text_figures, text_report
+from hf_mwp.compress.trainers import (
+    RecursiveDistillationConfig,
+    Seq2SeqDistillationTrainer,
+    Seq2SeqFineTuningTrainer,
+    StarkConfig,
+)
+from hf_mwp.compress.trainers.generate_texts import decode_texts, generate_texts, score_texts
+from hf_mwp.compress.trainers.seq2seq_adapter import PairCollator
+from hf_mwp.runtime.answer import Beam
+from hf_mwp.runtime.expressions import Expression, ExpressionError
+from hf_mwp.runtime.problems import MathWordProblem, ProblemError
+from hf_mwp.solver.data.schema import problem_from_row
+from hf_mwp.solver.solving.solver_prediction import SolverPrediction
+from hf_mwp.utils.files import shorten_paths
+from hf_mwp.utils.usage_error import UsageError
+
+from .data_options import TaskArguments
+from .math_word_problems import MathWordProblems
+from .seq2seq_files import load_seq2seq
+from .task import Task, limit_rows
+
+
+# Number of placeholders ([NUM0], ...) that are tokens of a newly trained tokenizer.
+NUM_PLACEHOLDERS = 20
+PLACEHOLDER = re.compile(r"\[\s*NUM\s*(\d+)\s*\]", re.IGNORECASE)
+SYMBOL = re.compile(r"\([^()]*\)|[-+*/^]|[^\s\[\]()+*/^-]+")
+
+
+@dataclass(frozen=True)
+class Seq2SeqPrediction:
+    """Generated text of a row."""
+
+    row: Mapping[str, Any]  # see [`load_seq2seq`]
+    text: str
+    log_probability: float | None = None  # of the row's target, given the source
+    num_tokens: int = 0  # of the row's target
+
+    def to_dict(self) -> dict[str, Any]:
+        scores = {"log_probability": self.log_probability, "num_tokens": self.num_tokens}
+        return {**self.row, "prediction": self.text, **scores}
+
+
+class Seq2SeqTask(Task):
+    """Task of generating target texts from source texts, for any model of `AutoModelForSeq2SeqLM`. Raises `UsageError`
+    if a package of the metrics ([`metrics.text_report`]) is not installed."""
+
+    kind, recorded = "sequence-to-sequence model", ("num_beams",)
+    trainer_class, distillation_class = Seq2SeqFineTuningTrainer, Seq2SeqDistillationTrainer
+    placeholders: Sequence[str] = ()
+
+    def __init__(self, options: TaskArguments) -> None:
+        self.options, self.name, self.scheme = options, options.dataset, "as its files have it"
+        self.source = Path(options.dataset)
+        self.metrics = text_figures(options.text_metrics)
+        self.metric = "rougeL" if options.text_metrics[0] == "rouge" else self.metrics[0]
+
+    def defaults_of(self, config):
+        """Return the metric that selects checkpoints: the loss for pruning and STARK, otherwise the task's metric."""
+        in_loop = isinstance(config, RecursiveDistillationConfig | StarkConfig)
+        return {"metric_for_best_model": "loss" if in_loop else self.metric}
+
+    @cached_property
+    def splits(self):
+        options = self.options
+        splits = load_seq2seq(options.dataset, options.source, options.target, options.validation_fraction)
+        return {split: limit_rows(rows, split, options) for split, rows in splits.items()}
+
+    def pair(self, row: Mapping[str, Any]) -> tuple[str, str | None]:
+        """Return the source and the target text of a row; the target is `None` if the row has none."""
+        return self.options.source_prefix + row["text"], row["target"]
+
+    def build_model(self, options):
+        texts = [text for row in self.rows("train") for text in self.pair(row) if text]
+        languages = (self.options.source, self.options.target)
+        return build_seq2seq(texts, options, self.placeholders, languages)
+
+    def load_model(self, name, split="train"):
+        return load_seq2seq_model(name, languages=(self.options.source, self.options.target))
+
+    def make_student(self, teacher, processor, options):
+        return make_student_seq2seq(teacher, processor, options), processor
+
+    def collator(self, model, processor):
+        return PairCollator(processor, model)
+
+    def prepare(self, rows, processor):
+        """Tokenise and truncate pairs, and keep the columns that are recorded in the model's folder."""
+
+        def encode(row: Mapping[str, Any]) -> dict[str, Any]:
+            return {**self.encode([row], processor)[0], "text": row["text"], "dataset": row["dataset"]}
+
+        return rows.map(encode, remove_columns=rows.column_names, keep_in_memory=True)
+
+    def encode(self, rows, processor):
+        """Return the inputs and labels of rows. Without a target, the loss ignores the row's only label."""
+
+        def read(source: str, target: str | None) -> dict[str, Any]:
+            inputs = dict(processor(source, text_target=target or "", truncation=True))
+            return inputs if target else inputs | {"labels": [-100]}
+
+        return [read(*self.pair(row)) for row in rows]
+
+    def trainer_arguments(self, model, processor, generates=False):
+        metrics = self.metric_arguments(processor) if generates else {}
+        return super().trainer_arguments(model, processor) | metrics
+
+    def metric_arguments(self, processor: Any) -> dict[str, Any]:
+        """Return the arguments of a trainer that measure the texts generated in evaluations."""
+        return {"text_metrics": partial(text_report, metrics=self.options.text_metrics, language=self.options.target)}
+
+    def predict(self, model, processor, rows, max_decode_length=None, batch_size=64, **search):
+        sources, targets = zip(*map(self.pair, rows), strict=True)
+        search |= {"max_length": max_decode_length, "batch_size": batch_size}
+        found = generate_texts(model, processor, sources, **search)
+        scores = score_texts(model, processor, sources, targets, batch_size)
+        return [
+            Seq2SeqPrediction(row, generated.text, *score)
+            for row, (generated,), score in zip(rows, found, scores, strict=True)
+        ]
+
+    def report(self, predictions: Sequence[Seq2SeqPrediction]) -> dict[str, float]:
+        """Compute the metrics of the texts, `nll` (negative log-likelihood per target token) and `num_examples`."""
+        texts = [each.text for each in predictions], [each.row["target"] for each in predictions]
+        report = text_report(*texts, self.options.text_metrics, self.options.target)
+        if predictions:
+            tokens = sum(each.num_tokens for each in predictions)
+            report["nll"] = -sum(each.log_probability for each in predictions) / max(tokens, 1)
+        return report | {"num_examples": len(predictions)}
+
+    def card(self) -> dict[str, Any]:
+        # Source and target are languages, or names of fields such as "summary".
+        is_translation = all(re.fullmatch("[a-z]{2,3}", each) for each in (self.options.source, self.options.target))
+        return {
+            "pipeline_tag": "translation" if is_translation else "text2text-generation",
+            "datasets": [shorten_paths(self.name).partition(":")[0]],
+            "language": self.options.target if is_translation else None,
+            "tags": ["hf_mwp", "seq2seq"],
+            "metrics": {name: [name, "num_examples"] for name in (*self.metrics, "nll")},
+            "shares": False,
+            "items": "examples",
+            "example": self._example(),
+        }
+
+    def _example(self) -> str:
+        """Return the source text that a model card shows."""
+        return next(self.pair(rows[0])[0] for rows in reversed(self.splits.values()) if len(rows))
+
+
+class MathSeq2Seq(Seq2SeqTask, MathWordProblems):
+    """Math word problems for a sequence-to-sequence model, which reads texts with `[NUM0]`, `[NUM1]`, ... for numbers
+    and writes equations in prefix notation with these placeholders. Predictions are scored by their answers."""
+
+    metric, metrics, recorded = "answer_accuracy", (), ("num_beams", "answer_match")
+    solves, answer_match = False, "annotated"
+    placeholders = [f"[NUM{index}]" for index in range(NUM_PLACEHOLDERS)]
+
+    # Data and metrics come from MathWordProblems, everything else from Seq2SeqTask.
+    __init__ = MathWordProblems.__init__
+    splits = MathWordProblems.splits
+    report = MathWordProblems.report
+
+    def defaults_of(self, config):
+        self.answer_match = config.answer_match  # for the metrics during training
+        return super().defaults_of(config)
+
+    def problem(self, row: Mapping[str, Any]) -> MathWordProblem:
+        return problem_from_row(row, self.options.parse_number_words)
+
+    def pair(self, row):
+        problem = self.problem(row)
+        return problem.masked.text(indexed=True), write_equation(problem)
+
+    def learnable(self, rows):
+        """Return the problems whose equation can be parsed. Raises `UsageError` if there are none."""
+        found = [index for index, row in enumerate(rows) if self.pair(row)[1]]
+        if not found:
+            raise UsageError(f"None of the {len(rows)} problems has an equation. Choose a different split or dataset.")
+        return rows.select(found)
+
+    def metric_arguments(self, processor):
+        rows = list(self.rows("validation", needed=False) or ())
+
+        def measure(output: Any) -> dict[str, float]:
+            texts = decode_texts(processor, output.predictions)
+            match = self.answer_match
+            return self.report([self.prediction(*pair, answer_match=match) for pair in zip(rows, texts, strict=True)])
+
+        return {"compute_metrics": measure}
+
+    def predict(self, model, processor, rows, answer_match="annotated", max_decode_length=None, **search):
+        sources = [self.pair(row)[0] for row in rows]
+        found = generate_texts(model, processor, sources, max_length=max_decode_length, **search)
+        return [
+            self.prediction(row, generated.text, generated.log_probability, answer_match)
+            for row, (generated,) in zip(rows, found, strict=True)
+        ]
+
+    def prediction(
+        self, row: Mapping[str, Any], text: str, log_probability: float = 0.0, answer_match: str = "annotated"
+    ) -> SolverPrediction:
+        """Convert a generated text to a prediction, which has no tree if the text is not a valid equation."""
+        problem = self.problem(row)
+        expression = read_equation(text, len(problem.numbers))
+        trees = () if expression is None else ((expression, log_probability),)
+        return SolverPrediction(problem, Beam(trees), answer_match=answer_match)
+
+    def card(self):
+        return MathWordProblems.card(self) | {"pipeline_tag": "text2text-generation", "example": self._example()}
+
+
+def write_equation(problem: MathWordProblem) -> str | None:
+    """Return the prefix notation of a problem's equation, with `[NUM0]` for its first number, or `None`."""
+    try:
+        return " ".join(re.sub(r"^N(\d+)$", r"[NUM\1]", token) for token in problem.expression.to_prefix())
+    except (ExpressionError, ProblemError):
+        return None
+
+
+def read_equation(text: str, num_numbers: int) -> Expression | None:
+    """Parse a generated text as an expression over `num_numbers` numbers. Returns `None` for an invalid text."""
+    # Some tokenizers put spaces into placeholders and numbers, or write them in lower case.
+    text = re.sub(r"(?<=\d)\s*\.\s*(?=\d)", ".", PLACEHOLDER.sub(r" N\1 ", text))
+    tokens = ["".join(token.split()) for token in SYMBOL.findall(text)]
+    slots = [int(token[1:]) for token in tokens if re.fullmatch(r"N\d+", token)]
+    try:
+        return Expression.from_prefix(tokens) if max(slots, default=-1) < num_numbers else None
+    except ExpressionError:
+        return None

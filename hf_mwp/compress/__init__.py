@@ -1,0 +1,1 @@
+"""Compression of any Transformers model: losses, students, teachers, pruning and trainers."""

@@ -1,0 +1,130 @@
+"""Checks, before any training, that a student can learn from a teacher."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from torch import Tensor, nn
+
+from hf_mwp.compress.models.model_kind import kind_of, unwrapped
+from hf_mwp.solver.batches.mwp_processor import MwpProcessor
+from hf_mwp.utils.usage_error import UsageError
+
+from .features import Features
+from .objectives import Objective, PredictionObjective
+
+
+def check_frozen_teacher(student: nn.Module, teacher: nn.Module) -> None:
+    """Raise `ValueError` if student and teacher share weights, since training would change the teacher."""
+    # Empty parameters and those on the meta device have no memory.
+    owned = {parameter.data_ptr() for parameter in teacher.parameters()} - {0}
+    shared = [name for name, parameter in student.named_parameters() if parameter.data_ptr() in owned]
+    if shared:
+        raise ValueError(
+            f"The student's {shared[0]} is also a weight of the teacher (the same model?), so training would change "
+            "the teacher. Pass a copy (`copy.deepcopy`)."
+        )
+
+
+def check_embeddings(student: nn.Module, teacher: nn.Module) -> None:
+    """Raise `ValueError` if two models embed different numbers of tokens, since they cannot read the same ids."""
+    try:
+        counts = [unwrapped(model).get_input_embeddings().num_embeddings for model in (student, teacher)]
+    except (AttributeError, NotImplementedError):
+        return  # not text models
+    if counts[0] != counts[1]:
+        raise ValueError(
+            f"The student embeds {counts[0]} tokens, the teacher {counts[1]}. Create the student with the teacher's "
+            "tokenizer or processor. If one model only has spare rows, or has its own tokenizer and only predictions "
+            "are compared, also pass the teacher's (`teacher_processing_class`). A sequence-to-sequence student with "
+            "any tokenizer can learn from texts that the teacher generates (`hf-mwp pseudo-label`)."
+        )
+
+
+def check_decoding(student: nn.Module, teacher: nn.Module) -> None:
+    """Raise `ValueError` if the teacher has no decoder, or the two decoders would read the same labels differently."""
+    _check_kind("a sequence-to-sequence model", kind_of(teacher).has_decoder, teacher)
+    remedy = "Decoders must read labels alike: create the student with `make_student`, or set it."
+    for name in ("decoder_start_token_id", "pad_token_id"):
+        _check_equal(name, *(getattr(unwrapped(model).config, name, None) for model in (student, teacher)), remedy)
+
+
+def check_solvers(student: nn.Module, teacher: nn.Module, teacher_processing: MwpProcessor | None = None) -> None:
+    """Raise `ValueError` unless two solvers have the same symbols, the same kind of decoder and fitting embeddings."""
+    _check_kind("a solver", kind_of(teacher).is_solver, teacher)
+    student, teacher = unwrapped(student), unwrapped(teacher)
+    remedy = "Probabilities are compared symbol by symbol: create the student with the teacher's processor."
+    for name in ("operators", "constants"):
+        _check_equal(name, *(list(getattr(model.vocabulary, name)) for model in (student, teacher)), remedy)
+    remedy = "Decoders of different kinds cannot be compared: train a teacher with the student's (`--decoder`)."
+    _check_equal("predictions", student.prediction.name, teacher.prediction.name, remedy)
+    remedy = "They score different candidates: create the student from the teacher or with its `decoder_config`."
+    for name, rule in student.prediction_rules.items():
+        _check_equal(name, rule, teacher.prediction_rules.get(name), remedy)
+    if teacher_processing is not None:
+        teacher_processing.check_model(teacher)
+    else:
+        check_embeddings(student, teacher)
+
+
+def _check_kind(kind: str, is_kind: bool, teacher: nn.Module) -> None:
+    if not is_kind:
+        raise ValueError(f"The student is {kind}, but the teacher, a `{type(teacher).__name__}`, is not.")
+
+
+def _check_equal(name: str, ours: Any, theirs: Any, remedy: str) -> None:
+    """Raise `ValueError` if a setting of student and teacher differs."""
+    if ours != theirs:
+        raise ValueError(f"The student has {name}={ours}, the teacher has {name}={theirs}. {remedy}")
+
+
+def needs_own_inputs(processing: Any, teacher_processing: Any) -> bool:
+    """Return whether a teacher needs inputs of its own, since its [`MwpProcessor`] has different tokens. Raises
+    `ValueError` if tokenizers differ in tokens, or processors in how they read numbers and symbols."""
+    if processing is None:
+        raise UsageError("`teacher_processing_class` is compared with `processing_class`. Pass the student's, too.")
+    ours, theirs = (getattr(each, "tokenizer", each) for each in (processing, teacher_processing))
+    same_tokens = ours.get_vocab() == theirs.get_vocab()
+    are_processors = all(isinstance(each, MwpProcessor) for each in (processing, teacher_processing))
+    if not are_processors and not same_tokens:
+        raise ValueError(
+            f"Student and teacher have different tokenizers (with {len(ours)} and {len(theirs)} tokens), so the same "
+            "ids mean different words. Create the student with the teacher's tokenizer. A sequence-to-sequence "
+            "student can also learn from texts that the teacher generates (`hf-mwp pseudo-label`)."
+        )
+    remedy = "Both processors must read problems in the same way: use the teacher's processor."
+    for name in ("vocabulary", "parse_number_words", "number_reading", "language"):
+        _check_equal(name, *(getattr(each, name, None) for each in (processing, teacher_processing)), remedy)
+    return are_processors and not (same_tokens and processing.number_tokens == teacher_processing.number_tokens)
+
+
+def check_only_predictions(objectives: Sequence[Objective]) -> None:
+    """Raise `UsageError` if models with different tokenizers are compared by more than their predictions."""
+    others = [each.name for each in objectives if not isinstance(each, PredictionObjective)]
+    if others:
+        raise UsageError(
+            "Student and teacher have different tokenizers, so only their predictions can be compared, but "
+            f"{', '.join(others)} compare hidden outputs. Set `hidden_loss=None` (`none`) and `embedding_weight=0`, "
+            "or create the student with the teacher's tokenizer."
+        )
+
+
+def check_losses(losses: Mapping[str, Tensor], student: Features, teacher: Features) -> None:
+    """Raise `ValueError` if a loss is NaN or infinite. The message lists the model outputs that are."""
+    names = [f"loss_{name}" for name, loss in losses.items() if not loss.isfinite()]
+    if names:
+        broken = {"teacher": _broken(teacher), "student": _broken(student)}
+        causes = [f"{who} ({', '.join(which[:3])})" for who, which in broken.items() if which]
+        outputs = f"The outputs of the {' and the '.join(causes)}" if causes else "The losses"
+        raise ValueError(
+            f"{outputs} on the first training examples are NaN or infinite ({', '.join(names)}). Check the weights of "
+            "the models, or load them in fp32."
+        )
+
+
+def _broken(features: Features) -> list[str]:
+    """Return the names of the outputs that are NaN or infinite, in the order of the layers."""
+    kinds = ("hidden", "decoder_hidden")
+    outputs = {f"{kind}_{n}": each for kind in kinds for n, each in enumerate(features.layers(kind))}
+    outputs |= {} if features.get("logits") is None else {"logits": features["logits"]}
+    # Forbidden classes have the logit `-inf`.
+    return [name for name, each in outputs.items() if each.isnan().any() or each.isposinf().any()]

@@ -1,0 +1,68 @@
+"""Mapping from student layers to the teacher layers that they learn from."""
+
+from collections.abc import Sequence
+from operator import index
+
+from hf_mwp.utils.checked_types import checked
+
+
+STRATEGIES = ("uniform", "alternating", "first", "last")
+
+
+@checked
+def map_layers(
+    mapping: str | Sequence[Sequence[int]], num_student_layers: int, num_teacher_layers: int
+) -> list[tuple[int, int]]:
+    """
+    Return pairs (student layer, teacher layer) for distilling hidden states, in the order of the student's layers or
+    as given. Layers are counted as in `output_hidden_states`: 0 is the embedding output, 1 that of the first layer.
+
+    - `"uniform"`: student layer `n` learns from teacher layer `n * (teacher layers / student layers)`, rounded up: 3
+      layers from 12 as (1, 4), (2, 8), (3, 12), and 2 from 3 as (1, 2), (2, 3). This is the layer mapping function of
+      A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), for numbers that divide.
+    - `"alternating"`: the same, preceded by the embedding outputs (0, 0), as, with the rounding, in the authors'
+      implementation of Improving Language Model Distillation through Hidden State Matching (ICLR 2025).
+    - `"first"`, `"last"`: the student's layers learn from the teacher's first or last layers, in order.
+    - explicit: `[[1, 4], [2, 8], [3, 12]]` or, on the command line, `"1:4,2:8,3:12"`. Layers may be left out.
+
+    Raises `ValueError` if the teacher has too few layers for a strategy, or a mapping is neither a strategy nor pairs
+    of existing layers, with each student layer once.
+    """
+    if not isinstance(mapping, str) or mapping not in STRATEGIES:
+        return _explicit_pairs(mapping, {"student": num_student_layers, "teacher": num_teacher_layers})
+    if num_student_layers > num_teacher_layers:
+        raise ValueError(
+            f'The layer mapping "{mapping}" needs a teacher with at least as many layers as the student, but it has '
+            f"{num_teacher_layers} and the student {num_student_layers}. Pass pairs, such as [[1, 1], [2, 1]]."
+        )
+    student_layers = range(1, num_student_layers + 1)
+    if mapping == "first":
+        return [(layer, layer) for layer in student_layers]
+    if mapping == "last":
+        return [(layer, layer + num_teacher_layers - num_student_layers) for layer in student_layers]
+    pairs = [(layer, -(-layer * num_teacher_layers // num_student_layers)) for layer in student_layers]
+    return [(0, 0), *pairs] if mapping == "alternating" else pairs
+
+
+def _explicit_pairs(mapping: str | Sequence[Sequence[int]], counts: dict[str, int]) -> list[tuple[int, int]]:
+    try:
+        pairs = [map(int, pair.split(":")) for pair in mapping.split(",")] if isinstance(mapping, str) else mapping
+        pairs = [(index(student), index(teacher)) for student, teacher in pairs]
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"A layer mapping must be one of {list(STRATEGIES)} or pairs of a student layer and a teacher layer, such "
+            f"as [[1, 4], [2, 8]] (on the command line: 1:4,2:8), got {mapping!r}."
+        ) from None
+    if not pairs:
+        raise ValueError("The layer mapping is empty. Set `hidden_loss=None` to train without hidden states.")
+    for pair in pairs:
+        for layer, (who, count) in zip(pair, counts.items(), strict=True):
+            if not 0 <= layer <= count:
+                raise ValueError(
+                    f"The layer mapping {list(pair)} contains layer {layer} of the {who}, which has only layers 1 to "
+                    f"{count} (0 is the embedding output)."
+                )
+    students = [student for student, _ in pairs]
+    if twice := [layer for layer in students if students.count(layer) > 1]:
+        raise ValueError(f"The layer mapping contains layer {twice[0]} of the student twice.")
+    return pairs

@@ -1,0 +1,61 @@
+"""Objective on the teacher's probabilities: decoupled knowledge distillation."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor, nn
+
+from hf_mwp.compress.losses import DKDLoss
+from hf_mwp.solver.models.decoder import symbol_groups
+from hf_mwp.utils.checked_types import checked
+
+from ..features import Features
+from .soft_labels import SoftLabels
+
+
+class DKD(SoftLabels):
+    """
+    Decoupled knowledge distillation (DKD): trains the student's probabilities to match the teacher's, with separate
+    weights for the probability of the correct class and the distribution over the other classes. Needs labels. A
+    solver's symbols for equal numbers are one class, as in its own loss.
+
+    Args:
+        temperature (`float`), scale_by_square (`bool`), alpha (`float`), beta (`float`): See [`DKDLoss`].
+        weight (`float`), name (`str`): See [`Objective`].
+    """
+
+    needs_labels = True
+
+    @checked
+    def __init__(
+        self,
+        temperature: float = 4.0,
+        scale_by_square: bool = True,
+        weight: float = 1.0,
+        name: str = "soft",
+        alpha: float = 1.0,
+        beta: float = 8.0,
+    ) -> None:
+        super().__init__(temperature, scale_by_square, weight, name)
+        self.alpha, self.beta = alpha, beta
+
+    def _make_loss(self, reduction: str) -> nn.Module:
+        return DKDLoss(self.temperature, self.alpha, self.beta, self.scale_by_square, reduction)
+
+    def losses(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
+        logits, targets = student["logits"], self._targets(student["logits"], inputs)
+        return {self.name: self.loss(logits, teacher["logits"], targets, self.positions(inputs))}
+
+    def _targets(self, logits: Tensor, inputs: Mapping[str, Any]) -> Tensor:
+        """Return the correct class of each prediction, or a mask of the correct classes."""
+        labels, prediction = inputs.get("labels"), self.kind.prediction
+        if labels is None or not prediction.has_targets or labels.dim() != logits.dim() - 1:
+            raise ValueError(
+                f"Decoupled distillation needs one correct class for each prediction ({prediction.name}). Pass "
+                'labels, or use `SoftLabels` (`prediction_loss="kd"`).'
+            )
+        groups = inputs.get("number_groups")
+        if groups is None or not prediction.has_numbers:
+            return labels
+        groups = symbol_groups(groups, logits.shape[-1] - groups.shape[1])
+        return groups.unsqueeze(1) == groups.gather(1, labels.clamp(min=0)).unsqueeze(-1)

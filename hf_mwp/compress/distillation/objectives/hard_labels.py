@@ -1,0 +1,37 @@
+"""Objective on labels."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor
+
+from hf_mwp.utils.checked_types import checked
+
+from ..features import Features
+from .prediction_objective import PredictionObjective
+
+
+class HardLabels(PredictionObjective):
+    """
+    Objective on labels, with the student's own loss.
+
+    Args:
+        weight (`float`), name (`str`): See [`Objective`].
+    """
+
+    needs_labels = True
+
+    @checked
+    def __init__(self, weight: float = 1.0, name: str = "hard") -> None:
+        super().__init__(name, weight)
+
+    def losses(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
+        loss, positions = student.get("loss"), self.positions(inputs)
+        if loss is None:
+            raise ValueError(
+                "The student computed no loss, so the batch has no labels. Pass labels, or set `soft_label_weight=1` "
+                "to learn only from the teacher, or `prediction_weight=0` to distil only layers."
+            )
+        loss = loss.mean()
+        # A mean over no labels is NaN.
+        return {self.name: loss if positions is None else loss.where(positions.any(), 0.0)}

@@ -1,0 +1,89 @@
+"""Base class of training objectives, and the request for the teacher outputs that they need."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from torch import Tensor
+
+from hf_mwp.utils.checked_types import checked
+
+from ..features import Features
+
+
+class Objective:
+    """
+    Base class of the objectives that a student is trained on; [`DistillationTrainer`] adds up a list of them. A
+    derived class chooses in `setup` which outputs are compared, and returns its loss in `losses`, which may have
+    several named parts. `num_items` returns the number of items that each part is averaged over, so that accumulated
+    batches have the same loss as one large batch.
+
+    Args:
+        name (`str`): Parts of the loss are logged as `loss_{name}`, or with this prefix. Names must be unique.
+        weight (`float`, *optional*, defaults to 1.0): Weight of the sum of the parts.
+
+    Attributes:
+        options (`Mapping[str, bool]`): Arguments that make both models return the outputs to compare.
+        cacheable (`bool`): Whether a teacher cache can store the outputs to compare.
+        reads_modules (`bool`): Whether hooks record outputs of modules within the models.
+        parts (`dict[str, float]`): Names and weights of the parts.
+        student_reads (`tuple[str, ...]`), teacher_reads (`tuple[str, ...]`): Names of the outputs to compare, see
+            [`~distillation.features.Features`]. A teacher cache stores `teacher_reads`.
+        projections (`dict[str, tuple[str, int, int]]`): Linear maps that are needed, see [`FeatureProjections`].
+        listed (`tuple[str, ...]`): Outputs with one score per item of a list, such as candidates.
+        num_examples (`int`): Number of training examples that `setup` needs, two by default.
+    """
+
+    options: Mapping[str, bool] = {}
+    cacheable = True
+    reads_modules = False
+    listed: tuple[str, ...] = ()
+    num_examples = 2
+
+    @checked
+    def __init__(self, name: str, weight: float = 1.0) -> None:
+        self.name, self.weight = name, weight
+        self.parts: dict[str, float] = {}
+        self.student_reads: tuple[str, ...] = ()
+        self.teacher_reads: tuple[str, ...] = ()
+        self.projections: dict[str, tuple[str, int, int]] = {}
+
+    def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
+        """Choose the outputs that are compared. Called once before training, with the outputs of both models for a
+        batch of `num_examples` or more. Raises `ValueError` if the two models cannot be compared."""
+        raise NotImplementedError
+
+    def losses(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
+        """Return the parts of the loss by name, as scalars without their weights."""
+        raise NotImplementedError
+
+    def num_items(self, inputs: Mapping[str, Any]) -> dict[str, Tensor | int | None]:
+        """Return the number of items that each part is averaged over, or `None`: batches have the same weight."""
+        return dict.fromkeys(self.parts)
+
+
+@dataclass(frozen=True)
+class TeacherRequest:
+    """Teacher outputs that objectives need for each batch."""
+
+    features: tuple[str, ...]  # names of the outputs, see [`~distillation.features.Features`]
+    options: Mapping[str, bool] = field(default_factory=dict)  # arguments of `forward` that make it return them
+    listed: tuple[str, ...] = ()  # outputs with one score per item of a list, such as candidates
+
+    @classmethod
+    def of(cls, objectives: Iterable[Objective]) -> Self:
+        """Collect the outputs that a list of objectives reads."""
+        readers = [each for each in objectives if each.teacher_reads]
+        features = sorted({name for each in readers for name in each.teacher_reads})
+        options = {name: value for each in readers for name, value in each.options.items()}
+        return cls(tuple(features), options, tuple(dict.fromkeys(name for each in readers for name in each.listed)))
+
+    @property
+    def states(self) -> list[str]:
+        """Return the names of features with one vector for each token."""
+        return [name for name in self.features if name != "logits" and name not in self.listed]
+
+    @property
+    def logits(self) -> bool:
+        """Return whether logits are requested that are scores of classes."""
+        return "logits" in self.features and "logits" not in self.listed

@@ -1,0 +1,193 @@
+"""Cache of a frozen teacher's outputs on disk, and their layout in rows."""
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Self
+
+import numpy as np
+import torch
+from safetensors.numpy import save
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from hf_mwp.utils.row_store import RowStore, StoreError
+
+from .features import Features, label_mask, read_mask
+from .objectives.objective import TeacherRequest
+
+
+# Lower scores mark classes that the model forbids. They are stored as -inf, which fp16 has, and read as `finfo.min`.
+FORBIDDEN = -1e30
+
+CLASSES, POSITIONS, NODES = "classes", "positions", "nodes"
+DTYPES = {"F16": np.float16, "F32": np.float32}
+CacheError = StoreError
+"""Error for a folder that does not contain the expected cache."""
+
+
+@dataclass(frozen=True)
+class OutputLayout:
+    """
+    Names and widths of the cached outputs of a teacher, and their conversion to rows and back.
+
+    Hidden states are stored only for tokens that are not padding, decoder states and logits only for positions with a
+    label, and logits of a tree decoder only for operators, constants and numbers of the row. So the stored outputs of
+    a row do not depend on the other rows of its batch. Scores of candidates are all stored, in their order.
+    """
+
+    states: Mapping[str, int] = field(default_factory=dict)  # width by name, see [`~distillation.features.Features`]
+    # CLASSES: a vector per row; POSITIONS: per labelled position; NODES: with columns for numbers; `None`: no logits.
+    logits: str | None = None
+    columns: int = 0  # number of classes, or of a solver's operators and constants
+    listed: list[str] = field(default_factory=list)  # outputs with one score per item, such as candidates
+
+    @classmethod
+    def of(cls, output: Features, request: TeacherRequest, num_symbols: int | None = None) -> Self:
+        """Return the layout of the requested outputs. `num_symbols` counts a solver's operators and constants."""
+        kept = {"states": {name: output[name].shape[-1] for name in request.states}, "listed": [*request.listed]}
+        if not request.logits:
+            return cls(**kept)
+        logits = output["logits"]
+        if logits.dim() not in (2, 3):
+            shape = tuple(logits.shape)
+            raise ValueError(f"Logits of the shape {shape} cannot be cached. Set `cache_teacher_outputs=False`.")
+        if num_symbols is not None:
+            return cls(**kept, logits=NODES, columns=num_symbols)
+        return cls(**kept, logits=CLASSES if logits.dim() == 2 else POSITIONS, columns=logits.shape[-1])
+
+    def pack(self, output: Features, inputs: Mapping[str, Any]) -> list[dict[str, np.ndarray]]:
+        """Return the arrays `(tokens, width)` of each row by name, in fp32 if a value is too large for fp16."""
+        parts: dict[str, list[np.ndarray]] = {}
+        for name in self.states:
+            state = output[name]
+            mask = read_mask(name, inputs, state.shape[:2], state.device)
+            parts[name] = _split(f"hidden states ({name})", state[mask], mask.sum(1).tolist())
+        if self.logits is not None:
+            logits = output["logits"].float()
+            positions = [1] * len(logits)
+            if self.logits != CLASSES:
+                mask = label_mask(inputs, logits.shape[:2], logits.device)
+                logits, positions = logits[mask], mask.sum(1).tolist()
+            logits = logits.masked_fill(logits <= FORBIDDEN, -math.inf)
+            parts["logits"] = _split("logits", logits, positions, may_forbid=True)
+        for name in self.listed:
+            exists = output[name] > torch.finfo(output[name].dtype).min
+            parts[name] = _split(name, output[name][exists].unsqueeze(-1), exists.sum(1).tolist())
+        rows = [_narrow(dict(zip(parts, row, strict=True))) for row in zip(*parts.values(), strict=True)]
+        if self.logits == NODES:
+            for row in rows:
+                # All columns after the last number of the row are forbidden.
+                allowed = np.isfinite(row["logits"]).any(0).nonzero()[0]
+                row["logits"] = row["logits"][:, : allowed.max(initial=-1) + 1]
+        return rows
+
+    def assemble(self, rows: Sequence[Mapping[str, np.ndarray]], inputs: Mapping[str, Any]) -> dict[str, Tensor]:
+        """Return padded tensors on the CPU from rows of [`~OutputLayout.pack`], at positions in the batch's masks."""
+        dtype = np.result_type(np.float16, *(array.dtype for row in rows for array in row.values()))
+        batch = {}
+        for name in self.listed:
+            lists = [torch.from_numpy(row[name][:, 0].astype(dtype)) for row in rows]
+            batch[name] = pad_sequence(lists, batch_first=True, padding_value=-math.inf)
+        for name, width in self.states.items():
+            mask = read_mask(name, inputs, (len(rows), max(len(row[name]) for row in rows)), None)
+            batch[name] = _padded(name, rows, mask.numpy(), width, dtype)
+        if self.logits == CLASSES:
+            batch["logits"] = torch.from_numpy(np.concatenate([row["logits"] for row in rows]).astype(dtype))
+        elif self.logits is not None:
+            mask, width = label_mask(inputs, (len(rows), max(len(row["logits"]) for row in rows)), None), self.columns
+            if self.logits == NODES and inputs.get("number_positions") is not None:
+                width += inputs["number_positions"].shape[1]
+            batch["logits"] = _padded("logits", rows, mask.numpy(), width, dtype)
+        return batch
+
+    def restore(self, batch: Mapping[str, Tensor], dtype: torch.dtype) -> Features:
+        """Return the outputs on any device, in the student's `dtype`, or in fp32 if that is less exact than fp16."""
+        values = {name: each.to(torch.promote_types(each.dtype, dtype)) for name, each in batch.items()}
+        for name in (*(["logits"] if self.logits else []), *self.listed):
+            lowest = torch.finfo(values[name].dtype).min
+            values[name] = values[name].masked_fill(values[name].isneginf(), lowest)
+        return Features({}, values)
+
+
+class TeacherCache(RowStore):
+    """Cache of a frozen teacher's outputs for the rows of a dataset. Rows are found by their keys (`row_key` in
+    `fingerprints.py`), and stored in the safetensors format (see [`OutputLayout`]). Arguments are as in
+    [`~store.RowStore`]. Raises `CacheError` if the folder belongs to another cache, or its manifest cannot be read."""
+
+    made_by = "a different teacher, dataset or collator"
+    remedy = "choose a different `teacher_cache_dir`"
+
+    @property
+    def layout(self) -> OutputLayout | None:
+        """Return the layout of a row, or `None` while the cache is empty."""
+        return OutputLayout(**self.about["layout"]) if self.about else None
+
+    def read(self, keys: Sequence[bytes]) -> list[dict[str, np.ndarray]]:
+        """Return the rows of the keys in the form of [`OutputLayout.pack`]. Raises `CacheError` if one is missing."""
+        numbers = self.find(keys).tolist()
+        if -1 in numbers:
+            raise CacheError(
+                f"{self.folder} has no example {numbers.index(-1)} of the batch: the dataset returns different rows "
+                "than at the start of training. Rows that change cannot be cached: set `cache_teacher_outputs=False`."
+            )
+        return [_arrays_of(memoryview(row["outputs"])) for row in self.rows(numbers, ["outputs"])]
+
+    def fill(self, layout: OutputLayout, made_from: Mapping[str, Any], batches: Iterable[tuple[list, list]]) -> None:
+        """Add keys and rows of [`OutputLayout.pack`] under the caller's lock. `made_from` is for human readers."""
+        import pyarrow
+
+        schema = pyarrow.schema({"key": pyarrow.binary(16), "outputs": pyarrow.binary()})
+        with self.writing(schema, {"made_from": made_from, "layout": asdict(layout)}):
+            for keys, rows in batches:
+                # `save` reads the memory of an array as if it were contiguous.
+                rows = [{name: np.ascontiguousarray(array) for name, array in row.items()} for row in rows]
+                self.append({"key": keys, "outputs": list(map(save, rows))})
+
+
+def _arrays_of(row: memoryview) -> dict[str, np.ndarray]:
+    """Return the arrays in the safetensors format like `safetensors.numpy.load`, which would copy the row twice."""
+    start = 8 + int.from_bytes(row[:8], "little")
+    arrays = {}
+    for name, each in json.loads(bytes(row[8:start])).items():
+        first, end = each["data_offsets"]
+        values = np.frombuffer(row[start + first : start + end], DTYPES[each["dtype"]])
+        arrays[name] = values.reshape(each["shape"])
+    return arrays
+
+
+def _padded(name: str, rows: Sequence[Mapping], mask: np.ndarray, width: int, dtype: Any) -> Tensor:
+    """Return values at the positions of the mask, zero elsewhere, and `-inf` in columns that a row does not have."""
+    counts, found = [len(row[name]) for row in rows], mask.sum(1).tolist()
+    if found != counts:
+        raise ValueError(
+            f"The batch has {found} {'labels' if name == 'logits' else 'tokens'} per row, but the cached outputs of "
+            f"the teacher have {counts}. Use the collator with which the cache was built."
+        )
+    batch = np.zeros((*mask.shape, width), dtype)
+    for row, (values, valid) in enumerate(zip(rows, mask, strict=True)):
+        # A slice is faster than indices.
+        place = slice(0, counts[row]) if valid[: counts[row]].all() else np.flatnonzero(valid)
+        columns = values[name].shape[-1]
+        batch[row, place, :columns] = values[name]
+        batch[row, place, columns:] = -np.inf
+    return torch.from_numpy(batch)
+
+
+def _split(name: str, values: Tensor, counts: Sequence[int], may_forbid: bool = False) -> list[np.ndarray]:
+    """Return the values of each row in fp32. Raises `ValueError` if they are NaN or infinite."""
+    values = values.float()
+    if not (values.isfinite() | (values.isneginf() if may_forbid else False)).all():
+        raise ValueError(
+            f"The teacher's {name} contain NaN or infinite values. Check the teacher's weights, or run it in fp32."
+        )
+    return [part.numpy() for part in values.cpu().split(list(counts))]
+
+
+def _narrow(row: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the arrays of a row in fp16, or unchanged if a value is too large for fp16."""
+    with np.errstate(over="ignore"):
+        half = {name: values.astype(np.float16) for name, values in row.items()}
+    too_large = any((np.isinf(half[name]) & np.isfinite(values)).any() for name, values in row.items())
+    return row if too_large else half

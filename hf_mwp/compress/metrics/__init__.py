@@ -1,0 +1,1 @@
+"""Metrics of classifiers, generated texts and costs."""

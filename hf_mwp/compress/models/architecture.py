@@ -1,0 +1,261 @@
+"""Locations of layers, attention heads and neurons in encoders and encoder-decoder models."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from torch import nn
+from transformers import PreTrainedConfig, PreTrainedModel
+
+
+PARTS = ("query", "key", "value", "query_key_value", "position_key", "position_query", "attention_output")
+PARTS += ("intermediate", "gate", "output")
+
+# Prefix of the `model_type` of pruned Transformers encoders, see `cut_model`.
+CUT_PREFIX = "mwp_cut_"
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """Module names of an encoder: its stack of layers, and the linear layers within each layer."""
+
+    layers: str = "encoder.layer"  # a module list; `*` matches the index in a list of such lists
+    # Projections of hidden states to the heads, head after head. Fused: all queries, then all keys, then all values.
+    query: str | None = "attention.self.query"
+    key: str | None = "attention.self.key"
+    value: str | None = "attention.self.value"
+    query_key_value: str | None = None
+    # Projections of relative positions to the heads, head after head; some models of the type lack them.
+    position_key: str | None = None
+    position_query: str | None = None
+    attention_output: str = "attention.output.dense"  # projection of the heads' contexts, head after head
+    # First feed-forward layer. A neuron is one output, or one in each half if the second half computes gates.
+    intermediate: str | None = "intermediate.dense"
+    gate: str | None = None  # separate linear layer, whose outputs multiply the outputs of `intermediate`
+    output: str | None = "output.dense"
+    attention: str | None = None  # attention module that stores its number of heads in its own attributes
+    biased_attention: str | None = None  # its third argument is a bias for each head, shared by all layers
+    lora_targets: tuple[str, ...] = ("query", "value")  # linear layers that get LoRA adapters by default
+    heads: str = "num_attention_heads"  # config field with the number of heads
+    attentions: str = "attentions"  # attention matrices in the model's output
+    # Further stacks, numbered after this one: the decoder's self-attention with neurons, then its cross-attention.
+    others: tuple[Architecture, ...] = ()
+
+    def part_of(self, name: str) -> str | None:
+        """Return the field, such as `"query"`, that names a module of the encoder, or `None`."""
+        found = re.fullmatch(rf"{re.escape(self.layers)}\.\d+\.(.+)".replace(r"\*", r"\d+"), name)
+        part = next((part for part in PARTS if found and getattr(self, part) == found[1]), None)
+        return part or next(filter(None, (each.part_of(name) for each in self.others)), None)
+
+    def stack(self, encoder: nn.Module) -> list[nn.Module]:
+        """Return the layers of an encoder. Layers that share their weights are returned once."""
+        outer, _, inner = self.layers.partition(".*.")
+        lists = encoder.get_submodule(outer)
+        return [layer for each in lists for layer in each.get_submodule(inner)] if inner else list(lists)
+
+
+def _attention(pattern: str, names: Sequence[str] = "qkv") -> dict[str, str]:
+    """Return the names of query, key and value projections that follow a pattern."""
+    return dict(zip(("query", "key", "value"), map(pattern.format, names), strict=True))
+
+
+_BART = Architecture(
+    layers="encoder.layers",
+    **_attention("self_attn.{}_proj"),
+    attention_output="self_attn.out_proj",
+    intermediate="fc1",
+    output="fc2",
+    heads="encoder_attention_heads",
+    attentions="encoder_attentions",
+)
+_BART_DECODER = replace(
+    _BART, layers="decoder.layers", heads="decoder_attention_heads", attentions="decoder_attentions"
+)
+_BART_CROSS = replace(
+    _BART_DECODER,
+    attentions="cross_attentions",
+    **_attention("encoder_attn.{}_proj"),
+    attention_output="encoder_attn.out_proj",
+    intermediate=None,
+    output=None,
+)
+
+ARCHITECTURES = {
+    **dict.fromkeys(("bert", "roberta", "xlm-roberta", "camembert", "electra", "mwp_student"), Architecture()),
+    "distilbert": Architecture(
+        layers="transformer.layer",
+        **_attention("attention.{}_lin"),
+        attention_output="attention.out_lin",
+        intermediate="ffn.lin1",
+        output="ffn.lin2",
+    ),
+    "albert": Architecture(
+        layers="encoder.albert_layer_groups.*.albert_layers",
+        **_attention("attention.{}", ("query", "key", "value")),
+        attention_output="attention.dense",
+        intermediate="ffn",
+        output="ffn_output",
+    ),
+    "deberta-v2": Architecture(
+        **_attention("attention.self.{}_proj", ("query", "key", "value")),
+        position_key="attention.self.pos_key_proj",
+        position_query="attention.self.pos_query_proj",
+        attention="attention.self",
+    ),
+    "modernbert": Architecture(
+        layers="layers",
+        **dict.fromkeys(("query", "key", "value")),
+        query_key_value="attn.Wqkv",
+        attention_output="attn.Wo",
+        intermediate="mlp.Wi",
+        output="mlp.Wo",
+        lora_targets=("query_key_value",),
+    ),
+    "mpnet": Architecture(
+        **_attention("attention.attn.{}"),
+        attention_output="attention.attn.o",
+        attention="attention.attn",
+        biased_attention="attention.attn",
+    ),
+    "nomic_bert": Architecture(
+        layers="layers",
+        **_attention("self_attn.{}_proj"),
+        attention_output="self_attn.o_proj",
+        intermediate="mlp.up_proj",
+        gate="mlp.gate_proj",
+        output="mlp.down_proj",
+    ),
+    **dict.fromkeys(
+        ("bart", "mbart", "marian", "pegasus", "m2m_100"), replace(_BART, others=(_BART_DECODER, _BART_CROSS))
+    ),
+}
+"""Supported encoders and encoder-decoder models by `config.model_type`. To support a new type, add an entry."""
+
+
+def find_architecture(config: PreTrainedConfig) -> Architecture | None:
+    """Return the [`ARCHITECTURES`] entry for an encoder's config, or `None` if the type is not supported."""
+    return ARCHITECTURES.get(str(getattr(config, "model_type", None)).removeprefix(CUT_PREFIX))
+
+
+class LayerParts:
+    """Linear layers of one encoder layer, named as in [`Architecture`]; `None` if the architecture lacks the linear
+    layer, or if all its heads or neurons were pruned. Raises `ValueError` for adapters and quantised layers."""
+
+    def __init__(self, layer: nn.Module, architecture: Architecture, head_dim: int, index: int) -> None:
+        self.layer, self.architecture, self.head_dim = layer, architecture, head_dim
+        for part in PARTS:
+            name = getattr(architecture, part)
+            setattr(self, part, None if name is None else _linear(layer, name, index))
+
+    @property
+    def num_heads(self) -> int:
+        return 0 if self.attention_output is None else self.attention_output.in_features // self.head_dim
+
+    @property
+    def num_neurons(self) -> int:
+        return 0 if self.output is None else self.output.in_features
+
+    @property
+    def state_projections(self) -> list[nn.Linear]:
+        """Query, key and value projections of the hidden states, fused or separate."""
+        return list(filter(None, (self.query, self.key, self.value, self.query_key_value)))
+
+    @property
+    def head_projections(self) -> list[nn.Linear]:
+        """All linear layers whose outputs belong to heads."""
+        return [*self.state_projections, *filter(None, (self.position_key, self.position_query))]
+
+    @property
+    def neuron_projections(self) -> list[nn.Linear]:
+        """The linear layers whose outputs belong to neurons."""
+        return list(filter(None, (self.intermediate, self.gate)))
+
+    def bias_of(self, part: str) -> nn.Parameter | None:
+        """Return the bias of `"attention_output"` or `"output"`, even if no head or neuron is left."""
+        name = getattr(self.architecture, part)
+        return None if name is None else self.layer.get_submodule(name).bias
+
+
+def find_encoder(model: nn.Module) -> PreTrainedModel:
+    """Return the encoder within a model. Raises `ValueError` if none has a type in [`ARCHITECTURES`]."""
+    types = []
+    for part in model.modules():
+        if isinstance(part, PreTrainedModel):
+            found = find_architecture(part.config)
+            if found and not getattr(part.config, "is_decoder", False):
+                # The encoder alone of an encoder-decoder model lacks the decoder's layer stacks.
+                if all(hasattr(part.base_model, each.layers.partition(".")[0]) for each in (found, *found.others)):
+                    return part.base_model
+            types.append(str(getattr(part.config, "model_type", None)))
+    table = "hf_mwp.compress.models.architecture.ARCHITECTURES"
+    hint = f"To support a new type, add the names of its linear layers to `{table}`."
+    if "t5" in types:
+        hint = "T5 layers share one bias over relative positions, so heads cannot be pruned in single layers."
+    raise ValueError(
+        f"{type(model).__name__} ({', '.join(dict.fromkeys(types)) or 'no pretrained model'}) has no supported "
+        f"encoder. Supported model types: {', '.join(ARCHITECTURES)}. {hint}"
+    )
+
+
+def layer_parts(model: nn.Module) -> list[LayerParts]:
+    """Return the linear layers of the encoder within a model, layer by layer, then those of `Architecture.others`.
+    Raises the errors of [`find_encoder`] and [`LayerParts`]."""
+    encoder = find_encoder(model)
+    config, architecture = encoder.config, find_architecture(encoder.config)
+    found = []
+    for each in (architecture, *architecture.others):
+        head_dim = getattr(config, "head_dim", None) or config.hidden_size // getattr(config, each.heads)
+        found += [LayerParts(layer, each, head_dim, index) for index, layer in enumerate(each.stack(encoder))]
+    return found
+
+
+def layer_order(model: nn.Module) -> list[int]:
+    """Return the index in [`layer_parts`] of each computed layer. Layers that share weights (ALBERT) share it."""
+    encoder = find_encoder(model)
+    config, layers = encoder.config, len(layer_parts(encoder))
+    groups = getattr(config, "num_hidden_groups", None)
+    if groups is None:
+        return list(range(layers))
+    inner, share = layers // groups, config.num_hidden_layers / groups
+    return [int(layer / share) * inner + place for layer in range(config.num_hidden_layers) for place in range(inner)]
+
+
+def cut_heads(model: nn.Module) -> list[list[int]]:
+    """Return the pruned heads of each layer from the encoder's config, by their original indices."""
+    noted, layers = getattr(find_encoder(model).config, "cut_heads", None), len(layer_parts(model))
+    return [list(heads) for heads in noted] if noted and len(noted) == layers else [[] for _ in range(layers)]
+
+
+def _linear(layer: nn.Module, name: str, index: int) -> nn.Linear | None:
+    module = layer
+    for step in name.split("."):
+        # Some encoders of a type lack optional linear layers.
+        module = getattr(module, step, None)
+        if module is None:
+            return None
+    if type(module) is nn.Linear:
+        return module
+    if list(module.parameters(recurse=False)) and not hasattr(module, "weight"):
+        # Only the bias of the pruned sublayer is left.
+        return None
+    raise ValueError(
+        f"{name} of layer {index} is a {type(module).__name__}, not a plain linear layer. Merge adapters first "
+        "(`hf_mwp.merge_lora(model)`, or `merge_and_unload()` of a peft model), and load it without quantisation."
+    )
+
+
+def count_positions(config: PreTrainedConfig) -> int | None:
+    """Return the maximum number of tokens of an encoder, or `None` if it has none (no field, or -1). RoBERTa and MPNet
+    count positions from the padding token."""
+    positions = getattr(config, "max_position_embeddings", None)
+    if positions is None or positions < 0:
+        return None
+    offset = getattr(config, "position_offset", 0)
+    if "roberta" in config.model_type or config.model_type == "camembert":
+        offset = config.pad_token_id + 1
+    elif "mpnet" in config.model_type:
+        # The padding token of MPNet is always 1, even if the config has a different value.
+        offset = 2
+    return positions - offset

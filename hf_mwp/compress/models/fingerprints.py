@@ -1,0 +1,145 @@
+"""Fingerprints of models, processors and rows, and of collators, objectives and scores."""
+
+import ast
+import functools
+import hashlib
+import inspect
+import json
+import sys
+import textwrap
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+
+from hf_mwp.solver.batches.tokenizer_files import tokenizer_settings
+from hf_mwp.utils.finished_folder import digest_of
+
+
+# Config fields that do not change what a model computes.
+IRRELEVANT = {"_name_or_path", "transformers_version", "architectures", "dtype", "torch_dtype", "use_cache"}
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+DEPTH = 4  # maximum depth of nested objects
+
+
+def hash_model(model: nn.Module) -> str:
+    """Return a hash of a model's class, config, parameters and buffers. Takes about a second per gigabyte."""
+    digest = hashlib.blake2b(digest_size=16)
+    fields = model.config.to_dict() if hasattr(model, "config") else {}
+    digest.update(digest_of({"class": _name(type(model)), "config": _without(fields)}).encode())
+    for name, value in sorted({**dict(model.named_parameters()), **dict(model.named_buffers())}.items()):
+        digest.update(f"{name} {value.dtype} {tuple(value.shape)} ".encode())
+        digest.update(_content(value))
+    return digest.hexdigest()
+
+
+def _content(value: torch.Tensor) -> Any:
+    """Return the bytes of a tensor's numbers."""
+    return value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data if value.numel() else b""
+
+
+def _without(fields: Any) -> Any:
+    if isinstance(fields, Mapping):
+        return {str(name): _without(value) for name, value in fields.items() if name not in IRRELEVANT}
+    return fields
+
+
+def hash_processing(processing: Any) -> str | None:
+    """Return a hash of the vocabulary and settings with which a processor or tokenizer encodes texts."""
+    if processing is None:
+        return None
+    parts: dict[str, Any] = {"class": _name(type(processing))}
+    tokenizer = getattr(processing, "tokenizer", processing)
+    if hasattr(tokenizer, "get_vocab"):
+        parts["tokens"] = sorted(tokenizer.get_vocab().items())
+        parts["tokenizer"] = tokenizer_settings(tokenizer)
+    if tokenizer is not processing:
+        parts["settings"] = _settings(processing, 1)
+    return digest_of(parts)
+
+
+def describe(value: Any, depth: int = DEPTH) -> Any:
+    """Return a description of what an object (collator, objective, score) computes, the same in every process: the
+    name of its class or function, the source of the module that defines it, and its settings or enclosed variables."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, list | tuple):
+        return [describe(each, depth) for each in value]
+    if isinstance(value, set | frozenset):
+        return sorted((describe(each, depth) for each in value), key=str)
+    if isinstance(value, Mapping):
+        return {str(name): describe(each, depth) for name, each in value.items()}
+    if isinstance(value, np.ndarray | torch.Tensor):
+        values = torch.as_tensor(value)
+        return [str(values.dtype), list(values.shape), hashlib.blake2b(_content(values), digest_size=16).hexdigest()]
+    if isinstance(value, functools.partial):
+        return [describe(each, depth) for each in (value.func, value.args, value.keywords)]
+    if inspect.ismethod(value):
+        return [describe(value.__func__, depth), describe(value.__self__, depth)]
+    if isinstance(value, type) or inspect.isroutine(value):
+        value = inspect.unwrap(value)
+        # Describe only the own settings of an enclosed object: a trainer, for example, refers to everything.
+        held = [getattr(value, "__defaults__", None), getattr(value, "__kwdefaults__", None)]
+        held += [_cell_content(cell) for cell in getattr(value, "__closure__", None) or ()]
+        return [_name(value), _source(value), [describe(each, min(depth - 1, 1)) for each in held if depth]]
+    kind = type(value)
+    if hasattr(getattr(value, "tokenizer", value), "get_vocab"):
+        return [hash_processing(value), _source(kind)]
+    if depth == 0 or isinstance(value, PreTrainedModel | torch.Generator):
+        return _name(kind)
+    return [_name(kind), [_source(each) for each in kind.__mro__], _settings(value, depth - 1)]
+
+
+@functools.cache
+def _source(definition: Any) -> str | None:
+    """Return a digest of the module's source (in a notebook, the definition's) without comments and docstrings."""
+    for place in (sys.modules.get(definition.__module__), definition):
+        with suppress(OSError, TypeError, SyntaxError):
+            tree = ast.parse(textwrap.dedent(inspect.getsource(place)))
+            for node in ast.walk(tree):
+                if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+                    node.body[0] = ast.Pass()
+            return digest_of(ast.unparse(tree))
+    return None
+
+
+def _cell_content(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None  # not assigned yet
+
+
+def _settings(value: Any, depth: int) -> dict[str, Any]:
+    # State from earlier calls does not change what an object computes; modules keep their hooks in private attributes.
+    left_out = ("model", "tokenizer", *getattr(type(value), "not_settings", ()))
+    is_module = isinstance(value, nn.Module)
+    return {
+        name: describe(each, depth)
+        for name, each in sorted(getattr(value, "__dict__", {}).items())
+        if name not in left_out and not (is_module and name.startswith("_"))
+    }
+
+
+def _name(value: Any) -> str:
+    return f"{getattr(value, '__module__', None)}.{getattr(value, '__qualname__', type(value).__qualname__)}"
+
+
+def row_key(row: Any) -> bytes:
+    """Return a 16-byte hash of a row, equal for lists, arrays and tensors. Raises `TypeError` for other types."""
+    return hashlib.blake2b(json.dumps(row, sort_keys=True, default=_as_list).encode(), digest_size=16).digest()
+
+
+def _as_list(value: Any) -> Any:
+    if isinstance(value, np.ndarray | np.generic | torch.Tensor):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(
+        f"A row contains a `{type(value).__name__}`, which the teacher cache cannot hash. Use numbers, texts, lists, "
+        "arrays or tensors, or set `cache_teacher_outputs=False`."
+    )

@@ -1,0 +1,158 @@
+"""Conversion of pruned models to classes that `from_pretrained` loads without the pruned heads and neurons."""
+
+import copy
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+
+from torch import nn
+from transformers import PreTrainedModel
+
+from hf_mwp.solver.data.training_lineage import inherit_training_texts, training_texts_of
+from hf_mwp.solver.models.mwp_solver import MwpSolver
+from hf_mwp.solver.models.mwp_solver.bottlenecks import detach_bottlenecks
+
+from .architecture import CUT_PREFIX, cut_heads, find_encoder, layer_parts
+from .cut_model import CutConfig, cut_class, slice_position_bias, stock_models
+from .mwp_student import MwpStudentForMaskedLM, MwpStudentForSequenceClassification, MwpStudentModel
+from .mwp_student.conversion_mwp_student import SOURCES
+from .mwp_student.layers_mwp_student import MwpStudentBias
+
+
+# Students by the Auto class that loads the Transformers model which they replace.
+STUDENTS = {
+    "AutoModel": MwpStudentModel,
+    "AutoModelForSequenceClassification": MwpStudentForSequenceClassification,
+    "AutoModelForMaskedLM": MwpStudentForMaskedLM,
+}
+PRUNING_FIELDS = {"model_type", "cut_heads", "neurons_per_layer"}
+
+
+def pruned_class(model: nn.Module) -> type[PreTrainedModel]:
+    """Return the class that can load a model after pruning, which may be its own. Raises `ValueError` if none can."""
+    encoder = find_encoder(model)
+    # Raises an error with advice if the model has adapters.
+    layer_parts(model)
+    if isinstance(model, MwpSolver):
+        pruned_class(encoder)
+        return type(model)
+    if isinstance(model, PreTrainedModel):
+        if has_layer_sizes(encoder):
+            return type(model)
+        for auto_class, stock in stock_models(type(model.config)).items():
+            # A subclass of a Transformers model may have further modules, which would be lost.
+            if type(model) is stock and encoder.config.model_type not in SOURCES:
+                return cut_class(stock)
+            if type(model) is stock and auto_class in STUDENTS:
+                return STUDENTS[auto_class]
+    own, inner = type(model).__name__, type(encoder).__name__
+    raise ValueError(f"No class can load a pruned {own}. Prune the encoder instead ({inner}).")
+
+
+def to_pruned_class(model: nn.Module) -> nn.Module:
+    """Convert a model to its [`pruned_class`], after [`record_pruning`]."""
+    encoder, kind = find_encoder(model), pruned_class(model)
+    if has_layer_sizes(encoder):
+        return model
+    if isinstance(model, MwpSolver):
+        return convert_encoder(model, to_pruned_class)
+    if kind in STUDENTS.values():
+        student = kind.from_encoder(model)
+        inherit_training_texts(student, model)
+        return student
+    config = cut_config(model)
+    has_no_pooler = getattr(model, "pooler", model) is None
+    cut = kind(config, **({"add_pooling_layer": False} if has_no_pooler else {}))
+    if model.can_generate():
+        cut.generation_config = copy.deepcopy(model.generation_config)
+    # Leave out modules that a trainer attaches, such as the projections of a distillation.
+    own = cut.state_dict()
+    cut.load_state_dict({name: value for name, value in model.state_dict().items() if name in own})
+    inherit_training_texts(cut, model)
+    return cut.to(model.device, model.dtype).train(model.training)
+
+
+def cut_config(model: PreTrainedModel) -> CutConfig:
+    """Return the config of a model of Transformers with the heads and neurons that it has after [`record_pruning`]."""
+    values = {name: value for name, value in model.config.to_dict().items() if name not in PRUNING_FIELDS}
+    values["cut_heads"] = cut_heads(model)
+    values["neurons_per_layer"] = [parts.num_neurons for parts in layer_parts(model)]
+    config_class = cut_class(type(model.config))
+    return config_class.from_dict(values, attn_implementation=model.config._attn_implementation)
+
+
+@contextmanager
+def loadable_config(model: nn.Module) -> Iterator[None]:
+    """Context manager for saving a model whose heads were removed in memory ([`record_pruning`]) with its own weight
+    names, as checkpoints need them. Inside, it has the class and config with which `from_pretrained` loads them."""
+    encoder = find_encoder(model)
+    if has_layer_sizes(encoder) or not any(cut_heads(model)):
+        yield
+        return
+    if isinstance(model, MwpSolver):
+        before = model.config.encoder_config
+        model.config.encoder_config = cut_config(encoder)
+        try:
+            yield
+        finally:
+            model.config.encoder_config = before
+        return
+    stock, before = type(model), model.config
+    model.config = cut_config(model)
+    model.__class__ = cut_class(stock)
+    try:
+        yield
+    finally:
+        model.__class__ = stock
+        model.config = before
+
+
+def convert_encoder(model: nn.Module, convert: Callable[[nn.Module], PreTrainedModel]) -> nn.Module:
+    """Return a solver on its converted encoder, which keeps its width and layers, or a different model converted."""
+    if not isinstance(model, MwpSolver):
+        return convert(model)
+    # The solver attaches the bottleneck networks to the new encoder by hooks itself.
+    detach_bottlenecks(model.encoder)
+    encoder, config = convert(model.encoder), copy.deepcopy(model.config)
+    config.encoder_config = encoder.config
+    solver = type(model)(config, encoder=encoder, decoder=model.decoder)
+    if model.bottlenecks is not None:
+        solver.bottlenecks.load_state_dict(model.bottlenecks.state_dict())
+    solver.training_texts = training_texts_of(model)
+    inherit_training_texts(solver, model)
+    return solver.to(model.device, model.dtype).train(model.training)
+
+
+def has_layer_sizes(encoder: PreTrainedModel) -> bool:
+    """Return whether an encoder's config can store different numbers of heads and neurons for each layer."""
+    return encoder.config.model_type == "mwp_student" or encoder.config.model_type.startswith(CUT_PREFIX)
+
+
+def record_pruning(model: nn.Module, cut: Mapping[int, Iterable[int]]) -> None:
+    """Update the config of an encoder after removing heads and neurons: the original indices of all pruned heads and,
+    if the config has these fields, the numbers of remaining heads and neurons. `cut` maps layers to the heads just
+    removed, by their indices before the removal."""
+    encoder, pruned, layers = find_encoder(model), cut_heads(model), layer_parts(model)
+    config = encoder.config
+    for layer, parts in enumerate(layers):
+        gone = list(cut.get(layer, ()))
+        total = parts.num_heads + len(gone) + len(pruned[layer])
+        # Original indices of the heads that were left before this removal.
+        original = [head for head in range(total) if head not in pruned[layer]]
+        pruned[layer] = sorted([*pruned[layer], *(original[head] for head in gone)])
+    config.cut_heads = pruned if any(pruned) else None
+    slice_position_bias(model)
+    heads, neurons = [parts.num_heads for parts in layers], [parts.num_neurons for parts in layers]
+    if config.model_type.startswith(CUT_PREFIX):
+        config.neurons_per_layer = neurons
+    elif has_layer_sizes(encoder):
+        for layer, parts in zip(encoder.encoder.layer, layers, strict=True):
+            if parts.query is not None and not parts.num_heads:
+                layer.attention.self = None
+                layer.attention.output.dense = MwpStudentBias(config.hidden_size)
+                layer.attention.output.dense.bias = parts.attention_output.bias
+            if parts.intermediate is not None and not parts.num_neurons:
+                layer.intermediate = None
+                layer.output.dense = MwpStudentBias(config.hidden_size)
+                layer.output.dense.bias = parts.output.bias
+        config.num_attention_heads = heads[0] if len(set(heads)) == 1 else heads
+        config.intermediate_size = neurons[0] if len(set(neurons)) == 1 else neurons

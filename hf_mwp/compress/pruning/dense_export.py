@@ -1,0 +1,115 @@
+"""Export of students to Transformers models with the same outputs, with zeros for pruned heads and neurons."""
+
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import CONFIG_MAPPING, PreTrainedModel
+
+from hf_mwp.compress.models.architecture import find_encoder
+from hf_mwp.compress.models.cut_model import stock_models
+from hf_mwp.compress.models.mwp_student.conversion_mwp_student import CLASSIFIER_ACTIVATIONS, COPIED, RENAMED
+from hf_mwp.compress.models.pruned_form import STUDENTS, convert_encoder
+from hf_mwp.utils.checked_types import checked
+
+from .cutting import prune
+
+
+# Target model types, with the prefixes of their head's weights that BERT does not have.
+HEADS = {"bert": (), "roberta": ("lm_head.", "classifier."), "electra": ("generator_", "classifier.")}
+SAME_NAMES = (
+    *("vocab_size", "hidden_size", "num_hidden_layers", "max_position_embeddings", "type_vocab_size"),
+    *("id2label", "label2id", "problem_type"),
+)
+
+
+@checked
+def export_dense(model: nn.Module) -> PreTrainedModel:
+    """
+    Convert a student, pruned or not, to a class of Transformers: a BERT, a RoBERTa if it counts positions like one, or
+    an ELECTRA if it projects its embeddings.
+
+    Each layer gets as many heads as fit into the width, and as many neurons as the widest layer. Missing heads and
+    neurons are filled with zeros, so the result is not faster than the source. It is meant for tools that support only
+    classes of Transformers.
+
+    Args:
+        model (`nn.Module`): An `MwpStudentModel`, `...ForMaskedLM`, `...ForSequenceClassification`, or a solver with a
+            student as encoder, which is replaced. The model itself is not changed.
+
+    Returns:
+        A model with the same outputs, dtype, device and mode. The pooler is left out if the target class has none, or
+        has a different activation.
+
+    Raises:
+        ValueError: the model is not a student, its heads do not fit into the width of the encoder, or no class of
+            Transformers has its positions, projected embeddings or activations.
+    """
+    if find_encoder(model).config.model_type != "mwp_student":
+        raise ValueError(f"{type(model).__name__} is not a student. Only students can be exported to Transformers.")
+    # A copy without heads and neurons closed by gates.
+    return convert_encoder(prune(model), _dense)
+
+
+def _dense(model: nn.Module) -> PreTrainedModel:
+    """Return the Transformers model for a student."""
+    encoder = find_encoder(model)
+    config = encoder.config
+    family = "electra" if config.embedding_size is not None else "roberta" if config.position_offset else "bert"
+    activation = CLASSIFIER_ACTIVATIONS.get(family, "tanh")
+    # Compare names, because models loaded with `trust_remote_code` have their own copies of the classes.
+    auto_class = {student.__name__: name for name, student in STUDENTS.items()}.get(type(model).__name__)
+    _check(type(model).__name__, config, family, auto_class, activation)
+    fields = {name: getattr(config, name) for name in (*COPIED, *SAME_NAMES)}
+    if family == "electra":
+        fields["embedding_size"] = config.embedding_size
+    dense_config = CONFIG_MAPPING[family](
+        **fields,
+        num_attention_heads=config.hidden_size // config.head_dim,
+        intermediate_size=max(1, *config.neurons_per_layer),
+        attn_implementation=config._attn_implementation,
+    )
+    pools = config.classifier_activation == activation and encoder.pooler is not None
+    options = {"add_pooling_layer": pools} if model is encoder and family != "electra" else {}
+    dense = stock_models(type(dense_config))[auto_class](dense_config, **options).to(model.device, model.dtype)
+    # Rename the student's weights.
+    renamed = {new: old for old, new in RENAMED.items() if old.startswith(HEADS[family])}
+    states = {}
+    for name, value in model.state_dict().items():
+        start = next((start for start in renamed if name.startswith(start)), "")
+        name = renamed.get(start, "") + name.removeprefix(start)
+        states[name.replace("mwp_student.", f"{dense.base_model_prefix}.", 1)] = value
+    # BERT and RoBERTa also store the bias of the language modelling head outside its last layer.
+    for place in ("cls.predictions.", "lm_head."):
+        if f"{place}decoder.bias" in states:
+            states[f"{place}bias"] = states[f"{place}decoder.bias"]
+    # Pad the weights with zeros to the shapes of the target.
+    padded = {name: torch.zeros_like(value) for name, value in dense.state_dict().items()}
+    for name in padded.keys() & states:
+        padded[name][tuple(map(slice, states[name].shape))] = states[name]
+    dense.load_state_dict(padded)
+    return dense.train(model.training)
+
+
+def _check(kind: str, config: Any, family: str, auto_class: str | None, activation: str) -> None:
+    """Raise `ValueError` if no model of the family can have the outputs of the student."""
+    classifies, predicts_words = (auto_class == f"AutoModelFor{x}" for x in ("SequenceClassification", "MaskedLM"))
+    offset, heads, width = config.position_offset, config.heads_per_layer, config.embedding_size
+    first = config.pad_token_id + 1 if family == "roberta" else 0
+    names = ", ".join(each.__name__ for each in STUDENTS.values())
+    faults = {
+        f"{kind} is not one of {names}": auto_class is None,
+        f"embedding_size={width} equals the width of the encoder, but is projected": width == config.hidden_size,
+        f"position_offset={offset}, but for pad_token_id={config.pad_token_id} {family} has {first}": offset != first,
+        f"its classifier uses {config.classifier_activation}, but {family} uses {activation}": (
+            classifies and config.classifier_activation != activation
+        ),
+        f"its language modelling head has hidden_act={config.hidden_act!r}, but {family} uses gelu": (
+            family == "electra" and predicts_words and config.hidden_act != "gelu"
+        ),
+        f"{max(heads)} heads of width {config.head_dim} do not fill an encoder of width {config.hidden_size}": (
+            config.hidden_size % config.head_dim or config.hidden_size < config.head_dim * max(heads)
+        ),
+    }
+    if found := [fault for fault, is_there in faults.items() if is_there]:
+        raise ValueError(f"Transformers has no model for this student: {found[0]}.")

@@ -1,0 +1,283 @@
+"""Callback that prunes attention heads during training."""
+
+import inspect
+import json
+import math
+import random
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from accelerate.data_loader import IterableDatasetShard
+from accelerate.utils import broadcast_object_list, send_to_device
+from torch import Tensor, nn
+from transformers import TrainerCallback, TrainingArguments
+from transformers.trainer_callback import ExportableState
+from transformers.utils import logging
+
+from hf_mwp.compress.models.pruned_form import pruned_class
+from hf_mwp.utils.checked_types import checked
+from hf_mwp.utils.main_process import shards_weights
+
+from .cutting import prune
+from .head_choice import choose_heads, heads_by_layer, whole_heads
+from .head_importance import CombinedImportance, HeadImportance
+from .pruned_saving import replace_saving, save_pruned, save_sliced
+from .pruning_modes import MODES
+from .score_drawing import rows_of
+
+
+logger = logging.get_logger(__name__)
+
+CALIBRATION_EXAMPLES, CALIBRATION_BATCH_SIZE = 128, 8
+
+
+class HeadPruningCallback(TrainerCallback, ExportableState):
+    """
+    Callback for any `Trainer` that prunes attention heads during training. At equally spaced steps, all heads are
+    scored, and the heads with the lowest scores are closed by gates, until `max_ratio` of the heads are closed. When
+    the training ends, `Trainer.save_model` and `save_pretrained` write the smaller model without these heads, which
+    `from_pretrained` loads (see [`prune`]). Checkpoints of `mode="mask"` still contain the closed heads.
+    `pruned(model)` returns the smaller model at any time, and `undo()` removes everything that was attached to the
+    model.
+
+    A resumed training prunes the same heads as an uninterrupted one. It needs the same options, and the same number of
+    examples per step: batch size, gradient accumulation and number of processes may change if their product does not.
+    A second `train()` of the same model keeps its heads pruned and ends at the same `max_ratio`. With
+    `load_best_model_at_end`, only checkpoints with all heads pruned are candidates. Scoring does not use the random
+    numbers of the training.
+
+    Args:
+        max_ratio (`float`, *optional*, defaults to 0.3): Share of the heads that is pruned at the end.
+        min_ratio (`float`, *optional*, defaults to 0.0): Share of the heads that is pruned before the first step.
+        power (`float`, *optional*, defaults to 1.0): `n` of equation 5; above 1, most heads are pruned late.
+        alpha (`float`, *optional*, defaults to 0.5): Weight of the norm in [`CombinedImportance`].
+        importance ([`HeadImportance`], *optional*): Score to use instead of [`CombinedImportance`]. [`GateGradient`]
+            needs batches with labels and kept far more accuracy of small models (`examples/results`).
+        num_pruning_steps (`int`, *optional*, defaults to 10): Number of scoring and pruning steps, equally spaced.
+        end_fraction (`float`, *optional*, defaults to 1.0): Share of the steps after which `max_ratio` is reached. The
+            model recovers in the remaining steps. The paper's schedule ends with the training.
+        calibration_examples (`int`, *optional*, defaults to 128):
+            Number of training examples for scoring heads, whatever the batch size of the training.
+        min_heads_per_layer (`int`, *optional*, defaults to 1): Minimum number of heads that each layer keeps.
+        mode (`str`, *optional*, defaults to `"mask"`):
+            `"mask"` closes pruned heads by gates. `"slice"` removes them from the linear layers and the optimiser
+            state at once, so that steps become faster; it supports only one process. Losses of both modes are equal up
+            to rounding, unless attention has dropout, because `"slice"` then draws fewer random numbers. Checkpoints
+            of `"slice"` have different shapes: to resume, pass the callback in the trainer's `callbacks`.
+
+    Raises:
+        TypeError: an argument is not a number, or not a whole number.
+        ValueError: Ratios or counts are out of range. When the training begins: the checkpoint was pruned with
+            different options or another number of examples per step, [`prune`] does not support the model, weights are
+            split over processes (FSDP, ZeRO-3), heads cannot be scored, or `min_heads_per_layer` prevents `max_ratio`.
+            With `mode="slice"`: several processes, or an unsupported optimiser.
+
+    References:
+        Yu et al., "Efficient Mathematical Reasoning Models via Dynamic Pruning and Knowledge Distillation", equations
+        1 to 5 and Algorithm 1.
+
+    Example:
+        >>> trainer = Trainer(model, args, train_dataset=data, callbacks=[HeadPruningCallback(max_ratio=0.3)])
+        >>> trainer.train()
+        >>> trainer.save_model("smaller")
+        >>> AutoModelForSequenceClassification.from_pretrained("smaller")
+    """
+
+    @checked
+    def __init__(
+        self,
+        max_ratio: float = 0.3,
+        min_ratio: float = 0.0,
+        power: float = 1.0,
+        alpha: float = 0.5,
+        importance: HeadImportance | None = None,
+        num_pruning_steps: int = 10,
+        end_fraction: float = 1.0,
+        calibration_examples: int = CALIBRATION_EXAMPLES,
+        min_heads_per_layer: int = 1,
+        mode: str = "mask",
+        calibration_batch_size: int = CALIBRATION_BATCH_SIZE,
+    ) -> None:
+        rules = {
+            f"0 <= `min_ratio` ({min_ratio}) <= `max_ratio` ({max_ratio}) < 1": 0 <= min_ratio <= max_ratio < 1,
+            f"`power` ({power}) > 0": power > 0,
+            f"0 < `end_fraction` ({end_fraction}) <= 1": 0 < end_fraction <= 1,
+            f"`num_pruning_steps` ({num_pruning_steps}) >= 1": num_pruning_steps >= 1,
+            f"`calibration_examples` ({calibration_examples}) >= 1": calibration_examples >= 1,
+            f"`calibration_batch_size` ({calibration_batch_size}) >= 1": calibration_batch_size >= 1,
+            f"`min_heads_per_layer` ({min_heads_per_layer}) >= 0": min_heads_per_layer >= 0,
+            f"`mode` ({mode!r}) in {list(MODES)}": mode in MODES,
+        }
+        if broken := [rule for rule, holds in rules.items() if not holds]:
+            raise ValueError(f"{broken[0]} must hold.")
+        self.max_ratio, self.min_ratio, self.power, self.end_fraction = max_ratio, min_ratio, power, end_fraction
+        self.importance = CombinedImportance(alpha) if importance is None else importance
+        self.num_pruning_steps = num_pruning_steps
+        self.calibration_examples = calibration_examples
+        self.calibration_batch_size = calibration_batch_size
+        self.min_heads_per_layer = min_heads_per_layer
+        self.log: list[dict[str, Any]] = []
+        """Events: `step`, `ratio`, `heads` (by layer), `scores` as lists, `None` for heads closed before."""
+        self.mode, self._mode = mode, MODES[mode]()
+        self._total = 0
+        self._examples_per_step: int | None = None
+
+    @property
+    def closed(self) -> dict[int, list[int]]:
+        """Heads that are pruned so far, by layer."""
+        return self._mode.closed
+
+    def ratio_at(self, step: int, max_steps: int) -> float:
+        """Return the share of heads that are pruned after `step` steps (equation 5)."""
+        progress = min(step / self._last_step(max_steps), 1.0)
+        return self.min_ratio + (self.max_ratio - self.min_ratio) * progress**self.power
+
+    def event_steps(self, max_steps: int) -> list[int]:
+        """Return the steps after which heads are pruned, including 0 if `min_ratio` is above 0."""
+        last, count = self._last_step(max_steps), self.num_pruning_steps
+        steps = sorted({math.ceil(last * event / count) for event in range(1, count + 1)})
+        return [0, *steps] if self.min_ratio else steps
+
+    def _last_step(self, max_steps: int) -> int:
+        return max(round(self.end_fraction * max_steps), 1)
+
+    def state(self) -> dict[str, Any]:
+        """Return the state for checkpoints, as JSON values."""
+        heads = [[layer, head] for layer, heads in self.closed.items() for head in heads]
+        return {"args": {}, "attributes": {"heads": heads, "log": self.log, "options": self._options}}
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        names = ("max_ratio", "min_ratio", "power", "end_fraction", "min_heads_per_layer", "mode", "num_pruning_steps")
+        names += ("calibration_examples", "calibration_batch_size")
+        options = {name: getattr(self, name) for name in names}
+        return options | {"importance": repr(self.importance), "examples_per_step": self._examples_per_step}
+
+    def on_init_end(self, args, state, control, model=None, **kwargs):
+        if args.restore_callback_states_from_checkpoint:
+            name = "restore_callback_states_from_checkpoint"
+            raise ValueError(f"`HeadPruningCallback` restores itself when a training resumes. Set `{name}=False`.")
+        if model is not None:
+            self._mode.prepare_loading(model)
+
+    def on_train_begin(self, args, state, control, model=None, **kwargs):
+        if shards_weights(args):
+            raise ValueError("Heads cannot be pruned if FSDP or DeepSpeed's ZeRO-3 splits weights. Use DDP.")
+        pruned_class(model)
+        self._mode.check_training(args, self.min_heads_per_layer, kwargs["optimizer"])
+        self._examples_per_step = args.train_batch_size * args.gradient_accumulation_steps * args.world_size
+        saved = state.stateful_callbacks.get(type(self).__name__) if state.global_step else None
+        if saved:
+            before = saved["attributes"].get("options", {})
+            if options := {name: new for name, new in self._options.items() if before.get(name, new) != new}:
+                changes = ", ".join(f"{name}: {before[name]!r} -> {value!r}" for name, value in options.items())
+                raise ValueError(
+                    f"The checkpoint was pruned with different options ({changes}). Resume with those. The number of "
+                    "examples per step is batch size * gradient accumulation * processes."
+                )
+            closed, self.log = heads_by_layer(saved["attributes"]["heads"]), list(saved["attributes"]["log"])
+        else:
+            # Heads pruned by an earlier training of the same model stay pruned.
+            closed, self.log = self.closed if self._mode.model is model else {}, []
+        self._total = self._mode.begin(model, closed)
+        # Checkpoints of this training contain the heads of the model in memory, to be resumed.
+        replace_saving(model, save_sliced)
+        # Run one choice now, so that errors appear before the training.
+        scores = self._scores(args, model, kwargs["train_dataloader"], self.calibration_batch_size)
+        choose_heads(scores, self.max_ratio, self.min_heads_per_layer, self._total, self.closed)
+        if not state.global_step:
+            self.on_step_end(args, state, control, model, **kwargs)
+
+    def on_step_begin(self, args, state, control, **kwargs):
+        # Forget a best checkpoint that has more heads than the target.
+        if not self._is_pruned():
+            state.best_metric = state.best_global_step = state.best_model_checkpoint = None
+
+    on_save = on_step_begin
+
+    def on_step_end(self, args, state, control, model=None, **kwargs):
+        if state.global_step not in self.event_steps(state.max_steps):
+            return
+        scores = self._scores(args, model, kwargs["train_dataloader"], self.calibration_examples)
+        # Scores may differ by rounding between devices, but all must prune the same heads.
+        [scores] = broadcast_object_list([scores])
+        ratio = self.ratio_at(state.global_step, state.max_steps)
+        closed = choose_heads(scores, ratio, self.min_heads_per_layer, self._total, self.closed)
+        self._mode.close(closed, kwargs["optimizer"])
+        heads = {str(layer): heads for layer, heads in closed.items()}
+        self.log.append({"step": state.global_step, "ratio": ratio, "heads": heads, "scores": rows_of(scores)})
+
+    def on_train_end(self, args, state, control, model=None, **kwargs):
+        if args.load_best_model_at_end and state.best_model_checkpoint is not None:
+            path = Path(state.best_model_checkpoint) / "trainer_state.json"
+            saved = json.loads(path.read_text(encoding="utf-8"))["stateful_callbacks"][type(self).__name__]
+            self._mode.restore(heads_by_layer(saved["attributes"]["heads"]))
+            self.log = list(saved["attributes"]["log"])
+        if not self._is_pruned():
+            logger.warning(
+                f"The training ended after {state.global_step} steps, before `max_ratio` was reached: "
+                f"{sum(map(len, self.closed.values()))} of {self._total} heads are pruned."
+            )
+        replace_saving(model, save_pruned)
+
+    def undo(self) -> None:
+        """Remove everything that the callback attached to the model of the last training: gates, hooks and the
+        replacement of `save_pretrained`. In `mode="mask"`, the closed heads open again, with the weights that they
+        had when they were closed; in `mode="slice"`, the removed heads stay removed, and only `pruned(model)` can be
+        saved. Save the pruned model before."""
+        self._mode.undo()
+
+    def pruned(self, model: nn.Module) -> nn.Module:
+        """Return a copy of the trained model without its closed heads; see [`prune`]."""
+        return prune(model)
+
+    def _is_pruned(self) -> bool:
+        return sum(map(len, self.closed.values())) >= whole_heads(self.max_ratio, self._total)
+
+    def _scores(self, args: TrainingArguments, model: nn.Module, loader: Any, count: int) -> Tensor:
+        """Return the scores of all heads on `count` examples."""
+        batches = self._calibration(args, model, loader, count) if self.importance.needs_batches else []
+        return self._mode.all_heads(self.importance.scores(model, batches))
+
+    def _calibration(self, args: TrainingArguments, model: nn.Module, loader: Any, count: int) -> list[Mapping]:
+        """Return batches of `count` random training examples. They are the same in each process, at each pruning step
+        and for each batch size of the training."""
+        data = loader.dataset
+        if isinstance(data, IterableDatasetShard):
+            data = data.dataset
+        size = self.calibration_batch_size
+        device = next(model.parameters()).device
+        with _own_random_numbers(args.seed, device):
+            if hasattr(data, "__len__"):
+                order = torch.randperm(len(data), generator=torch.Generator().manual_seed(args.seed))
+                examples = [data[index] for index in order[:count].tolist()]
+            else:
+                examples = list(islice(iter(data), count))
+            batches = [loader.collate_fn(examples[at : at + size]) for at in range(0, len(examples), size)]
+        parameters = inspect.signature(model.forward).parameters.values()
+        if not any(each.kind is each.VAR_KEYWORD for each in parameters):
+            # Batches may contain further entries for the trainer, such as teacher outputs.
+            taken = {each.name for each in parameters}
+            batches = [{name: value for name, value in batch.items() if name in taken} for batch in batches]
+        return [send_to_device(batch, device) for batch in batches]
+
+
+@contextmanager
+def _own_random_numbers(seed: int, device: torch.device) -> Iterator[None]:
+    """Context manager in which datasets and collators draw from `seed`, and which restores all random states."""
+    python_state = random.getstate()
+    numpy_state = np.random.get_state()
+    with torch.random.fork_rng([device] if device.type == "cuda" else []):
+        torch.default_generator.manual_seed(seed)
+        random.seed(seed)
+        np.random.seed(seed % 2**32)
+        try:
+            yield
+        finally:
+            random.setstate(python_state)
+            np.random.set_state(numpy_state)

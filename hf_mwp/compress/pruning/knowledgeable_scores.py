@@ -1,0 +1,130 @@
+"""Knowledgeable scores of a teacher's heads and neurons: expressiveness and student-friendliness."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
+
+from hf_mwp.compress.models.architecture import layer_parts
+from hf_mwp.utils.checked_types import checked
+from hf_mwp.utils.files import writing_weights
+from hf_mwp.utils.usage_error import UsageError
+
+
+FILE_NAME = "scores.safetensors"
+# Added to norms in the authors' implementation; the paper has no such term.
+EPSILON = 1e-7
+
+
+@checked
+@dataclass(frozen=True, eq=False)
+class UnitScores:
+    """Scores of an encoder's units; the lowest are removed first. `heads` and `neurons` are float64 on the CPU, of
+    shape `(layers, units of the largest layer)`, with NaN in layers with fewer units."""
+
+    heads: Tensor
+    neurons: Tensor
+
+    @classmethod
+    def random(cls, model: nn.Module, seed: int = 0) -> UnitScores:
+        """Return random scores for the units of a model: STARK-RAND (Yang et al., section 4.4)."""
+        generator, drawn = torch.Generator().manual_seed(seed), []
+        for kind in count_units(model):
+            rows = [torch.rand(count, generator=generator, dtype=torch.float64) for count in kind]
+            drawn.append(pad_sequence(rows, batch_first=True, padding_value=torch.nan))
+        return cls(*drawn)
+
+    def normalized(self) -> UnitScores:
+        """Divide the scores of each layer by their l2 norm + 1e-7 (Yang et al., section 3.2)."""
+        found = [each / (each.nan_to_num().norm(dim=1, keepdim=True) + EPSILON) for each in (self.heads, self.neurons)]
+        return UnitScores(*found)
+
+    def check_fits(self, model: nn.Module) -> None:
+        """Raise [`UsageError`] unless the scores match the numbers of heads and neurons in each layer of a model."""
+        for (name, scores), counts in zip(vars(self).items(), count_units(model), strict=True):
+            scored = scores.isfinite().sum(1).tolist()
+            if scored != counts:
+                raise UsageError(f"There are scores for {scored} {name} per layer, but the model has {counts}.")
+
+
+def count_units(model: nn.Module) -> tuple[list[int], list[int]]:
+    """Return the numbers of heads and of neurons in each layer of a model's encoder."""
+    parts = layer_parts(model)
+    return [each.num_heads for each in parts], [each.num_neurons for each in parts]
+
+
+@checked
+@dataclass(frozen=True, eq=False)
+class KnowledgeableScores:
+    """
+    Expressiveness `P` (effect on the teacher's loss) and student-friendliness `Q` (effect on the distillation loss) of
+    a teacher's heads and neurons. They are stored separately and before normalisation, so that one measurement is
+    enough for all trade-offs and densities.
+
+    Args:
+        expressiveness ([`UnitScores`], *optional*): `P`, gradients of the teacher's loss on its task.
+        friendliness ([`UnitScores`], *optional*): `Q`, gradients of the distillation loss to a trial student.
+        about (`Mapping[str, Any]`, *optional*): Settings of the measurement, as JSON values.
+
+    References:
+        Yang et al., "Sparse Teachers Can Be Dense with Knowledge" (EMNLP 2022), section 3.2.
+
+    Example:
+        >>> scores = measure_scores(teacher, batches, student=trial).combined(0.5)
+        >>> for sparsity in (0.1, 0.5, 0.9):
+        ...     sparse = cut_teacher(teacher, RemovedUnits.lowest(scores, sparsity))
+    """
+
+    expressiveness: UnitScores | None = None
+    friendliness: UnitScores | None = None
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    def combined(self, expressiveness_weight: float = 0.5) -> UnitScores:
+        """Return `I = λ P + (1 - λ) Q` of the normalised scores (section 3.2) for the `expressiveness_weight` λ: 0
+        uses only student-friendliness, 1 only expressiveness (the score for pruning students). Raises `UsageError` if
+        λ is outside `[0, 1]`, or a needed score was not measured."""
+        if not 0 <= expressiveness_weight <= 1:
+            raise UsageError(f"`expressiveness_weight` (λ) must be in the range 0 to 1, got {expressiveness_weight}.")
+        heads = neurons = 0
+        for name, share in (("expressiveness", expressiveness_weight), ("friendliness", 1 - expressiveness_weight)):
+            if share:
+                scores = getattr(self, name)
+                if scores is None:
+                    raise UsageError(
+                        f"An `expressiveness_weight` of {expressiveness_weight} needs scores of expressiveness or "
+                        "student-friendliness that were not measured."
+                    )
+                normal = scores.normalized()
+                heads, neurons = heads + share * normal.heads, neurons + share * normal.neurons
+        return UnitScores(heads, neurons)
+
+    def save(self, folder: str | Path) -> None:
+        """Write measured scores to `scores.safetensors`, with `about` as metadata."""
+        kinds = {"expressiveness": self.expressiveness, "friendliness": self.friendliness}
+        measured = {name: vars(scores) for name, scores in kinds.items() if scores is not None}
+        tensors = {f"{name}.{unit}": each.contiguous() for name, of in measured.items() for unit, each in of.items()}
+        with writing_weights(folder):
+            save_file(tensors, Path(folder) / FILE_NAME, {"about": json.dumps(dict(self.about))})
+
+    @classmethod
+    def load(cls, folder: str | Path) -> KnowledgeableScores:
+        """Load scores from a folder written by [`save`]. Raises `UsageError` if they are missing or damaged."""
+        path, found = Path(folder) / FILE_NAME, {}
+        try:
+            with safe_open(path, "pt") as file:
+                for name in file.keys():
+                    kind, unit = name.split(".")
+                    found.setdefault(kind, {})[unit] = file.get_tensor(name)
+                about = json.loads(file.metadata()["about"])
+            return cls(**{kind: UnitScores(**tensors) for kind, tensors in found.items()}, about=about)
+        except (OSError, ValueError, SafetensorError, TypeError) as error:
+            raise UsageError(f"{path} is missing or damaged ({error}). Measure the scores again.") from error

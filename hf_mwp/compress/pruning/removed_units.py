@@ -1,0 +1,135 @@
+"""Sparse teachers without the heads and neurons of the lowest scores."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from hf_mwp.compress.models.architecture import layer_parts
+from hf_mwp.utils.checked_types import checked
+from hf_mwp.utils.usage_error import UsageError
+
+from .cutting import prune
+from .gate_gradients import measure_scores
+from .gates import HeadGates, NeuronGates
+from .knowledgeable_scores import UnitScores, count_units
+
+
+@checked
+@dataclass(frozen=True)
+class RemovedUnits:
+    """Heads and feed-forward neurons to remove from each layer of a teacher, in ascending order."""
+
+    heads: Mapping[int, list[int]]
+    neurons: Mapping[int, list[int]]
+
+    @classmethod
+    def lowest(
+        cls, scores: UnitScores, sparsity: float, round_to: int | None = None, head_dim: int | None = None
+    ) -> RemovedUnits:
+        """
+        Choose the units with the lowest scores over all layers: `round(sparsity · N)` heads and the same share of
+        neurons, ranked separately (Yang et al., section 3.2). Among equal scores, the lower layer comes first, then
+        the lower index. With `round_to` (8 in the authors' implementation), the number of neurons removed from each
+        layer, and of columns of heads if `head_dim` is given, is rounded to a multiple (half to even), so that the
+        share is not exactly `sparsity`. Raises `UsageError` if `sparsity` is outside `[0, 1)`, or no unit is left.
+        """
+        check_sparsity(sparsity)
+        return cls(
+            _lowest("heads", scores.heads, sparsity, round_to if head_dim else None, head_dim or 1),
+            _lowest("neurons", scores.neurons, sparsity, round_to),
+        )
+
+
+@checked
+def cut_teacher(teacher: nn.Module, removed: RemovedUnits) -> nn.Module:
+    """Return a smaller copy of a teacher, see [`prune`]. Where a layer loses all heads or neurons, the output
+    projection's bias is zeroed too, as in the authors' implementation. Raises [`UsageError`] if it has gates."""
+    check_no_gates(teacher)
+    return _without_biases(prune(teacher, removed.heads, removed.neurons), removed, teacher)
+
+
+@checked
+def mask_teacher(teacher: nn.Module, removed: RemovedUnits) -> nn.Module:
+    """Return the result of [`cut_teacher`] with the teacher's shapes, by closing gates, which are not saved."""
+    check_no_gates(teacher)
+    masked = copy.deepcopy(teacher)
+    HeadGates(masked).close(removed.heads)
+    NeuronGates(masked).close(removed.neurons)
+    return _without_biases(masked, removed, teacher)
+
+
+@dataclass(frozen=True)
+class UnitSparsifier:
+    """Pruning granularity of [`~trainers.StarkTrainer`]: heads and neurons. `check` raises the errors of `sparse`."""
+
+    round_to: int | None = None
+
+    random = staticmethod(UnitScores.random)
+
+    def measure(self, teacher, batches, student, temperature, per_example):
+        return measure_scores(teacher, batches, student, per_example=per_example, temperature=temperature)
+
+    def check(self, teacher, scores, sparsity):
+        if scores is None:
+            RemovedUnits.lowest(UnitScores.random(teacher), sparsity)
+        else:
+            scores.check_fits(teacher)
+            self._removed(teacher, scores, sparsity)
+
+    def sparse(self, teacher, scores, sparsity):
+        return cut_teacher(teacher, self._removed(teacher, scores, sparsity))
+
+    def _removed(self, teacher: nn.Module, scores: UnitScores, sparsity: float) -> RemovedUnits:
+        return RemovedUnits.lowest(scores, sparsity, self.round_to, layer_parts(teacher)[0].head_dim)
+
+
+def check_sparsity(sparsity: float) -> None:
+    """Raise [`UsageError`] unless a sparsity is at least 0 and below 1."""
+    if not 0 <= sparsity < 1:
+        raise UsageError(f"The sparsity of a teacher must be at least 0 and below 1, got {sparsity}.")
+
+
+def _lowest(name: str, scores: Tensor, sparsity: float, round_to: int | None, width: int = 1) -> dict[int, list[int]]:
+    # Count the lowest scores over all layers by layer.
+    places = scores.isfinite().nonzero()
+    total = len(places)
+    order = scores[scores.isfinite()].argsort(stable=True)[: round(sparsity * total)]
+    gone = torch.bincount(places[order, 0], minlength=len(scores)).tolist()
+    if round_to:
+        # Round the number of weight columns, `width` for each unit.
+        gone = [
+            min(round(round(count * width / round_to) * round_to / width), most)
+            for count, most in zip(gone, scores.isfinite().sum(1).tolist(), strict=True)
+        ]
+    if sum(gone) >= total:
+        raise UsageError(
+            f"A sparsity of {sparsity} would remove all {total} {name} of the teacher. Choose a lower sparsity."
+        )
+    # Remove the lowest scores within each layer.
+    return {
+        layer: row.nan_to_num(torch.inf).argsort(stable=True)[:count].sort().values.tolist()
+        for layer, (row, count) in enumerate(zip(scores, gone, strict=True))
+        if count
+    }
+
+
+def _without_biases(sparse: nn.Module, removed: RemovedUnits, teacher: nn.Module) -> nn.Module:
+    """Zero the biases of sublayers that lose all heads or all neurons of the teacher."""
+    parts, (heads, neurons) = layer_parts(sparse), count_units(teacher)
+    for name, chosen, total in (("attention_output", removed.heads, heads), ("output", removed.neurons, neurons)):
+        for layer, gone in chosen.items():
+            bias = parts[layer].bias_of(name)
+            if gone and len({*gone}) == total[layer] and bias is not None:
+                bias.data.zero_()
+    return sparse
+
+
+def check_no_gates(teacher: nn.Module) -> None:
+    """Raise [`UsageError`] if a teacher has gates."""
+    if HeadGates.found_on(teacher) or NeuronGates.found_on(teacher):
+        raise UsageError("The teacher has gates, which a sparse copy would lose. Remove them or call `prune` first.")

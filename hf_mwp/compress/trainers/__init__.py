@@ -1,0 +1,25 @@
+"""Trainers and their configs for any Transformers model. Modules are imported on first use."""
+
+from hf_mwp.utils.lazy_names import lazy_names
+
+
+_NAMES = {
+    "distillation_config": ("DistillationConfig",),
+    "distillation_trainer": ("DistillationTrainer",),
+    "mixing_callback": ("ParameterMixingCallback",),
+    "recursive_distillation": (
+        "Generation",
+        "recursive_distillation",
+    ),
+    "recursive_distillation_config": ("RecursiveDistillationConfig",),
+    "seq2seq_distillation_config": ("Seq2SeqDistillationConfig",),
+    "seq2seq_distillation_trainer": ("Seq2SeqDistillationTrainer",),
+    "seq2seq_fine_tuning_config": ("Seq2SeqFineTuningConfig",),
+    "seq2seq_fine_tuning_trainer": ("Seq2SeqFineTuningTrainer",),
+    "stark_config": ("StarkConfig",),
+    "stark_trainer": (
+        "StarkStudent",
+        "StarkTrainer",
+    ),
+}
+__all__, __getattr__, __dir__ = lazy_names(__name__, _NAMES)

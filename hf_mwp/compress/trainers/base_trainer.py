@@ -1,0 +1,395 @@
+"""Base class of all trainers."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.utils.data import RandomSampler, SequentialSampler
+from transformers import Trainer
+from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, EvalLoopOutput, has_length
+from transformers.utils import can_return_loss, find_labels
+
+from hf_mwp.compress.models.lora import has_lora, load_adapters, merged_weights, save_adapters
+from hf_mwp.compress.models.model_kind import input_names, unwrapped
+from hf_mwp.solver.data.training_lineage import ancestry_of, texts_of_rows, write_training_texts
+from hf_mwp.solver.data.training_texts import TrainingTexts
+from hf_mwp.solver.data.unknown_tokens import sample_rows, warn_of_unknown_tokens
+from hf_mwp.utils.files import writing_weights
+from hf_mwp.utils.finished_folder import announce_files, invalidate_checkpoint, last_complete_checkpoint
+from hf_mwp.utils.main_process import ranks_of_folder, shards_weights
+
+from .adapters import adapter_of
+from .base_config import BaseConfig
+from .early_stopping import ResumableEarlyStopping
+from .evaluation_loss import EvaluationLoss
+from .length_grouped_sampler import LengthGroupedSampler
+from .loss_parts import LossParts
+from .publishing import Publishing
+
+
+class BaseTrainer(Publishing, LossParts, Trainer):
+    """`Trainer` with exact resuming (sampler, early stopping, checkpoints), separate learning rates for parts of the
+    model, and an adapter for what differs between kinds of models. The model and each saved folder record the texts
+    that the model was trained on ([`~data.TrainingTexts`])."""
+
+    config_class = BaseConfig
+
+    def __init__(
+        self,
+        model: nn.Module | None = None,
+        args: BaseConfig | None = None,
+        data_collator: Any = None,
+        train_dataset: Any = None,
+        eval_dataset: Any = None,
+        processing_class: Any = None,
+        **kwargs,
+    ) -> None:
+        args = self._checked(model, args, kwargs)
+        args.check_hub_strategy()
+        _check_not_empty(train_dataset, eval_dataset)
+        self.adapter = adapter_of(model)(unwrapped(model), args, processing_class)
+        if train_dataset is not None:
+            train_dataset = self.adapter.training_rows(train_dataset)
+            warn_of_unknown_tokens(self._sample_texts(train_dataset), processing_class)
+        if isinstance(eval_dataset, dict):
+            eval_dataset = {name: self.adapter.evaluation_rows(rows) for name, rows in eval_dataset.items()}
+        elif eval_dataset is not None:
+            eval_dataset = self.adapter.evaluation_rows(eval_dataset)
+        self._evaluated = None
+        self._evaluation_loss = EvaluationLoss()
+        if data_collator is None:
+            data_collator = self.adapter.data_collator()
+        follows = args.lr_scheduler_type in ("reduce_lr_on_plateau", "greedy")
+        chooses = follows or args.load_best_model_at_end or args.early_stopping_patience is not None
+        if args.metric_for_best_model is None and (chooses or args.save_strategy == "best"):
+            args.metric_for_best_model = self._default_metric()
+        if args.greater_is_better is None and args.metric_for_best_model is not None:
+            args.greater_is_better = not args.metric_for_best_model.endswith("loss")
+        if follows:
+            mode = "max" if args.greater_is_better else "min"
+            args.lr_scheduler_kwargs = {"mode": mode} | (args.lr_scheduler_kwargs or {})
+        if args.early_stopping_patience is not None:
+            stopping = ResumableEarlyStopping(args.early_stopping_patience, args.early_stopping_threshold)
+            kwargs["callbacks"] = [*(kwargs.get("callbacks") or []), stopping]
+        super().__init__(model, args, data_collator, train_dataset, eval_dataset, processing_class, **kwargs)
+        # With `**kwargs` in `forward`, `Trainer` expects losses divided by `num_items_in_batch`; ours are batch means.
+        self.model_accepts_loss_kwargs = False
+        if args.label_names is None and not self.label_names:
+            # `Trainer` looks at the arguments of a wrapper only.
+            inner = type(unwrapped(model))
+            self.label_names = [name for name in find_labels(inner) if name in input_names(model)]
+            self.can_return_loss = can_return_loss(inner)
+        if args.eval_strategy != "no":
+            self.check_metric()
+        # Read now: a run may overwrite the folder from which its model was loaded.
+        self._ancestry = ancestry_of(self._own_model) if self._notes_texts else TrainingTexts()
+        self._forget_losses()
+
+    @classmethod
+    def _checked(cls, model: Any, args: BaseConfig | None, kwargs: Mapping[str, Any]) -> BaseConfig:
+        """Return `args` or defaults. Raises `TypeError` for other configs or if `model` is no model, `ValueError` for
+        unsupported `kwargs`."""
+        if kwargs.get("model_init") is not None:
+            raise ValueError("`model_init` is not supported. Pass the model itself (`model=model_init()`).")
+        if kwargs.get("compute_loss_func") is not None:
+            raise ValueError("`compute_loss_func` is not supported. Override `compute_loss`.")
+        if isinstance(model, str | Path):
+            raise TypeError(
+                f"`model` must be a model, got {str(model)!r}. Load it first, for example with "
+                "`AutoModelForSequenceClassification.from_pretrained`."
+            )
+        if not isinstance(model, nn.Module):
+            raise TypeError(f"`model` must be a model, got `{type(model).__name__}`. Pass the model to train.")
+        if not isinstance(args, cls.config_class | None):
+            name = cls.config_class.__name__
+            raise TypeError(f"`args` must be a `{name}`, got `{type(args).__name__}`. Pass `{name}(output_dir=...)`.")
+        return cls.config_class(output_dir="trainer_output") if args is None else args
+
+    def _sample_texts(self, train_dataset: Any) -> Iterator[tuple[Sequence[int], str | None]]:
+        """Yield the token ids of some training rows and, if the rows have them, the texts."""
+        for _, row in sample_rows(train_dataset):
+            text = row.get("text")
+            yield row["input_ids"], text if isinstance(text, str) else None
+
+    def _default_metric(self) -> str:
+        """Return the metric that chooses checkpoints if `metric_for_best_model` is `None`."""
+        return "loss"
+
+    def check_metric(self) -> None:
+        """Raise `ValueError` if it is certain that evaluations will not report `metric_for_best_model`."""
+        metric, parts = self.args.metric_for_best_model, self.eval_dataset
+        if metric is None or parts is None:
+            return
+        # Metrics of several datasets begin with their names.
+        parts = {f"{name}_": rows for name, rows in parts.items()} if isinstance(parts, dict) else {"": parts}
+        found = {prefix: self._metric_names(rows) for prefix, rows in parts.items()}
+        names = {prefix + name for prefix, of_rows in found.items() for name in of_rows or ()}
+        if None not in found.values() and metric.removeprefix("eval_") not in names:
+            known = ", ".join(sorted(names))
+            raise ValueError(f"`metric_for_best_model`: evaluations do not report {metric!r}. Choose one of {known}.")
+
+    def _metric_names(self, rows: Any) -> set[str] | None:
+        """Return the names of the metrics of evaluation rows, or `None` if they are not known beforehand."""
+        return self.adapter.metric_names(rows) if self.compute_metrics is None else None
+
+    def train(self, resume_from_checkpoint=None, trial=None, ignore_keys_for_eval=None):
+        """Train the model. `resume_from_checkpoint=True` ignores incompletely written checkpoints."""
+        self.args.check_hub_strategy()
+        if resume_from_checkpoint is True:
+            resume_from_checkpoint = last_complete_checkpoint(self.args.output_dir)
+            if resume_from_checkpoint is None:
+                raise ValueError(f"There is no complete checkpoint in {self.args.output_dir} to resume from.")
+        if has_lora(self._own_model) and shards_weights(self.args):
+            raise ValueError("LoRA adapters cannot be trained with FSDP or DeepSpeed's ZeRO-3. Use DDP.")
+        if resume_from_checkpoint and self._notes_texts:
+            known = TrainingTexts.load(resume_from_checkpoint) or TrainingTexts()
+            if not np.isin(known.exact, self._all_texts().exact).all():
+                raise ValueError(f"{resume_from_checkpoint} was trained on other texts. Resume with the same data.")
+        self._forget_losses()
+        try:
+            return super().train(resume_from_checkpoint, trial, ignore_keys_for_eval)
+        finally:
+            self._note_trained_texts()
+
+    def _save_checkpoint(self, model, trial):
+        # While a checkpoint is replaced, it counts as incomplete.
+        # `Trainer` would upload checkpoints; the strategy may have changed since the arguments were made.
+        self.args.check_hub_strategy()
+        folder = Path(self._get_output_dir(trial=trial)) / f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}"
+        if self.args.should_save:
+            invalidate_checkpoint(folder)
+            if self.args.world_size > 1 and not self.args.save_only_model:
+                announce_files(folder, ranks_of_folder(self.args))
+            save_adapters(self._own_model, folder)
+        with writing_weights(folder):
+            super()._save_checkpoint(model, trial)
+
+    def _load_from_checkpoint(self, resume_from_checkpoint, model=None):
+        super()._load_from_checkpoint(resume_from_checkpoint, model)
+        load_adapters(self._own_model if model is None else model, resume_from_checkpoint)
+
+    def _load_best_model(self):
+        super()._load_best_model()
+        load_adapters(self._own_model, self.state.best_model_checkpoint)
+
+    def _issue_warnings_after_load(self, load_result):
+        # Adapters are saved in a separate file, and loaded and checked afterwards.
+        if has_lora(self._own_model):
+            return
+        # A tied weight is saved under one of its names, and ignored weights are not saved: neither is missing.
+        names = ("all_tied_weights_keys", "_keys_to_ignore_on_save")
+        known = {key for name in names for key in getattr(self.model, name, None) or ()}
+        missing = [name for name in load_result.missing_keys if name not in known]
+        super()._issue_warnings_after_load(load_result._replace(missing_keys=missing))
+
+    def _run_epoch(self, *args, **kwargs):
+        # A resumed state has the intervals of the earlier run.
+        self.state.compute_steps(self.args, self.state.max_steps)
+        # A resumed run that had stopped early, or ended within an epoch, does not continue.
+        if not self.control.should_training_stop and self.state.global_step < self.state.max_steps:
+            super()._run_epoch(*args, **kwargs)
+
+    def _set_signature_columns_if_needed(self) -> None:
+        if self._signature_columns is None and self.adapter.columns is not None:
+            self._signature_columns = list(self.adapter.columns)
+        is_new = self._signature_columns is None
+        super()._set_signature_columns_if_needed()
+        if is_new:
+            names = input_names(self._own_model) - {*self._signature_columns}
+            self._signature_columns += sorted(names)
+
+    @contextmanager
+    def _collating(self, collator: Any, training: bool = False) -> Iterator[None]:
+        """Create data loaders with a different collator inside the context, which keep all rows except in training."""
+        own = self.data_collator, self.args.dataloader_drop_last
+        self.data_collator, self.args.dataloader_drop_last = collator, training and own[1]
+        try:
+            yield
+        finally:
+            self.data_collator, self.args.dataloader_drop_last = own
+
+    def _get_train_sampler(self, train_dataset=None):
+        dataset = self.train_dataset if train_dataset is None else train_dataset
+        if self.args.train_sampling_strategy != "group_by_length" or not has_length(dataset):
+            return super()._get_train_sampler(train_dataset)
+        lengths = self._lengths(dataset)
+        if lengths is None:
+            return RandomSampler(dataset)
+        args = self.args
+        size = args.train_batch_size * args.gradient_accumulation_steps * args.world_size
+        seed = args.seed if args.data_seed is None else args.data_seed
+        return LengthGroupedSampler(lengths, size, seed, first_epoch=lambda: int(self.state.epoch or 0))
+
+    def _get_eval_sampler(self, eval_dataset):
+        # `Trainer` would group evaluation rows by length too, and `predict` would return them in that order.
+        if self._numbers_rows or not has_length(eval_dataset):
+            return super()._get_eval_sampler(eval_dataset)
+        return SequentialSampler(eval_dataset) if self.args.world_size <= 1 else None
+
+    def get_eval_dataloader(self, eval_dataset=None):
+        """Return the loader of the evaluation rows, which may be raw or encoded."""
+        if eval_dataset is None or isinstance(eval_dataset, str):
+            self._evaluated = self.eval_dataset if eval_dataset is None else self.eval_dataset[eval_dataset]
+        else:
+            # With persistent workers, `Trainer` would keep the loader of the first rows for all others.
+            return self.get_test_dataloader(eval_dataset)
+        with self._collating(self.evaluation_collator):
+            return super().get_eval_dataloader(eval_dataset)
+
+    def get_test_dataloader(self, test_dataset):
+        """Return the loader of test rows, which may be raw or encoded."""
+        self._evaluated = self._prepare_evaluation(test_dataset)
+        with self._collating(self.evaluation_collator):
+            return super().get_test_dataloader(self._evaluated)
+
+    def evaluate(self, eval_dataset=None, ignore_keys=None, metric_key_prefix="eval", **kwargs):
+        """Evaluate as in `Trainer`. The number of given rows is logged, as they may not be the evaluation split."""
+        metrics = super().evaluate(eval_dataset, ignore_keys, metric_key_prefix, **kwargs)
+        if has_length(eval_dataset) and not isinstance(eval_dataset, str | dict) and not self._numbers_rows:
+            self.state.log_history[-1][f"{metric_key_prefix}_num_examples"] = len(eval_dataset)
+        return metrics
+
+    @property
+    def evaluation_collator(self) -> Any:
+        """Collator of evaluation batches; `data_collator` is used for training batches."""
+        return self.adapter.evaluation_collator(self.data_collator)
+
+    @property
+    def _numbers_rows(self) -> bool:
+        """`True` if evaluation rows are numbered and can be evaluated in any order."""
+        return self.adapter.numbers_rows
+
+    def _prepare_evaluation(self, rows: Any) -> Any:
+        return self.adapter.evaluation_rows(rows)
+
+    def prediction_step(self, model, inputs, prediction_loss_only, ignore_keys=None):
+        """Return loss, predictions and labels of an evaluation batch, as the adapter or `Trainer` computes them."""
+        found = self.adapter.predict(self, model, inputs)
+        if found is not None:
+            return found
+        loss, predictions, labels = super().prediction_step(model, inputs, prediction_loss_only, ignore_keys)
+        count = self._num_labels(inputs)
+        if loss is not None and count is not None:
+            self._evaluation_loss.add(loss, count, len(inputs["labels"]))
+        return loss, predictions, labels
+
+    def evaluation_loop(
+        self, dataloader, description, prediction_loss_only=None, ignore_keys=None, metric_key_prefix="eval"
+    ) -> EvalLoopOutput:
+        """Run the evaluation, and add the metrics of the kind of model. The loss is a mean over labels, as in
+        training."""
+        loss_only = False if self.adapter.needs_predictions else prediction_loss_only
+        self._evaluation_loss = EvaluationLoss()
+        output = super().evaluation_loop(dataloader, description, loss_only, ignore_keys, metric_key_prefix)
+        loss = self._evaluation_loss.mean(self.accelerator)
+        if loss is not None:
+            output.metrics[f"{metric_key_prefix}_loss"] = loss
+        return self.adapter.add_metrics(output, self._evaluated, metric_key_prefix)
+
+    def _lengths(self, dataset: Any) -> Sequence[int] | None:
+        """Return the length of each example, or `None` if it is not known."""
+        column = self.args.length_column_name
+        if column in (getattr(dataset, "column_names", None) or ()):
+            return dataset[column]
+        if self._length(dataset[0]) is None:
+            return None
+        # A dataset that has only `__getitem__` may accept any index.
+        return [self._length(row) for _, row in zip(range(len(dataset)), dataset, strict=False)]
+
+    def _length(self, row: Any) -> int | None:
+        """Return the length of an example, or `None` if it is no sequence (such as an image)."""
+        name = getattr(self.processing_class, "model_input_names", ["input_ids"])[0]
+        values = row.get(name) if isinstance(row, Mapping) else None
+        return len(values) if hasattr(values, "__len__") and np.ndim(values[:1]) < 2 else None
+
+    @property
+    def _own_model(self) -> nn.Module:
+        """The trained model, without the wrappers of distributed training."""
+        return self.accelerator.unwrap_model(self.model)
+
+    def _num_items(self, batch: dict[str, Any]) -> dict[str, torch.Tensor | int | None]:
+        count = self._num_labels(batch)
+        return {} if count is None else {"loss": count}
+
+    def _num_labels(self, batch: Mapping[str, Any]) -> torch.Tensor | int | None:
+        """Return the number of labels, or of rows, that the model's own loss is averaged over; `None` if unknown."""
+        labels = batch.get("labels")
+        if not isinstance(labels, torch.Tensor):
+            return None
+        per_row = self.adapter.loss_per_row or labels.is_floating_point()
+        return len(labels) if per_row else (labels != -100).sum()
+
+    def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
+        """Return the loss, weighted in training by the batch's share of the step's rows or labels."""
+        loss, outputs = super().compute_loss(model, dict(inputs), return_outputs=True)
+        if model.training and num_items_in_batch is not None:
+            loss = self._weight_by_items({"loss": loss}, inputs, num_items_in_batch)["loss"]
+        return (loss, outputs) if return_outputs else loss
+
+    @property
+    def _notes_texts(self) -> bool:
+        """`True` if saved folders record the training texts ([`~data.TrainingTexts`]). Streams are not read."""
+        columns = getattr(self.train_dataset, "column_names", None) or ()
+        return self.adapter.notes_texts or (has_length(self.train_dataset) and "text" in columns)
+
+    @cached_property
+    def _own_texts(self) -> TrainingTexts:
+        return TrainingTexts() if self.train_dataset is None else texts_of_rows(self.train_dataset)
+
+    def _all_texts(self) -> TrainingTexts:
+        return ancestry_of(self._own_model) | self._ancestry | self._own_texts
+
+    def _note_trained_texts(self) -> None:
+        if self._notes_texts and self.state.global_step:
+            self._own_model.training_texts = self._all_texts()
+
+    def _save(self, output_dir=None, state_dict=None) -> None:
+        self._note_trained_texts()
+        if has_lora(self._own_model):
+            state_dict = merged_weights(self._own_model)
+        folder = output_dir or self.args.output_dir
+        token = self.args.hub_token
+        # `Trainer` writes the arguments to a file.
+        self.args.hub_token = None
+        try:
+            with writing_weights(folder):
+                super()._save(output_dir, state_dict)
+        finally:
+            self.args.hub_token = token
+        if self._notes_texts and self.args.should_save:
+            write_training_texts(self._own_model, folder)
+
+    def create_optimizer(self, model=None):
+        """Create the optimizer, with separate parameter groups for the modules of `_own_rates`."""
+        is_new = self.optimizer is None
+        optimizer = super().create_optimizer(model)
+        if is_new:
+            # `Trainer` makes two groups; the second one contains parameters without decay (biases, norms).
+            for number, group in enumerate(list(optimizer.param_groups)):
+                for module, rate, decay in self._own_rates():
+                    own = {id(parameter) for parameter in module.parameters()}
+                    parameters = [parameter for parameter in group["params"] if id(parameter) in own]
+                    group["params"] = [parameter for parameter in group["params"] if id(parameter) not in own]
+                    decay = 0.0 if number else decay
+                    if parameters:
+                        optimizer.add_param_group({**group, "params": parameters, "lr": rate, "weight_decay": decay})
+            optimizer.param_groups[:] = [group for group in optimizer.param_groups if group["params"]]
+        return optimizer
+
+    def _own_rates(self) -> list[tuple[nn.Module, float, float]]:
+        """Return (module, learning rate, weight decay) for modules whose rates differ from the arguments."""
+        return self.adapter.own_rates()
+
+
+def _check_not_empty(train_dataset: Any, eval_dataset: Any) -> None:
+    """Raise `ValueError` if a dataset of known length is empty."""
+    parts = eval_dataset if isinstance(eval_dataset, dict) else {"": eval_dataset}
+    given = {"train_dataset": train_dataset} | {f"eval_dataset {name}".strip(): rows for name, rows in parts.items()}
+    for name, rows in given.items():
+        if has_length(rows) and len(rows) == 0:
+            raise ValueError(f"`{name}` is empty. Pass at least one row, or `None`.")

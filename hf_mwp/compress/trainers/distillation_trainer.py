@@ -1,0 +1,340 @@
+"""Trainer that distils a large model into a small one."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from hf_mwp.compress.distillation.cached_teacher import CachedTeacher, random_state_kept
+from hf_mwp.compress.distillation.compatibility import check_losses, check_only_predictions
+from hf_mwp.compress.distillation.ensemble_teacher import TEACHER_INPUTS, members_of
+from hf_mwp.compress.distillation.feature_projections import FeatureProjections
+from hf_mwp.compress.distillation.features import Features, read_features
+from hf_mwp.compress.distillation.live_teacher import LiveTeacher
+from hf_mwp.compress.distillation.objectives.objective import Objective, TeacherRequest
+from hf_mwp.solver.data.training_lineage import ancestry_of
+from hf_mwp.solver.data.unknown_tokens import sample_rows, warn_of_unknown_tokens
+from hf_mwp.utils.main_process import shards_weights
+
+from .argument_order import in_trainer_order
+from .base_trainer import BaseTrainer
+from .distillation_config import DistillationConfig, default_objectives
+
+
+class DistillationTrainer(BaseTrainer):
+    """
+    Trainer that teaches a student the predictions, hidden states and embeddings of a frozen teacher.
+
+    Teacher and student may be any models with the same inputs whose outputs have `logits` and `hidden_states`:
+    solvers, classifiers, masked language models and encoder-decoder models. For encoder-decoder models, decoder states
+    are compared only if `decoder_layer_mapping` is set; [`Seq2SeqDistillationTrainer`] compares both stacks and
+    generates texts in evaluations. For solvers, data and evaluation are as in [`SolverTrainer`].
+
+    The loss is the weighted sum of the parts of the objectives. The unweighted parts are logged: with the objectives
+    of [`DistillationConfig`], `loss_soft`, `loss_hard`, `loss_hidden_{student layer}` and `loss_embedding`. The
+    evaluation loss is the student's own loss or, if no row has labels, the training loss.
+
+    If widths differ, linear maps are trained with the student ([`FeatureProjections`]). Checkpoints store these maps
+    in a separate file; `save_model` saves only the student. Before training, both models run on a few rows, to check
+    that layers, widths and classes fit and that the loss is finite.
+
+    Args:
+        model (`nn.Module`): The student. Arguments by position are in this order, or in the order of `Trainer`
+            (`model, args, data_collator, ...`) with `teacher_model` as a keyword argument.
+        teacher_model (`nn.Module` or `Sequence[nn.Module]`):
+            The teacher, which is frozen and moved to the device. The predictions of several teachers are averaged (see
+            [`~distillation.EnsembleTeacher`]); hidden states and attention come from the first teacher.
+        args ([`DistillationConfig`], *optional*): Arguments.
+        data_collator, train_dataset, eval_dataset, processing_class, callbacks, kwargs:
+            As in [`SolverTrainer`] for solvers, as in `Trainer` otherwise. The default collator of encoder-decoder
+            models is `DataCollatorForSeq2Seq`.
+        teacher_processing_class ([`MwpProcessor`] or tokenizer, or a list, *optional*):
+            Processor or tokenizer of the teacher, if it differs from `processing_class`. For several teachers, pass
+            one for all or a list with one for each (`None`: `processing_class`). It must tokenize text like the
+            student's; solver teachers may differ (prediction losses only).
+        objectives (`Sequence[Objective]`, *optional*):
+            Objectives to use instead of the losses in `args`, see [`~distillation.objectives.Objective`].
+
+    Raises:
+        TypeError: `model` or `teacher_model` is missing or no model, or `args` is another config.
+        ValueError: The models do not fit (symbols, vocabulary, classes, shared weights, layers), or outputs are NaN or
+            infinite.
+
+    References:
+        A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), task-specific
+        distillation.
+
+    Example:
+        >>> trainer = DistillationTrainer(
+        ...     model=cut_student(teacher, layers=[0, 2, 4]),
+        ...     teacher_model=teacher,
+        ...     args=DistillationConfig(output_dir="student", num_train_epochs=8),
+        ...     train_dataset=data["train"],
+        ...     eval_dataset=data["test"],
+        ...     processing_class=processor,
+        ... )
+        >>> trainer.train()
+    """
+
+    config_class = DistillationConfig
+    _unpooled: Sequence[Any] = ()
+
+    @in_trainer_order
+    def __init__(
+        self,
+        model: nn.Module | None = None,
+        teacher_model: nn.Module | Sequence[nn.Module] | None = None,
+        args: DistillationConfig | None = None,
+        data_collator: Any = None,
+        train_dataset: Any = None,
+        eval_dataset: Any = None,
+        processing_class: Any = None,
+        *,
+        teacher_processing_class: Any = None,
+        objectives: Sequence[Objective] | None = None,
+        **kwargs,
+    ) -> None:
+        args = self._checked(model, args, kwargs)
+        self.objectives = default_objectives(args) if objectives is None else list(objectives)
+        if not self.objectives:
+            raise ValueError("All weights of the loss are 0. Set at least one above 0.")
+        teacher = LiveTeacher(teacher_model, processing_class, teacher_processing_class)
+        if 0 in teacher.own_processors:
+            check_only_predictions(self.objectives)
+        teacher.check_student(model)
+        super().__init__(model, args, data_collator, train_dataset, eval_dataset, processing_class, **kwargs)
+        self.teacher_source: LiveTeacher | CachedTeacher = teacher
+        self.projections = FeatureProjections({})
+        if self._notes_texts:
+            for each in members_of(teacher.model):
+                self._ancestry |= ancestry_of(each)
+        # By default, Accelerate leaves models where they are with FSDP, which does not wrap the teacher.
+        teacher.model = self.accelerator.prepare_model(teacher.model, device_placement=True, evaluation_mode=True)
+        # Only the student may count as prepared: `Trainer` checks this when it evaluates before training.
+        self.accelerator.free_memory()
+        self.teacher_model.requires_grad_(False).eval()
+        # Inputs that the teacher reads and the student does not, such as `token_type_ids` of BERT for a DistilBERT.
+        self._only_teacher = {TEACHER_INPUTS}
+        if self.train_dataset is not None:
+            self.train_dataset, columns = teacher.add_columns(self.train_dataset)
+            self._warn_of_tokens_unknown_to(teacher)
+            self._set_signature_columns_if_needed()
+            if args.remove_unused_columns and self.adapter.columns is None:
+                self._only_teacher |= teacher.input_names - {*self._signature_columns}
+            self._signature_columns += [*columns, *sorted(self._only_teacher)]
+            self._plan(teacher)
+
+    def _warn_of_tokens_unknown_to(self, teacher: LiveTeacher) -> None:
+        """Log a warning if teachers with tokenizers of their own cannot read the training texts."""
+        for number, processor in teacher.own_processors.items():
+            sample = []
+            for _, row in sample_rows(self.train_dataset):
+                sample.append((row[TEACHER_INPUTS][str(number)]["input_ids"], row["text"]))
+            warn_of_unknown_tokens(sample, processor, f"the tokenizer of teacher {number + 1}")
+
+    @property
+    def teacher_model(self) -> nn.Module:
+        """The teacher, or an [`~distillation.EnsembleTeacher`] of several teachers."""
+        return self.teacher_source.model
+
+    @torch.no_grad()
+    def _plan(self, teacher: LiveTeacher) -> None:
+        """Run both models on a few examples, and let each objective choose the outputs that it compares."""
+        args = self.args
+        live = [each.name for each in self.objectives if not each.cacheable]
+        if args.cache_teacher_outputs and live:
+            raise ValueError(
+                f"{', '.join(live)} need attention matrices or states of `decoder_mask='shifted'`, which cannot be "
+                "cached. Set `cache_teacher_outputs=False`, or choose another `hidden_loss`."
+            )
+        recorded = [each.name for each in self.objectives if each.reads_modules]
+        is_reentrant = args.gradient_checkpointing and (args.gradient_checkpointing_kwargs or {}).get("use_reentrant")
+        if recorded and (args.torch_compile or is_reentrant):
+            raise ValueError(
+                f"{', '.join(recorded)} need hooks, which compiled models and reentrant checkpointing skip. Set "
+                "`torch_compile=False` and `use_reentrant=False`, or choose another `hidden_loss`."
+            )
+        self._options = {name: value for each in self.objectives for name, value in each.options.items()}
+        was_training = self.model.training
+        if next(self.model.parameters()).device.type != args.device.type:
+            # `Trainer` moves the student later with FSDP, DeepSpeed or `bf16_full_eval`.
+            self._move_model_to_device(self.model, args.device)
+        self.model.eval()
+        with torch.random.fork_rng(devices=[]):
+            size = max(each.num_examples for each in self.objectives)
+            batch = next(self.batches_in_order(size, teacher))
+            inputs = self._student_inputs(batch)
+            ours = read_features(self.model, inputs, self._options)
+            ours.model = self._own_model
+            theirs = read_features(self.teacher_model, batch, self._options)
+            theirs.model = members_of(self.accelerator.unwrap_model(self.teacher_model))[0]
+            if not {*self.label_names} & {*inputs}:
+                self.can_return_loss = True
+            for objective in self.objectives:
+                objective.setup(ours, theirs, inputs)
+        parts = [part for each in self.objectives for part in each.parts]
+        if len({*parts}) < len(parts):
+            raise ValueError(f"Names of loss parts are not unique: {parts}. Set `name` of each objective.")
+        maps = {name: widths for each in self.objectives for name, widths in each.projections.items()}
+        self.projections = FeatureProjections(maps, args.shared_projection)
+        self.projections.move_to(self._own_model)
+        self._reads = [name for each in self.objectives for name in each.student_reads]
+        teacher.request = TeacherRequest.of(self.objectives)
+        # Run again, now with the hooks that read the chosen outputs, to check that the losses are finite.
+        with torch.random.fork_rng(devices=[]):
+            theirs = teacher.outputs(batch)
+            ours = read_features(self.model, inputs, self._options, self._reads)
+            ours.projected = self.projections.project(ours.output)
+            check_losses(self._losses(ours, theirs, inputs), ours, theirs)
+        self.model.train(was_training)
+        if args.cache_teacher_outputs and teacher.request.features:
+            self.teacher_source = self._cached(teacher)
+
+    def _cached(self, teacher: LiveTeacher) -> CachedTeacher:
+        """Return the source that stores the teacher's outputs on disk and reads them."""
+        return CachedTeacher(
+            teacher,
+            Path(self.args.teacher_cache_dir or Path(self.args.output_dir) / "teacher_cache"),
+            trim=self._get_collator_with_removed_columns(list),
+            to_device=self._prepare_inputs,
+            context=self.compute_loss_context_manager,
+            length=lambda row: self._length(row) or 0,
+            batch_size=self.args.per_device_eval_batch_size,
+            processing=self.processing_class,
+            mixed_precision=self.accelerator.mixed_precision,
+            dtype=next(self.model.parameters()).dtype,
+            progress=self._report_teacher_cache,
+        )
+
+    def _student_inputs(self, batch: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the entries of a batch without those that only the teacher reads."""
+        return {name: each for name, each in batch.items() if name not in self._only_teacher}
+
+    def batches_in_order(self, size: int, teacher: LiveTeacher | None = None) -> Iterator[dict[str, Any]]:
+        """Yield the model inputs of the training rows in order, on the device, the same in each process."""
+        collator = self.data_collator if teacher is None else teacher.prepare(self.train_dataset, self.data_collator)
+        collate, rows = self._get_collator_with_removed_columns(collator), iter(self.train_dataset)
+        while batch := list(islice(rows, size)):
+            yield self._prepare_inputs(collate(batch))
+
+    def create_optimizer(self, model=None):
+        """Create the optimizer, and attach the projections to the student."""
+        # A module that is compiled already accepts no further submodules.
+        self.projections.attach(self.accelerator.unwrap_model(self.model, keep_torch_compile=False))
+        optimizer = super().create_optimizer(model)
+        known = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+        if not all(id(parameter) in known for parameter in self.projections.module.parameters()):
+            raise ValueError("`optimizers` lacks the projections between widths. Pass `optimizer_cls_and_kwargs`.")
+        return optimizer
+
+    def _own_rates(self):
+        args = self.args
+        rate = args.learning_rate if args.projection_learning_rate is None else args.projection_learning_rate
+        return [*super()._own_rates(), (self.projections.module, rate, args.weight_decay)]
+
+    def train(self, resume_from_checkpoint=None, trial=None, ignore_keys_for_eval=None):
+        """Train the student, and detach the projections afterwards, even after an error."""
+        try:
+            return super().train(resume_from_checkpoint, trial, ignore_keys_for_eval)
+        finally:
+            self.projections.detach()
+
+    def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
+        # Weights that are split over processes are saved by Accelerate or DeepSpeed, with the student.
+        if self.args.should_save and not shards_weights(self.args):
+            self.projections.save(output_dir)
+        super()._save_optimizer_and_scheduler(output_dir)
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        if checkpoint is not None and not shards_weights(self.args):
+            self.projections.load(checkpoint)
+        super()._load_optimizer_and_scheduler(checkpoint)
+
+    def _load_best_model(self) -> None:
+        super()._load_best_model()
+        if not self.args.save_only_model and not shards_weights(self.args):
+            self.projections.load(self.state.best_model_checkpoint)
+
+    def _num_items(self, batch: dict[str, Any]) -> dict[str, torch.Tensor | int | None]:
+        return {name: count for each in self.objectives for name, count in each.num_items(batch).items()}
+
+    def get_batch_samples(self, epoch_iterator, num_batches, device):
+        """Return the batches of a step, and keep them for objectives with `pool_statistics`."""
+        self._unpooled, num_items = super().get_batch_samples(epoch_iterator, num_batches, device)
+        return self._unpooled, num_items
+
+    def training_step(self, *args, **kwargs):
+        """Train on a batch. Before the first batch of a step, the statistics of all its batches are pooled: here, the
+        random state of a resumed training is restored."""
+        pooling = [each for each in self.objectives if getattr(each, "pool_statistics", False)]
+        if pooling and self._unpooled:
+            self._pool_statistics(pooling, self._unpooled)
+        self._unpooled = ()
+        return super().training_step(*args, **kwargs)
+
+    @torch.no_grad()
+    def _pool_statistics(self, objectives: Sequence[Any], batches: Sequence[Any]) -> None:
+        totals: dict[Any, dict[str, list[torch.Tensor]]] = {each: {} for each in objectives}
+        count = len(batches) * self.accelerator.num_processes
+        self.model.train()
+        # Restore the random state, so that dropout masks are the same here and in the training step.
+        with random_state_kept():
+            for batch in batches if count > 1 else ():
+                inputs = self._prepare_inputs(batch)
+                teacher = self.teacher_source.outputs(inputs)
+                with self.compute_loss_context_manager():
+                    student = read_features(self.model, self._student_inputs(inputs), self._options, self._reads)
+                for each, sums in totals.items():
+                    for part, new in each.statistics(student, teacher, inputs).items():
+                        sums[part] = list(map(torch.add, sums[part], new)) if part in sums else new
+        for each, sums in totals.items():
+            pooled = {part: [self.accelerator.reduce(x, reduction="sum") for x in new] for part, new in sums.items()}
+            each.pool(pooled, count)
+
+    def get_train_dataloader(self):
+        """Return the loader of training rows. With `cache_teacher_outputs`, batches contain the teacher's outputs."""
+        with self._collating(self.teacher_source.prepare(self.train_dataset, self.data_collator), training=True):
+            return super().get_train_dataloader()
+
+    def _report_teacher_cache(self, done: int, total: int) -> None:
+        """Call `on_teacher_cache` of all callbacks that define it."""
+        for callback in self.callback_handler.callbacks:
+            if hasattr(callback, "on_teacher_cache"):
+                callback.on_teacher_cache(self.args, self.state, self.control, done=done, total=total)
+
+    def _losses(self, student: Features, teacher: Features, inputs: dict[str, Any]) -> dict[str, torch.Tensor]:
+        """Return the unweighted parts of the loss by name."""
+        return {name: loss for each in self.objectives for name, loss in each.losses(student, teacher, inputs).items()}
+
+    def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
+        """Return the weighted sum of all parts, or in evaluations with labels the student's own loss."""
+        if not model.training and self.label_names:
+            return super().compute_loss(model, inputs, return_outputs=return_outputs)
+        teacher = self.teacher_source.outputs(inputs)
+        student = read_features(model, self._student_inputs(inputs), self._options, self._reads)
+        read = self.projections.read if model.training else self.projections.project
+        student.projected = read(student.output)
+        weights = {name: weight for each in self.objectives for name, weight in each.parts.items()}
+        parts = self._weight_by_items(self._losses(student, teacher, inputs), inputs, num_items_in_batch)
+        if model.training:
+            self.record_loss_parts({f"loss_{name}": part for name, part in parts.items()})
+        loss = sum(weights[name] * part for name, part in parts.items())
+        # Without the hidden states and attentions that the objectives read, as in other evaluations.
+        output = {name: each for name, each in student.output.items() if isinstance(each, torch.Tensor)}
+        return (loss, output) if return_outputs else loss
+
+    def prediction_step(self, model, inputs, prediction_loss_only, ignore_keys=None):
+        """For rows without labels, return the training loss if the training rows have no labels either."""
+        names = self.label_names
+        if {*names} & {*inputs} or not self.can_return_loss:
+            return super().prediction_step(model, self._student_inputs(inputs), prediction_loss_only, ignore_keys)
+        # `Trainer` computes a loss for rows without labels only if it expects no labels.
+        self.label_names = []
+        try:
+            loss, logits, _ = super().prediction_step(model, inputs, prediction_loss_only, ignore_keys)
+        finally:
+            self.label_names = names
+        return loss, logits, None

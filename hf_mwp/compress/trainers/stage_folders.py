@@ -1,0 +1,137 @@
+"""Consecutive distillations, each in a separate folder that later runs reuse."""
+
+import copy
+import hashlib
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from accelerate.utils import broadcast_object_list
+from transformers import PreTrainedModel
+
+from hf_mwp.compress.distillation.objectives import Objective
+from hf_mwp.compress.models.fingerprints import describe, hash_processing, row_key
+from hf_mwp.utils.files import write_json
+from hf_mwp.utils.finished_folder import FinishedFolder, digest_of, remove_checkpoints
+from hf_mwp.utils.option import WITHOUT_EFFECT
+from hf_mwp.utils.run_folder import START_OPTIONS
+
+from .base_config import BaseConfig
+from .distillation_config import DistillationConfig, show_attention
+from .distillation_trainer import DistillationTrainer
+
+
+class TrainingStages:
+    """
+    Consecutive distillations, each in a folder named by a fingerprint of `args` (except the names in `free`), `data`
+    (datasets, collator, processor), `objectives` (copied for each training) and further `methods`. Completed folders
+    are reused, interrupted trainings resume. With several processes, each process must run the same calls. `options`
+    are additional arguments of [`DistillationTrainer`].
+    """
+
+    def __init__(
+        self,
+        parent: str | Path,
+        args: DistillationConfig,
+        data: Mapping[str, Any],
+        objectives: Sequence[Objective],
+        free: Collection[str],
+        methods: Iterable[Any] = (),
+        **options,
+    ) -> None:
+        self.parent, self.args, self.objectives, self.options = parent, args, objectives, {**data, **options}
+        # The metrics choose checkpoints. Of a method, its object is not described: a task refers to all data.
+        metrics = getattr(computes := self.options.get("compute_metrics"), "__func__", computes)
+        methods = [*objectives, *methods, *([] if metrics is None else [metrics])]
+        self.depends_on = describe_training(args, data, methods, free)
+
+    def folder(self, name: str, *parts: Any) -> FinishedFolder:
+        """Return the folder of a stage. Its name contains a fingerprint of the options and of `parts`."""
+        return FinishedFolder.named(self.parent, name, digest_of([self.depends_on, *parts]))
+
+    def make_trainer(
+        self, student: PreTrainedModel, teacher: PreTrainedModel, args: DistillationConfig | None = None, **changes
+    ) -> DistillationTrainer:
+        """Return a trainer, whose metric is checked and which may change both models; `changes` replace arguments."""
+        show_attention(self.objectives, student, teacher)
+        args, objectives = copy.deepcopy(args or self.args), copy.deepcopy(list(self.objectives))
+        trainer = DistillationTrainer(student, teacher, args, objectives=objectives, **(self.options | changes))
+        trainer.check_metric()
+        return trainer
+
+    def train(
+        self,
+        folder: FinishedFolder,
+        student: PreTrainedModel,
+        teacher: PreTrainedModel,
+        finish: Callable[[DistillationTrainer], Mapping[str, Any]],
+        on_trainer: Callable[[DistillationTrainer], None] | None = None,
+        **changes,
+    ) -> dict[str, Any]:
+        """Train a copy of the student in `folder`, unless the folder is complete, and return the metrics stored there.
+        `on_trainer` receives the trainer before training; `finish` returns further metrics to store after it."""
+        own = copy.deepcopy(self.args)
+        own.output_dir = str(folder.path)
+
+        def work() -> None:
+            # Accelerate modifies the models that it prepares.
+            trainer = self.make_trainer(copy.deepcopy(student), copy.deepcopy(teacher), own, **changes)
+            if on_trainer is not None:
+                on_trainer(trainer)
+            trainer.train(resume_from_checkpoint=None if own.save_only_model else folder.checkpoint)
+            trainer.save_model()
+            trainer.save_state()
+            args, evaluated = trainer.args, {} if trainer.eval_dataset is None else trainer.evaluate()
+            metric = "eval_" + (args.metric_for_best_model or "loss").removeprefix("eval_")
+            compared = {"metric": metric, "greater_is_better": bool(args.greater_is_better)}
+            metrics = {**compared, "eval": evaluated, **finish(trainer)}
+            if trainer.is_world_process_zero():
+                write_json(folder.path / "metrics.json", metrics)
+
+        fill_together(folder, work, own)
+        return folder.metrics
+
+
+def describe_training(
+    args: BaseConfig, data: Mapping[str, Any], methods: Iterable[Any], free: Collection[str] = ()
+) -> str:
+    """Return a fingerprint of a training: its arguments (except the names in `free`), data and methods."""
+    ignored = WITHOUT_EFFECT | {*START_OPTIONS, *free}
+    options = {name: value for name, value in args.to_dict().items() if name not in ignored}
+    held_out = data["eval_dataset"]
+    parts = held_out if isinstance(held_out, Mapping) else {"eval_dataset": held_out}
+    rows = digest_of_rows({"train_dataset": data["train_dataset"], **parts})
+    collator, processing = describe(data["data_collator"]), hash_processing(data["processing_class"])
+    return digest_of([options, rows, collator, processing, [describe(each) for each in methods]])
+
+
+def digest_of_rows(parts: Mapping[str, Iterable[Any] | None]) -> str:
+    """Return a fingerprint of named datasets."""
+    digest = hashlib.blake2b(digest_size=16)
+    for part, rows in parts.items():
+        digest.update(part.encode())
+        for row in rows if rows is not None else ():
+            digest.update(row_key(row))
+    return digest.hexdigest()
+
+
+def fill_together(folder: FinishedFolder, work: Callable[[], None], args: BaseConfig) -> None:
+    """Fill a folder by `work`, run in all processes, then remove its checkpoints; see [`FinishedFolder`]."""
+    folder.check_own()
+    state = args.distributed_state
+
+    def begin() -> None:
+        # The main process may have waited for another run that filled the folder, so it tells the others to work.
+        broadcast_object_list([True])
+        work()
+
+    if state is None or state.is_main_process:
+        # A run that is killed in between has its result already.
+        if folder.fill(begin):
+            remove_checkpoints(folder.path)
+        else:
+            broadcast_object_list([False])
+    elif broadcast_object_list([None])[0]:
+        work()
+    if state is not None:
+        state.wait_for_everyone()

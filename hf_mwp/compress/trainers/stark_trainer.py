@@ -1,0 +1,296 @@
+"""Trainer that searches for the sparse teacher with the best student (STARK)."""
+
+import copy
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, fields
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from transformers import PreTrainedModel, TrainerState
+from transformers.trainer import TRAINER_STATE_NAME
+from transformers.trainer_utils import has_length
+
+from hf_mwp.compress.distillation.cached_teacher import CachedTeacher
+from hf_mwp.compress.distillation.objectives import Objective
+from hf_mwp.compress.models.fingerprints import describe, hash_model, hash_processing
+from hf_mwp.compress.pruning.knowledgeable_scores import KnowledgeableScores, UnitScores, count_units
+from hf_mwp.compress.pruning.removed_units import check_no_gates
+from hf_mwp.compress.pruning.score_density import ScoreDensity
+from hf_mwp.solver.data.training_lineage import inherit_training_texts, write_training_texts
+from hf_mwp.solver.metrics import count_parameters
+from hf_mwp.utils.checked_types import checked
+from hf_mwp.utils.files import remove_folder, writing_weights
+from hf_mwp.utils.finished_folder import FinishedFolder, digest_of
+from hf_mwp.utils.main_process import shards_weights
+from hf_mwp.utils.usage_error import UsageError
+
+from .distillation_config import DistillationConfig, default_objectives
+from .distillation_trainer import DistillationTrainer
+from .stage_folders import TrainingStages, digest_of_rows, fill_together
+from .stark_config import StarkConfig
+
+
+# Arguments that do not affect the student of a given teacher.
+OF_THE_LOOP = {each.name for each in fields(StarkConfig)} - {each.name for each in fields(DistillationConfig)}
+
+
+@dataclass(frozen=True)
+class StarkStudent:
+    """A student trained by [`StarkTrainer`]."""
+
+    sparsity: float  # share of heads and neurons removed from the teacher; 0 for the trial student
+    heads: tuple[int, ...]  # number of remaining heads in each layer of the teacher
+    neurons: tuple[int, ...]  # number of remaining neurons in each layer of the teacher
+    teacher_parameters: int
+    folder: Path  # with the student, processor, `metrics.json` and `trainer_state.json`
+    metrics: Mapping[str, Any]  # of the student's evaluation
+    metric: str  # name of the metric by which students are compared
+    greater_is_better: bool
+    model_class: type[PreTrainedModel]
+
+    @property
+    def value(self) -> float:
+        """Value of the metric by which students are compared."""
+        return self.metrics[self.metric]
+
+    def load(self) -> PreTrainedModel:
+        """Load the student."""
+        return self.model_class.from_pretrained(self.folder)
+
+    def load_state(self) -> TrainerState:
+        """Load the trainer state of the student's training, which includes the log."""
+        return TrainerState.load_from_json(str(self.folder / TRAINER_STATE_NAME))
+
+
+class StarkTrainer:
+    """
+    Trainer that finds the sparse teacher with the best student, in four steps. A trial student learns from the whole
+    teacher. The teacher's heads and neurons are scored by expressiveness (gradient of its loss) and
+    student-friendliness (gradient of the distillation loss to the trial student). At each sparsity, the heads and
+    neurons with the lowest scores are removed. A new student, started from the same weights (rewinding), learns from
+    each sparse teacher. The result is the student with the best `metric_for_best_model` on `eval_dataset`.
+
+    Trial student, scores and students are saved in folders of `args.stages_dir`, named by fingerprints of their
+    inputs. Later runs reuse completed stages, even with other sparsities and scores; interrupted trainings resume.
+
+    Args:
+        model (`PreTrainedModel`): The untrained student; it is not changed.
+        teacher_model (`PreTrainedModel`):
+            The trained teacher: a classifier, regressor or solver whose encoder is supported by
+            [`~models.architecture.find_encoder`]. It is not changed.
+        args ([`StarkConfig`], *optional*): Arguments.
+        data_collator, train_dataset, eval_dataset, processing_class:
+            As in [`DistillationTrainer`]; `eval_dataset` is required.
+        score_dataset (`Dataset`, *optional*):
+            Labelled rows on which heads and neurons are scored; `eval_dataset` by default.
+        scores ([`~pruning.UnitScores`], *optional*):
+            Scores of the teacher's heads and neurons to use instead of measured scores; `UnitScores.random(teacher)`
+            is STARK-RAND.
+        objectives (`Sequence[Objective]`, *optional*): Objectives to use instead of the loss of [`StarkConfig`].
+        compute_metrics (`Callable`, *optional*): As in `Trainer`, for models that are not solvers.
+        on_trainer (`Callable`, *optional*):
+            Called with the trainer of a student and the sparsity of its teacher (0: trial student) before training.
+        on_scores (`Callable`, *optional*):
+            Called with the list of batches to score; returns an iterable of the same batches, such as a progress bar.
+
+    Raises:
+        UsageError: Rows for evaluation or scoring are missing, scores belong to a different teacher, the teacher has
+            gates, a sparsity would remove everything, or a folder belongs to a different run. Checked before training,
+            with `round_to` again after scoring.
+        ValueError: The encoder is not supported; also as [`DistillationTrainer`].
+
+    References:
+        Yang et al., "Sparse Teachers Can Be Dense with Knowledge" (EMNLP 2022), section 3.
+
+    Example:
+
+    ```python
+    >>> trainer = StarkTrainer(
+    ...     model=student, teacher_model=teacher, args=StarkConfig("rte", sparsities=[0.1, 0.5]),
+    ...     train_dataset=train, eval_dataset=valid, processing_class=tokenizer,
+    ... )
+    >>> trainer.train().sparsity
+    0.5
+    >>> [(student.sparsity, student.value) for student in (trainer.trial, *trainer.students)]
+    >>> trainer.save_model()
+    ```
+    """
+
+    @checked
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        teacher_model: PreTrainedModel,
+        args: StarkConfig | None = None,
+        data_collator: Any = None,
+        train_dataset: Any = None,
+        eval_dataset: Any = None,
+        processing_class: Any = None,
+        *,
+        score_dataset: Any = None,
+        scores: UnitScores | None = None,
+        objectives: Sequence[Objective] | None = None,
+        compute_metrics: Callable[[Any], Mapping[str, float]] | None = None,
+        on_trainer: Callable[[DistillationTrainer, float], None] | None = None,
+        on_scores: Callable[[Sequence[Any]], Iterable[Any]] | None = None,
+    ) -> None:
+        self.args = StarkConfig(output_dir="trainer_output") if args is None else args
+        self.model, self.teacher_model, self.scores = model, teacher_model, scores
+        self.sparsifier = self.args.make_sparsifier()
+        self.processing_class = processing_class
+        self.on_trainer, self.on_scores = on_trainer, on_scores
+        self.score_dataset = eval_dataset if score_dataset is None else score_dataset
+        self.stages_dir = Path(self.args.stages_dir or Path(self.args.output_dir) / "stages")
+        self.state = TrainerState()
+        self.trial: StarkStudent | None = None
+        """Student of the whole teacher: knowledge distillation without STARK."""
+        self.students: list[StarkStudent] = []
+        """Students of the sparse teachers, ordered by sparsity."""
+        self.chosen: StarkStudent | None = None
+        self.knowledgeable: KnowledgeableScores | None = None
+        """Measured scores, or `None` if `scores` were passed."""
+        datasets = {"train_dataset": train_dataset, "eval_dataset": eval_dataset}
+        for name, rows in {**datasets, "score_dataset": self.score_dataset}.items():
+            if isinstance(rows, dict | str) or not has_length(rows) or not len(rows):
+                kind = type(rows).__name__
+                raise UsageError(f"`{name}` must be a single non-empty `datasets.Dataset` or list, got `{kind}`.")
+        self._student = copy.deepcopy(model)
+        given = default_objectives(self.args) if objectives is None else objectives
+        self._data = {**datasets, "processing_class": processing_class, "data_collator": data_collator}
+        self.stages = TrainingStages(
+            self.stages_dir, self.args, self._data, given, OF_THE_LOOP, compute_metrics=compute_metrics
+        )
+        self._check_models()
+        self._student_folder(self.teacher_model, 0.0).check_own()
+
+    def train(self) -> StarkStudent:
+        """
+        Train the missing students, and set `model` to the best one.
+
+        Returns:
+            [`StarkStudent`]: The student with the best metric; if several are equal, the one with the lowest sparsity.
+
+        Raises:
+            ValueError: FSDP or DeepSpeed's ZeRO-3 splits the weights.
+        """
+        if shards_weights(self.args):
+            raise ValueError("FSDP and DeepSpeed's ZeRO-3 split parameters, so that they cannot be scored. Use DDP.")
+        self.trial = self._teach(self.teacher_model, 0.0)
+        if self.scores is None:
+            self.knowledgeable = self._score(self.trial)
+            self.scores = self.knowledgeable.combined(self.args.expressiveness_weight)
+        sparsities = self.args.sparsities
+        if self.args.auto_sparsity:
+            sparsities = [ScoreDensity.of(self.scores.heads).sparsity]
+        # Check all sparsities before the first sparse teacher is used.
+        for sparsity in sparsities:
+            self.sparsifier.check(self.teacher_model, self.scores, sparsity)
+        self.students = []
+        for sparsity in sparsities:
+            student = self.trial
+            if sparsity:
+                teacher = self.sparsifier.sparse(self.teacher_model, self.scores, sparsity)
+                inherit_training_texts(teacher, self.teacher_model)
+                student = self._teach(teacher, sparsity)
+            self.students.append(student)
+        self.chosen = max(self.students, key=_merit)
+        self.model, self.state = self.chosen.load(), self.chosen.load_state()
+        return self.chosen
+
+    def evaluate(self, eval_dataset: Any = None, metric_key_prefix: str = "eval") -> dict[str, float]:
+        """Evaluate `model` (after training: the chosen student) on `eval_dataset` or the given rows."""
+        trainer = self.stages.make_trainer(self.model, copy.deepcopy(self.teacher_model), train_dataset=None)
+        return trainer.evaluate(eval_dataset, metric_key_prefix=metric_key_prefix)
+
+    def save_model(self, output_dir: str | Path | None = None) -> None:
+        """Save `model`, its processor and the record of its training texts, by default to `args.output_dir`."""
+        folder = Path(output_dir or self.args.output_dir)
+        if self.args.should_save:
+            with writing_weights(folder):
+                self.model.save_pretrained(folder)
+                if self.processing_class is not None:
+                    self.processing_class.save_pretrained(folder)
+                write_training_texts(self.model, folder)
+
+    def _check_models(self) -> None:
+        """Raise the errors of trainers and sparsifier before the first training."""
+        check_no_gates(self.teacher_model)
+        args = copy.deepcopy(self.args)
+        self.sparsifier.check(self.teacher_model, self.scores, 0.0 if args.auto_sparsity else args.sparsities[-1])
+        with TemporaryDirectory() as args.output_dir:
+            # A trainer runs both models on a few examples.
+            trainer = self.stages.make_trainer(copy.deepcopy(self._student), copy.deepcopy(self.teacher_model), args)
+        if self.scores is None:
+            try:
+                trainer.adapter.training_rows(self.score_dataset)
+            except ValueError as error:
+                raise UsageError(f"Heads and neurons are scored on `score_dataset`: {error}") from error
+
+    def _teach(self, teacher: PreTrainedModel, sparsity: float) -> StarkStudent:
+        """Train a student of a teacher, from the same initial weights as all other students."""
+        folder = self._student_folder(teacher, sparsity)
+
+        def finish(trainer: DistillationTrainer) -> dict[str, Any]:
+            # Other runs may use the outputs of the whole teacher.
+            if sparsity or self.args.teacher_cache_dir is None:
+                _remove_cache(trainer)
+            heads, neurons = count_units(teacher)
+            return {"heads": heads, "neurons": neurons, "teacher_parameters": count_parameters(teacher)}
+
+        begin = self.on_trainer and (lambda trainer: self.on_trainer(trainer, sparsity))
+        known = self.stages.train(folder, self._student, teacher, finish, begin)
+        units = {name: tuple(known[name]) for name in ("heads", "neurons")}
+        as_known = {name: known[name] for name in ("teacher_parameters", "metric", "greater_is_better")}
+        return StarkStudent(
+            sparsity, folder=folder.path, metrics=known["eval"], model_class=type(self._student), **units, **as_known
+        )
+
+    def _student_folder(self, teacher: PreTrainedModel, sparsity: float) -> FinishedFolder:
+        return self.stages.folder("sparse" if sparsity else "trial", hash_model(self._student), hash_model(teacher))
+
+    def _score(self, trial: StarkStudent) -> KnowledgeableScores:
+        """Compute the expressiveness and the student-friendliness of the teacher's heads and neurons."""
+        args, student = self.args, trial.load()
+        settings = [args.temperature, args.per_example, args.unstructured, args.score_batch_size, args.bf16]
+        reading = [describe(self._data["data_collator"]), hash_processing(self.processing_class)]
+        models = [hash_model(self.teacher_model), hash_model(student)]
+        digest = digest_of([settings, reading, models, digest_of_rows({"score_dataset": self.score_dataset})])
+        folder = FinishedFolder.named(self.stages_dir, "scores", digest)
+
+        def measure() -> None:
+            own = copy.deepcopy(args)
+            own.eval_strategy, own.load_best_model_at_end, own.early_stopping_patience = "no", False, None
+            own.output_dir, own.cache_teacher_outputs = str(folder.path), False
+            given = {"train_dataset": self.score_dataset, "eval_dataset": None}
+            trainer = self.stages.make_trainer(student, copy.deepcopy(self.teacher_model), own, **given)
+            if trainer.is_world_process_zero():
+                batches = list(trainer.batches_in_order(args.score_batch_size))
+                batches = batches if self.on_scores is None else self.on_scores(batches)
+                unwrap = trainer.accelerator.unwrap_model
+                teacher = unwrap(trainer.teacher_model, keep_fp32_wrapper=False, keep_torch_compile=False)
+                # Gradients would underflow in fp16, so only bf16 uses autocast.
+                with trainer.accelerator.autocast() if args.bf16 else nullcontext():
+                    found = self.sparsifier.measure(
+                        teacher, batches, trainer.model, args.temperature, args.per_example
+                    )
+                found.save(folder.path)
+
+        fill_together(folder, measure, args)
+        return KnowledgeableScores.load(folder.path)
+
+
+def _merit(student: StarkStudent) -> float:
+    """Return a score to maximise; NaN is the worst value."""
+    value = student.value if student.greater_is_better else -student.value
+    return -math.inf if math.isnan(value) else value
+
+
+def _remove_cache(trainer: DistillationTrainer) -> None:
+    if isinstance(trainer.teacher_source, CachedTeacher) and trainer.is_world_process_zero():
+        folder = trainer.teacher_source.cache.folder
+        remove_folder(folder)
+        if not any(folder.parent.iterdir()):
+            folder.parent.rmdir()

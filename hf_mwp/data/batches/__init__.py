@@ -1,1 +1,0 @@
-"""Processor, collators and target trees that convert problems to batches of model inputs."""

@@ -1,1 +1,0 @@
-"""Corpora of problem texts for pretraining: reading, tagging and encoding."""

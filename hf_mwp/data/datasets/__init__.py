@@ -1,1 +1,0 @@
-"""Loaders of the datasets, and functions that load a dataset by name."""

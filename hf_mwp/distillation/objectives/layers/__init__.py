@@ -1,1 +1,0 @@
-"""Objectives on layers: hidden states, attention and relations."""

@@ -1,1 +1,0 @@
-"""Objectives on predictions."""

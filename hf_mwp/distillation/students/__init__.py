@@ -1,1 +1,0 @@
-"""Students that start from their teacher's weights."""

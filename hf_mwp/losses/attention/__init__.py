@@ -1,1 +1,0 @@
-"""Losses between attention scores, and between relations of queries, keys or values."""

@@ -1,1 +1,0 @@
-"""Losses between hidden states, of equal or of different width."""

@@ -1,1 +1,0 @@
-"""Losses between predicted distributions."""

@@ -1,1 +1,0 @@
-"""New problems made from others by rules."""

@@ -1,1 +1,0 @@
-"""Rules that reword problems as reverse-operation problems, one module per language."""

@@ -1,1 +1,0 @@
-"""Search for numbers in texts: digits, fractions, and English and Chinese number words."""

@@ -1,1 +1,0 @@
-"""STARK: sparse teachers without the heads and neurons that make a teacher hard to learn from, and their scores."""

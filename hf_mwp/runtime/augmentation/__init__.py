@@ -1,0 +1,1 @@
+"""New training problems made from existing ones, with exact equations."""

@@ -1,0 +1,85 @@
+"""Distractors for English problems: sentences with a number that is not needed for the answer."""
+
+import random
+import re
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+from hf_mwp.runtime.problems.math_word_problem import MathWordProblem
+
+
+_TRIES = 20
+_MAX_STATEMENT = 100
+_SENTENCE = re.compile(r"\S.*?(?:(?<!\bMr)(?<!\bMrs)(?<!\bMs)(?<!\bDr)[.?!]+(?=\s|$)|$)", re.DOTALL)
+_WORD = re.compile(r"[A-Za-z][a-z]+")
+_OPEN = re.compile(r"(?i)\b(?:if|how|what|when|who|which|each|every|per|total|this|these|those|that|another|other)\b")
+_PRONOUN = re.compile(r"\b(?:he|she|it|they|his|her|him|its|their|them|each)\b", re.IGNORECASE)
+_SUBJECT = re.compile(
+    r"(?!He |She |It |They |You |We )([A-Z][a-z]+)"
+    r" (?:has|had|bought|found|made|read|baked|ate|saw|picked|collected|sold|drew|got|took)\b"
+)
+_COMMON = frozenset(
+    "the there was were are and for from with has had have his her its they them than then some how many much what "
+    "does did will would can now left all total each one two into out not more most less fewer were been that this on "
+    "bought found made read baked ate saw picked collected sold got took gave give gets used spent paid needs wants "
+    "day days week weeks month months year years hour hours time times yesterday today".split()
+)
+
+Statement = tuple[str, Fraction, str]  # sentence with a single number, its value, the name at the beginning or ""
+
+
+def add_english_distractors(problems: Sequence[MathWordProblem], seed: int) -> Iterator[tuple[str, int] | None]:
+    """Yield the text of each problem with distractors, and the number of added numbers ([`add_distractors`])."""
+    statements = [found for problem in problems if (found := _opening(problem))]
+    for index, problem in enumerate(problems):
+        yield _distract(problem, statements, random.Random(f"{seed} {index} {problem.text}"))
+
+
+def _opening(problem: MathWordProblem) -> Statement | None:
+    """Return the first sentence of a problem if it has a single number and makes sense in a different problem."""
+    spans = [match.span() for match in _SENTENCE.finditer(problem.text)]
+    if len(spans) < 2:
+        return None
+    start, stop = spans[0]
+    sentence = problem.text[start:stop]
+    inside = [mention for mention in problem.masked.mentions if mention.start < stop]
+    if len(inside) != 1 or len(sentence) > _MAX_STATEMENT or sentence[-1] != "." or _OPEN.search(sentence):
+        return None
+    if _PRONOUN.match(sentence) or not sentence[0].isupper():
+        return None
+    subject = _SUBJECT.match(sentence)
+    return sentence, inside[0].value, subject[1] if subject else ""
+
+
+def _content(text: str) -> set[str]:
+    """Return the content words of a text in lower case, without a final s."""
+    words = (word.lower() for word in _WORD.findall(text))
+    return {word.removesuffix("s") for word in words if len(word) > 2 and word not in _COMMON}
+
+
+def _distract(problem: MathWordProblem, statements: Sequence[Statement], rng: random.Random) -> tuple[str, int] | None:
+    sentences = [match[0] for match in _SENTENCE.finditer(problem.text)]
+    if len(sentences) < 2 or not problem.masked.mentions or not problem.agrees():
+        return None
+    known = _content(problem.text)
+    taken = problem.known_values
+    subject = _SUBJECT.search(problem.text)
+    added = 0
+    for _ in range(_TRIES if statements else 0):
+        if added == 1 and rng.random() < 0.6:
+            break
+        statement, value, name = rng.choice(statements)
+        # The last sentence is the question. After the distractor, a pronoun would refer to the distractor's subject.
+        place = len(sentences) - 1 if rng.random() < 0.7 else rng.randrange(1, len(sentences))
+        if name and subject and name != subject[1] and rng.random() < 0.6:
+            statement = statement.replace(name, subject[1])
+        elif _PRONOUN.search(sentences[place]):
+            continue
+        about = _content(statement) - ({subject[1].lower()} if subject else set())
+        if value in taken or about & known or added == 3:
+            continue
+        sentences.insert(place, statement)
+        taken.add(value)
+        known |= about
+        added += 1
+    return " ".join(sentences), added

@@ -1,0 +1,1 @@
+"""Numbers in texts: their forms, values and positions."""

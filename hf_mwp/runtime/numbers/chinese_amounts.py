@@ -1,0 +1,234 @@
+"""Forms of amounts and times in Chinese texts: 一刻钟, 5块5, 3元5角, 3万5千, 8:30, 伍仟, 零下5, l2."""
+
+import re
+from fractions import Fraction
+
+from hf_mwp.runtime.expressions.numbers import to_half_width
+
+from .chinese_numbers import CHARACTERS, DIGITS, MEASURE, NUMBER, NUMERAL, START, UNIT, number_of
+from .number_form import CONTEXT, FormMatch, NumberForm, find_scale, misread_number, number_match, unit_names
+
+
+def _quarter_hours(match: re.Match[str], text: str) -> FormMatch | None:
+    value = number_of(match["number"])
+    return None if value is None else number_match(match, 15 * value, unit="分钟")
+
+
+def _dozens(match: re.Match[str], text: str) -> FormMatch | None:
+    value = Fraction(1, 2) if match["number"] == "半" else number_of(match["number"])
+    return None if value is None else number_match(match, 12 * value, unit="个")
+
+
+def _formal(match: re.Match[str], text: str) -> FormMatch | None:
+    """伍仟, 廿四."""
+    value = number_of(match[0])
+    return None if value is None else number_match(match, value)
+
+
+def _below_zero(match: re.Match[str], text: str) -> FormMatch | None:
+    value = number_of(match["number"])
+    return None if value is None else number_match(match, -value)
+
+
+def _decimal_without_zero(match: re.Match[str], text: str) -> FormMatch | None:
+    """`.5` in 一支铅笔.5元. After another quantity (3支.5个), the point is a full stop."""
+    clause = re.split("[，。；、,;？?！!\n.]", text[max(0, match.start() - 24) : match.start()])[-1]
+    if re.search(r"[\d两三四五六七八九十百千]", clause):
+        return None
+    note = f"{match[0]} was read as 0{match[0]}"
+    return number_match(match, Fraction(f"0{to_half_width(match[0])}"), note=note)
+
+
+def _full_width_group(match: re.Match[str], text: str) -> FormMatch | None:
+    literal = to_half_width(match[0]).replace("，", "")
+    return number_match(match, int(literal), note=f"{match[0]} was read as {literal}")
+
+
+def _joined(match: re.Match[str], text: str) -> FormMatch:
+    """12 500千克."""
+    return number_match(match, int("".join(to_half_width(match[0]).split())))
+
+
+def _shortened_money(match: re.Match[str], text: str) -> FormMatch | None:
+    """5块5: the second number counts tenths."""
+    yuan, jiao = number_of(match["yuan"]), number_of(match["jiao"])
+    if yuan is None or jiao is None or jiao >= 10 or jiao.denominator != 1:
+        return None
+    return number_match(match, yuan + jiao / 10, unit="元")
+
+
+def _scaled(match: re.Match[str], text: str) -> FormMatch | None:
+    """3万5千: one number."""
+    total = Fraction(0)
+    for number, scale in re.findall(rf"({NUMBER})([万千百])", match[0]):
+        value = number_of(number)
+        if value is None:
+            return None
+        total += value * {"万": 10_000, "千": 1000, "百": 100}[scale]
+    return number_match(match, total)
+
+
+# Units of one quantity, each with the number of the smallest of them.
+_SCALES_OF_UNITS = (
+    {"元": 100, "块": 100, "块钱": 100, "角": 10, "毛": 10, "分钱": 1, "分": 1},
+    {"千米": 10**6, "公里": 10**6, "米": 1000, "分米": 100, "厘米": 10, "毫米": 1},
+    {"吨": 10**6, "千克": 1000, "公斤": 1000, "克": 1},
+    {"小时": 3600, "个小时": 3600, "时": 3600, "分钟": 60, "分": 60, "秒钟": 1, "秒": 1},
+    {"年": 12, "个月": 1},
+    {"升": 1000, "毫升": 1},
+    {"斤": 10, "两": 1},
+)
+_UNITS_OF_COMPOUNDS = unit_names(_SCALES_OF_UNITS)
+
+
+def _compound(match: re.Match[str], text: str) -> FormMatch | None:
+    """3元5角, 1米2分米, 2小时30分钟, 1分20秒: one number in the unit that is asked for, or in the larger unit."""
+    large = match["large"]
+    small = match["small"]
+    units = find_scale(_SCALES_OF_UNITS, large, small)
+    first = number_of(match["first"])
+    second = number_of(match["second"])
+    # 8时30分 and 1年5个月 may be points in time.
+    if units is None or first is None or second is None or large == "时":
+        return None
+    smallest = first * units[large] + second * units[small]
+    asked_small = re.search(f"(?:多少|几)个?{small}", text[-CONTEXT:]) is not None
+    unit = small if asked_small else large
+    return number_match(match, smallest / units[unit], unit=unit)
+
+
+_TIME_WORDS = re.compile(
+    "上午|下午|早上|晚上|中午|早晨|傍晚|凌晨|时刻|开始|结束|出发|到达|开往|开车|开到|上学|放学|放映|起床"
+)
+_TIME_IN_WORDS = re.compile(r"[时点](?:[\d零一二三四五六七八九十]{1,3}分|半)")
+_MORNING = "上午 早上 早晨 凌晨"
+_AFTERNOON = "下午 晚上 傍晚"
+
+
+def _clock_time(match: re.Match[str], text: str) -> FormMatch | None:
+    """上午8:30, 7时20分, 两点半: in minutes if minutes are asked for, otherwise in hours."""
+    around = text[max(0, match.start() - CONTEXT) : match.end() + CONTEXT]
+    hours = number_of(match["hours"])
+    minutes = Fraction(30) if match["half"] else number_of(match["minutes"] or "零")
+    if hours is None or minutes is None or hours > 24 or minutes >= 60:
+        return None
+    if not _TIME_WORDS.search(around) or "比" in around:
+        return None
+    asks_minutes = re.search("(?:多少|几)分", text[-CONTEXT:]) is not None
+    # In words, two times with minutes: 9时 and 35分 may be numbers of their own.
+    if ":" not in match[0] and "：" not in match[0] and len(_TIME_IN_WORDS.findall(around)) < 2:
+        return None
+    if not (match["minutes"] or match["half"] or asks_minutes):
+        return None
+    if _is_afternoon(match, text, around) and hours < 12:
+        hours += 12
+    value = 60 * hours + minutes
+    if asks_minutes:
+        return number_match(match, value, unit="分")
+    return number_match(match, value / 60, unit="时")
+
+
+def _is_afternoon(match: re.Match[str], text: str, around: str) -> bool:
+    """Return whether 12 hours are added: after 下午, if the text also has times before noon."""
+    if not any(word in around for word in _MORNING.split()):
+        return False
+    before = text[max(0, match.start() - CONTEXT) : match.start()]
+    morning = max(before.rfind(word) for word in _MORNING.split())
+    return max(before.rfind(word) for word in _AFTERNOON.split()) > morning
+
+
+def _scientific(match: re.Match[str], text: str) -> FormMatch:
+    value = Fraction(to_half_width(match["mantissa"])) * 10 ** int(match["exponent"])
+    return number_match(match, value)
+
+
+CHINESE_AMOUNTS = (
+    NumberForm("quarter hours", re.compile(rf"{START}(?P<number>[一二两三1-3])刻钟"), _quarter_hours, "刻钟"),
+    NumberForm(
+        "dozens",
+        re.compile(rf"{START}(?P<number>[一二两三四五六七八九十半])打(?=[铅鸡鸭啤酒毛手信袜笔，。；、有是要的]|\Z)"),
+        _dozens,
+        "打",
+    ),
+    NumberForm(
+        "formal numerals",
+        re.compile(
+            r"[壹贰貳叁參肆伍陆陸柒捌玖][拾佰仟][零壹贰貳叁參肆伍陆陸柒捌玖拾佰仟万萬亿億]{0,20}"
+            r"|[廿卅][一二三四五六七八九]?(?=" + UNIT + ")"
+        ),
+        _formal,
+        "拾 佰 仟 廿 卅",
+    ),
+    NumberForm("below zero", re.compile(rf"(?:零下\s?|(?<![\w])负)(?P<number>{NUMBER})"), _below_zero, "零下 负"),
+    NumberForm(
+        "several scales",
+        re.compile(rf"{START}(?:{DIGITS}|{NUMERAL})万(?:{DIGITS}|{NUMERAL})千(?![米克瓦升])"),
+        _scaled,
+        "万",
+    ),
+    NumberForm(
+        "shortened money",
+        re.compile(
+            rf"{START}(?P<yuan>{DIGITS}|[一二两三四五六七八九十]{{1,3}})(?:块钱?|元)"
+            rf"(?P<jiao>\d|[一二三四五六七八九])(?=[，。；、,;？?！!）)\s]|一[斤本个支盒瓶千公]|\Z|的)"
+        ),
+        _shortened_money,
+        "块 元",
+    ),
+    NumberForm(
+        "several units",
+        re.compile(
+            rf"{START}(?P<first>{NUMBER})\s?(?P<large>{_UNITS_OF_COMPOUNDS})\s?零?"
+            rf"(?P<second>{NUMBER})\s?(?P<small>{_UNITS_OF_COMPOUNDS})(?![之形板度])"
+        ),
+        _compound,
+    ),
+    NumberForm(
+        "clock time",
+        re.compile(r"(?<![\d:：.．])(?P<hours>\d{1,2})[:：](?P<minutes>\d\d)(?P<half>)(?![\d:：.．])"),
+        _clock_time,
+        ": ：",
+    ),
+    NumberForm(
+        "clock time in words",
+        re.compile(
+            rf"{START}(?P<hours>\d{{1,2}}|[一二两三四五六七八九十]{{1,3}})(?:时|点钟?)"
+            rf"(?:(?P<minutes>\d{{1,2}}|[零一二三四五六七八九十]{{1,3}})分(?![钟米之])|(?P<half>半)|(?![间\d多辰候{CHARACTERS}]))"
+        ),
+        _clock_time,
+        "时 点",
+    ),
+    NumberForm(
+        "scientific",
+        re.compile(
+            rf"(?<![\d.])(?P<mantissa>\d{{1,9}}(?:\.\d{{1,9}})?)\s?[×xX✕]\s?10(?:\^|\*\*)(?P<exponent>\d{{1,2}})(?={UNIT})"
+        ),
+        _scientific,
+        "^ **",
+    ),
+    NumberForm(
+        "decimal without zero",
+        re.compile(r"(?<=[\u3400-\u9fff])[.．]\d{1,3}(?=元|角|米|千米|千克|公斤|升|吨|厘米|分米)"),
+        _decimal_without_zero,
+        ". ．",
+    ),
+    NumberForm(
+        "groups after full-width commas",
+        re.compile(rf"(?<![\d.，,、：:])\d{{1,3}}(?:，\d{{3}}){{1,4}}(?={MEASURE})"),
+        _full_width_group,
+        "，",
+    ),
+    NumberForm(
+        "groups after spaces",
+        re.compile(rf"(?<![\d.，,、：: ])\d{{1,3}}(?: \d{{3}}){{1,4}}(?=\s?{UNIT})"),
+        _joined,
+    ),
+    NumberForm(
+        "text recognition",
+        re.compile(
+            rf"(?<![A-Za-z\d.．])(?:[lI|]\d{{1,4}}|\d{{1,3}}[oO]{{1,3}}\d{{0,3}}|\d{{1,3}}·\d{{1,2}})(?=\s?{UNIT})"
+        ),
+        misread_number,
+        "l I | o O ·",
+    ),
+)

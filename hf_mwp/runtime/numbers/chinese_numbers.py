@@ -1,0 +1,43 @@
+"""Parts of patterns for Chinese numbers: digits, numerals and units."""
+
+from fractions import Fraction
+
+from hf_mwp.runtime.expressions.numbers import to_half_width
+
+from .chinese_numerals import integer_of
+
+
+CHARACTERS = "零〇○一二两三四五六七八九十百千廿卅"
+CHARACTER = rf"(?:[{CHARACTERS.replace('千', '')}]|千(?![米克瓦升]))"  # 千米 and 千克 are units
+NUMERAL = rf"{CHARACTER}{{1,16}}"
+DIGITS = r"\d{1,12}(?:[.．]\d{1,9})?"
+NUMBER = rf"(?:{DIGITS}|{NUMERAL}(?:点[零〇一二三四五六七八九]{{1,9}})?)"
+START = rf"(?<![\d.．{CHARACTERS}])"  # not inside of another number
+DECIMALS = str.maketrans("零〇一二三四五六七八九", "00123456789")
+_CAPITALS = str.maketrans("壹贰貳叁參肆伍陆陸柒捌玖拾佰仟萬億○", "一二二三三四五六六七八九十百千万亿〇")
+
+# Units of counts, sizes and times, the longer ones first.
+COUNTERS = (
+    "个 只 本 支 枝 张 条 辆 棵 株 块 朵 盒 根 袋 把 件 人 名 位 筐 箱 瓶 桶 包 页 行 排 层 间 座 架 台 头 匹 双 "
+    "套 副 组 次 遍 圈 堆 束 串 杯 碗 盘 盆 罐 听 节 段 户 场 份 颗 粒 片 面 幅 封 篇 句 题 道 步 壶 篮 捆 枚 种 "
+    "艘 滴 车 人次 小组 班级"
+)
+MEASURES = (
+    "公顷 平方千米 平方米 平方分米 平方厘米 立方米 立方分米 立方厘米 千米 公里 分米 厘米 毫米 米 千克 公斤 "
+    "毫克 克 吨 斤 毫升 升 元 角 小时 分钟 秒钟 秒 天 年 个月 星期 岁 亩 两"
+)
+COUNTER = "|".join(sorted(COUNTERS.split(), key=len, reverse=True))
+MEASURE = "|".join(sorted(MEASURES.split(), key=len, reverse=True))
+UNIT = f"(?:{MEASURE}|{COUNTER}|块钱|钱)"
+
+
+def number_of(written: str) -> Fraction | None:
+    """Return the value of digits or of a Chinese numeral, or `None` if it is not valid."""
+    written = to_half_width(written)
+    if written[:1].isdecimal():
+        return Fraction(written)
+    whole, point, decimals = written.translate(_CAPITALS).replace("廿", "二十").replace("卅", "三十").partition("点")
+    value = integer_of(whole)
+    if value is None or not point:
+        return None if value is None else Fraction(value)
+    return value + Fraction(int(decimals.translate(DECIMALS)), 10 ** len(decimals))

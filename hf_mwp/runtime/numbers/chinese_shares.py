@@ -1,0 +1,201 @@
+"""Forms of shares and halves in Chinese texts: 百分之二十五, 四分之1, 八五折, 三成, 四倍, 一半, 3千克半."""
+
+import re
+from fractions import Fraction
+
+from hf_mwp.runtime.expressions.numbers import to_half_width
+
+from .chinese_numbers import CHARACTERS, DECIMALS, DIGITS, NUMBER, NUMERAL, START, UNIT, number_of
+from .number_form import FormMatch, NumberForm, fraction_literal, number_match, percent_literal
+
+
+# Units of which one, half and a bit more are written as "3千克半".
+_DIVISIBLE = (
+    "千克|公斤|小时|个小时|个月|个钟头|千米|公里|星期|斤|两|吨|升|米|年|天|元|块钱|块|岁|倍|圈|亩|里"
+    "|个|瓶|袋|箱|杯|碗|盒|筐|桶"
+)
+
+
+def _percent(match: re.Match[str], text: str) -> FormMatch | None:
+    """百分之二十五, 千分之3."""
+    value = number_of(match["number"])
+    if value is None:
+        return None
+    parts = {"百": 100, "千": 1000, "万": 10_000}[match["parts"]]
+    literal = percent_literal(value) if parts == 100 else None
+    return number_match(match, value / parts, literal)
+
+
+def _per_mille(match: re.Match[str], text: str) -> FormMatch:
+    return number_match(match, Fraction(to_half_width(match[1])) / 1000)
+
+
+def _percent_of_fraction(match: re.Match[str], text: str) -> FormMatch | None:
+    whole, numerator, denominator = (int(part or 0) for part in match.groups())
+    if not denominator:
+        return None
+    return number_match(match, (whole + Fraction(numerator, denominator)) / 100)
+
+
+def _fraction(match: re.Match[str], text: str) -> FormMatch | None:
+    """四分之一, 4分之一, 四分之1, 3又二分之一."""
+    written = match.group("whole", "numerator", "denominator")
+    whole, numerator, denominator = (number_of(part or "零") for part in written)
+    if whole is None or numerator is None or not denominator:
+        return None
+    literal = None
+    if {1} == {part.denominator for part in (whole, numerator, denominator)}:
+        literal = fraction_literal(int(whole), int(numerator), int(denominator))
+    return number_match(match, whole + numerator / denominator, literal)
+
+
+def _discount(match: re.Match[str], text: str) -> FormMatch | None:
+    """八折, 8.5折, 八五折, 85折."""
+    written = to_half_width(match["number"])
+    before = text[max(0, match.start() - 4) : match.start()]
+    if not _DISCOUNT_BEFORE.search(before) and not _DISCOUNT_AFTER.match(text, match.end()):
+        return None
+    # 0.8折 is not 8 %: texts with this form calculate with 0.8.
+    if written.startswith("0"):
+        return None
+    value = Fraction(1, 2) * 10 if written == "对" else _tenths(written)
+    return None if value is None else number_match(match, value / 10, percent_literal(10 * value))
+
+
+_DISCOUNT_BEFORE = re.compile(r"(?:打|打了|打出|降到|按|以|享受|享)[“「\"]?\Z")
+_DISCOUNT_AFTER = re.compile(r"[”」\"]?(?:出售|优惠|的优惠|销售|促销|酬宾|售|卖|的价格|的价钱|后)")
+
+
+def _half_price(match: re.Match[str], text: str) -> FormMatch:
+    return number_match(match, Fraction(1, 2), "50%")
+
+
+def _tenths(written: str) -> Fraction | None:
+    """Return the number of tenths: 8.5 for 八五, 8.5 and 85."""
+    if len(written) == 2 and written[0] in "一二三四五六七八九" and written[1] in "一二三四五六七八九":
+        return Fraction(int(written.translate(DECIMALS)), 10)
+    value = number_of(written)
+    if value is not None and written.isdecimal() and len(written) == 2:
+        value /= 10
+    return value if value is not None and 0 < value < 10 else None
+
+
+def _share_in_tenths(match: re.Match[str], text: str) -> FormMatch | None:
+    """二成, 2成, 三成五."""
+    tenths = _tenths(to_half_width(match["tenths"]))
+    if tenths is None:
+        return None
+    if match["hundredths"]:
+        tenths += Fraction(int(match["hundredths"].translate(DECIMALS)), 10)
+    return number_match(match, tenths / 10, percent_literal(10 * tenths))
+
+
+def _times(match: re.Match[str], text: str) -> FormMatch | None:
+    """四倍, 两倍半."""
+    value = number_of(match["number"])
+    if value is None:
+        return None
+    if match["half"]:
+        return number_match(match, value + Fraction(1, 2), unit="倍")
+    # The digits of 4倍 are a plain number. 增加一倍 (to double) is calculated with the constant 2.
+    is_read_already = match["number"][0].isdecimal() or match["number"] == "一"
+    return None if is_read_already else number_match(match, value, group="number")
+
+
+def _half(match: re.Match[str], text: str) -> FormMatch:
+    return number_match(match, Fraction(1, 2))
+
+
+def _one_half(match: re.Match[str], text: str) -> FormMatch:
+    return number_match(match, Fraction(1, 2), "(1/2)")
+
+
+def _and_a_half(match: re.Match[str], text: str) -> FormMatch | None:
+    """3千克半, 两年半, 2个半小时, 5块半."""
+    value = number_of(match["number"])
+    if value is None:
+        return None
+    unit = match["unit"].removeprefix("个") if match["unit"] not in ("个", "个月") else match["unit"]
+    return number_match(match, value + Fraction(1, 2), unit=unit)
+
+
+def _halves_of_counted(match: re.Match[str], text: str) -> FormMatch | None:
+    """2个半小时: the unit follows."""
+    value = number_of(match["number"])
+    return None if value is None else number_match(match, value + Fraction(1, 2))
+
+
+CHINESE_SHARES = (
+    NumberForm("percent", re.compile(rf"{START}(?P<parts>[百千万])分之\s?(?P<number>{NUMBER})"), _percent, "分之"),
+    NumberForm("per mille", re.compile(rf"{START}({DIGITS})\s?‰"), _per_mille, "‰"),
+    NumberForm(
+        "percent of a fraction",
+        re.compile(r"(?<![\d./])(?:(\d{1,3})\s)?[(（]?(\d{1,3})[/／](\d{1,4})[)）]?[%％]"),
+        _percent_of_fraction,
+        "% ％",
+    ),
+    NumberForm(
+        "fraction",
+        re.compile(
+            rf"{START}(?:(?P<whole>{NUMBER})\s?又\s?)?(?P<denominator>{NUMBER})\s?分之\s?(?P<numerator>{NUMBER})"
+            rf"(?![{CHARACTERS}])"
+        ),
+        _fraction,
+        "分之",
+    ),
+    NumberForm(
+        "mixed number",
+        re.compile(
+            rf"{START}(?P<whole>{NUMERAL})\s?又\s?(?P<numerator>\d{{1,4}})[/／](?P<denominator>\d{{1,4}})(?![\d/])"
+        ),
+        _fraction,
+        "又",
+    ),
+    NumberForm(
+        "discount",
+        re.compile(
+            rf"{START}(?P<number>对|\d{{1,2}}(?:[.．]\d{{1,2}})?|[一二三四五六七八九]{{1,2}})\s?折(?![叠纸线断返])"
+        ),
+        _discount,
+        "折",
+    ),
+    NumberForm("half price", re.compile("半价(?!票)"), _half_price, "半价"),
+    NumberForm(
+        "tenths",
+        re.compile(
+            rf"{START}(?P<tenths>\d(?:[.．]\d)?|[一二两三四五六七八九])\s?成(?P<hundredths>[一二三四五六七八九])?"
+            r"(?=\s?(?:[，。．；、,;.？?！!）)]|后|多|时|的[利产]|\Z|左右|以上))"
+        ),
+        _share_in_tenths,
+        "成",
+    ),
+    NumberForm("times", re.compile(rf"{START}(?P<number>{NUMBER})\s?倍(?P<half>半)?"), _times, "倍"),
+    NumberForm(
+        "一半",
+        re.compile(r"(?<![一二两三四五六七八九十大小多前后])一半(?!\s?(?:[的个米天年月里张条块只支路时]))"),
+        _one_half,
+        "一半",
+    ),
+    NumberForm(
+        "half after a unit",
+        re.compile(
+            rf"{START}(?P<number>{NUMBER})\s?(?P<unit>{_DIVISIBLE})半(?![价径圆数截途路空票费夜工个边径斤年天小])"
+        ),
+        _and_a_half,
+        "半",
+    ),
+    NumberForm(
+        "half between counter and unit",
+        re.compile(rf"{START}(?P<number>{NUMBER})个半(?=小时|月|钟头)"),
+        _halves_of_counted,
+        "个半",
+    ),
+    NumberForm(
+        "half before a unit",
+        re.compile(
+            rf"(?<![上下前后大小多对个一\d{CHARACTERS}])一?半(?={UNIT})(?![径圆数途路夜价]|年级|天然|年[按=＝])"
+        ),
+        _half,
+        "半",
+    ),
+)

@@ -1,0 +1,122 @@
+"""Forms of numbers beyond plain digits and number words, and the search for them in a text."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from hf_mwp.runtime.expressions.numbers import to_half_width
+
+from .digit_numbers import literal_of
+
+
+CONTEXT = 200  # number of characters around a number, or at the end of the text, that are searched for context
+_MISREAD = str.maketrans("lI|oO·", "11100.")
+
+
+@dataclass(frozen=True)
+class FormMatch:
+    """A number in a special form, with its position."""
+
+    start: int  # offset of its first character
+    end: int  # offset after its last character
+    value: Fraction | None  # exact; `None` for digits that are no number, such as those of `MP3`
+    literal: str = ""  # for expressions
+    unit: str = ""  # words inside the number that remain in the masked text, behind the placeholder
+    note: str = ""  # why the reading is uncertain, or empty
+
+
+Read = Callable[[re.Match[str], str], FormMatch | None]
+
+
+@dataclass(frozen=True)
+class NumberForm:
+    """One way to write numbers.
+
+    Args:
+        name (`str`): Name of the form in the guide.
+        pattern (`re.Pattern`): Candidates. All repetitions are bounded, so that the search takes linear time.
+        read (`Callable`): Returns the number of a match in a text, or `None` if the match is not of this form.
+        signs (`str`): Characters or words, separated by spaces, of which the text must contain one.
+    """
+
+    name: str
+    pattern: re.Pattern[str]
+    read: Read
+    signs: str = ""
+
+    def find(self, text: str) -> list[FormMatch]:
+        """Return the numbers of this form in a text."""
+        if self.signs and not any(sign in text for sign in self.signs.split()):
+            return []
+        matches = []
+        for candidate in self.pattern.finditer(text):
+            match = self.read(candidate, text)
+            if match is not None:
+                matches.append(match)
+        return matches
+
+
+def find_forms(text: str, forms: Iterable[NumberForm]) -> list[FormMatch]:
+    """Return the numbers in the given forms, from left to right. Where two overlap, the earlier form counts."""
+    matches: list[FormMatch] = []
+    covered = bytearray(len(text))
+    for form in forms:
+        for match in form.find(text):
+            if any(covered[match.start : match.end]):
+                continue
+            covered[match.start : match.end] = b"\1" * (match.end - match.start)
+            matches.append(match)
+    return sorted(matches, key=lambda match: match.start)
+
+
+def misread_number(match: re.Match[str], text: str) -> FormMatch:
+    """Return the number of l2 or 1O: letters for digits, as text recognition writes them."""
+    literal = to_half_width(match[0].translate(_MISREAD))
+    return number_match(match, Fraction(literal), note=f"{match[0]} was read as {literal}")
+
+
+def unit_names(scales: Iterable[Mapping[str, int]]) -> str:
+    """Return a pattern for the names of all units, the longest first. Each scale has the sizes of its units."""
+    names = set().union(*scales)
+    return "|".join(sorted(names, key=len, reverse=True))
+
+
+def find_scale(scales: Iterable[Mapping[str, int]], large: str, small: str) -> Mapping[str, int] | None:
+    """Return the scale that has both units, the first of them larger than the second, or `None`."""
+    for scale in scales:
+        if large in scale and small in scale and scale[large] > scale[small]:
+            return scale
+    return None
+
+
+def number_match(
+    match: re.Match[str],
+    value: Fraction | int,
+    literal: str | None = None,
+    unit: str = "",
+    note: str = "",
+    group: int | str = 0,
+) -> FormMatch:
+    """Return the number that a match, or one of its groups, writes. By default, its literal is computed."""
+    value = Fraction(value)
+    start, end = match.span(group)
+    if literal is None:
+        literal = literal_of(value) if value >= 0 else f"-{literal_of(-value)}"
+    return FormMatch(start, end, value, literal, unit, note)
+
+
+def no_number(match: re.Match[str], text: str) -> FormMatch:
+    """Return the match as digits that are no number."""
+    return FormMatch(*match.span(), None)
+
+
+def percent_literal(percentage: Fraction) -> str:
+    """Return the literal of a percentage: `12.5%` for 25/2."""
+    literal = literal_of(percentage)
+    return literal_of(percentage / 100) if literal.startswith("(") else f"{literal}%"
+
+
+def fraction_literal(whole: int, numerator: int, denominator: int) -> str:
+    """Return the literal of a mixed number or fraction as written: `1(3/6)`, `(3/6)`."""
+    return f"{whole or ''}({numerator}/{denominator})"

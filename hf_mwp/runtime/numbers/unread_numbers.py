@@ -1,0 +1,38 @@
+"""Digits and words of a text that may be numbers but are not read as such."""
+
+import re
+
+from .chinese_forms import CHINESE_COUNTS
+from .number_mention import NumberMention
+
+
+MAX_NOTES = 5
+
+_UNREAD = {
+    "zh": re.compile(
+        r"(?<![A-Za-z])[lI|]\d{1,4}|(?<![A-Za-z\d])\d{1,4}[oO](?![A-Za-z])|[一二两三四五六七八九十\d]刻(?!苦|薄|意)"
+        r"|[一二两三四五六七八九十]打(?![开破电听算扮])|(?<=[\u3400-\u9fff])[.．]\d{1,3}"
+    ),
+    "en": re.compile(
+        r"(?<![A-Za-z\d])(?:[lI]\d{1,4}|\d{1,4}[oO])(?![A-Za-z])|\ba pair of\b|\bhalf (?:an?|of an?) \w+"
+        r"|(?<=[a-z])\.\d{1,3}"
+    ),
+}
+
+
+def find_unread(text: str, mentions: list[NumberMention], language: str, parse_number_words: bool) -> list[str]:
+    """Return a note for each of the first `MAX_NOTES` words and characters that may be numbers and were not read."""
+    covered = bytearray(len(text))
+    for mention in mentions:
+        covered[mention.start : mention.end] = b"\1" * (mention.end - mention.start)
+    spans = [match.span() for match in _UNREAD[language].finditer(text)]
+    if language == "zh" and not parse_number_words:
+        for form in CHINESE_COUNTS:
+            spans += [(match.start, match.end) for match in form.find(text)]
+    words: list[str] = []
+    for start, end in sorted(spans):
+        # A numeral is shown with its unit.
+        word = text[start:end] if len(text[start:end]) > 1 else text[start : end + 1]
+        if word not in words and not all(covered[start:end]):
+            words.append(word)
+    return [f"{word} was not read as a number" for word in words[:MAX_NOTES]]

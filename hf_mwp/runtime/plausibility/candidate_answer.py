@@ -1,0 +1,146 @@
+"""Candidate answers: the values of the trees in a beam, with trees, steps and units."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import NamedTuple
+
+from hf_mwp.runtime.expressions import Expression, ExpressionError
+from hf_mwp.runtime.expressions.evaluation import Number, Step, evaluate_postfix
+from hf_mwp.runtime.expressions.operators import fold_postfix
+from hf_mwp.utils.checked_types import checked
+
+from .question import RATIO, Question
+
+
+# Maximum number of decimals of an exact number, and maximum number of significant digits to count.
+MOST_DECIMALS, MOST_DIGITS = 4, 8
+# Endings of length units, the only units whose product with the same unit is meaningful.
+_LENGTHS = ("米", "m", "foot", "inch", "yard", "mile", "meter")
+
+
+@dataclass
+class Dimensions:
+    """Unit of the result of an expression, and counts of operations with incompatible units."""
+
+    unit: str | None = None  # of the result; `RATIO` means no unit, `None` an unknown unit
+    clashes: int = 0  # sums and differences of amounts with different units
+    shares_added: int = 0  # sums and differences of an amount and a ratio (share or multiple)
+    squares: int = 0  # products of two amounts with the same unit, except lengths
+
+    @classmethod
+    def of(cls, postfix: Sequence[str], units: Sequence[str | None]) -> Dimensions:
+        """Compute the units of a tree in postfix order from the units of its numbers. Constants have no known unit."""
+        found = cls()
+        found.unit = fold_postfix(
+            postfix, lambda token: units[int(token[1:])] if token[0] == "N" else None, found._apply
+        )
+        return found
+
+    def _apply(self, operator: str, left: str | None, right: str | None) -> str | None:
+        if left is None or right is None:
+            # The sum has the known unit; it is unknown if the known operand is a ratio.
+            return (left or right or None) if operator in "+-" else None
+        if operator in "+-":
+            self.shares_added += left != right and RATIO in (left, right)
+            self.clashes += left != right and RATIO not in (left, right)
+            return left if left == right else None
+        if operator == "*":
+            self.squares += left == right != RATIO and not left.endswith(_LENGTHS)
+            return left or right if RATIO in (left, right) else None
+        if operator == "/":
+            return left if right == RATIO else RATIO if left == right else None
+        return None
+
+
+class BeamTree(NamedTuple):
+    """Tree over number slots in a beam, with its log probability and 0-based rank."""
+
+    expression: Expression
+    log_probability: float
+    rank: int
+
+
+@dataclass(frozen=True)
+class CandidateAnswer:
+    """A value with all trees in a beam that evaluate to it."""
+
+    question: Question  # of the problem
+    value: Number
+    trees: list[BeamTree]  # most probable first
+    postfix: tuple[str, ...]  # tokens of the first tree
+    steps: tuple[Step, ...]  # operations of the first tree
+
+    @property
+    def best(self) -> BeamTree:
+        """Return the most probable tree."""
+        return self.trees[0]
+
+    @cached_property
+    def log_mass(self) -> float:
+        """Return the logarithm of the total probability of the trees."""
+        top = self.best.log_probability
+        return top + math.log(math.fsum(math.exp(tree.log_probability - top) for tree in self.trees))
+
+    @cached_property
+    def inner_results(self) -> tuple[Number, ...]:
+        """Return the results of all operations except the last."""
+        return tuple(step[3] for step in self.steps[:-1])
+
+    @cached_property
+    def slots(self) -> tuple[int, ...]:
+        """Return the indices of the numbers in the first tree, with repetitions."""
+        return tuple(int(token[1:]) for token in self.postfix if token[0] == "N")
+
+    @cached_property
+    def unused(self) -> tuple[int, ...]:
+        """Return the indices of the unused numbers."""
+        return tuple(index for index in range(len(self.question.values)) if index not in self.slots)
+
+    @cached_property
+    def last_operator(self) -> str:
+        """Return the operator of the root, or `""` if the tree is a single number."""
+        return self.steps[-1][0] if self.steps else ""
+
+    @cached_property
+    def dimensions(self) -> Dimensions:
+        """Return the units of the operations."""
+        return Dimensions.of(self.postfix, self.question.units)
+
+
+def is_whole(number: Number) -> bool:
+    """Return whether a number is an integer."""
+    return number.denominator == 1 if isinstance(number, Fraction) else number.is_integer()
+
+
+def decimals(number: Number) -> int:
+    """Return how many decimals write a number exactly, or `MOST_DECIMALS + 1` if `MOST_DECIMALS` are too few."""
+    exact = range(MOST_DECIMALS + 1) if isinstance(number, Fraction) else ()
+    return next((count for count in exact if not 10**count % number.denominator), MOST_DECIMALS + 1)
+
+
+def digits(number: Number) -> int:
+    """Count the significant digits of a number, at most `MOST_DIGITS`: 2 for 1.5 and 150, 8 for 1/3."""
+    mantissa, _ = f"{float(number):.{MOST_DIGITS - 1}e}".split("e")
+    return max(len(mantissa.replace(".", "").strip("-").rstrip("0")), 1)
+
+
+@checked
+def candidate_answers(question: Question, trees: Sequence[tuple[Expression, float]]) -> list[CandidateAnswer]:
+    """Group the trees of a beam (over number slots, with log probabilities, best first) by their values, in the order
+    of the best tree of each. Trees without a value are skipped. Rounded values are equal if twelve digits are."""
+    groups: dict[Fraction, CandidateAnswer] = {}
+    for rank, (expression, log_probability) in enumerate(trees):
+        postfix, steps = expression.to_postfix(), []
+        try:
+            value = evaluate_postfix(postfix, question.literals, steps)
+        except ExpressionError:
+            continue
+        key = value if isinstance(value, Fraction) else Fraction(f"{value:.12g}")
+        answer = groups.setdefault(key, CandidateAnswer(question, value, [], tuple(postfix), tuple(steps)))
+        answer.trees.append(BeamTree(expression, log_probability, rank))
+    return list(groups.values())

@@ -1,0 +1,22 @@
+"""Math word problems: numbers, equations, tags and augmentation. Needs no torch; modules are imported on first use."""
+
+from hf_mwp.utils.lazy_names import lazy_names
+
+
+_NAMES = {
+    "answer": ("answer_half_unit", "answer_value"),
+    ".augmentation.distractors": ("add_distractors",),
+    ".augmentation.english_comparisons": ("compare_counts",),
+    ".augmentation.english_prices": ("write_prices",),
+    ".augmentation.number_writing": ("rewrite_numbers",),
+    ".augmentation.reversed_problems": ("reverse_operations",),
+    ".augmentation.step_questions": ("ask_steps",),
+    ".augmentation.unit_conversion": ("convert_units",),
+    "keywords": ("find_keywords",),
+    "math_word_problem": ("MathWordProblem", "ProblemError", "refusal"),
+    ".numbers.masked_text": ("MaskedText", "find_numbers", "mask_numbers"),
+    ".numbers.number_mention": ("NumberMention",),
+    ".tagging": ("JiebaTagger", "LtpTagger", "PosTagger", "load_tagger"),
+    ".tagging.pos_tagger": ("TaggedWord",),
+}
+__all__, __getattr__, __dir__ = lazy_names(__name__, _NAMES)

@@ -1,0 +1,1 @@
+"""Solvers of math word problems in PyTorch: data, models, training, metrics and solving."""

@@ -1,0 +1,53 @@
+"""Functions that load and fingerprint tokenizers."""
+
+import json
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from transformers import AutoTokenizer, PreTrainedTokenizerBase
+
+from hf_mwp.runtime.text_reader import PROBE, vocabulary_digest
+from hf_mwp.utils.usage_error import OWN_CODE, UsageError
+
+
+def load_tokenizer(source: str | PathLike, trust_remote_code: bool = False, **kwargs) -> PreTrainedTokenizerBase:
+    """Load a tokenizer with `AutoTokenizer.from_pretrained`. Raises `UsageError` with the name of the file if a file
+    is damaged, or if the tokenizer has no words (some classes create such a tokenizer without a vocabulary)."""
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=trust_remote_code, **kwargs)
+    except OSError:
+        raise
+    # For a damaged file, tokenizer classes raise KeyError, ValueError, TypeError or other errors.
+    except Exception as error:
+        own_code = "trust_remote_code" in str(error)
+        fault = f"{source} {OWN_CODE}." if own_code else _damage(source, f"{type(error).__name__}: {error}")
+        raise UsageError(f"The tokenizer {fault}") from error
+    if not set(tokenizer.get_vocab()) - set(tokenizer.all_special_tokens) - set(tokenizer.get_added_vocab()):
+        raise UsageError(f"The tokenizer {_damage(source, 'it has no words')}")
+    return tokenizer
+
+
+def _damage(source: str | PathLike, reason: str) -> str:
+    for name in ("tokenizer_config.json", "tokenizer.json") if Path(source).is_dir() else ():
+        try:
+            json.loads((Path(source) / name).read_text("utf-8"))
+        except (OSError, ValueError) as error:
+            reason = f"{name} cannot be read as JSON: {error}"
+            break
+    reason = reason.strip().splitlines()[0]
+    return f"of {source} cannot be used ({reason}). Download tokenizer.json again, or save the tokenizer again."
+
+
+def tokenizer_digest(tokenizer: PreTrainedTokenizerBase) -> str:
+    """Return the [`~runtime.text_reader.vocabulary_digest`] of a tokenizer."""
+    return vocabulary_digest(tokenizer.get_vocab(), tokenizer(PROBE)["input_ids"])
+
+
+def tokenizer_settings(tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
+    """Return the settings of a tokenizer as a dictionary, without the truncation and padding of the last call."""
+    backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
+    if not hasattr(backend, "to_str"):
+        settings = getattr(tokenizer, "init_kwargs", {})
+        return {name: str(value) for name, value in settings.items() if name != "name_or_path"}
+    return {**json.loads(backend.to_str()), "truncation": None, "padding": None}

@@ -1,0 +1,208 @@
+"""Schema of rows, and functions that create rows from records and problems from rows."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from numbers import Number
+from pathlib import Path
+from typing import Any, NoReturn
+
+from hf_mwp.runtime.numbers.masked_text import DEFAULT_READING
+from hf_mwp.runtime.problems import MathWordProblem
+from hf_mwp.runtime.problems.language import language_of
+from hf_mwp.runtime.problems.math_word_problem import MAX_TEXT_LENGTH, TOO_LONG
+from hf_mwp.utils.checked_types import checked
+
+from .data_error import DataError
+
+
+# Names and types of the columns. A missing text is `""`.
+COLUMNS = {
+    "id": "string",  # Id in the source, not always unique.
+    "text": "string",
+    "equation": "string",  # As written in the source. Several equations or answers are joined by `SEPARATOR`.
+    "answer": "string",
+    "language": "string",  # "zh" or "en".
+    "context": "string",  # Name of the context that several questions share.
+    "kind": "string",  # Kind of problem, for separate accuracies.
+    "dataset": "string",
+    "fold": "int64",  # -1 for a problem without a fold.
+    "file": "string",  # Name of the source file.
+    "line": "int64",  # 1-based line in the file; in a JSON array, 1-based number of the record.
+}
+SEPARATOR = " ; "
+Rows = list[dict[str, Any]]
+
+
+def __getattr__(name: str):
+    if name != "FEATURES":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from datasets import Features, Value
+
+    return Features({column: Value(dtype) for column, dtype in COLUMNS.items()})
+
+
+@dataclass(frozen=True)
+class Record:
+    """Record of a data file. The methods raise [`DataError`] with file, line and field."""
+
+    fields: Mapping[str, Any]
+    file: str
+    line: int  # 1-based line; in a JSON array the 1-based number of the record.
+
+    def fail(self, message: str, field: str | None = None) -> NoReturn:
+        """Raise a [`DataError`] with file and line of the record."""
+        raise DataError(message, self.file, self.line, field)
+
+    def text(self, field: str) -> str:
+        """Return a string or number as a string."""
+        return self._written(field, self._required(field))
+
+    def joined(self, field: str) -> str:
+        """Return a string or number as a string, or the elements of a list joined by `SEPARATOR`."""
+        value = self._required(field)
+        values = value if isinstance(value, list) else [value]
+        return SEPARATOR.join(self._written(field, item) for item in values)
+
+    def index(self, field: str) -> int | None:
+        """Return a non-negative integer, or `None` for null."""
+        if field not in self.fields:
+            self.fail("the field is missing", field)
+        value = self.fields[field]
+        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
+            self.fail(f"expected a non-negative integer or null, not {_describe(value)}", field)
+        return value
+
+    def first_of(self, names: tuple[str, ...]) -> str | None:
+        """Return the first field name that has a value in the record, or `None`."""
+        return next((name for name in names if self.fields.get(name) is not None), None)
+
+    def _required(self, field: str) -> Any:
+        value = self.fields.get(field)
+        if value is None:
+            missing = f"the field is missing. The fields are {', '.join(map(str, self.fields))}"
+            self.fail("the field is null" if field in self.fields else missing, field)
+        return value
+
+    def _written(self, field: str, value: Any) -> str:
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            self.fail(f"expected a string or number, not {_describe(value)}", field)
+        written = as_text(value)
+        try:
+            written.encode()
+        except UnicodeEncodeError:
+            self.fail("the text is not UTF-8. If all of the file is in another encoding, pass it as --encoding", field)
+        return written
+
+
+def _describe(value: Any) -> str:
+    shown = repr(value)
+    return f"{type(value).__name__} {shown if len(shown) <= 40 else shown[:37] + '...'}"
+
+
+def as_text(value: str | float) -> str:
+    """Return a number as written in answers and equations: 0.00001, not 1e-05."""
+    plain = isinstance(value, float) and math.isfinite(value)
+    return format(Decimal(str(value)), "f") if plain else str(value)
+
+
+def make_row(
+    record: Record,
+    dataset: str,
+    language: str,
+    text: str,
+    equation: str = "",
+    answer: str = "",
+    id: str | None = None,
+    fold: int | None = None,
+) -> dict[str, Any]:
+    """Create a row of the schema (default `id`: the line). Raises `DataError` if the text is empty or too long."""
+    if not text.strip():
+        record.fail("the problem text is empty", "text")
+    if len(text) > MAX_TEXT_LENGTH:
+        record.fail(TOO_LONG, "text")
+    return {
+        "id": str(record.line) if id is None else id,
+        "text": text,
+        "equation": equation,
+        "answer": answer,
+        "language": language,
+        "context": "",
+        "kind": "",
+        "dataset": dataset,
+        "fold": -1 if fold is None else fold,
+        "file": Path(record.file).name,
+        "line": record.line,
+    }
+
+
+def problems_from(
+    sources: Iterable[str | MathWordProblem | Mapping[str, Any]],
+    parse_number_words: bool | None = None,
+    language: str | None = None,
+    number_reading: str = DEFAULT_READING,
+) -> list[MathWordProblem]:
+    """Return the problem of each source ([`problem_from`]). Raises `TypeError` with the index of a source that has no
+    text."""
+    problems: list[MathWordProblem] = []
+    try:
+        for source in sources:
+            problems.append(problem_from(source, parse_number_words, language, number_reading))
+    except TypeError as error:
+        raise TypeError(f"problems[{len(problems)}]: {error}") from error
+    return problems
+
+
+def problem_from(
+    source: str | MathWordProblem | Mapping[str, Any],
+    parse_number_words: bool | None = None,
+    language: str | None = None,
+    number_reading: str = DEFAULT_READING,
+) -> MathWordProblem:
+    """Return the problem of a text or row, or a problem unchanged. `language` is used for a text, and for a row
+    without a language; by default, texts with Chinese characters are Chinese and all others English."""
+    if isinstance(source, MathWordProblem):
+        return source
+    text = source.get("text") if isinstance(source, Mapping) else source
+    if language is None:
+        language = language_of(text) if isinstance(text, str) else "en"
+    if isinstance(source, Mapping):
+        return problem_from_row(source, parse_number_words, language, number_reading)
+    return MathWordProblem(
+        text=text, language=language, parse_number_words=parse_number_words, number_reading=number_reading
+    )
+
+
+@checked
+def problem_from_row(
+    row: Mapping[str, Any],
+    parse_number_words: bool | None = None,
+    language: str = "zh",
+    number_reading: str = DEFAULT_READING,
+) -> MathWordProblem:
+    """Create the problem of a row of [`load_mwp_dataset`]. Only `text` is required. `language` is used for a row
+    without one, and answer and equation may be numbers. NaN is a missing value, as in pandas. See
+    [`~problems.MathWordProblem`] for `parse_number_words` and `number_reading`."""
+    text, row = row.get("text"), without_nan(row)
+    return MathWordProblem(
+        text=text,
+        equation=_written(row.get("equation")),
+        answer=_written(row.get("answer")),
+        id="" if row.get("id") is None else str(row["id"]),
+        language=row.get("language") or language,
+        parse_number_words=parse_number_words,
+        context=row.get("context") or "",
+        kind=row.get("kind") or "",
+        number_reading=number_reading,
+    )
+
+
+def without_nan(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row without its NaN values."""
+    return {name: value for name, value in row.items() if not (isinstance(value, float) and math.isnan(value))}
+
+
+def _written(value: Any) -> str | None:
+    """Convert a number to text, and an empty text to `None`."""
+    return as_text(value) if isinstance(value, Number) else value or None

@@ -1,0 +1,1 @@
+"""Equations for problems with known answers, from solvers and language models."""

@@ -1,0 +1,317 @@
+"""Goal-driven tree decoder (GTS), batched over the nodes of all problems."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from transformers import initialization as init
+from transformers.utils import ModelOutput
+
+from hf_mwp.compress.losses.precision import at_least_fp32
+from hf_mwp.runtime.tree_search import NotFiniteError, TreeDecoder
+from hf_mwp.solver.batches.mwp_collator import MwpCollator
+from hf_mwp.solver.batches.mwp_processor import MwpProcessor
+from hf_mwp.solver.batches.tree_batch import TreeBatch
+
+from ..decoder import Decoder, DecoderPreTrainedModel, symbol_groups
+from ..solver import SolveOutput
+from .configuration_gts import GTSConfig
+from .tree_search import DecoderMemory, LiveWeights, TreeSearch, uses_numpy
+
+
+@dataclass
+class GTSOutput(ModelOutput):
+    """Output of [`GTSDecoder`]."""
+
+    loss: torch.FloatTensor | None = None  # sum of the nodes' cross entropies divided by the number of problems
+    # Scores `(batch, target length, symbols)` of operators, constants and numbers at each node, in prefix order.
+    logits: torch.FloatTensor | None = None
+
+
+class GatedTanh(nn.Module):
+    """`tanh(W x + b) * sigmoid(W_g x + b_g)`, with both linear layers in one."""
+
+    def __init__(self, input_size: int, output_size: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(input_size, 2 * output_size)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        value, gate = self.linear(inputs).chunk(2, -1)
+        return value.tanh() * gate.sigmoid()
+
+
+class AdditiveScorer(nn.Module):
+    """Additive (Bahdanau) scores `v . tanh(W_q query + W_k key)` of GTS (Xie and Sun 2019, equations 4 and 5). The
+    paper's `W [query ; key]` is split to project keys once per problem. A softmax would ignore a bias of `v`."""
+
+    def __init__(self, query_size: int, size: int) -> None:
+        super().__init__()
+        self.query = nn.Linear(query_size, size)
+        self.key = nn.Linear(size, size, bias=False)
+        self.score = nn.Linear(size, 1, bias=False)
+
+    def forward(self, query: Tensor, projected_keys: Tensor) -> Tensor:
+        """Return scores `(..., keys)` of queries `(..., query_size)` with projected keys `(..., keys, size)`."""
+        return self._score(projected_keys + self.query(query).unsqueeze(-2))
+
+    def score_rows(self, query: Tensor, projected_keys: Tensor, problems: Tensor) -> Tensor:
+        """Return scores `(n, keys)` of queries `(n, query_size)` with the keys `(B, keys, size)` of their problems."""
+        return self._score(projected_keys.index_select(0, problems).add_(self.query(query).unsqueeze(-2)))
+
+    def _score(self, hidden: Tensor) -> Tensor:
+        return torch.matmul(hidden.tanh_(), self.score.weight[0])
+
+
+class GTSDecoder(DecoderPreTrainedModel, Decoder):
+    """
+    Goal-driven tree-structured decoder of Xie and Sun, "A Goal-Driven Tree-Structured Neural Model for Math Word
+    Problems" (IJCAI 2019), batched.
+
+    With targets, all nodes of all problems are scored in two sweeps (see [`TreeBatch`]): subtrees bottom-up, goals
+    top-down. Without targets, [`~GTSDecoder.generate`] builds trees for all problems and beams at once.
+    """
+
+    config_class = GTSConfig
+    runs_in_numpy = True
+
+    def __init__(self, config: GTSConfig) -> None:
+        super().__init__(config)
+        size, operator_size = config.hidden_size, config.operator_embedding_size
+        has_projection = config.encoder_hidden_size != size
+        self.input_projection = nn.Linear(config.encoder_hidden_size, size) if has_projection else nn.Identity()
+        self.operator_embedding = nn.Embedding(len(config.operators), operator_size)
+        self.constant_embedding = nn.Parameter(torch.empty(len(config.constants), size))
+        self.goal_left = GatedTanh(size, size)
+        self.goal_right = GatedTanh(2 * size, size)
+        self.generate_children = GatedTanh(2 * size + operator_size, 2 * size)
+        self.merge = GatedTanh(2 * size + operator_size, size)
+        self.attention = AdditiveScorer(size, size)
+        self.operator_scorer = nn.Linear(2 * size, len(config.operators))
+        self.candidate_scorer = AdditiveScorer(2 * size, size)
+        self.dropout = nn.Dropout(config.dropout)
+        self.post_init()
+
+    @torch.no_grad()
+    def _init_weights(self, module: nn.Module) -> None:
+        super()._init_weights(module)
+        if isinstance(module, nn.Embedding):
+            init.normal_(module.weight)
+        elif isinstance(module, GTSDecoder):
+            init.normal_(module.constant_embedding)
+
+    @property
+    def title(self) -> str:
+        return f"goal-driven tree decoder (GTS) of width {self.config.hidden_size}"
+
+    def make_collator(self, processor: MwpProcessor) -> MwpCollator:
+        return MwpCollator(processor)
+
+    @property
+    def num_operators(self) -> int:
+        return len(self.config.operators)
+
+    @property
+    def num_symbols(self) -> int:
+        """Number of operators and constants; numbers have the ids that follow."""
+        return len(self.config.operators) + len(self.config.constants)
+
+    @torch.no_grad()
+    def set_constants(self, constants: Sequence[str], used: Sequence[str] = ()) -> None:
+        """Add constants, at the end; see [`Decoder`]."""
+        self.constant_embedding = self.extend_embeddings(self.constant_embedding, len(self.added_constants(constants)))
+        self.config.constants = list(constants)
+
+    def encode(
+        self, encoder_hidden_states: Tensor, attention_mask: Tensor | None, number_positions: Tensor | None
+    ) -> DecoderMemory:
+        """Return the tensors that all decoding steps of a batch read."""
+        states = self.input_projection(encoder_hidden_states)
+        batch, _, size = states.shape
+        valid = states.new_ones(states.shape[:2]) if attention_mask is None else attention_mask
+        valid, number_positions = valid.bool(), self.positions_or_empty(states, number_positions)
+        if self.config.root_goal == "cls":
+            root = states[:, 0]
+        else:
+            weights = valid.to(states.dtype)
+            root = (weights.unsqueeze(1) @ states).squeeze(1) / weights.sum(1, keepdim=True).clamp_min(1)
+        index = number_positions.clamp_min(0).unsqueeze(-1).expand(-1, -1, size)
+        constants = self.constant_embedding.unsqueeze(0).expand(batch, -1, -1).to(states.dtype)
+        candidates = torch.cat([constants, states.gather(1, index)], 1)
+        return DecoderMemory(
+            states=states,
+            padding=~valid,
+            keys=self.attention.key(states),
+            candidates=candidates,
+            candidate_keys=self.candidate_scorer.key(self.dropout(candidates)),
+            missing=torch.cat([valid.new_zeros(batch, constants.shape[1]), number_positions < 0], 1),
+            root=root,
+        )
+
+    def context(self, goal: Tensor, memory: DecoderMemory, rows: Tensor) -> Tensor:
+        """Return contexts `(B, n, H)` of goals `(B, n, H)` (equation 4), computed only for the indices `rows` of the
+        flattened `B * n` goals; all other contexts are zero."""
+        batch, count, _ = goal.shape
+        problems = rows // count
+        scores = self.attention.score_rows(self.dropout(goal.flatten(0, 1)[rows]), memory.keys, problems)
+        weights = _masked_softmax(scores, memory.padding.index_select(0, problems))
+        weights = weights.new_zeros(batch * count, weights.shape[-1]).index_copy(0, rows, weights)
+        return weights.view(batch, count, -1) @ memory.states
+
+    def symbol_scores(self, state: Tensor, candidate_keys: Tensor, missing: Tensor) -> Tensor:
+        """Return scores `(n, symbols)` of `state = [goal ; context]` `(n, 2 H)` with `candidate_keys` `(n, C, H)`, in
+        at least fp32. Numbers that are `missing` `(n, C)` in the problem get the smallest finite number."""
+        state = self.dropout(state)
+        candidates = at_least_fp32(self.candidate_scorer(state, candidate_keys))
+        candidates = candidates.masked_fill(missing, torch.finfo(candidates.dtype).min)
+        return torch.cat([self.operator_scorer(state), candidates], -1)
+
+    def expand(self, goal: Tensor, context: Tensor, operators: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the goals `(n, H)` of the left and right children of operator nodes, from the nodes' goals and
+        contexts `(n, H)` and operator ids `(n,)`, before [`left_goal`] or [`right_goal`]."""
+        inputs = torch.cat([goal, context, self.operator_embedding(operators).to(goal.dtype)], -1)
+        return self.generate_children(self.dropout(inputs)).chunk(2, -1)
+
+    def combine(self, operators: Tensor, left: Tensor, right: Tensor) -> Tensor:
+        """Return the embeddings `(n, H)` of subtrees from their operator ids and their children's embeddings."""
+        inputs = torch.cat([self.operator_embedding(operators).to(left.dtype), left, right], -1)
+        return self.merge(self.dropout(inputs))
+
+    def left_goal(self, goal: Tensor) -> Tensor:
+        """Transform the goal of a node without a left sibling."""
+        return self.goal_left(self.dropout(goal))
+
+    def right_goal(self, goal: Tensor, sibling: Tensor) -> Tensor:
+        """Transform the goal of a node whose left sibling's subtree is complete."""
+        return self.goal_right(self.dropout(torch.cat([sibling, goal], -1)))
+
+    def forward(
+        self,
+        encoder_hidden_states: Tensor,
+        attention_mask: Tensor | None = None,
+        number_positions: Tensor | None = None,
+        number_groups: Tensor | None = None,
+        labels: Tensor | None = None,
+        trees: TreeBatch | None = None,
+    ) -> GTSOutput:
+        """
+        Score the nodes of target trees.
+
+        Args:
+            encoder_hidden_states, attention_mask, number_positions: See [`Decoder`].
+            number_groups (`torch.LongTensor` of shape `(B, N)`, *optional*):
+                Index of the first number with the same value, for each number. If the target occurs more than once in
+                the text, each occurrence is correct: the loss is `-log` of their summed probability.
+            labels (`torch.LongTensor` of shape `(B, T)`, *optional*): Prefix ids of the targets, -100 where padded.
+            trees ([`TreeBatch`], *optional*): Index tensors of the target trees. Created from `labels` by default.
+
+        Raises:
+            `ValueError`: targets are missing, are not complete trees, or contain symbols out of range.
+        """
+        batch = encoder_hidden_states.shape[0]
+        if trees is None or trees.shape[0] != batch:
+            if labels is None:
+                raise ValueError(f"The {batch} problems have no targets. Pass `labels`, or `trees` of this batch.")
+            trees = TreeBatch.from_labels(labels, self.num_operators)
+        trees = trees.to(encoder_hidden_states.device)
+        memory = self.encode(encoder_hidden_states, attention_mask, number_positions)
+        # Goals of right children need the embeddings of their left siblings, so subtrees come first.
+        goals, contexts = self._sweep_down(memory, trees, self._sweep_up(memory, trees))
+        state = torch.cat([goals, contexts], -1)
+        # Select the candidates of each node's problem.
+        keys = memory.candidate_keys.index_select(0, trees.rows)
+        scores = self.symbol_scores(state, keys, memory.missing.index_select(0, trees.rows))
+        loss = self.tree_loss(scores, trees, number_groups) / batch
+        logits = scores.new_zeros(trees.shape[0] * trees.shape[1], scores.shape[-1])
+        logits = logits.index_copy(0, trees.positions, scores)
+        return GTSOutput(loss=loss, logits=logits.view(*trees.shape, -1))
+
+    def _sweep_up(self, memory: DecoderMemory, trees: TreeBatch) -> Tensor:
+        """Return the embeddings `(subtrees, H)` of all left siblings' subtrees, by height."""
+        # Leaves: the embeddings of their constants and numbers.
+        num_candidates = memory.candidates.shape[1]
+        leaves = trees.leaf_rows * num_candidates + trees.leaf_symbols - self.num_operators
+        subtrees = memory.candidates.flatten(0, 1).index_select(0, leaves)
+        # Then height by height: all operators whose children are complete are merged with them at once.
+        done = 0
+        # Unused layers run on zero rows, because distributed training needs a gradient of each parameter.
+        for size in trees.up_sizes[1:] or (0,):
+            here = slice(done, done + size)
+            left = subtrees.index_select(0, trees.merge_left[here])
+            right = subtrees.index_select(0, trees.merge_right[here])
+            subtrees = torch.cat([subtrees, self.combine(trees.merge_operators[here], left, right)])
+            done += size
+        return subtrees
+
+    def _sweep_down(self, memory: DecoderMemory, trees: TreeBatch, subtrees: Tensor) -> tuple[Tensor, Tensor]:
+        """Return transformed goals and contexts `(nodes, H)`, by depth."""
+        # Inputs of attention for each node, split into the levels of the trees.
+        sizes = trees.down_sizes if len(trees.down_sizes) > 1 else (*trees.down_sizes, 0)
+        keys = memory.keys.index_select(0, trees.rows).split(sizes)
+        states = memory.states.index_select(0, trees.rows).split(sizes)
+        padding = memory.padding.index_select(0, trees.rows).split(sizes)
+        goals, contexts = [], []
+        goal = self.left_goal(memory.root)
+        done = 0
+        for level, size in enumerate(sizes):
+            if level:
+                # Create the goals of this level from the operators above: all left children, then all right children.
+                here = slice(done, done + size // 2)
+                parents, operators = trees.parents[here], trees.parent_operators[here]
+                above = (each[-1].index_select(0, parents) for each in (goals, contexts))
+                left, right = self.expand(*above, operators)
+                sibling = subtrees.index_select(0, trees.siblings[here])
+                goal = torch.cat([self.left_goal(left), self.right_goal(right, sibling)])
+                done += size // 2
+            # The context of a goal: attention over the text of its problem.
+            weights = _masked_softmax(self.attention(self.dropout(goal), keys[level]), padding[level])
+            goals.append(goal)
+            contexts.append(torch.bmm(weights.unsqueeze(1), states[level]).squeeze(1))
+        return torch.cat(goals), torch.cat(contexts)
+
+    def tree_loss(self, scores: Tensor, trees: TreeBatch, number_groups: Tensor | None) -> Tensor:
+        """Return the sum of `-log p(target)` over nodes, in fp32. Equal numbers of the text count as one symbol."""
+        log_probs = scores.float().log_softmax(-1)
+        if number_groups is None or number_groups.shape[1] == 0:
+            return -log_probs.gather(1, trees.targets.unsqueeze(1)).sum()
+        groups = symbol_groups(number_groups, self.num_symbols).index_select(0, trees.rows)
+        # Sum the probabilities of all symbols in the group of the target.
+        other = groups != groups.gather(1, trees.targets.unsqueeze(1))
+        return -log_probs.masked_fill(other, torch.finfo(log_probs.dtype).min).logsumexp(-1).sum()
+
+    @torch.no_grad()
+    def generate(
+        self,
+        encoder_hidden_states: Tensor,
+        attention_mask: Tensor | None = None,
+        number_positions: Tensor | None = None,
+        num_beams: int = 1,
+        max_length: int | None = None,
+        num_return_sequences: int = 1,
+    ) -> SolveOutput:
+        """Return the most probable trees of a beam search; see [`Decoder`] and [`TreeSearch`]."""
+        length = self.length_limit(max_length, num_beams, num_return_sequences)
+        if uses_numpy(self, encoder_hidden_states):
+            # The NumPy runtime needs a tenth of the operator calls.
+            states = encoder_hidden_states[0]
+            positions = [] if number_positions is None else number_positions[0].tolist()
+            if attention_mask is not None:
+                kept = attention_mask[0].bool()
+                places = (kept.cumsum(0) - 1).tolist()
+                states, positions = states[kept], [places[each] if each >= 0 else each for each in positions]
+            search = TreeDecoder(LiveWeights(self), vars(self.config))
+            trees, is_finite = [], True
+            try:
+                trees = search.search(states.numpy(), positions, num_beams, num_return_sequences, length)
+            except NotFiniteError:
+                is_finite = False
+            result = SolveOutput.of([trees], num_return_sequences, "cpu")
+            result.finite = torch.tensor([is_finite])
+            return result
+        memory = self.encode(encoder_hidden_states, attention_mask, number_positions)
+        return TreeSearch(self, memory, num_beams, length, num_return_sequences).run()
+
+
+def _masked_softmax(scores: Tensor, padding: Tensor) -> Tensor:
+    """Softmax over valid positions, in fp32."""
+    return scores.float().masked_fill(padding, torch.finfo(torch.float32).min).softmax(-1).to(scores.dtype)

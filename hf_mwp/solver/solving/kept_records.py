@@ -1,0 +1,72 @@
+"""On-disk cache for expensive results (one JSON record per problem), filled by one or several processes."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from hf_mwp.runtime.problems import MathWordProblem
+from hf_mwp.utils.files import content_digest, write_json, write_json_lines
+from hf_mwp.utils.finished_folder import digest_of
+from hf_mwp.utils.main_process import is_main_process, rank_and_world_size, wait_for_all
+from hf_mwp.utils.run_folder import LOCK, RunFolder
+from hf_mwp.utils.usage_error import UsageError
+
+
+Problems = Sequence[MathWordProblem | Mapping[str, Any]]
+Rows = Sequence[Mapping[str, Any]]
+Make = Callable[[Problems], Iterable[Any]]
+ProgressBar = Callable[[Sequence], Iterable] | None  # wraps a list, as tqdm.tqdm does
+AT_ONCE = 256
+
+
+def kept_records(
+    folder: str | Path,
+    facts: Mapping[str, Any],
+    problems: Problems,
+    make: Make,
+    progress: ProgressBar = None,
+    at_once: int | None = None,
+) -> list[Any]:
+    """Return a JSON record for each problem, which `make` computes in chunks of `at_once` problems (default:
+    `AT_ONCE`). A chunk is cached in a file of `folder`, named after a digest of its problems and `facts`, the settings
+    that its records depend on. Processes under `accelerate launch` or `torchrun` share the chunks, and all of them
+    return all records. `progress` wraps the list of chunks that are not cached."""
+    size = at_once or AT_ONCE
+    chunks = [problems[start : start + size] for start in range(0, len(problems), size)]
+    fields = [[each if isinstance(each, Mapping) else asdict(each) for each in chunk] for chunk in chunks]
+    paths = [Path(folder) / f".{digest_of({'facts': facts, 'problems': each})}.json" for each in fields]
+    rank, processes = rank_and_world_size()
+    missing = [each for each in list(zip(paths, chunks, strict=True))[rank::processes] if not each[0].exists()]
+    for path, chunk in progress(missing) if progress else missing:
+        write_json(path, {"records": list(make(chunk))})
+    wait_for_all()
+    return [record for path in paths for record in json.loads(path.read_text("utf-8"))["records"]]
+
+
+def solve_to_file(
+    problems: Rows, solve: Make, model: str, options: Mapping[str, Any], output: str | Path, progress: ProgressBar
+) -> None:
+    """Write the answers that `solve` returns for problems with a `text` to a JSON Lines file, in the same order. A
+    killed run resumes if `model` and `options` are unchanged. Raises `UsageError` if the file exists, or another run
+    writes to it."""
+    output = Path(output)
+    used = model, options.get("reranker")
+    facts = {**options, "used": [content_digest(each) if each and Path(each).exists() else each for each in used]}
+    unfinished = output.with_name(f"{output.name}.unfinished")
+    with RunFolder(unfinished):
+        if output.exists():
+            raise UsageError(f"--output: {output} already exists. Remove it, or choose a different file.")
+        solved = kept_records(unfinished, facts, problems, solve, progress)
+        wait_for_all()  # all processes must have read all answers before the folder is removed
+        if is_main_process():
+            pairs = zip(problems, solved, strict=True)
+            write_json_lines(output, (problem | result for problem, results in pairs for result in results))
+            for path in unfinished.iterdir():
+                if path.name != LOCK:
+                    path.unlink()
+    if is_main_process():
+        with suppress(OSError):  # another run has opened the folder
+            unfinished.rmdir()

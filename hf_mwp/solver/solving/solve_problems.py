@@ -1,0 +1,196 @@
+"""Functions that solve many problems in batches: encoding, padding, beam search and re-ranking."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from hf_mwp.compress.models.fingerprints import hash_model, hash_processing
+from hf_mwp.runtime.answer import Beam, not_finite, read_trees
+from hf_mwp.runtime.default_search import count_beams
+from hf_mwp.runtime.plausibility import PlausibilityReranker
+from hf_mwp.runtime.problems import MathWordProblem, refusal
+from hf_mwp.runtime.text_reader import count_cut
+from hf_mwp.runtime.unknown_tokens import share_of_unknown
+from hf_mwp.solver.batches.mwp_processor import MwpProcessor
+from hf_mwp.solver.data.unknown_tokens import special_ids
+from hf_mwp.solver.metrics.matching import ANSWER_MATCHES
+from hf_mwp.solver.models import SolveOutput, Solver
+from hf_mwp.utils.checked_types import checked
+from hf_mwp.utils.checks import check_at_least_one
+
+from .kept_records import ProgressBar, kept_records
+from .solver_prediction import SolverPrediction
+
+
+INPUTS = ("input_ids", "attention_mask", "number_positions")
+
+
+@checked
+def solve_problems(
+    model: Solver,
+    processor: MwpProcessor,
+    problems: Iterable[str | MathWordProblem | Mapping[str, Any]],
+    *,
+    num_beams: int | None = None,
+    top_k: int | None = 1,
+    max_decode_length: int | None = None,
+    reranker: PlausibilityReranker | None = None,
+    answer_match: str = "annotated",
+    batch_size: int | None = 64,
+    progress: ProgressBar = None,
+    unfinished: str | Path | None = None,
+) -> list[SolverPrediction]:
+    """
+    Solve problems, and score the predictions for problems with an answer or an equation.
+
+    Args:
+        model ([`Solver`]), processor ([`MwpProcessor`]): The solver, on its device.
+        problems (`Iterable`): Plain texts, problems, or rows from [`load_mwp_dataset`].
+        num_beams (`int`, *optional*): Number of beams, raised to `top_k` if it is smaller. Defaults to the number of
+            beams of the re-ranker or, without a re-ranker, to 1.
+        top_k (`int`, *optional*, defaults to 1): Number of trees to keep for each problem. All trees are kept if it is
+            `None` or if there is a re-ranker.
+        max_decode_length (`int`, *optional*): Maximum number of symbols of a tree; by default the decoder's limit.
+        reranker ([`PlausibilityReranker`], *optional*): Re-ranker that selects the most plausible answer in the beam.
+        answer_match (`str`, *optional*, defaults to `"annotated"`): Target value, see [`metrics.answers_match`].
+        batch_size (`int`, *optional*, defaults to 64): Number of problems per batch; all problems if `None`.
+        progress (`Callable`, *optional*): Wraps the list of batches as `tqdm.tqdm` does; with `unfinished`, of chunks.
+        unfinished (`str`, *optional*): Folder for intermediate results, with which an interrupted call resumes and
+            processes under `accelerate launch` share the work. The caller must delete it.
+
+    Returns:
+        `list[SolverPrediction]`: A prediction for each problem. `score.reason` is `"correct"` or a key of
+        [`metrics.FAILURE_REASONS`]. If there is no answer, `error` contains the reason.
+
+    Raises:
+        PlausibilityError: If the re-ranker does not support the language or the number of beams.
+        TypeError: If a single problem is passed instead of several, or a problem has no text.
+        ValueError: If a number is below 1, or `answer_match` is unknown.
+
+    Example:
+
+    ```python
+    >>> model, processor = hf_mwp.load_solver("model_cards/mwp-student-3L-gts-math23k")
+    >>> rows = hf_mwp.load_mwp_dataset("math23k")["test"]
+    >>> predictions = hf_mwp.solve_problems(model, processor, rows, num_beams=5)
+    >>> predictions[0].to_dict()["prediction"], predictions[0].score.reason
+    >>> hf_mwp.metrics.accuracy_report([each.score for each in predictions])["answer_accuracy"]
+    ```
+    """
+    counts = {"num_beams": num_beams, "top_k": top_k, "max_decode_length": max_decode_length, "batch_size": batch_size}
+    check_at_least_one(counts, *counts)
+    if answer_match not in ANSWER_MATCHES:
+        raise ValueError(f"`answer_match` must be one of {', '.join(ANSWER_MATCHES)}, not {answer_match!r}.")
+    num_beams = count_beams(num_beams, top_k, reranker, processor.language)
+    kept = num_beams if top_k is None or reranker is not None else top_k
+    read = processor.problems(problems)
+    for language in {problem.language for problem in read if reranker is not None}:
+        reranker.check(language)
+    search = find_beams if unfinished is None else partial(find_kept_beams, unfinished)
+    settings = {"num_beams": num_beams, "top_k": kept, "max_decode_length": max_decode_length}
+    beams = search(model, processor, read, batch_size, progress, **settings)
+    predictions = []
+    for problem, beam in zip(read, beams, strict=True):
+        ranked = None if reranker is None else tuple(reranker.rerank(problem, beam.trees))
+        predictions.append(SolverPrediction(problem, beam, ranked, answer_match))
+    return predictions
+
+
+def find_beams(
+    model: Solver,
+    processor: MwpProcessor,
+    problems: Sequence[MathWordProblem],
+    batch_size: int | None,
+    progress: ProgressBar,
+    **settings: int | None,
+) -> list[Beam]:
+    """Search for the best trees of each problem with the `settings` of [`solve_batch`]. A beam has no tree if the
+    problem is refused ([`~problems.refusal`]) or all its numbers are cut off."""
+    found = [Beam()] * len(problems)
+    asked = [index for index, problem in enumerate(problems) if refusal(problem) is None]
+    if not asked:
+        return found
+    columns = processor.encode([problems[index] for index in asked])
+    unknown = unknown_shares(processor, columns["input_ids"])
+    order = []
+    for place, positions in enumerate(columns["number_positions"]):
+        num_cut = count_cut(problems[asked[place]], positions)
+        found[asked[place]] = Beam((), unknown[place], num_cut, processor.max_length)
+        if positions:
+            order.append(place)
+    # Problems of similar length need little padding.
+    if batch_size is not None:
+        order.sort(key=columns["length"].__getitem__, reverse=True)
+    size = batch_size or max(len(order), 1)
+    batches = [order[start : start + size] for start in range(0, len(order), size)]
+    fault = None
+    was_training = model.training
+    if was_training:
+        model.eval()
+    for batch in batches if progress is None else progress(batches):
+        inputs = processor.pad({name: [values[place] for place in batch] for name, values in columns.items()})
+        if len({columns["length"][place] for place in batch}) == 1:
+            # Without padding, no mask is needed, and creating one takes 4 % of a greedy search.
+            inputs.pop("attention_mask")
+        solved = solve_batch(model, inputs, **settings)
+        capped = [False] * len(batch) if solved.capped is None else solved.capped.tolist()
+        finite = [True] * len(batch) if solved.finite is None else solved.finite.tolist()
+        if fault is None and not all(finite):
+            fault = not_finite(model.name_or_path, _not_finite_weights(model))
+        outputs = [each.tolist() for each in (solved.sequences, solved.scores, solved.finished)]
+        for place, is_capped, is_finite, *columns_of_row in zip(batch, capped, finite, *outputs, strict=True):
+            complete = [(ids, score) for ids, score, finished in zip(*columns_of_row, strict=True) if finished]
+            trees = read_trees(complete, processor.decode)
+            beam = replace(found[asked[place]], trees=trees, capped=is_capped)
+            found[asked[place]] = beam if is_finite else replace(beam, fault=fault)
+    if was_training:
+        model.train()
+    return found
+
+
+def _not_finite_weights(model: Solver) -> list[str]:
+    return [name for name, tensor in model.state_dict().items() if not tensor.isfinite().all()]
+
+
+def find_kept_beams(
+    folder: str | Path,
+    model: Solver,
+    processor: MwpProcessor,
+    problems: Sequence[MathWordProblem],
+    batch_size: int | None,
+    progress: ProgressBar,
+    **settings: int | None,
+) -> list[Beam]:
+    """Search for beams as [`find_beams`] does, cached in a folder by [`kept_records`]."""
+    facts = {"model": hash_model(model), "processor": hash_processing(processor), "dtype": str(model.dtype)} | settings
+
+    def search(tried: Sequence[MathWordProblem]) -> Iterator[dict[str, Any]]:
+        for beam in find_beams(model, processor, tried, batch_size, None, **settings):
+            trees = [(processor.vocabulary.encode(tree), score) for tree, score in beam.trees]
+            yield vars(beam) | {"trees": trees}
+
+    records = kept_records(folder, facts, problems, search, progress)
+    return [replace(Beam(**record), trees=read_trees(record["trees"], processor.decode)) for record in records]
+
+
+def solve_batch(
+    model: Solver,
+    inputs: Mapping[str, Tensor],
+    num_beams: int = 1,
+    top_k: int = 1,
+    max_decode_length: int | None = None,
+) -> SolveOutput:
+    """Solve a padded batch from a processor or collator on the device of the model."""
+    names = (*INPUTS, *model.extra_inputs)
+    kept = {name: inputs[name].to(model.device) for name in names if name in inputs}
+    return model.solve(**kept, num_beams=num_beams, max_length=max_decode_length, num_return_sequences=top_k)
+
+
+def unknown_shares(processor: MwpProcessor, rows: Sequence[Sequence[int]]) -> list[float]:
+    """Return the share of unknown tokens in each row of ids (0 at byte level), see `TextReader.unknown_share`."""
+    unknown, aside = special_ids(processor)
+    return [share_of_unknown(row, unknown, aside) for row in rows]

@@ -1,0 +1,96 @@
+"""The class for predictions of a solver with their scores, and functions that create and evaluate predictions."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from hf_mwp.runtime.answer import Answer, Beam, read_trees
+from hf_mwp.runtime.problems import refusal
+from hf_mwp.solver.batches.mwp_processor import MwpProcessor
+from hf_mwp.solver.metrics import (
+    FAILURE_REASONS,
+    PredictionScore,
+    accuracy_report,
+    calibration_report,
+    score_prediction,
+)
+
+
+@dataclass(frozen=True)
+class SolverPrediction(Answer):
+    """An [`~runtime.answer.Answer`] to a problem that can be scored."""
+
+    answer_match: str = "annotated"  # target value, see [`metrics.answers_match`]
+
+    @cached_property
+    def score(self) -> PredictionScore:
+        """Score of the prediction, with the reason for a failure."""
+        return score_prediction(self.problem, self.expression, answer_match=self.answer_match)
+
+    @property
+    def is_right(self) -> bool | None:
+        """Correctness of the answer, `None` if the problem has no answer."""
+        return self.score.answer_correct
+
+    @property
+    def failure(self) -> tuple[str, str] | None:
+        """Reason for the failure and its description, or `None` if the prediction is correct."""
+        reason = self.score.reason
+        return None if reason == "correct" else (reason, FAILURE_REASONS[reason])
+
+    @property
+    def kind(self) -> str:
+        """Category of the problem, or `""` if the dataset has no categories."""
+        return self.problem.kind
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the problem, prediction, score and reason for a failure as a JSON-serialisable dictionary."""
+        expression, score = self.expression, self.score
+        ranking = {"plausibility": self.plausibility, "instead_of": self.instead_of("prediction", "value")}
+        return {
+            **{name: getattr(self.problem, name) for name in ("id", "text", "equation", "answer")},
+            "prediction": "" if expression is None else expression.bind(self.problem.numbers).to_infix(),
+            "prefix": [] if expression is None else expression.to_prefix(),
+            "value": None if score.value is None else float(score.value),
+            "log_probability": self.log_probability if math.isfinite(self.log_probability) else None,
+            "answer_correct": score.answer_correct,
+            "equation_correct": score.equation_correct,
+            "complexity": score.level,
+            "reason": score.reason,
+            "detail": score.detail,
+            **({} if self.ranked is None else ranking),
+        }
+
+
+def read_predictions(
+    rows: Sequence[Mapping[str, Any]],
+    sequences: Sequence[Sequence[int]],
+    log_probabilities: Sequence[float],
+    processor: MwpProcessor,
+    answer_match: str = "annotated",
+) -> list[SolverPrediction]:
+    """Return a prediction per row: its tree, or none if the problem is refused or all its numbers are cut off."""
+    predictions = []
+    for row, *tree in zip(rows, sequences, log_probabilities, strict=True):
+        problem = processor.problem(row)
+        number_positions = row.get("number_positions")
+        is_cut = number_positions is not None and max(number_positions, default=-1) < 0
+        trees = () if is_cut or refusal(problem) is not None else read_trees([tree], processor.decode)
+        predictions.append(SolverPrediction(problem, Beam(trees), answer_match=answer_match))
+    return predictions
+
+
+def measure_calibration(predictions: Sequence[SolverPrediction]) -> dict[str, Any] | None:
+    """Return [`metrics.calibration_report`] of the predictions with a known answer, or `None` if there are none."""
+    judged = [each for each in predictions if each.is_right is not None]
+    if not judged:
+        return None
+    return calibration_report([each.confidence for each in judged], [each.is_right for each in judged])
+
+
+def figure_names(rows: Sequence[Mapping[str, Any]], processor: MwpProcessor, answer_match: str) -> set[str]:
+    """Return the keys of [`metrics.accuracy_report`] for these rows, which do not depend on the predictions."""
+    problems = processor.problems(rows)
+    return set(accuracy_report([score_prediction(problem, None, answer_match=answer_match) for problem in problems]))

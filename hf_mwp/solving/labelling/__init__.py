@@ -1,1 +1,0 @@
-"""Labellers: solvers and language models that propose equations for problems."""

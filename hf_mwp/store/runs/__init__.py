@@ -1,1 +1,0 @@
-"""Output folder of a run (options, environment, metrics, log), and the processes of a distributed run."""

@@ -1,1 +1,0 @@
-"""Distillation of one model into another."""

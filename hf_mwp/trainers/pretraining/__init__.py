@@ -1,1 +1,0 @@
-"""Pretraining of encoders."""

@@ -1,1 +1,0 @@
-"""Repeated pruning and distillation of a model."""

@@ -1,1 +1,0 @@
-"""Training and evaluation of sequence-to-sequence models."""

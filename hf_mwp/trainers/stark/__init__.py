@@ -1,1 +1,0 @@
-"""Distillation from sparse teachers (STARK)."""

@@ -1,0 +1,1 @@
+"""Files, folders of results, options, checks and downloads."""

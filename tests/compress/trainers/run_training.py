@@ -1,0 +1,72 @@
+"""
+Trains tiny models. Not a test; tests kill it in a process of its own, or launch it several times at once.
+
+Fields of a run: `trainer` ("solver" or "distillation"), `output_dir`, `args` (of the config), `result` (file for the
+log and the evaluation), and optionally `rows` (number of training rows), `distinct` (so that no two of them are alike
+when their numbers are masked), `dropout`, `resume`, `kill_at_step` (the process kills itself after this step),
+`kill_at_cached` (while it caches the teacher's outputs, after this row), `shard_bytes` (size of the cache's files),
+`decoder` ("athena" for one that judges candidates), `mix` (share of other weights that are mixed in at the end),
+`prune` (arguments of `HeadPruningCallback`).
+"""
+
+import os
+import signal
+
+from transformers import TrainerCallback
+
+from hf_mwp.compress.pruning import HeadPruningCallback
+from hf_mwp.compress.trainers import DistillationConfig, DistillationTrainer, ParameterMixingCallback
+from hf_mwp.solver.training import SolverTrainer, SolverTrainingConfig
+from hf_mwp.utils import row_store
+from tests.compress.trainers.distilling import distinct_rows
+from tests.compress.trainers.processes import KillAtStep, train_and_write
+from tests.tiny import tiny_athena_solver, tiny_processor, tiny_rows, tiny_solver
+
+
+class CountCached(TrainerCallback):
+    """How many rows this process has cached; kills it at one of them."""
+
+    rows = 0
+
+    def __init__(self, last):
+        self.last = last
+
+    def on_teacher_cache(self, args, state, control, done, total, **kwargs):
+        self.rows = done
+        if done == self.last:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def train(run):
+    """One run; returns its log and evaluation, and writes them to `result`."""
+    processor = tiny_processor()
+    fields = {
+        "output_dir": run["output_dir"],
+        "use_cpu": True,
+        "report_to": "none",
+        "disable_tqdm": True,
+        "logging_steps": 1,
+        "learning_rate": 1e-3,
+        **run["args"],
+    }
+    make = tiny_athena_solver if run.get("decoder") == "athena" else tiny_solver
+    keywords = {
+        "model": make(processor, dropout=run.get("dropout", 0.0)),
+        "train_dataset": (distinct_rows if run.get("distinct") else tiny_rows)(run.get("rows", 40)),
+        "eval_dataset": tiny_rows(21, seed=1),
+        "processing_class": processor,
+        "callbacks": [KillAtStep(run["kill_at_step"])] if run.get("kill_at_step") else [],
+    }
+    keywords["callbacks"].append(caching := CountCached(run.get("kill_at_cached")))
+    if run.get("mix"):
+        keywords["callbacks"].append(ParameterMixingCallback(tiny_solver(processor, seed=7), run["mix"]))
+    pruning = HeadPruningCallback(**run["prune"]) if "prune" in run else None
+    keywords["callbacks"] += [pruning] if pruning else []
+    row_store.FILE_BYTES = run.get("shard_bytes", row_store.FILE_BYTES)
+    if run["trainer"] == "solver":
+        trainer = SolverTrainer(args=SolverTrainingConfig(**fields), **keywords)
+    else:
+        teacher = make(processor, layers=4, hidden_size=24, seed=1)
+        trainer = DistillationTrainer(args=DistillationConfig(**fields), teacher_model=teacher, **keywords)
+    heads = {"heads": lambda: [event["heads"] for event in pruning.log]} if pruning else {}
+    return train_and_write(trainer, run, cached=lambda: caching.rows, **heads)

@@ -1,0 +1,161 @@
+import math
+from fractions import Fraction
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from hf_mwp.runtime.expressions import Expression
+from hf_mwp.solver.metrics.matching import answers_match, equations_match
+
+
+def obvious_annotated(prediction, answer):
+    if answer == int(answer):
+        return prediction == answer
+    return abs(prediction / answer - 1) <= Fraction("0.0001")
+
+
+@pytest.mark.parametrize(
+    ("prediction", "answer", "right"),
+    [
+        (Fraction(6), Fraction(6), True),
+        (Fraction(1, 3), Fraction("0.33333"), True),
+        (Fraction(1, 3), Fraction("0.3333"), False),
+        (Fraction(1_538_910), Fraction(1_538_832), False),
+        (Fraction(1_538_832), Fraction(1_538_832), True),
+        (Fraction("10000.5"), Fraction(10_000), False),
+        (Fraction("10001.5"), Fraction("10000.5"), True),
+        (Fraction("10002.5"), Fraction("10000.5"), False),
+        (Fraction(0), Fraction(0), True),
+        (1e-12, Fraction(0), True),
+        (Fraction(1, 10_000), Fraction(0), False),
+        (Fraction(1, 6_000_000), Fraction(1, 6_000_000), True),
+        (Fraction(1, 60_000_000), Fraction(1, 6_000_000), False),
+        (-6.0, Fraction(6), False),
+        (6.00001, 6, False),
+        (6.000000001, 6, True),
+        (1000.0000001, Fraction(1000), True),
+        (1000.00001, Fraction(1000), False),
+        (None, Fraction(6), False),
+        (math.nan, Fraction(6), False),
+        (math.inf, Fraction(6), False),
+        (Fraction(10**400 + 1), Fraction(10**400), False),
+        (Fraction(10**400 + 1, 3), Fraction(10**400 + 3, 3), True),
+    ],
+)
+def test_annotated_rule(prediction, answer, right):
+    assert answers_match(prediction, answer) is right
+
+
+@pytest.mark.parametrize(
+    ("prediction", "answer", "right"),
+    [
+        ("1538910", "1538832", False),
+        ("1538832", "1538832", True),
+        ("1538832.1", "1538832.0", False),
+        ("880.04", "880.0", False),
+        ("9", "9 (apples)", True),
+        ("1.00001", "100%", False),
+        ("3.1403", "3.14", True),
+        ("3.1404", "3.14", False),
+        ("12345.64", "12345.6", True),
+        ("12345.66", "12345.6", False),
+        ("0.333333", "1/3", True),
+        ("0.3334", "1/3", False),
+        ("33333.49", "100000/3", True),
+        ("33333.51", "100000/3", False),
+        ("7.6667", "7((2)/(3))", True),
+        ("7.668", "7((2)/(3))", False),
+        ("0.20001", "20%", True),
+        ("0.2001", "20%", False),
+        ("0.83333333333333333333", "0.8333333333333334", True),
+        ("0.833333", "0.8333333333333334", False),
+        ("22222.5", "1200000/(2*3*3*3)", True),
+    ],
+)
+def test_an_answer_as_it_is_written(prediction, answer, right):
+    assert answers_match(Fraction(prediction), answer) is right
+
+
+@pytest.mark.parametrize(
+    ("prediction", "answer", "right"),
+    [
+        (Fraction(1, 3), Fraction("0.3333"), True),
+        (Fraction(10_001), Fraction(10_000), False),
+        (Fraction(1, 60_000_000), Fraction(1, 6_000_000), True),
+        (Fraction("1.0001"), Fraction(1), False),
+        (Fraction("1.00009"), Fraction(1), True),
+    ],
+)
+def test_peers_rule_is_absolute_and_strict(prediction, answer, right):
+    assert answers_match(prediction, answer, answer_match="equation_value") is right
+
+
+@pytest.mark.parametrize(
+    ("equation", "numbers", "answer", "right"),
+    [
+        ("N0*N1", ["0.666666666667", "30"], "20", True),
+        ("N0*N1", ["30", "0.666666666666"], "20", True),
+        ("N0/N1", ["10", "0.833333333333"], "12", True),
+        ("(2-N0)*N1", ["1.16666666667", "6"], "5", True),
+        ("0.666666666667*N0", ["30"], "20", True),
+        ("N0*N1", ["0.666666666667", "30"], "20.000000001", True),
+        ("N0*N1", ["0.666666666667", "30"], "21", False),
+        ("N0*N1", ["0.6666667", "30"], "20", False),
+        ("N0*N1", ["0.66666667", "30"], "20", False),
+        ("N0*N1", ["0.67", "30"], "20", False),
+        ("N0*N1", ["6.666666665", "3"], "20", False),
+        ("N0*N1", ["19.999999999", "1"], "20", False),
+        ("N0*N1", ["0.333333333333", "3"], "0.999999999999", True),
+    ],
+)
+def test_decimals_that_abbreviate_fractions(equation, numbers, answer, right):
+    assert answers_match(Expression.from_infix(equation).evaluate(numbers), answer) is right
+
+
+@given(st.integers(1, 10**6), st.integers(1, 1000), st.integers(0, 8))
+def test_ordinary_decimals_give_no_whole_answer_but_their_own(answer, factor, places):
+    decimal = round(Fraction(answer, factor), places)
+    written = f"{float(decimal):.{places}f}"
+    assert Fraction(written) == decimal
+    value = Expression.from_infix("N0*N1").evaluate([written, str(factor)])
+    assert answers_match(value, str(answer)) is (decimal * factor == answer)
+
+
+@given(st.fractions(max_denominator=10**7), st.fractions(max_denominator=10**7))
+def test_annotated_rule_equals_the_obvious_one(prediction, answer):
+    assert answers_match(prediction, answer) is obvious_annotated(prediction, answer)
+
+
+@given(st.fractions(max_denominator=1000), st.integers(0, 6), st.integers(-(10**9), 10**9))
+@example(Fraction(1, 19), 1, 526315791)  # 1e-9 of the answer is more than half a unit of its last digit
+def test_writing_an_answer_only_makes_the_rule_finer(difference, decimals, digits):
+    answer = Fraction(digits, 10**decimals)
+    written = f"{digits / 10**decimals:.{decimals}f}"
+    assert Fraction(written) == answer
+    right = answers_match(answer + difference, written)
+    finer = abs(difference) <= max(Fraction(1, 2 * 10**decimals), abs(answer) / 10**9)
+    assert right is (finer and answers_match(answer + difference, answer))
+
+
+@given(st.fractions())
+def test_a_value_matches_itself(value):
+    assert answers_match(value, value)
+    assert answers_match(value, value, answer_match="equation_value")
+
+
+def test_wrong_use_is_named():
+    with pytest.raises(ValueError, match="'exact'"):
+        answers_match(1, 1, answer_match="exact")
+    with pytest.raises(ValueError, match="nan"):
+        answers_match(1, math.nan)
+    with pytest.raises(ValueError, match="'2小时30分'"):
+        answers_match(2, "2小时30分")
+
+
+def test_equations():
+    parse = Expression.from_infix
+    assert equations_match(parse("x=4+2"), parse("(4+2)"))
+    assert not equations_match(parse("2+4"), parse("4+2"))
+    assert equations_match(parse("2+4"), parse("4+2"), canonical=True)
+    assert not equations_match(parse("2-4"), parse("4-2"), canonical=True)

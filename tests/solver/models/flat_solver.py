@@ -1,0 +1,164 @@
+"""A decoder that is no tree decoder, and a solver that is no `MwpSolver`: each symbol is chosen by its place alone."""
+
+import torch
+from torch import nn
+from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedModel
+from transformers.modeling_outputs import TokenClassifierOutput
+
+from hf_mwp.compress.models import MwpStudentConfig, MwpStudentModel
+from hf_mwp.runtime.output_vocabulary import OutputVocabulary
+from hf_mwp.solver.batches.mwp_collator import MwpCollator
+from hf_mwp.solver.models import MwpSolver, MwpSolverConfig, SolveOutput, Solver
+from hf_mwp.solver.models.decoder import Decoder
+
+
+class FlatConfig(PreTrainedConfig):
+    model_type = "toy_flat"
+
+    def __init__(self, encoder_hidden_size=16, operators=("+",), constants=(), max_length=9, dropout=0.0, **kwargs):
+        self.encoder_hidden_size, self.max_length, self.dropout = encoder_hidden_size, max_length, dropout
+        self.operators, self.constants = list(operators), list(constants)
+        super().__init__(**kwargs)
+
+
+class FlatDecoder(PreTrainedModel, Decoder):
+    config_class = FlatConfig
+    title = "flat decoder"
+    _supports_sdpa = True
+
+    def __init__(self, config):
+        super().__init__(config)
+        size = config.encoder_hidden_size
+        self.places = nn.Embedding(config.max_length, size)
+        self.state = nn.Linear(2 * size, size)
+        self.symbols = nn.Linear(size, len(config.operators) + len(config.constants))
+        self.post_init()
+
+    def make_collator(self, processor):
+        return MwpCollator(processor, trees=False)
+
+    def set_constants(self, constants, used=()):
+        raise ValueError("its symbols are fixed")
+
+    def scores(self, states, number_positions, length):
+        """`(batch, length, symbols + numbers)`."""
+        places = self.places.weight[:length].expand(len(states), -1, -1)
+        place = self.state(torch.cat([states[:, :1].expand_as(places), places], -1)).tanh()
+        numbers = states.gather(1, number_positions.clamp_min(0).unsqueeze(-1).expand(-1, -1, states.shape[-1]))
+        numbers = place @ numbers.transpose(1, 2)
+        numbers = numbers.masked_fill((number_positions < 0).unsqueeze(1), torch.finfo(numbers.dtype).min)
+        return torch.cat([self.symbols(place), numbers], -1)
+
+    def forward(self, states, attention_mask, number_positions, number_groups=None, labels=None):
+        logits = self.scores(states, number_positions, labels.shape[1])
+        loss = nn.functional.cross_entropy(logits.transpose(1, 2), labels, reduction="sum") / len(states)
+        return TokenClassifierOutput(loss=loss, logits=logits)
+
+    @torch.no_grad()
+    def generate(
+        self, states, attention_mask, number_positions, num_beams=1, max_length=None, num_return_sequences=1
+    ) -> SolveOutput:
+        length = min(max_length or self.config.max_length, self.config.max_length)
+        log_probs = self.scores(states, number_positions, length).log_softmax(-1)
+        found = [self._search(rows.tolist(), num_beams)[:num_return_sequences] for rows in log_probs]
+        sequences = torch.full((len(states), num_return_sequences, length), -100)
+        scores = torch.full(sequences.shape[:2], -torch.inf)
+        for row, expressions in enumerate(found):
+            for place, (score, ids) in enumerate(expressions):
+                sequences[row, place, : len(ids)] = torch.tensor(ids)
+                scores[row, place] = score
+        return SolveOutput(sequences=sequences, scores=scores, finished=scores.isfinite())
+
+    def _search(self, log_probs, num_beams):
+        """The likeliest prefix expressions, as pairs of a score and ids."""
+        beams, operators = [(0.0, [], 1)], len(self.config.operators)
+        for step, row in enumerate(log_probs):
+            following = [beam for beam in beams if not beam[2]]
+            for score, ids, owed in beams:
+                for symbol, log_prob in enumerate(row) if owed else ():
+                    left = owed + (1 if symbol < operators else -1)
+                    if log_prob > -1e30 and left <= len(log_probs) - step - 1:
+                        following.append((score + log_prob, [*ids, symbol], left))
+            beams = sorted(following, reverse=True)[:num_beams]
+        return [(score, ids) for score, ids, owed in beams if not owed]
+
+
+class FlatSolverConfig(PreTrainedConfig):
+    model_type = "toy_flat_solver"
+    sub_configs = {"reader": AutoConfig, "writer": FlatConfig}
+
+    def __init__(self, reader=None, writer=None, **kwargs):
+        self.reader = MwpStudentConfig(**reader) if isinstance(reader, dict) else reader
+        self.writer = FlatConfig(**writer) if isinstance(writer, dict) else writer
+        super().__init__(**kwargs)
+
+
+class FlatSolver(PreTrainedModel, Solver):
+    config_class = FlatSolverConfig
+    main_input_name = "input_ids"
+    accepts_loss_kwargs = False
+    _supports_sdpa = True
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.encoder = MwpStudentModel(config.reader, add_pooling_layer=False)
+        self.writer = FlatDecoder(config.writer)
+        self.post_init()
+
+    @property
+    def vocabulary(self):
+        return OutputVocabulary(self.config.writer.operators, self.config.writer.constants)
+
+    @property
+    def decoding_modules(self):
+        return [self.writer]
+
+    def get_input_embeddings(self):
+        return self.encoder.get_input_embeddings()
+
+    def forward(
+        self, input_ids, attention_mask=None, number_positions=None, number_groups=None, labels=None, **options
+    ):
+        encoded = self.encoder(input_ids, attention_mask, **options)
+        written = {}
+        if labels is not None:
+            written = self.writer(encoded.last_hidden_state, attention_mask, number_positions, labels=labels)
+        return TokenClassifierOutput(**written, hidden_states=encoded.hidden_states, attentions=encoded.attentions)
+
+    @torch.inference_mode()
+    def solve(self, input_ids, attention_mask=None, number_positions=None, **options):
+        states = self.encoder(input_ids, attention_mask).last_hidden_state
+        return self.writer.generate(states, attention_mask, number_positions, **options)
+
+
+def register():
+    """As a model's folder would; once in a process."""
+    if FlatConfig not in AutoModel._model_mapping:
+        for config, model in ((FlatConfig, FlatDecoder), (FlatSolverConfig, FlatSolver)):
+            AutoConfig.register(config.model_type, config)
+            AutoModel.register(config, model)
+
+
+def _configs(processor, layers, hidden_size):
+    sizes = {"num_attention_heads": 2, "intermediate_size": 24, "max_position_embeddings": 64}
+    dropouts = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    encoder = MwpStudentConfig(
+        vocab_size=len(processor.tokenizer), num_hidden_layers=layers, hidden_size=hidden_size, **sizes, **dropouts
+    )
+    vocabulary = processor.vocabulary
+    return encoder, FlatConfig(hidden_size, vocabulary.operators, vocabulary.constants)
+
+
+def with_flat_decoder(processor, layers=2, hidden_size=16, seed=0):
+    """A `MwpSolver` with the flat decoder."""
+    register()
+    torch.manual_seed(seed)
+    encoder, decoder = _configs(processor, layers, hidden_size)
+    return MwpSolver(MwpSolverConfig(encoder_config=encoder, decoder_config=decoder))
+
+
+def flat_solver(processor, layers=2, hidden_size=16, seed=0):
+    """A solver of its own class."""
+    register()
+    torch.manual_seed(seed)
+    return FlatSolver(FlatSolverConfig(*_configs(processor, layers, hidden_size)))

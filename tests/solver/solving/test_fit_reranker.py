@@ -1,0 +1,100 @@
+import math
+import random
+
+import pytest
+import torch
+
+from hf_mwp.runtime.expressions import Expression
+from hf_mwp.runtime.plausibility import FEATURES, PlausibilityError
+from hf_mwp.runtime.problems import MathWordProblem
+from hf_mwp.solver.solving.fit_reranker import _fit, calibrate, fit_plausibility
+
+
+def problems_and_beams(count=40, seed=0):
+    """Problems of which the solver takes the wrong way round for likelier, as often as not."""
+    chooser = random.Random(seed)
+    problems, beams = [], []
+    for _ in range(count):
+        a, b = sorted(chooser.sample(range(2, 50), 2), reverse=True)
+        problems.append(MathWordProblem(f"有{a}人，走了{b}人，还剩几人？", answer=str(a - b)))
+        likely = chooser.choice([0.6, 0.3])
+        trees = [("N1-N0", likely), ("N0-N1", 0.9 - likely), ("N0/N1", 0.05)]
+        trees.sort(key=lambda tree: -tree[1])
+        beams.append([(Expression.from_infix(text), math.log(probability)) for text, probability in trees])
+    return problems, beams
+
+
+def test_absurd_answers_get_negative_weights():
+    problems, beams = problems_and_beams()
+    fitted = fit_plausibility(problems, beams, num_beams=3, fitted_on={"dataset": "toy"})
+    assert fitted.weights["negative"] < -1
+    assert fitted.fitted_on == {"dataset": "toy", "num_problems": 40, "num_used": 40, "regularization": 1.0}
+    for problem, beam in zip(*problems_and_beams(seed=1), strict=True):
+        assert fitted.rerank(problem, beam)[0].value == problem.answer_value
+
+
+def test_regularization_holds_the_weights_to_the_probability():
+    fitted = fit_plausibility(*problems_and_beams(), num_beams=3, regularization=1e6)
+    assert fitted.weights["log_mass"] == pytest.approx(1, abs=1e-3)
+    assert all(abs(weight) < 1e-3 for name, weight in fitted.weights.items() if name != "log_mass")
+
+
+def test_the_fit_is_where_the_gradient_is_zero():
+    generator = torch.Generator().manual_seed(0)
+    rows = torch.randn(30, len(FEATURES), generator=generator, dtype=torch.float64)
+    groups, right = torch.arange(30) // 3, torch.arange(30) % 3 == 1
+    right[0] = True  # two right values in one beam
+    weights = _fit(rows, right, groups, 0.7).requires_grad_()
+    prior = torch.tensor([float(feature.name == "log_mass") for feature in FEATURES])
+    # The loss spelled out beam by beam.
+    loss = 0.7 * (weights - prior).square().sum()
+    for start in range(0, 30, 3):
+        scores = rows[start : start + 3] @ weights
+        loss = loss - scores.log_softmax(0)[right[start : start + 3]].logsumexp(0)
+    (gradient,) = torch.autograd.grad(loss, weights)
+    assert gradient.abs().max() < 1e-4
+
+
+def test_beams_without_a_choice_are_passed_over():
+    problems, beams = problems_and_beams(4)
+    problems[0] = MathWordProblem(problems[0].text, answer="1234")
+    problems[1] = MathWordProblem(problems[1].text)
+    beams[2] = beams[2][:0]
+    assert fit_plausibility(problems, beams, num_beams=3).fitted_on["num_used"] == 1
+    with pytest.raises(PlausibilityError, match=r"\b3 problems"):
+        fit_plausibility(problems[:3], beams[:3], num_beams=3)
+
+
+def test_equations_stand_in_for_answers():
+    problems, beams = problems_and_beams(4)
+    by_equation = [MathWordProblem(p.text, f"{p.numbers[0]}-{p.numbers[1]}") for p in problems]
+    assert fit_plausibility(by_equation, beams, 3).weights == fit_plausibility(problems, beams, 3).weights
+
+
+def test_plausibilities_become_the_share_of_right_answers():
+    """Of answers that are 0.6 and 0.2 and 0.2 probable, 3 in 8 are right: 1 / (1 + 2 / 3^s) = 3/8 gives s = 0.166."""
+    fitted = fit_plausibility(*problems_and_beams(), num_beams=3, regularization=1e9)
+    problems, beams = [], []
+    for number in range(8):
+        problems.append(MathWordProblem("有9人，走了4人，还剩几人？", answer="5" if number < 3 else "7"))
+        trees = [("N0-N1", 0.6), ("N0+N1", 0.2), ("N0*N1", 0.2)]
+        beams.append([(Expression.from_infix(text), math.log(probability)) for text, probability in trees])
+    scaled = calibrate(fitted, problems, beams)
+    before, after = (each.rerank(problems[0], beams[0]) for each in (fitted, scaled))
+    assert before[0].plausibility == pytest.approx(0.6, abs=1e-3)
+    assert after[0].plausibility == pytest.approx(3 / 8, abs=0.005)
+    assert scaled.weights["log_mass"] == pytest.approx(math.log(6 / 5) / math.log(3), abs=0.01)
+    assert [each.value for each in after] == [each.value for each in before]
+    # Beams without a choice say nothing.
+    assert calibrate(fitted, problems[:1], [beams[0][:1]]) == fitted
+
+
+def test_bad_arguments_are_named():
+    problems, beams = problems_and_beams(2)
+    mixed = [problems[0], MathWordProblem("5 and 2?", answer="3", language="en")]
+    with pytest.raises(PlausibilityError, match="en and zh"):
+        fit_plausibility(mixed, beams, num_beams=3)
+    with pytest.raises(PlausibilityError, match="`regularization`.* 0"):
+        fit_plausibility(problems, beams, num_beams=3, regularization=0)
+    with pytest.raises(ValueError, match="shorter"):
+        fit_plausibility(problems, beams[:1], num_beams=3)
