@@ -40,7 +40,7 @@ def test_the_encoder_brings_a_processor_that_masks_numbers():
 
 
 def test_the_encoder_carries_the_code_of_this_version():
-    package = Path(hf_mwp.__file__).parent / "models" / "mwp_student"
+    package = Path(hf_mwp.__file__).parent / "compress" / "models" / "mwp_student"
     files = list(ENCODER.glob("*.py"))
     assert {path.name for path in files} == set(FILES)
     for path in files:

@@ -178,6 +178,7 @@ def build_solver(
     ... )
     ```
     """
+    from hf_mwp.compress.models import MwpStudentModel
     from hf_mwp.solver import models
     from hf_mwp.solver.batches.mwp_processor import MwpProcessor
     from hf_mwp.solver.data import problem_from_row
@@ -207,7 +208,7 @@ def build_solver(
     processor.vocabulary = processor.vocabulary.with_constants(options.constants or ())
     dropout = options.dropout if options.decoder_dropout is None else options.decoder_dropout
     if options.encoder is None:
-        encoder = models.MwpStudentModel(options.random_config(processor.tokenizer), add_pooling_layer=False)
+        encoder = MwpStudentModel(options.random_config(processor.tokenizer), add_pooling_layer=False)
     else:
         encoder = load_encoder(options.encoder, options.dropout, options.attn_implementation)
         encoder = keep_layers(encoder, parse_layers(options.encoder_layers))
