@@ -5,7 +5,6 @@ import re
 import subprocess
 import sys
 import textwrap
-from collections import Counter
 from functools import cache
 from pathlib import Path
 

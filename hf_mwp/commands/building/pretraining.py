@@ -58,7 +58,7 @@ class PretrainingArguments(EncoderArguments, ShapeTargets):
 
     def use_shape(self, shape: StudentShape, encoder: PreTrainedConfig | None) -> None:
         """Take the sizes that were chosen for a target, and as many layers of the encoder, at equal distances."""
-        from hf_mwp.compress.distillation.cut_student import choose_layers
+        from hf_mwp.compress.distillation.sliced_student import choose_layers
 
         sizes = dict(shape.sizes)
         if encoder is None:

@@ -153,7 +153,7 @@ class StudentArguments(ShapeTargets):
 
     def layers_of(self, teacher: PreTrainedModel) -> list[int]:
         """Return the indices (from 0) of the teacher's layers from which the student starts."""
-        from hf_mwp.compress.distillation.cut_student import choose_layers
+        from hf_mwp.compress.distillation.sliced_student import choose_layers
 
         layers, count = parse_layers(self.student_layers or "3"), teacher.config.num_hidden_layers
         return choose_layers(layers, count, self.student_layer_choice or "first")
@@ -212,7 +212,7 @@ def make_student(
 
     kind = kind_of(teacher)
     if not kind.is_solver:
-        way = "make_seq2seq_student" if kind.has_decoder else "distillation.project_student"
+        way = "make_seq2seq_student" if kind.has_decoder else "distillation.projected_student"
         raise TypeError(f"Expected a `Solver`, got `{type(teacher).__name__}`. Use `hf_mwp.{way}`.")
     options = StudentArguments(**fields) if options is None else replace(options, **fields)
     student, own = make_student_and_processor(teacher, processor, rows, options)

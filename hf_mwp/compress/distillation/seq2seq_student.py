@@ -13,7 +13,7 @@ from hf_mwp.solver.metrics import describe_compression
 from hf_mwp.utils.checked_types import checked
 from hf_mwp.utils.checks import check_at_least_one
 
-from .cut_student import choose_layers
+from .sliced_student import choose_layers
 
 
 logger = logging.get_logger(__name__)

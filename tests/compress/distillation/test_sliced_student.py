@@ -2,7 +2,7 @@ import pytest
 import torch
 from transformers import BertModel
 
-from hf_mwp.compress.distillation.cut_student import choose_layers, cut_student
+from hf_mwp.compress.distillation.sliced_student import choose_layers, cut_student
 from hf_mwp.solver.batches.mwp_collator import MwpCollator
 from hf_mwp.solver.models import MwpSolver
 from tests.tiny import tiny_bert_config, tiny_processor, tiny_solver
