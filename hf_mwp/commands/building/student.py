@@ -212,7 +212,7 @@ def make_student(
 
     kind = kind_of(teacher)
     if not kind.is_solver:
-        way = "make_seq2seq_student" if kind.has_decoder else "distillation.projected_student"
+        way = "make_seq2seq_student" if kind.has_decoder else "compress.distillation.project_student"
         raise TypeError(f"Expected a `Solver`, got `{type(teacher).__name__}`. Use `hf_mwp.{way}`.")
     options = StudentArguments(**fields) if options is None else replace(options, **fields)
     student, own = make_student_and_processor(teacher, processor, rows, options)
