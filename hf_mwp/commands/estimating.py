@@ -65,8 +65,8 @@ def estimate_distillation(
     reporter: Reporter = SILENT,
 ) -> Estimate:
     """Estimate a distillation without its final test from twenty steps: `hf-mwp distill --estimate`. Saves nothing."""
-    task, student_args, plan = make_task(data_args), copy.copy(student_args), copy.copy(config)
-    plan.adapt(task)
+    task, student_args = make_task(data_args), copy.copy(student_args)
+    plan = task.complete(config, "distill")
     print_data_report(task, reporter)
     config = copy.copy(plan)
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # Windows keeps files that are mapped in memory.

@@ -1,6 +1,5 @@
 """Tasks that score attention heads, and prune them in rounds of distillation ("generations")."""
 
-import copy
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -57,8 +56,8 @@ def prune(
     with RunFolder(config.output_dir, "prune", values, for_model=True) as folder:
         folder.check_record()
         folder.check_unused(args.overwrite or folder.is_unfinished)
-        task, config = make_task(data_args), copy.copy(config)
-        config.adapt(task)
+        task = make_task(data_args)
+        config = task.complete(config, "prune")
         print_data_report(task, reporter)
         model, processor = task.load_model(args.model)
         config.check_model(model)

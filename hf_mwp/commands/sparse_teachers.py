@@ -50,8 +50,8 @@ def find_sparse_teacher(
     with RunFolder(config.output_dir, "stark", values, for_model=True) as folder:
         folder.check_record()
         folder.check_unused(args.overwrite or folder.is_unfinished)
-        task, student_args, config = make_task(data_args), copy.copy(student_args), copy.copy(config)
-        config.adapt(task)
+        task, student_args = make_task(data_args), copy.copy(student_args)
+        config = task.complete(config, "stark")
         trainer = make_stark_trainer(task, args, student_args, config, reporter)
         folder.begin()
         folder.write_json("data.json", task.data_record())

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from hf_mwp import DistillationConfig, DistillationTrainer
+from hf_mwp import DistillationConfig, DistillationTrainer, SolverDistillationConfig
 from hf_mwp.commands import estimating
 from hf_mwp.commands.building.student import StudentArguments, TeacherArguments
 from hf_mwp.commands.estimating import STEPS, WARM_UP, Estimate, estimate_distillation, measure
@@ -74,7 +74,7 @@ def test_the_command_leaves_nothing(problems, solver_folder, tmp_path, capsys):
 
 def test_an_estimate_opens_no_repository(problems, solver_folder, tmp_path, monkeypatch):
     monkeypatch.setattr(DistillationTrainer, "init_hf_repo", lambda self: pytest.fail("a repository was opened"))
-    config = DistillationConfig(str(tmp_path / "run"), use_cpu=True, push_to_hub=True, hub_strategy="end")
+    config = SolverDistillationConfig(str(tmp_path / "run"), use_cpu=True, push_to_hub=True, hub_strategy="end")
     monkeypatch.setattr(estimating, "measure", lambda trainer, plan: trainer.args.push_to_hub)
     options = (
         TaskArguments(str(problems)),
@@ -86,7 +86,7 @@ def test_an_estimate_opens_no_repository(problems, solver_folder, tmp_path, monk
 
 
 def test_the_options_can_be_used_again_for_the_distillation(problems, solver_folder, tmp_path, monkeypatch):
-    config = DistillationConfig(str(tmp_path / "run"), use_cpu=True, eval_strategy="epoch")
+    config = SolverDistillationConfig(str(tmp_path / "run"), use_cpu=True, eval_strategy="epoch")
     options = (TaskArguments(str(problems)), TeacherArguments([str(solver_folder)]), StudentArguments(), config)
     before, measured = copy.deepcopy(option_values(*options)), []
     monkeypatch.setattr(estimating, "make_distillation", lambda task, teacher, student, own, reporter: own)

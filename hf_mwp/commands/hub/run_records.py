@@ -47,7 +47,7 @@ def read_stage(folder: str | Path) -> TrainingStage:
     given = read_mapping(path / ("stage.yaml" if is_stage else "run_config.yaml"))
     command = stage.get("command") or record.get("command") or "hf-mwp"
     name = command.removeprefix("hf-mwp ")
-    defaults = {option: default_of(field) for option, field in options_of(name).items()}
+    defaults = {option: default_of(field) for option, field in options_of(name, given.get("task")).items()}
     if not is_stage:
         # `run_config.yaml` contains all options. Keep only values that differ from the defaults.
         given = {key: value for key, value in given.items() if key not in defaults or value != defaults[key]}

@@ -4,34 +4,28 @@ from collections.abc import Mapping
 from dataclasses import Field
 from functools import cache
 from importlib import import_module
+from typing import Any
 
 from hf_mwp.utils.option import options_in
 
 
 TASK, STUDENT = "commands.tasks.data_options.TaskArguments", "commands.building.student.StudentArguments"
-# Modules are imported when they are needed, because the trainers' configs import Transformers.
+# Modules are imported when they are needed, because they import Transformers.
 STAGES: Mapping[str, tuple[str, ...]] = {
     "pretrain": (
         "commands.run_options.CorpusArguments",
         "commands.building.pretraining.PretrainingArguments",
         "commands.run_options.ResumeArguments",
-        "solver.training.PreTrainingConfig",
     ),
-    "train": (
-        TASK,
-        "commands.building.solver.SolverArguments",
-        "commands.run_options.RunArguments",
-        "solver.training.SolverTrainingConfig",
-    ),
+    "train": (TASK, "commands.building.solver.SolverArguments", "commands.run_options.RunArguments"),
     "distill": (
         TASK,
         "commands.building.student.TeacherArguments",
         STUDENT,
         "commands.run_options.DistillRunArguments",
-        "compress.trainers.DistillationConfig",
     ),
-    "prune": (TASK, "commands.run_options.PruneArguments", "compress.trainers.RecursiveDistillationConfig"),
-    "stark": (TASK, "commands.run_options.StarkArguments", STUDENT, "compress.trainers.StarkConfig"),
+    "prune": (TASK, "commands.run_options.PruneArguments"),
+    "stark": (TASK, "commands.run_options.StarkArguments", STUDENT),
     "mix": ("commands.building.mixing.MixArguments",),
     "pseudo-label": ("commands.options.search_options.LabelArguments",),
     "rerank": ("commands.options.search_options.RerankArguments", "commands.tasks.data_options.DataArguments"),
@@ -42,26 +36,43 @@ STAGES: Mapping[str, tuple[str, ...]] = {
     "export": ("commands.export_arguments.ExportArguments",),
     "card": ("commands.hub.card_arguments.CardArguments",),
 }
+# Commands whose last options are the config of a trainer. Except for pretraining, the task chooses the config class.
+TRAINING_COMMANDS = ("pretrain", "train", "distill", "prune", "stark")
 
 
-def _is_config(name: str) -> bool:
-    return ".trainers." in name or ".training." in name
+def types_of(command: str, task: Any = None, trainer: bool = True) -> list[type]:
+    """Return the option dataclasses of a command, with the config of its trainer for a value of `--task` if `trainer`;
+    empty if it is no stage."""
+    types = [_load(name) for name in STAGES.get(command, ())]
+    if trainer and trains(command):
+        types.append(_config_class(command, task))
+    return types
 
 
-def types_of(command: str, trainer: bool = True) -> list[type]:
-    """Return the option dataclasses of a command, with its trainer's config if `trainer`; empty if it is no stage."""
-    names = [name for name in STAGES.get(command, ()) if trainer or not _is_config(name)]
-    return [
-        getattr(import_module(f"...{name.rpartition('.')[0]}", __package__), name.split(".")[-1]) for name in names
-    ]
+def _config_class(command: str, task: Any) -> type:
+    if command == "pretrain":
+        return _load("solver.training.PreTrainingConfig")
+    tasks = _load("commands.tasks.make_task.TASKS")
+    # The parser refuses an unknown task later.
+    is_known = isinstance(task, str) and task in tasks
+    return tasks[task if is_known else None].configs[command]
+
+
+def _load(name: str) -> Any:
+    module, _, attribute = name.rpartition(".")
+    return getattr(import_module(f"hf_mwp.{module}"), attribute)
+
+
+def options_of(command: str, task: Any = None) -> dict[str, Field]:
+    """Return the options of a command by name, for a value of `--task`; empty if the command cannot be a stage."""
+    return _options_of(command, task if isinstance(task, str) else None)
 
 
 @cache
-def options_of(command: str) -> dict[str, Field]:
-    """Return the options of a command by name; empty if the command cannot be a stage."""
-    return options_in(*types_of(command))
+def _options_of(command: str, task: str | None) -> dict[str, Field]:
+    return options_in(*types_of(command, task))
 
 
 def trains(command: str) -> bool:
     """Return whether the command trains a model, and can run in several processes."""
-    return any(_is_config(name) for name in STAGES.get(command, ()))
+    return command in TRAINING_COMMANDS

@@ -210,7 +210,8 @@ class Recipe:
             except InterpolationToMissingValueError as error:
                 variable = re.search(r"value: (\S+)", error.msg)[1]
                 stage, _, name = place.partition(".")
-                known = options_of(str(self._options[stage].get("command"))).get(name)
+                stage_options = self._options[stage]
+                known = options_of(str(stage_options.get("command")), stage_options.get("task")).get(name)
                 told = known.metadata["help"] if known else ""
                 self._unset[stage] = f"key {name!r} needs a value for --{variable}. {told}"
                 return None
@@ -259,7 +260,7 @@ class Recipe:
             return MARK.sub(lambda mark: str(self.stages[mark[1]].folder), value)
 
         for key, value in options.items():
-            option = options_of(command).get(key)
+            option = options_of(command, options.get("task")).get(key)
             # A cache in the folder of a stage does not make that stage necessary.
             options[key] = with_folders(value, needs if option is None or affects_result(option) else {})
         inputs = {str(stage.folder): stage.fingerprint for stage in needs.values()}

@@ -76,7 +76,8 @@ class Stage:
         for name, variable in (("hub_token", "HF_TOKEN"), ("llm_api_key", "LLM_API_KEY")):
             if name in self.options:
                 raise UsageError(f"stage {self.name}: {name} would be written to a file. Set {variable} instead.")
-        values = option_values(*read_options(f"stage {self.name}", types_of(self.command), self._given))
+        types = types_of(self.command, self.options.get("task"))
+        values = option_values(*read_options(f"stage {self.name}", types, self._given))
         locate = _locator(self.command, values, [str(stage.folder) for stage in self.inputs])
         for option, value in values.items():
             try:
@@ -108,7 +109,7 @@ class Stage:
 def fingerprint(command: str, options: Mapping[str, Any], made: Mapping[str, str], launch: str | None = None) -> str:
     """Return a digest of what determines a stage's result: command, `launch`, options except `affects_result=False`,
     and the contents of the stages (`made`: fingerprints by folder), files, folders and datasets in these options."""
-    known = options_of(command)
+    known = options_of(command, options.get("task"))
     # A default dataset is treated like a given one.
     defaults = {name: default_of(each) for name, each in known.items() if each.metadata.get("locate") is not None}
     values = {name: value for name, value in defaults.items() if isinstance(value, str) and value in LOADERS}
@@ -149,7 +150,7 @@ def fingerprint(command: str, options: Mapping[str, Any], made: Mapping[str, str
 
 def _locator(command: str, values: Mapping[str, Any], made: Collection[str]) -> Callable[[str, Any], Path | None]:
     """Return a function that finds the path named by the value of an option, if it is not of a stage (`made`)."""
-    options = options_of(command)
+    options = options_of(command, values.get("task"))
 
     def is_made(value: Any) -> bool:
         return any(folder in str(value) for folder in made)
