@@ -12,34 +12,34 @@ TASK, STUDENT = "commands.tasks.data_options.TaskArguments", "commands.building.
 # Modules are imported when they are needed, because the trainers' configs import Transformers.
 STAGES: Mapping[str, tuple[str, ...]] = {
     "pretrain": (
-        "commands.run_options.CorpusArguments",
+        "commands.pretrain.CorpusArguments",
         "commands.building.pretraining.PretrainingArguments",
-        "commands.run_options.ResumeArguments",
+        "commands.options.run_options.ResumeArguments",
         "solver.training.PreTrainingConfig",
     ),
     "train": (
         TASK,
         "commands.building.solver.SolverArguments",
-        "commands.run_options.RunArguments",
+        "commands.options.run_options.RunArguments",
         "solver.training.SolverTrainingConfig",
     ),
     "distill": (
         TASK,
         "commands.building.student.TeacherArguments",
         STUDENT,
-        "commands.run_options.DistillRunArguments",
+        "commands.options.run_options.RunArguments",
         "compress.trainers.DistillationConfig",
     ),
-    "prune": (TASK, "commands.run_options.PruneArguments", "compress.trainers.RecursiveDistillationConfig"),
-    "stark": (TASK, "commands.run_options.StarkArguments", STUDENT, "compress.trainers.StarkConfig"),
-    "mix": ("commands.building.mixing.MixArguments",),
-    "pseudo-label": ("commands.options.search_options.LabelArguments",),
-    "rerank": ("commands.options.search_options.RerankArguments", "commands.tasks.data_options.DataArguments"),
+    "prune": (TASK, "commands.prune.PruneArguments", "compress.trainers.RecursiveDistillationConfig"),
+    "stark": (TASK, "commands.stark.StarkArguments", STUDENT, "compress.trainers.StarkConfig"),
+    "mix": ("commands.mix.MixArguments",),
+    "pseudo-label": ("commands.options.label_options.LabelArguments",),
+    "rerank": ("commands.rerank.RerankArguments", "commands.tasks.data_options.DataArguments"),
     "evaluate": (
-        "commands.options.search_options.EvaluateArguments",
+        "commands.evaluate.EvaluateArguments",
         "commands.tasks.data_options.MeasuredTaskArguments",
     ),
-    "export": ("commands.export_arguments.ExportArguments",),
+    "export": ("commands.export.ExportArguments",),
     "card": ("commands.hub.card_arguments.CardArguments",),
 }
 

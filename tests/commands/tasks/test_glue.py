@@ -16,9 +16,9 @@ from transformers import (
 from hf_mwp.commands.building.classifier import build_classifier, load_classifier, make_student_classifier
 from hf_mwp.commands.building.solver import SolverArguments
 from hf_mwp.commands.building.student import StudentArguments
-from hf_mwp.commands.evaluation import evaluate_split
 from hf_mwp.commands.main import main
 from hf_mwp.commands.tasks.data_options import TaskArguments
+from hf_mwp.commands.tasks.evaluation import evaluate_split
 from hf_mwp.commands.tasks.glue import GluePrediction, GlueTask
 from hf_mwp.compress.models import MwpStudentForSequenceClassification
 from hf_mwp.compress.trainers import DistillationConfig
