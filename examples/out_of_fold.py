@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from hf_mwp import MwpSolver, SolverDistillationConfig, load_solver
 from hf_mwp.commands.building.solver import SolverArguments
 from hf_mwp.commands.options.parsing import parse
-from hf_mwp.commands.run_options import RunArguments
+from hf_mwp.commands.options.run_options import RunArguments
 from hf_mwp.commands.tasks import MathWordProblems
 from hf_mwp.commands.tasks.data_options import DataArguments
 from hf_mwp.commands.tasks.math_word_problems import keep_loaded

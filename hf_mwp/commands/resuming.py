@@ -8,12 +8,11 @@ from typing import Any
 from hf_mwp.compress.trainers.base_config import BaseConfig
 from hf_mwp.utils.files import content_digest
 from hf_mwp.utils.finished_folder import is_complete, last_complete_checkpoint, remove_checkpoints
-from hf_mwp.utils.option import WITHOUT_EFFECT, affects_result, options_in
+from hf_mwp.utils.option import WITHOUT_EFFECT, options_in
 from hf_mwp.utils.run_folder import CONFIG, START_OPTIONS, RunFolder, last_options, last_record
 from hf_mwp.utils.usage_error import UsageError
 
-from .run_options import CorpusArguments, ResumeArguments, RunArguments
-from .tasks.data_options import DataArguments
+from .options.run_options import ResumeArguments, RunArguments
 from .tasks.reporter import Reporter
 
 
@@ -22,9 +21,8 @@ LENGTHS = ("num_train_epochs", "max_steps")
 # Options that may change when a run resumes: the weights do not depend on them, or only on which steps are evaluated.
 MAY_DIFFER = (
     WITHOUT_EFFECT
-    | {"data_dir", "early_stopping_patience", "logging_steps", "save_steps"}
+    | {"data_dir", "tag_cache", "early_stopping_patience", "logging_steps", "save_steps"}
     | set(options_in(RunArguments))
-    | {name for name, each in options_in(DataArguments, CorpusArguments).items() if not affects_result(each)}
 )
 
 

@@ -23,11 +23,11 @@ from hf_mwp.utils.run_folder import RunFolder
 from .building.solver import SolverArguments
 from .building.student import StudentArguments, TeacherArguments
 from .building.student_shape import apply_size_targets
-from .evaluation import Evaluation, evaluate_splits
 from .hub.run_records import read_figures, read_stage
+from .options.run_options import RunArguments
 from .resuming import begin_record, begin_run
-from .run_options import RunArguments
 from .tasks.data_options import TaskArguments
+from .tasks.evaluation import Evaluation, evaluate_splits
 from .tasks.make_task import make_task, print_data_report
 from .tasks.plots import draw_learning_curve
 from .tasks.reporter import SILENT, Reporter

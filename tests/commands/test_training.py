@@ -9,12 +9,11 @@ import yaml
 
 from hf_mwp.commands.building.solver import SolverArguments
 from hf_mwp.commands.building.student import StudentArguments, TeacherArguments
-from hf_mwp.commands.evaluation import evaluate
+from hf_mwp.commands.evaluate import EvaluateArguments, evaluate
 from hf_mwp.commands.options.parsing import read_options
-from hf_mwp.commands.options.search_options import EvaluateArguments
+from hf_mwp.commands.options.run_options import RunArguments
 from hf_mwp.commands.options.stages import types_of
-from hf_mwp.commands.pruning import prune
-from hf_mwp.commands.run_options import PruneArguments, RunArguments
+from hf_mwp.commands.prune import PruneArguments, prune
 from hf_mwp.commands.tasks.data_options import MeasuredTaskArguments, TaskArguments
 from hf_mwp.commands.tasks.make_task import make_task
 from hf_mwp.commands.training import make_trainer, train

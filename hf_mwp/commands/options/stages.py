@@ -10,30 +10,23 @@ from hf_mwp.utils.option import options_in
 
 
 TASK, STUDENT = "commands.tasks.data_options.TaskArguments", "commands.building.student.StudentArguments"
+RUN = "commands.options.run_options.RunArguments"
 # Modules are imported when they are needed, because they import Transformers.
 STAGES: Mapping[str, tuple[str, ...]] = {
     "pretrain": (
-        "commands.run_options.CorpusArguments",
+        "commands.pretrain.CorpusArguments",
         "commands.building.pretraining.PretrainingArguments",
-        "commands.run_options.ResumeArguments",
+        "commands.options.run_options.ResumeArguments",
     ),
-    "train": (TASK, "commands.building.solver.SolverArguments", "commands.run_options.RunArguments"),
-    "distill": (
-        TASK,
-        "commands.building.student.TeacherArguments",
-        STUDENT,
-        "commands.run_options.DistillRunArguments",
-    ),
-    "prune": (TASK, "commands.run_options.PruneArguments"),
-    "stark": (TASK, "commands.run_options.StarkArguments", STUDENT),
-    "mix": ("commands.building.mixing.MixArguments",),
-    "pseudo-label": ("commands.options.search_options.LabelArguments",),
-    "rerank": ("commands.options.search_options.RerankArguments", "commands.tasks.data_options.DataArguments"),
-    "evaluate": (
-        "commands.options.search_options.EvaluateArguments",
-        "commands.tasks.data_options.MeasuredTaskArguments",
-    ),
-    "export": ("commands.export_arguments.ExportArguments",),
+    "train": (TASK, "commands.building.solver.SolverArguments", RUN),
+    "distill": (TASK, "commands.building.student.TeacherArguments", STUDENT, RUN),
+    "prune": (TASK, "commands.prune.PruneArguments"),
+    "stark": (TASK, "commands.stark.StarkArguments", STUDENT),
+    "mix": ("commands.mix.MixArguments",),
+    "pseudo-label": ("commands.options.label_options.LabelArguments",),
+    "rerank": ("commands.rerank.RerankArguments", "commands.tasks.data_options.DataArguments"),
+    "evaluate": ("commands.evaluate.EvaluateArguments", "commands.tasks.data_options.MeasuredTaskArguments"),
+    "export": ("commands.export.ExportArguments",),
     "card": ("commands.hub.card_arguments.CardArguments",),
 }
 # Commands whose last options are the config of a trainer. Except for pretraining, the task chooses the config class.

@@ -23,7 +23,7 @@ from .counting_bar import counting_bar
 if TYPE_CHECKING:
     from transformers import Trainer
 
-    from hf_mwp.commands.evaluation import Evaluation
+    from hf_mwp.commands.tasks.evaluation import Evaluation
     from hf_mwp.commands.training import RunResult
 
 

@@ -70,8 +70,8 @@ EXPORT = """
 import sys
 from pathlib import Path
 import hf_mwp
-from hf_mwp.commands.export_arguments import ExportArguments
-from hf_mwp.commands.exporting import export_solver
+from hf_mwp.commands.export import ExportArguments
+from hf_mwp.commands.export import export_solver
 
 export_solver(ExportArguments(*sys.argv[1:]))
 print(sorted(path.name for path in Path(sys.argv[2]).iterdir()))

@@ -17,11 +17,11 @@ from transformers import (
 from hf_mwp.commands.building.classifier import build_classifier, load_classifier, make_student_classifier
 from hf_mwp.commands.building.solver import SolverArguments
 from hf_mwp.commands.building.student import StudentArguments
-from hf_mwp.commands.evaluation import evaluate_split
 from hf_mwp.commands.main import main
 from hf_mwp.commands.options.parsing import parse
 from hf_mwp.commands.options.stages import types_of
 from hf_mwp.commands.tasks.data_options import TaskArguments
+from hf_mwp.commands.tasks.evaluation import evaluate_split
 from hf_mwp.commands.tasks.glue import GluePrediction, GlueTask
 from hf_mwp.commands.tasks.make_task import make_task
 from hf_mwp.compress.models import MwpStudentForSequenceClassification
@@ -318,9 +318,7 @@ def test_the_command_line_reads_the_config_of_the_task(tmp_path):
 
 
 def test_a_config_of_another_task_is_named(glue, tmp_path):
-    with pytest.raises(
-        TypeError, match="must be a `SolverDistillationConfig`.*got `DistillationConfig`"
-    ):
+    with pytest.raises(TypeError, match="must be a `SolverDistillationConfig`.*got `DistillationConfig`"):
         make_task(TaskArguments(dataset="a.jsonl")).complete(DistillationConfig(str(tmp_path)), "distill")
 
 

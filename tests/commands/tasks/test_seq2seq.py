@@ -448,7 +448,7 @@ def test_generated_equations_are_the_data_of_a_student_with_other_tokens(problem
     def generate(model, tokenizer, sources, **options):
         return [[GeneratedText(texts[kinds[place % 3]], -1.0 - place, 2)] for place, _ in enumerate(sources)]
 
-    monkeypatch.setattr("hf_mwp.commands.pseudo_labels.generate_texts", generate)
+    monkeypatch.setattr("hf_mwp.compress.trainers.generate_texts.generate_texts", generate)
     given = ["pseudo-label", "--problems", str(problems), "--task=math_seq2seq", "--model", str(model)]
     labels = tmp_path / "labels"
     assert main([*given, "--max_train_samples=12", "--output_dir", str(labels)]) == 0
@@ -479,7 +479,7 @@ def test_labels_of_texts_with_a_prefix(translator, pairs, tmp_path, monkeypatch)
         seen.extend(sources)
         return [[GeneratedText("un chien", -1.0, 2)] for _ in sources]
 
-    monkeypatch.setattr("hf_mwp.commands.pseudo_labels.generate_texts", generate)
+    monkeypatch.setattr("hf_mwp.compress.trainers.generate_texts.generate_texts", generate)
     given = ["pseudo-label", "--problems", str(pairs), "--task=seq2seq", "--source=en", "--target=fr"]
     given += ["--model", str(translator), "--source_prefix=translate: ", "--output_dir", str(tmp_path)]
     assert main(given) == 0
