@@ -57,14 +57,14 @@ def read_stage(folder: str | Path) -> TrainingStage:
         # `run_config.yaml` contains all options. Keep only values that differ from the defaults.
         options = {key: value for key, value in options.items() if key not in defaults or value != defaults[key]}
     hidden = _hidden_options()
-    shown = {key: shorten_paths(value) for key, value in options.items() if key not in hidden}
-    if "task" not in shown and {"dataset", "num_train_epochs"} <= defaults.keys():
+    options = {key: shorten_paths(value) for key, value in options.items() if key not in hidden}
+    if "task" not in options and {"dataset", "num_train_epochs"} <= defaults.keys():
         # Show the training data even if it is the default.
-        shown.setdefault("dataset", defaults["dataset"])
+        options.setdefault("dataset", defaults["dataset"])
     if "seconds" in stage:
         # `run.json` has only the duration since the last start.
         record = {**record, "wall_seconds": stage["seconds"]}
-    return TrainingStage(stage.get("stage") or path.name, command, shown, record, read_task(folder))
+    return TrainingStage(stage.get("stage") or path.name, command, options, record, read_task(folder))
 
 
 def _hidden_options() -> set[str]:
