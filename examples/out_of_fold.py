@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from hf_mwp import DistillationConfig, MwpSolver, load_solver
+from hf_mwp import MwpSolver, SolverDistillationConfig, load_solver
 from hf_mwp.commands.building.solver import SolverArguments
 from hf_mwp.commands.options.parsing import parse
 from hf_mwp.commands.options.run_options import RunArguments
@@ -46,8 +46,8 @@ class FoldArguments:
 
 
 @dataclass
-class OutOfFoldConfig(DistillationConfig):
-    """[`DistillationConfig`] with defaults for soft labels of the same symbols and 2,000 steps."""
+class OutOfFoldConfig(SolverDistillationConfig):
+    """[`SolverDistillationConfig`] with defaults for soft labels of the same symbols and 2,000 steps."""
 
     output_dir: str = "runs/out_of_fold"
     max_steps: int = 2000

@@ -40,7 +40,10 @@ _NAMES = {
     "solver.models": ("AthenaConfig", "AthenaModel", "GTSConfig", "GTSDecoder", "MwpSolver", "MwpSolverConfig"),
     "solver.solving.fit_reranker": ("fit_plausibility", "fit_reranker"),
     "solver.solving.solve_problems": ("solve_problems",),
-    "solver.training": ("PreTrainingConfig", "PreTrainingTrainer", "SolverTrainer", "SolverTrainingConfig"),
+    "solver.training": (
+        *("PreTrainingConfig", "PreTrainingTrainer", "SolverDistillationConfig", "SolverTrainer"),
+        "SolverTrainingConfig",
+    ),
 }
 _all, _get = lazy_names(__name__, _NAMES)[:2]
 

@@ -21,7 +21,7 @@ class AppArguments:
         check_options(self)
 
 
-TYPES = [AppArguments]
+OPTIONS = (AppArguments,)
 NEEDS_TORCH = False
 
 

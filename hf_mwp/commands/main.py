@@ -13,7 +13,7 @@ from hf_mwp.runtime.problems.control_characters import show_controls
 from hf_mwp.utils.main_process import end_process_group
 
 from .options.parsing import parse
-from .options.stages import STAGES, trains, types_of
+from .options.stages import STAGES, command_module, trains, types_of
 
 
 COMMANDS = {
@@ -118,9 +118,9 @@ def _main(argv: list[str]) -> int:
 
 def run_command(name: str, argv: list[str]) -> int:
     """Parse the arguments of a subcommand, run it and print its results. `--help` prints the options and exits."""
-    module = import_module(f".{name.replace('-', '_')}", __package__)
-    common = types_of(name, trainer=False) if trains(name) else None
-    options = parse(name, module.__doc__, getattr(module, "TYPES", partial(types_of, name)), argv, common)
+    module = command_module(name)
+    common = module.OPTIONS if trains(name) else None
+    options = parse(name, module.__doc__, partial(types_of, name), argv, common)
     from .terminal.console import make_console, quiet_libraries
 
     if getattr(module, "NEEDS_TORCH", True):

@@ -56,6 +56,9 @@ class MixArguments:
         self.pretrained = resolve_encoder(self.pretrained)
 
 
+OPTIONS = (MixArguments,)
+
+
 def run(console: CommandConsole, args: MixArguments) -> None:
     with RunFolder(args.output_dir, for_model=True) as folder:
         folder.check_unused(args.overwrite)

@@ -61,6 +61,9 @@ class PruneArguments(FinalArguments):
         check_share(self, "max_ratio")
 
 
+OPTIONS = (TaskArguments, PruneArguments)
+
+
 def run(console: CommandConsole, *options) -> None:
     result = prune(*options, reporter=console)
     if result.metrics:
@@ -99,7 +102,7 @@ def prune(
         folder.check_record()
         folder.check_unused(args.overwrite or folder.is_unfinished)
         task = make_task(data_args)
-        config.adapt(task)
+        config = task.complete(config, "prune")
         print_data_report(task, reporter)
         model, processor = task.load_model(args.model)
         config.check_model(model)

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from hf_mwp.solver.labelling.solver_labeller import SolverLabeller
 
 
+OPTIONS = (LabelArguments,)
 TEXT_FATES = {
     "labelled": "the generated text is kept",
     "unsure": "its best text is not among the most probable (keep_fraction)",

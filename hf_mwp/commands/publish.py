@@ -27,7 +27,7 @@ class PublishArguments:
         check_options(self)
 
 
-TYPES = [PublishArguments]
+OPTIONS = (PublishArguments,)
 
 
 def run(console: CommandConsole, args: PublishArguments) -> None:

@@ -55,7 +55,7 @@ class SolveArguments(RankedSearchOptions, FileArguments):
         check_at_least_one(self, "top_k")
 
 
-TYPES = [SolveArguments]
+OPTIONS = (SolveArguments,)
 NEEDS_TORCH = False
 
 

@@ -58,6 +58,9 @@ class StarkArguments(FinalArguments):
     )
 
 
+OPTIONS = (TaskArguments, StarkArguments, StudentArguments)
+
+
 def run(console: CommandConsole, *options) -> None:
     result = find_sparse_teacher(*options, reporter=console)
     if result.metrics:
@@ -108,8 +111,7 @@ def find_sparse_teacher(
         folder.check_unused(args.overwrite or folder.is_unfinished)
         task = make_task(data_args)
         student_args = copy.copy(student_args)
-        config = copy.copy(config)
-        config.adapt(task)
+        config = task.complete(config, "stark")
         trainer = make_stark_trainer(task, args, student_args, config, reporter)
         folder.begin()
         folder.write_json("data.json", task.data_record())

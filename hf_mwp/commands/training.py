@@ -63,8 +63,8 @@ def train(
     >>> result.metrics["test"]["reports"]["all problems"]["answer_accuracy"]
     ```
     """
-    task, config = make_task(data_args), copy.copy(config)
-    config.adapt(task)
+    task = make_task(data_args)
+    config = task.complete(config, "train")
 
     def make() -> tuple[BaseTrainer, dict[str, Any]]:
         return make_trainer(task, config, *task.build_model(solver_args)), task.data_record()
@@ -81,8 +81,9 @@ def distill(
     reporter: Reporter = SILENT,
 ) -> RunResult:
     """Distil one or more frozen teachers into a student, and evaluate it: `hf-mwp distill`. See [`train`]."""
-    task, student_args, config = make_task(data_args), copy.copy(student_args), copy.copy(config)
-    config.adapt(task)
+    task = make_task(data_args)
+    config = task.complete(config, "distill")
+    student_args = copy.copy(student_args)
 
     def make() -> tuple[DistillationTrainer, dict[str, Any]]:
         return make_distillation(task, teacher_args, student_args, config, reporter), task.data_record()
@@ -109,9 +110,9 @@ def make_distillation(
 
 def make_trainer(task: Task, config: BaseConfig, model: PreTrainedModel, processor: Any, **teachers) -> BaseTrainer:
     """Return the trainer that fine-tunes a model or, with arguments of `teachers`, distils them into it."""
-    kind = task.distillation_class if teachers else task.trainer_class
-    arguments = task.trainer_arguments(model, processor, generates=True) | teachers
-    return kind(args=config.converted(kind.config_class), **arguments)
+    trainer_class = task.distillation_class if teachers else task.trainer_class
+    arguments = task.trainer_arguments(model, processor, config)
+    return trainer_class(args=config, **arguments, **teachers)
 
 
 def train_on_task(

@@ -1,6 +1,7 @@
 """Readers of run and evaluation folders for model cards."""
 
 from collections.abc import Mapping
+from dataclasses import Field
 from pathlib import Path
 from typing import Any
 
@@ -52,11 +53,16 @@ def read_stage(folder: str | Path) -> TrainingStage:
     options = read_mapping(path / ("stage.yaml" if is_stage else "run_config.yaml"))
     command = stage.get("command") or record.get("command") or "hf-mwp"
     name = command.removeprefix("hf-mwp ")
-    defaults = {option: default_of(field) for option, field in options_of(name).items()}
+    defaults = {option: default_of(field) for option, field in options_of(name, options.get("task")).items()}
+    every_option = _options_of_commands()
     if not is_stage:
-        # `run_config.yaml` contains all options. Keep only values that differ from the defaults.
+        # `run_config.yaml` contains all options, in older runs also those of other tasks. Keep only values that differ
+        # from the defaults.
+        if defaults:
+            options = {key: value for key, value in options.items() if key in defaults or key not in every_option}
         options = {key: value for key, value in options.items() if key not in defaults or value != defaults[key]}
-    hidden = _hidden_options()
+    hidden = WITHOUT_EFFECT | HIDDEN
+    hidden |= {key for key, field in every_option.items() if not affects_result(field)}
     options = {key: shorten_paths(value) for key, value in options.items() if key not in hidden}
     if "task" not in options and {"dataset", "num_train_epochs"} <= defaults.keys():
         # Show the training data even if it is the default.
@@ -67,12 +73,11 @@ def read_stage(folder: str | Path) -> TrainingStage:
     return TrainingStage(stage.get("stage") or path.name, command, options, record, read_task(folder))
 
 
-def _hidden_options() -> set[str]:
-    """Return the options of all commands that a card does not show."""
-    hidden = WITHOUT_EFFECT | HIDDEN
+def _options_of_commands() -> dict[str, Field]:
+    options: dict[str, Field] = {}
     for command in STAGES:
-        hidden |= {name for name, field in options_of(command).items() if not affects_result(field)}
-    return hidden
+        options |= options_of(command)
+    return options
 
 
 def read_task(folder: str | Path) -> Mapping[str, Any]:

@@ -8,6 +8,7 @@ import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
+from itertools import pairwise
 from typing import Any, NoReturn, Union, get_args, get_origin, get_type_hints
 
 from hf_mwp.utils.option import GIVEN, OWN_KEYS, default_of, options_in
@@ -28,7 +29,7 @@ REST = (
 def parse(
     command: str,
     description: str,
-    dataclass_types: Sequence[type] | Callable[[], Sequence[type]],
+    dataclass_types: Sequence[type] | Callable[[Any], Sequence[type]],
     argv: Sequence[str],
     common: Sequence[type] | None = None,
 ) -> list[Any]:
@@ -36,32 +37,55 @@ def parse(
     Read the options of a command from flags (`--batch_size` or `--batch-size`) and the YAML file of `--config`, and
     return an instance of each dataclass. Flags override the file, and the file overrides defaults. `--help` prints the
     options of the `common` dataclasses (see [`option`]), `--help all` all options, and exits. `dataclass_types` may be
-    a function that imports them. Raises `UsageError` if a key or flag is unknown, or a value is wrong.
+    a function that imports them for the value of `--task`. Raises `UsageError` if a key or flag is unknown, or a value
+    is wrong.
     """
-    place = next((index for index, word in enumerate(argv) if word in ("-h", "--help")), None)
-    is_short = place is not None and common is not None and "all" not in argv[place + 1 : place + 2]
-    kinds = common if is_short else dataclass_types() if callable(dataclass_types) else dataclass_types
-    parser = OptionParser(command, description, kinds, is_short)
+    asks_help = "-h" in argv or "--help" in argv
+    is_short = asks_help and common is not None and not _asks_all(argv)
+    # The file of options and the task decide which options there are, so these two flags are read first.
+    early = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    early.add_argument("--config", nargs="?")
+    early.add_argument("--task", nargs="?")
+    early_flags, _ = early.parse_known_args(argv)
+    content = None
+    if early_flags.config is not None and not asks_help:
+        content = _read_options_file(early_flags.config)
+    if is_short:
+        dataclass_types = common
+    elif callable(dataclass_types):
+        task = early_flags.task
+        if task is None and isinstance(content, Mapping):
+            task = content.get("task")
+        dataclass_types = dataclass_types(task)
+    parser = OptionParser(command, description, dataclass_types, is_short)
     parser.add_argument("--config", metavar="FILE", help="YAML file with any of these options; flags override it")
-    if place is not None:
+    if asks_help:
         parser.epilog = REST.format(command) if is_short else None
         parser.print_help()
         sys.exit(0)
     argv = parser.spelled_out(argv)
-    early = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    early.add_argument("--config")
-    config = early.parse_known_args(argv)[0].config
-    if config is not None:
-        content = read_yaml(config)
-        # `hf-mwp card` has an option `stages`, which is a list.
-        if isinstance(content, Mapping) and ("base" in content or isinstance(content.get("stages"), Mapping)):
-            raise UsageError(f"{config} is a recipe, not a file of options. Run it with `hf-mwp run {config}`.")
-        parser.set_given(content, config)
+    parser.set_given(content, early_flags.config)
     namespace, unknown = parser.parse_known_args(argv)
     if unknown:
         flag = unknown[0].partition("=")[0]
         raise UsageError(f"{command}: unknown argument {flag!r}.{parser.hint(flag, '--')}")
     return parser.instances(namespace)
+
+
+def _asks_all(argv: Sequence[str]) -> bool:
+    """Return whether the word after the first `--help` is `all`."""
+    for word, following in pairwise([*argv, ""]):
+        if word in ("-h", "--help"):
+            return following == "all"
+    return False
+
+
+def _read_options_file(path: str) -> Any:
+    content = read_yaml(path)
+    # `hf-mwp card` has an option `stages`, which is a list.
+    if isinstance(content, Mapping) and ("base" in content or isinstance(content.get("stages"), Mapping)):
+        raise UsageError(f"{path} is a recipe, not a file of options. Run it with `hf-mwp run {path}`.")
+    return content
 
 
 def read_options(name: str, dataclass_types: Sequence[type], given: Mapping[str, Any]) -> list[Any]:

@@ -232,7 +232,8 @@ class Recipe:
             filled = OmegaConf.to_container(config, resolve=True)["value"]
         except InterpolationToMissingValueError as error:
             variable = re.search(r"value: (\S+)", error.msg)[1]
-            option = options_of(str(self._options[stage].get("command"))).get(name)
+            options = self._options[stage]
+            option = options_of(str(options.get("command")), options.get("task")).get(name)
             description = option.metadata["help"] if option else ""
             self._unset[stage] = f"key {name!r} needs a value for --{variable}. {description}"
             return None
@@ -271,7 +272,7 @@ class Recipe:
             return MARK.sub(lambda mark: str(self.stages[mark[1]].folder), value)
 
         for key, value in options.items():
-            option = options_of(command).get(key)
+            option = options_of(command, options.get("task")).get(key)
             # A cache in the folder of a stage does not make that stage necessary.
             is_needed = option is None or affects_result(option)
             options[key] = with_folders(value, needs if is_needed else {})

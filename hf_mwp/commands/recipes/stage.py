@@ -76,7 +76,8 @@ class Stage:
         for name, variable in (("hub_token", "HF_TOKEN"), ("llm_api_key", "LLM_API_KEY")):
             if name in self.options:
                 raise UsageError(f"stage {self.name}: {name} would be written to a file. Set {variable} instead.")
-        values = option_values(*read_options(f"stage {self.name}", types_of(self.command), self._all_options))
+        types = types_of(self.command, self.options.get("task"))
+        values = option_values(*read_options(f"stage {self.name}", types, self._all_options))
         locate = _locator(self.command, values, [str(stage.folder) for stage in self.inputs])
         for option, value in values.items():
             try:
@@ -109,7 +110,7 @@ def fingerprint(command: str, options: Mapping[str, Any], made: Mapping[str, str
     """Return a digest of what determines a stage's result: command, `launch`, options except `affects_result=False`,
     and the contents of the stages (`made`: fingerprints by folder), files, folders and datasets in these
     options."""
-    fields = options_of(command)
+    fields = options_of(command, options.get("task"))
     values: dict[str, Any] = {}
     for name, field_ in fields.items():
         default = default_of(field_)
@@ -165,7 +166,7 @@ def _locator(
     command: str, values: Mapping[str, Any], stage_folders: Collection[str]
 ) -> Callable[[str, Any], Path | None]:
     """Return a function that finds the path named by the value of an option, if it is not in a stage's folder."""
-    fields = options_of(command)
+    fields = options_of(command, values.get("task"))
 
     def is_in_stage(value: Any) -> bool:
         return any(folder in str(value) for folder in stage_folders)

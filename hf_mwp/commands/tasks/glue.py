@@ -64,6 +64,9 @@ class GlueTask(Task):
         self.options, self.name = options, options.task
         self.classes = GLUE_SOURCES[self.name].classes
         self.metric = FIRST.get(self.name, "accuracy") if self.classes else "spearman"
+        if not self.classes:
+            # A regression has no probabilities, so the student imitates the teacher's values.
+            self.prediction_loss = "mse"
         self.metrics = list(dict.fromkeys((self.metric, *(["accuracy"] if self.classes else ()))))
         self.scheme = "GLUE's development split as test"
         if options.select_on_dev:
@@ -71,9 +74,8 @@ class GlueTask(Task):
         elif share := options.validation_fraction:
             self.scheme = f"{share:.0%} of GLUE's training split held out as validation, {self.scheme}"
 
-    def defaults_of(self, config):
-        # A regression has no probabilities, so the student imitates the teacher's values.
-        return {"metric_for_best_model": self.metric} | ({} if self.classes else {"prediction_loss": "mse"})
+    def default_metric(self, command):
+        return self.metric
 
     @cached_property
     def splits(self):
@@ -114,7 +116,7 @@ class GlueTask(Task):
         pairs = ((row, processor(row["sentence1"], row["sentence2"], truncation=True)) for row in rows)
         return [{**inputs, "labels": row["label"]} for row, inputs in pairs]
 
-    def trainer_arguments(self, model, processor, generates=False):
+    def trainer_arguments(self, model, processor, config=None):
         return super().trainer_arguments(model, processor) | {"compute_metrics": self._metrics_of_logits}
 
     def _metrics_of_logits(self, output: Any) -> dict[str, float]:

@@ -15,7 +15,13 @@ from hf_mwp.solver.data.loading import load_mwp_dataset
 from hf_mwp.solver.metrics.accuracy import accuracy_report, context_report
 from hf_mwp.solver.solving.solve_problems import solve_problems
 from hf_mwp.solver.solving.solver_prediction import SolverPrediction, measure_calibration
-from hf_mwp.solver.training import SolverTrainer
+from hf_mwp.solver.training import (
+    SolverDistillationConfig,
+    SolverRecursiveDistillationConfig,
+    SolverStarkConfig,
+    SolverTrainer,
+    SolverTrainingConfig,
+)
 from hf_mwp.solver.training.solver_dataset import prepare_training_rows
 
 from .data_options import DataArguments
@@ -28,6 +34,12 @@ class MathWordProblems(Task):
     kind, metric = "solver", "answer_accuracy"
     recorded, solves = ("num_beams", "answer_match"), True
     trainer_class = SolverTrainer
+    configs = {
+        "train": SolverTrainingConfig,
+        "distill": SolverDistillationConfig,
+        "prune": SolverRecursiveDistillationConfig,
+        "stark": SolverStarkConfig,
+    }
 
     def __init__(self, options: DataArguments) -> None:
         self.options, self.source = options, Path(options.data_dir or "", options.dataset)

@@ -10,10 +10,10 @@ from typing import Any
 from hf_mwp.commands.building.seq2seq import build_seq2seq, load_seq2seq_model, make_student_seq2seq
 from hf_mwp.compress.metrics.text_generation import text_figures, text_report
 from hf_mwp.compress.trainers import (
-    RecursiveDistillationConfig,
+    Seq2SeqDistillationConfig,
     Seq2SeqDistillationTrainer,
+    Seq2SeqFineTuningConfig,
     Seq2SeqFineTuningTrainer,
-    StarkConfig,
 )
 from hf_mwp.compress.trainers.generate_texts import decode_texts, generate_texts, score_texts
 from hf_mwp.compress.trainers.seq2seq_adapter import PairCollator
@@ -22,6 +22,7 @@ from hf_mwp.runtime.expressions import Expression, ExpressionError
 from hf_mwp.runtime.problems import MathWordProblem, ProblemError
 from hf_mwp.solver.data.schema import problem_from_row
 from hf_mwp.solver.solving.solver_prediction import SolverPrediction
+from hf_mwp.solver.training import MathSeq2SeqDistillationConfig, MathSeq2SeqFineTuningConfig
 from hf_mwp.utils.files import shorten_paths
 from hf_mwp.utils.usage_error import UsageError
 
@@ -57,6 +58,8 @@ class Seq2SeqTask(Task):
 
     kind, recorded = "sequence-to-sequence model", ("num_beams",)
     trainer_class, distillation_class = Seq2SeqFineTuningTrainer, Seq2SeqDistillationTrainer
+    # After pruning and STARK, texts are generated with the beams and the length of these configs.
+    configs = {**MathWordProblems.configs, "train": Seq2SeqFineTuningConfig, "distill": Seq2SeqDistillationConfig}
     placeholders: Sequence[str] = ()
 
     def __init__(self, options: TaskArguments) -> None:
@@ -65,10 +68,9 @@ class Seq2SeqTask(Task):
         self.metrics = text_figures(options.text_metrics)
         self.metric = "rougeL" if options.text_metrics[0] == "rouge" else self.metrics[0]
 
-    def defaults_of(self, config):
-        """Return the metric that selects checkpoints: the loss for pruning and STARK, otherwise the task's metric."""
-        in_loop = isinstance(config, RecursiveDistillationConfig | StarkConfig)
-        return {"metric_for_best_model": "loss" if in_loop else self.metric}
+    def default_metric(self, command):
+        """Return the loss for pruning and STARK, whose trainers generate no texts, otherwise the task's metric."""
+        return "loss" if command in ("prune", "stark") else self.metric
 
     @cached_property
     def splits(self):
@@ -111,11 +113,13 @@ class Seq2SeqTask(Task):
 
         return [read(*self.pair(row)) for row in rows]
 
-    def trainer_arguments(self, model, processor, generates=False):
-        metrics = self.metric_arguments(processor) if generates else {}
-        return super().trainer_arguments(model, processor) | metrics
+    def trainer_arguments(self, model, processor, config=None):
+        arguments = super().trainer_arguments(model, processor)
+        if config is not None:
+            arguments |= self.metric_arguments(processor, config)
+        return arguments
 
-    def metric_arguments(self, processor: Any) -> dict[str, Any]:
+    def metric_arguments(self, processor: Any, config: Any) -> dict[str, Any]:
         """Return the arguments of a trainer that measure the texts generated in evaluations."""
         return {"text_metrics": partial(text_report, metrics=self.options.text_metrics, language=self.options.target)}
 
@@ -162,17 +166,18 @@ class MathSeq2Seq(Seq2SeqTask, MathWordProblems):
     and writes equations in prefix notation with these placeholders. Predictions are scored by their answers."""
 
     metric, metrics, recorded = "answer_accuracy", (), ("num_beams", "answer_match")
-    solves, answer_match = False, "annotated"
+    solves = False
+    configs = {
+        **MathWordProblems.configs,
+        "train": MathSeq2SeqFineTuningConfig,
+        "distill": MathSeq2SeqDistillationConfig,
+    }
     placeholders = [f"[NUM{index}]" for index in range(NUM_PLACEHOLDERS)]
 
     # Data and metrics come from MathWordProblems, everything else from Seq2SeqTask.
     __init__ = MathWordProblems.__init__
     splits = MathWordProblems.splits
     report = MathWordProblems.report
-
-    def defaults_of(self, config):
-        self.answer_match = config.answer_match  # for the metrics during training
-        return super().defaults_of(config)
 
     def problem(self, row: Mapping[str, Any]) -> MathWordProblem:
         return problem_from_row(row, self.options.parse_number_words)
@@ -188,12 +193,12 @@ class MathSeq2Seq(Seq2SeqTask, MathWordProblems):
             raise UsageError(f"None of the {len(rows)} problems has an equation. Choose a different split or dataset.")
         return rows.select(found)
 
-    def metric_arguments(self, processor):
+    def metric_arguments(self, processor, config):
         rows = list(self.rows("validation", needed=False) or ())
+        match = config.answer_match
 
         def measure(output: Any) -> dict[str, float]:
             texts = decode_texts(processor, output.predictions)
-            match = self.answer_match
             return self.report([self.prediction(*pair, answer_match=match) for pair in zip(rows, texts, strict=True)])
 
         return {"compute_metrics": measure}

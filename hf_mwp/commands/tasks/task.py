@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
@@ -11,7 +12,12 @@ from typing import TYPE_CHECKING, Any
 from transformers import PreTrainedModel
 
 from hf_mwp.commands.building.student import StudentArguments
-from hf_mwp.compress.trainers import DistillationTrainer
+from hf_mwp.compress.trainers import (
+    DistillationConfig,
+    DistillationTrainer,
+    RecursiveDistillationConfig,
+    StarkConfig,
+)
 from hf_mwp.compress.trainers.base_config import BaseConfig
 from hf_mwp.compress.trainers.base_trainer import BaseTrainer
 from hf_mwp.solver.data import LoadReport
@@ -39,6 +45,13 @@ class Task(ABC):
     load_report: LoadReport | None = None  # counts of rows read and skipped, and warnings
     trainer_class: type[BaseTrainer] = BaseTrainer
     distillation_class: type[BaseTrainer] = DistillationTrainer
+    configs: Mapping[str, type[BaseConfig]] = {  # of the trainers, by command
+        "train": BaseConfig,
+        "distill": DistillationConfig,
+        "prune": RecursiveDistillationConfig,
+        "stark": StarkConfig,
+    }
+    prediction_loss: str = "kd"  # default of `DistillationConfig.prediction_loss`
     solves: bool = False  # whether `predict` accepts `reranker` and `unfinished`, see [`solve_problems`]
 
     @cached_property
@@ -95,8 +108,10 @@ class Task(ABC):
         encoded, collate = list(self.encode(rows, processor)), self.collator(model, processor)
         return [collate(encoded[start : start + batch_size]) for start in range(0, len(encoded), batch_size)]
 
-    def trainer_arguments(self, model: PreTrainedModel, processor: Any, generates: bool = False) -> dict[str, Any]:
-        """Return a trainer's arguments except its config. With `generates`, evaluations measure generated texts."""
+    def trainer_arguments(
+        self, model: PreTrainedModel, processor: Any, config: BaseConfig | None = None
+    ) -> dict[str, Any]:
+        """Return a trainer's arguments except its config. With `config`, evaluations may measure generated texts."""
         if self.source is not None:
             inherit_from_labeller(model, self.source)
         validation = self.rows("validation", needed=False)
@@ -108,9 +123,28 @@ class Task(ABC):
             "processing_class": processor,
         }
 
-    def defaults_of(self, config: BaseConfig) -> Mapping[str, Any]:
-        """Return the fields of a config for which the task has a different default."""
-        return {}
+    def complete(self, config: BaseConfig, command: str) -> Any:
+        """Return a copy of a command's config, with the metric and the prediction loss of the task if they are `None`.
+        Raises `TypeError` for a config of another task, `UsageError` for a metric that the task does not report."""
+        config_class = self.configs[command]
+        if not isinstance(config, config_class):
+            name = config_class.__name__
+            raise TypeError(f"`config` must be a `{name}` for this task, got `{type(config).__name__}`.")
+        config = copy.copy(config)
+        if config.metric_for_best_model is None:
+            config.metric_for_best_model = self.default_metric(command)
+        if isinstance(config, DistillationConfig) and config.prediction_loss is None:
+            config.prediction_loss = self.prediction_loss
+        metric = config.metric_for_best_model
+        known = ["loss", *self.metrics]
+        if self.metrics and metric is not None and metric.removeprefix("eval_") not in known:
+            fault = f"unknown metric {metric!r} for {self.name}. Choose one of {', '.join(known)}"
+            raise UsageError(f"`metric_for_best_model`: {fault}.")
+        return config
+
+    def default_metric(self, command: str) -> str | None:
+        """Return the metric that selects checkpoints, or `None` if the trainer selects it."""
+        return None
 
     @abstractmethod
     def predict(self, model: PreTrainedModel, processor: Any, rows: Sequence[Mapping[str, Any]], **options) -> list:

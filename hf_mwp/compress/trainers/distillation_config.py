@@ -13,10 +13,9 @@ from hf_mwp.compress.distillation import objectives
 from hf_mwp.compress.distillation.layer_mapping import STRATEGIES, map_layers
 from hf_mwp.compress.losses import AttentionMSELoss, CKALoss, CosineLoss, GramLoss, NSTLoss, ProcrustesLoss
 from hf_mwp.compress.losses.logit_distillation_loss import DIRECTIONS
-from hf_mwp.solver.training.solver_config import SolverTrainingConfig
 from hf_mwp.utils.checks import check_not_negative, check_positive, check_share, check_weight
 
-from .base_config import setting
+from .base_config import BaseConfig, setting
 
 
 # Values of `prediction_loss` and `hidden_loss`; in Python, objectives can be passed to the trainer instead.
@@ -38,15 +37,16 @@ HIDDEN_LOSSES = {
 
 
 @dataclass
-class DistillationConfig(SolverTrainingConfig):
+class DistillationConfig(BaseConfig):
     r"""
-    Arguments of [`DistillationTrainer`]: the arguments of [`SolverTrainingConfig`] and the weights of the loss
+    Arguments of [`DistillationTrainer`]: the arguments of [`BaseConfig`] and the weights of the loss
 
     `prediction_weight * (soft_label_weight * soft + (1 - soft_label_weight) * hard)
     + embedding_weight * embedding + sum_n hidden_weights[n] * hidden_n`
 
     of Ming et al. (A Compact Model for Mathematics Problem Representations Distilled from BERT, AAAI 2025), with the
-    paper's values. Each field is described by its `help`. Values of `prediction_loss`:
+    paper's values. Each field is described by its `help`. [`SolverDistillationConfig`] adds the arguments of solvers,
+    [`Seq2SeqDistillationConfig`] those of sequence-to-sequence models. Values of `prediction_loss`:
 
     - `"kd"`: [`~objectives.SoftLabels`]. `scale_by_square` (Hinton et al., Distilling the Knowledge in a Neural
       Network, 2015) keeps the size of gradients. The formula of Ming et al. has no such factor; without it the soft
@@ -71,15 +71,18 @@ class DistillationConfig(SolverTrainingConfig):
         ValueError: As [`BaseConfig`]; a loss is unknown, or a layer mapping is invalid.
     """
 
+    learning_rate: float = setting(1e-4, "Learning rate (for a solver: of its encoder).")
+    per_device_train_batch_size: int = setting(32, "Examples per device and step.")
     metric_for_best_model: str | None = setting(
         None, "Metric that chooses the best checkpoint; answer_accuracy for solvers and loss for other models if None."
     )
     temperature: float = setting(4.0, "Temperature that softens the probabilities of teacher and student.")
     soft_label_weight: float = setting(0.5, "Weight of soft against hard labels in the prediction loss (lambda).")
     scale_by_square: bool = setting(True, "Multiply the loss on the teacher's probabilities by temperature squared.")
-    prediction_loss: str = setting(
-        "kd",
-        "kd (the teacher's probabilities), dkd (the right class apart from others) or mse (the teacher's logits).",
+    prediction_loss: str | None = setting(
+        None,
+        "kd (the teacher's probabilities), dkd (the right class apart from others) or mse (the teacher's logits); if "
+        "not given, kd, and mse for the regression of --task stsb.",
         choices=list(PREDICTION_LOSSES),
     )
     kl_direction: str = setting(
@@ -148,7 +151,7 @@ class DistillationConfig(SolverTrainingConfig):
         names = [] if self.hidden_loss is None else str(self.hidden_loss).split("+")
         if self.teacher_cache_dir is not None and self.cache_teacher_outputs is None:
             raise ValueError("`teacher_cache_dir` needs a teacher cache. Set `cache_teacher_outputs`, or omit it.")
-        if self.kl_direction != "forward" and self.prediction_loss != "kd":
+        if self.kl_direction != "forward" and self.prediction_loss not in (None, "kd"):
             raise ValueError('`kl_direction` applies only to `prediction_loss="kd"`. Omit it.')
         if self.skew_alpha != type(self).skew_alpha and self.kl_direction != "skew":
             raise ValueError('`skew_alpha` applies only to `kl_direction="skew"`. Omit it.')
@@ -171,11 +174,12 @@ def default_objectives(config: DistillationConfig) -> list[objectives.Objective]
     hard = config.prediction_weight * (1 - config.soft_label_weight)
     if soft:
         options: dict[str, Any] = {"weight": soft}
-        if config.prediction_loss != "mse":
+        prediction_loss = config.prediction_loss or "kd"
+        if prediction_loss != "mse":
             options |= {"temperature": config.temperature, "scale_by_square": config.scale_by_square}
-        if config.prediction_loss == "kd":
+        if prediction_loss == "kd":
             options |= {"direction": config.kl_direction, "skew_alpha": config.skew_alpha}
-        chosen.append(PREDICTION_LOSSES[config.prediction_loss](**options))
+        chosen.append(PREDICTION_LOSSES[prediction_loss](**options))
     if hard:
         chosen.append(objectives.HardLabels(hard))
     names = [] if config.hidden_loss is None else config.hidden_loss.split("+")

@@ -178,9 +178,10 @@ def evaluated_figures(trainer: Trainer) -> list[ModelFigures]:
     }
     reports = {"all": {items: len(rows)} | report}
     dataset, beams = "evaluation data", trainer.adapter.num_beams
+    answer_match = getattr(args, "answer_match", "annotated")
     with suppress(DataError, AttributeError):
         dataset = dataset_report(rows).dataset
-    return [ModelFigures("this model", dataset, "evaluation split", beams, args.answer_match, reports)]
+    return [ModelFigures("this model", dataset, "evaluation split", beams, answer_match, reports)]
 
 
 def _task(trainer: Trainer) -> dict[str, Any]:

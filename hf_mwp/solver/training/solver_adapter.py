@@ -19,6 +19,7 @@ from hf_mwp.solver.solving.solve_problems import solve_batch
 from hf_mwp.solver.solving.solver_prediction import figure_names, read_predictions
 from hf_mwp.utils.main_process import shards_weights
 
+from .solver_config import SolverTrainingConfig
 from .solver_dataset import LABELLED, ROW_INDEX, EvaluationCollator, prepare_evaluation_rows, prepare_training_rows
 
 
@@ -51,7 +52,11 @@ class SolverAdapter(ModelAdapter):
         # The sampler needs the length, the evaluation the row number; neither is a model input.
         names = ("input_ids", "number_positions", "number_groups", "labels", ROW_INDEX, args.length_column_name)
         self.columns = (*names, *model.extra_columns)
-        self.num_beams = args.num_beams
+        self.num_beams = self.setting("num_beams")
+
+    def setting(self, name: str) -> Any:
+        """Return an argument that only solvers have; its default if the arguments are of a general trainer."""
+        return getattr(self.args, name, getattr(SolverTrainingConfig, name))
 
     def training_rows(self, rows: Any) -> Any:
         rows = prepare_training_rows(rows, self.processing_class, self.model.target_error)
@@ -70,9 +75,12 @@ class SolverAdapter(ModelAdapter):
         return EvaluationCollator(data_collator)
 
     def own_rates(self) -> list[tuple[nn.Module, float, float]]:
-        args = self.args
-        rate = args.learning_rate if args.decoder_learning_rate is None else args.decoder_learning_rate
-        decay = args.weight_decay if args.decoder_weight_decay is None else args.decoder_weight_decay
+        rate = self.setting("decoder_learning_rate")
+        if rate is None:
+            rate = self.args.learning_rate
+        decay = self.setting("decoder_weight_decay")
+        if decay is None:
+            decay = self.args.weight_decay
         return [(module, rate, decay) for module in self.model.decoding_modules]
 
     @property
@@ -82,7 +90,7 @@ class SolverAdapter(ModelAdapter):
     def metric_names(self, rows: Any) -> set[str]:
         if not self.needs_predictions:
             return super().metric_names(rows)
-        return {"loss"} | figure_names(list(rows), self.processing_class, self.args.answer_match)
+        return {"loss"} | figure_names(list(rows), self.processing_class, self.setting("answer_match"))
 
     def predict(self, trainer: Trainer, model: nn.Module, inputs: dict[str, Any]) -> tuple:
         """Return the loss of the labelled problems; the expressions of all problems, scores and losses; their rows."""
@@ -104,8 +112,8 @@ class SolverAdapter(ModelAdapter):
             # FSDP gathers the weights only for `forward` and registered methods. Other models are not changed.
             register_fsdp_forward_method(own, "solve")
         with trainer.accelerator.autocast():
-            args = self.args
-            solved = solve_batch(own, inputs, num_beams=args.num_beams, max_decode_length=args.max_decode_length)
+            search = {name: self.setting(name) for name in ("num_beams", "max_decode_length")}
+            solved = solve_batch(own, inputs, **search)
         # Copy the tensors, because tensors made in inference mode cannot be gathered in place.
         sequences, scores = solved.sequences[:, 0].clone(), solved.scores[:, 0].float().clone()
         return loss, (sequences, scores, row_losses), rows
@@ -117,7 +125,8 @@ class SolverAdapter(ModelAdapter):
         # Restore the dataset order; rows that several processes evaluated twice to fill their last batch count once.
         numbers, first = np.unique(output.label_ids, return_index=True)
         sequences, scores, losses = (values[first] for values in output.predictions)
-        predictions = read_predictions(list(rows), sequences, scores, self.processing_class, self.args.answer_match)
+        answer_match = self.setting("answer_match")
+        predictions = read_predictions(list(rows), sequences, scores, self.processing_class, answer_match)
         metrics = accuracy_report([prediction.score for prediction in predictions])
         finite = losses[np.isfinite(losses)]
         if len(finite):
