@@ -7,9 +7,7 @@ from contextlib import contextmanager
 from torch import nn
 from transformers import PreTrainedModel
 
-from hf_mwp.solver.data.training_lineage import inherit_training_texts, training_texts_of
-from hf_mwp.solver.models.mwp_solver import MwpSolver
-from hf_mwp.solver.models.mwp_solver.bottlenecks import detach_bottlenecks
+from hf_mwp.utils.provenance import inherit_training_texts
 
 from .architecture import CUT_PREFIX, cut_heads, find_encoder, layer_parts
 from .cut_model import CutConfig, cut_class, slice_position_bias, stock_models
@@ -32,7 +30,7 @@ def pruned_class(model: nn.Module) -> type[PreTrainedModel]:
     encoder = find_encoder(model)
     # Raises an error with advice if the model has adapters.
     layer_parts(model)
-    if isinstance(model, MwpSolver):
+    if is_built_on_encoder(model):
         pruned_class(encoder)
         return type(model)
     if isinstance(model, PreTrainedModel):
@@ -53,8 +51,8 @@ def to_pruned_class(model: nn.Module) -> nn.Module:
     encoder, kind = find_encoder(model), pruned_class(model)
     if has_layer_sizes(encoder):
         return model
-    if isinstance(model, MwpSolver):
-        return convert_encoder(model, to_pruned_class)
+    if is_built_on_encoder(model):
+        return model.convert_encoder(to_pruned_class)
     if kind in STUDENTS.values():
         student = kind.from_encoder(model)
         inherit_training_texts(student, model)
@@ -88,7 +86,7 @@ def loadable_config(model: nn.Module) -> Iterator[None]:
     if has_layer_sizes(encoder) or not any(cut_heads(model)):
         yield
         return
-    if isinstance(model, MwpSolver):
+    if is_built_on_encoder(model):
         before = model.config.encoder_config
         model.config.encoder_config = cut_config(encoder)
         try:
@@ -106,20 +104,17 @@ def loadable_config(model: nn.Module) -> Iterator[None]:
         model.config = before
 
 
+def is_built_on_encoder(model: nn.Module) -> bool:
+    """Return whether a model, such as a solver, consists of an encoder and further modules. Such a model has a method
+    `convert_encoder`, and its config a field `encoder_config`."""
+    # Wrappers pass on attributes of the model, so look at the class.
+    return hasattr(type(model), "convert_encoder")
+
+
 def convert_encoder(model: nn.Module, convert: Callable[[nn.Module], PreTrainedModel]) -> nn.Module:
-    """Return a solver on its converted encoder, which keeps its width and layers, or a different model converted."""
-    if not isinstance(model, MwpSolver):
-        return convert(model)
-    # The solver attaches the bottleneck networks to the new encoder by hooks itself.
-    detach_bottlenecks(model.encoder)
-    encoder, config = convert(model.encoder), copy.deepcopy(model.config)
-    config.encoder_config = encoder.config
-    solver = type(model)(config, encoder=encoder, decoder=model.decoder)
-    if model.bottlenecks is not None:
-        solver.bottlenecks.load_state_dict(model.bottlenecks.state_dict())
-    solver.training_texts = training_texts_of(model)
-    inherit_training_texts(solver, model)
-    return solver.to(model.device, model.dtype).train(model.training)
+    """Return a model on its converted encoder, which keeps its width and layers, or an encoder or model with a head
+    converted."""
+    return model.convert_encoder(convert) if is_built_on_encoder(model) else convert(model)
 
 
 def has_layer_sizes(encoder: PreTrainedModel) -> bool:

@@ -16,12 +16,10 @@ from transformers.utils import can_return_loss, find_labels
 
 from hf_mwp.compress.models.lora import has_lora, load_adapters, merged_weights, save_adapters
 from hf_mwp.compress.models.model_kind import input_names, unwrapped
-from hf_mwp.solver.data.training_lineage import ancestry_of, texts_of_rows, write_training_texts
-from hf_mwp.solver.data.training_texts import TrainingTexts
-from hf_mwp.solver.data.unknown_tokens import sample_rows, warn_of_unknown_tokens
 from hf_mwp.utils.files import writing_weights
 from hf_mwp.utils.finished_folder import announce_files, invalidate_checkpoint, last_complete_checkpoint
 from hf_mwp.utils.main_process import ranks_of_folder, shards_weights
+from hf_mwp.utils.provenance import TrainingRecord, ancestry_of, record_class, write_training_texts
 
 from .adapters import adapter_of
 from .base_config import BaseConfig
@@ -30,6 +28,7 @@ from .evaluation_loss import EvaluationLoss
 from .length_grouped_sampler import LengthGroupedSampler
 from .loss_parts import LossParts
 from .publishing import Publishing
+from .unknown_tokens import sample_rows, warn_of_unknown_tokens
 
 
 class BaseTrainer(Publishing, LossParts, Trainer):
@@ -87,7 +86,7 @@ class BaseTrainer(Publishing, LossParts, Trainer):
         if args.eval_strategy != "no":
             self.check_metric()
         # Read now: a run may overwrite the folder from which its model was loaded.
-        self._ancestry = ancestry_of(self._own_model) if self._notes_texts else TrainingTexts()
+        self._ancestry = ancestry_of(self._own_model) if self._notes_texts else record_class()()
         self._forget_losses()
 
     @classmethod
@@ -147,8 +146,8 @@ class BaseTrainer(Publishing, LossParts, Trainer):
         if has_lora(self._own_model) and shards_weights(self.args):
             raise ValueError("LoRA adapters cannot be trained with FSDP or DeepSpeed's ZeRO-3. Use DDP.")
         if resume_from_checkpoint and self._notes_texts:
-            known = TrainingTexts.load(resume_from_checkpoint) or TrainingTexts()
-            if not np.isin(known.exact, self._all_texts().exact).all():
+            earlier = record_class().load(resume_from_checkpoint)
+            if earlier is not None and not self._all_texts().includes(earlier):
                 raise ValueError(f"{resume_from_checkpoint} was trained on other texts. Resume with the same data.")
         self._forget_losses()
         try:
@@ -338,10 +337,10 @@ class BaseTrainer(Publishing, LossParts, Trainer):
         return self.adapter.notes_texts or (has_length(self.train_dataset) and "text" in columns)
 
     @cached_property
-    def _own_texts(self) -> TrainingTexts:
-        return TrainingTexts() if self.train_dataset is None else texts_of_rows(self.train_dataset)
+    def _own_texts(self) -> TrainingRecord:
+        return record_class()() if self.train_dataset is None else record_class().from_rows(self.train_dataset)
 
-    def _all_texts(self) -> TrainingTexts:
+    def _all_texts(self) -> TrainingRecord:
         return ancestry_of(self._own_model) | self._ancestry | self._own_texts
 
     def _note_trained_texts(self) -> None:

@@ -15,13 +15,13 @@ from hf_mwp.compress.distillation.feature_projections import FeatureProjections
 from hf_mwp.compress.distillation.features import Features, read_features
 from hf_mwp.compress.distillation.live_teacher import LiveTeacher
 from hf_mwp.compress.distillation.objectives.objective import Objective, TeacherRequest
-from hf_mwp.solver.data.training_lineage import ancestry_of
-from hf_mwp.solver.data.unknown_tokens import sample_rows, warn_of_unknown_tokens
 from hf_mwp.utils.main_process import shards_weights
+from hf_mwp.utils.provenance import ancestry_of
 
 from .argument_order import in_trainer_order
 from .base_trainer import BaseTrainer
 from .distillation_config import DistillationConfig, default_objectives
+from .unknown_tokens import sample_rows, warn_of_unknown_tokens
 
 
 class DistillationTrainer(BaseTrainer):

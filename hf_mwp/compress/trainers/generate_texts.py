@@ -1,7 +1,7 @@
 """Functions that generate and score texts with a sequence-to-sequence model."""
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +12,6 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_mwp.compress.models.model_kind import unwrapped
-from hf_mwp.solver.solving.kept_records import ProgressBar
 
 
 # Positions count from the left, so padding must be on the right.
@@ -37,7 +36,7 @@ def generate_texts(
     num_return_sequences: int = 1,
     max_length: int | None = None,
     batch_size: int = 64,
-    progress: ProgressBar = None,
+    progress: Callable[[Sequence], Iterable] | None = None,
 ) -> list[list[GeneratedText]]:
     """Generate texts from each source text, best first. `max_length` defaults to that of the generation config."""
     options = {"num_beams": num_beams, "num_return_sequences": num_return_sequences}

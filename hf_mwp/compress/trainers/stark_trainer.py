@@ -15,16 +15,16 @@ from transformers.trainer_utils import has_length
 
 from hf_mwp.compress.distillation.cached_teacher import CachedTeacher
 from hf_mwp.compress.distillation.objectives import Objective
+from hf_mwp.compress.metrics.efficiency import count_parameters
 from hf_mwp.compress.models.fingerprints import describe, hash_model, hash_processing
 from hf_mwp.compress.pruning.knowledgeable_scores import KnowledgeableScores, UnitScores, count_units
 from hf_mwp.compress.pruning.removed_units import check_no_gates
 from hf_mwp.compress.pruning.score_density import ScoreDensity
-from hf_mwp.solver.data.training_lineage import inherit_training_texts, write_training_texts
-from hf_mwp.solver.metrics import count_parameters
 from hf_mwp.utils.checked_types import checked
 from hf_mwp.utils.files import remove_folder, writing_weights
 from hf_mwp.utils.finished_folder import FinishedFolder, digest_of
 from hf_mwp.utils.main_process import shards_weights
+from hf_mwp.utils.provenance import inherit_training_texts, write_training_texts
 from hf_mwp.utils.usage_error import UsageError
 
 from .distillation_config import DistillationConfig, default_objectives

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from transformers.utils import logging
 
-from hf_mwp.runtime.problems.control_characters import show_controls
-from hf_mwp.runtime.problems.language import LATIN_WORD, language_of
-from hf_mwp.runtime.unknown_tokens import TRAINING_LIMIT, share_of_unknown, unknown_tokens_warning
+from hf_mwp.utils.control_characters import show_controls
+from hf_mwp.utils.language import LATIN_WORD, language_of
+from hf_mwp.utils.unknown_tokens import TRAINING_LIMIT, share_of_unknown, unknown_tokens_warning
 
 
 logger = logging.get_logger(__name__)

@@ -9,12 +9,12 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from hf_mwp.compress.distillation.objectives import EmbeddingOutputs, LayerObjective, Objective
+from hf_mwp.compress.metrics.efficiency import count_parameters
 from hf_mwp.compress.models.architecture import layer_parts
 from hf_mwp.compress.models.fingerprints import hash_model
 from hf_mwp.compress.models.pruned_form import pruned_class
 from hf_mwp.compress.pruning import HeadImportance
 from hf_mwp.compress.pruning.head_choice import whole_heads
-from hf_mwp.solver.metrics import count_parameters
 from hf_mwp.utils.checked_types import checked
 
 from .distillation_config import default_objectives
