@@ -115,13 +115,16 @@ def _as_list(value: str | Sequence[str] | None) -> list[str]:
 def training_stage(trainer: Trainer) -> TrainingStage:
     """Return options that differ from the defaults (without local paths), seed and environment of a trainer."""
     args = trainer.args
-    options = {
-        each.name: shorten_paths(plain(getattr(args, each.name)))
-        for each in fields(args)
-        if affects_result(each) and each.name not in HIDDEN and getattr(args, each.name) != default_of(each)
-    }
-    seconds = [each["train_runtime"] for each in trainer.state.log_history if "train_runtime" in each]
-    record = {"seed": args.seed, **describe_environment()} | ({"wall_seconds": seconds[-1]} if seconds else {})
+    options = {}
+    for option in fields(args):
+        value = getattr(args, option.name)
+        if affects_result(option) and option.name not in HIDDEN and value != default_of(option):
+            options[option.name] = shorten_paths(plain(value))
+    record = {"seed": args.seed, **describe_environment()}
+    for log in trainer.state.log_history:
+        if "train_runtime" in log:
+            # The last training counts.
+            record["wall_seconds"] = log["train_runtime"]
     name = type(trainer).__name__
     return TrainingStage(name, name, options, record, _task(trainer))
 
@@ -129,27 +132,33 @@ def training_stage(trainer: Trainer) -> TrainingStage:
 def evaluated_figures(trainer: Trainer) -> list[ModelFigures]:
     """Return the last evaluation of the current weights (with `load_best_model_at_end`, of the best checkpoint), if
     there is one on a single split of known length, and its metric is not a loss and between 0 and 1."""
-    state, args, rows = trainer.state, trainer.args, trainer.eval_dataset
+    state = trainer.state
+    rows = trainer.eval_dataset
     metric, items = next(iter(_task(trainer)["metrics"].values()))
     if isinstance(rows, dict) or not has_length(rows) or metric.endswith("loss"):
         return []
-    outdated = vars(state).get("num_outdated_logs", 0)
-    step = (not outdated and args.load_best_model_at_end and state.best_global_step) or state.global_step
-    logs = [each for each in state.log_history[outdated:] if each.get("step") == step and f"eval_{metric}" in each]
-    # Leave out evaluations of other rows (`trainer.evaluate(rows)`).
-    logs = [each for each in logs if each.get(f"eval_{items}", len(rows)) == len(rows)]
-    if not logs or not 0 <= logs[-1][f"eval_{metric}"] <= 1:
+    num_outdated = vars(state).get("num_outdated_logs", 0)
+    step = state.global_step
+    if trainer.args.load_best_model_at_end and state.best_global_step and not num_outdated:
+        step = state.best_global_step
+    evaluation = None
+    for log in state.log_history[num_outdated:]:
+        # Leave out evaluations of other rows (`trainer.evaluate(rows)`).
+        is_of_rows = log.get(f"eval_{items}", len(rows)) == len(rows)
+        if log.get("step") == step and f"eval_{metric}" in log and is_of_rows:
+            evaluation = log
+    if evaluation is None or not 0 <= evaluation[f"eval_{metric}"] <= 1:
         return []
-    report = {
-        key.removeprefix("eval_"): value
-        for key, value in logs[-1].items()
-        if key.startswith("eval_") and not key.endswith(_SPEED) and isinstance(value, Real)
-    }
-    reports = {"all": {items: len(rows)} | report}
-    dataset, beams = "evaluation data", trainer.adapter.num_beams
+    report = {items: len(rows)}
+    for name, value in evaluation.items():
+        if name.startswith("eval_") and not name.endswith(_SPEED) and isinstance(value, Real):
+            report[name.removeprefix("eval_")] = value
+    dataset = "evaluation data"
     with suppress(DataError, AttributeError):
         dataset = dataset_report(rows).dataset
-    return [ModelFigures("this model", dataset, "evaluation split", beams, args.answer_match, reports)]
+    answer_match = getattr(trainer.args, "answer_match", "annotated")
+    num_beams = trainer.adapter.num_beams
+    return [ModelFigures("this model", dataset, "evaluation split", num_beams, answer_match, {"all": report})]
 
 
 def _task(trainer: Trainer) -> dict[str, Any]:
