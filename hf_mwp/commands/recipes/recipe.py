@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, Self
 
 from hf_mwp.commands.options.stages import options_of
-from hf_mwp.commands.options.yaml_values import check_no_resolvers, read_yaml
 from hf_mwp.utils.finished_folder import FinishedFolder
 from hf_mwp.utils.option import affects_result
 from hf_mwp.utils.usage_error import UsageError
+from hf_mwp.utils.yaml_values import check_no_resolvers, read_yaml
 
 from .stage import Commands, Stage, StageResult, fingerprint
 
