@@ -4,9 +4,16 @@ classifier, using predictions, hidden states and embeddings. --hidden_loss, --pr
 --layer_mapping choose what the student learns, --cache_teacher_outputs runs the teacher once.
 """
 
-from . import training
+from .building.student import StudentArguments, TeacherArguments
+from .options.run_options import RunArguments
+from .tasks.data_options import TaskArguments
 from .terminal.console import CommandConsole, print_result
 
 
+OPTIONS = (TaskArguments, TeacherArguments, StudentArguments, RunArguments)
+
+
 def run(console: CommandConsole, *options) -> None:
+    from . import training
+
     print_result(console, training.distill(*options, reporter=console), "student")

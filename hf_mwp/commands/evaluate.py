@@ -68,6 +68,9 @@ class EvaluateArguments(RankedSearchOptions):
         check_share(self, "random_sparsity")
 
 
+OPTIONS = (EvaluateArguments, MeasuredTaskArguments)
+
+
 def run(console: CommandConsole, args: EvaluateArguments, data_args: MeasuredTaskArguments) -> None:
     evaluation, metrics, path = evaluate(args, data_args, console)
     if not is_main_process():

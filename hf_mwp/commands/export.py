@@ -86,6 +86,9 @@ class ExportReport:
     milliseconds: float = 0.0
 
 
+OPTIONS = (ExportArguments,)
+
+
 def run(console: CommandConsole, args: ExportArguments) -> None:
     report = export_solver(args, console.progress("Comparing answers"))
     console.print(f"{args.output_dir} contains the solver, {report.megabytes:.1f} MB.")

@@ -53,7 +53,7 @@ class HeadsArguments:
         check_at_least_one(self, "num_batches", "batch_size")
 
 
-TYPES = [HeadsArguments, MeasuredTaskArguments]
+OPTIONS = (HeadsArguments, MeasuredTaskArguments)
 
 
 def run(console: CommandConsole, args: HeadsArguments, data_args: MeasuredTaskArguments) -> None:

@@ -56,6 +56,9 @@ class MixArguments:
         self.pretrained = resolve_encoder(self.pretrained)
 
 
+OPTIONS = (MixArguments,)
+
+
 def run(console: CommandConsole, args: MixArguments) -> None:
     with RunFolder(args.output_dir, for_model=True) as folder:
         folder.check_unused(args.overwrite)
@@ -75,7 +78,7 @@ def mix_solvers(options: MixArguments) -> tuple[Solver, MwpProcessor]:
     from transformers import AutoModel
 
     from hf_mwp.compress.distillation import average_parameters, mix_parameters
-    from hf_mwp.solver.data.training_lineage import ancestry_of
+    from hf_mwp.utils.provenance import ancestry_of
 
     if options.solvers is not None:
         solvers, processors = zip(*map(load_solver, options.solvers), strict=True)

@@ -91,6 +91,9 @@ class CorpusArguments(FileArguments):
         check_at_least_one(self, "max_texts")
 
 
+OPTIONS = (CorpusArguments, PretrainingArguments, ResumeArguments)
+
+
 def run(console: CommandConsole, *options) -> None:
     result = pretrain(*options, reporter=console)
     metrics = result.metrics.get("validation", {})

@@ -61,6 +61,9 @@ class PruneArguments(FinalArguments):
         check_share(self, "max_ratio")
 
 
+OPTIONS = (TaskArguments, PruneArguments)
+
+
 def run(console: CommandConsole, *options) -> None:
     result = prune(*options, reporter=console)
     if result.metrics:
@@ -81,9 +84,9 @@ def prune(
     reports and `saved` shares of the last model.
     """
     from hf_mwp.compress.trainers.recursive_distillation import recursive_distillation
-    from hf_mwp.solver.data.training_lineage import write_training_texts
     from hf_mwp.utils.files import writing_weights
     from hf_mwp.utils.main_process import is_main_process
+    from hf_mwp.utils.provenance import write_training_texts
 
     from .tasks.evaluation import measure_splits
     from .tasks.make_task import make_task, print_data_report

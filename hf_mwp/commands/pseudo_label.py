@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from hf_mwp.solver.labelling.solver_labeller import SolverLabeller
 
 
+OPTIONS = (LabelArguments,)
 TEXT_FATES = {
     "labelled": "the generated text is kept",
     "unsure": "its best text is not among the most probable (keep_fraction)",
@@ -178,7 +179,7 @@ def label_texts(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Path
     texts by result (`TEXT_FATES`).
     """
     from hf_mwp.compress.trainers.generate_texts import generate_texts
-    from hf_mwp.solver.data.training_lineage import ancestry_of
+    from hf_mwp.utils.provenance import ancestry_of
 
     from .building.seq2seq import load_seq2seq_model
 

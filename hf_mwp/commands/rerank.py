@@ -48,6 +48,9 @@ class RerankArguments(SearchOptions):
         check_at_least_one(self, "num_samples")
 
 
+OPTIONS = (RerankArguments, DataArguments)
+
+
 def run(console: CommandConsole, *options) -> None:
     path, reranker = rerank(*options, reporter=console)
     headings = ("problems", "without", "with", "in the beam")

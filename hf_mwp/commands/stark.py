@@ -58,6 +58,9 @@ class StarkArguments(FinalArguments):
     )
 
 
+OPTIONS = (TaskArguments, StarkArguments, StudentArguments)
+
+
 def run(console: CommandConsole, *options) -> None:
     result = find_sparse_teacher(*options, reporter=console)
     if result.metrics:

@@ -18,13 +18,13 @@ from hf_mwp.commands.tasks.data_options import MeasuredTaskArguments, TaskArgume
 from hf_mwp.commands.tasks.make_task import make_task
 from hf_mwp.commands.training import make_trainer, train
 from hf_mwp.solver.data import TrainingTexts
-from hf_mwp.solver.data.training_lineage import ancestry_of
 from hf_mwp.solver.training import (
     SolverDistillationConfig,
     SolverRecursiveDistillationConfig,
     SolverTrainingConfig,
 )
 from hf_mwp.utils.option import option_values, options_in
+from hf_mwp.utils.provenance import ancestry_of
 from hf_mwp.utils.run_folder import RunFolder, last_options, plain
 
 

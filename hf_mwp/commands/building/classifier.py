@@ -81,7 +81,7 @@ def make_student_classifier(
     """Create the student of a classifier, by default from the teacher's first layers and its head. `batches` returns
     encoded training texts with labels, on which a projected student is fitted, and the units of a pruned student are
     scored. Raises `UsageError` if the tokens or classes of an existing student differ from the teacher's."""
-    from hf_mwp.compress.distillation.project_student import project_student
+    from hf_mwp.compress.distillation import project_student
     from hf_mwp.compress.models import MwpStudentForSequenceClassification
 
     classes = []

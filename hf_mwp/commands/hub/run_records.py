@@ -58,22 +58,19 @@ def read_stage(folder: str | Path) -> TrainingStage:
     if not is_stage:
         # `run_config.yaml` contains all options, in older runs also those of other tasks. Keep only values that differ
         # from the defaults.
-        options_of_others = every_option.keys() - defaults.keys() if defaults else set()
-        options = {
-            key: value
-            for key, value in options.items()
-            if key not in options_of_others and (key not in defaults or value != defaults[key])
-        }
+        if defaults:
+            options = {key: value for key, value in options.items() if key in defaults or key not in every_option}
+        options = {key: value for key, value in options.items() if key not in defaults or value != defaults[key]}
     hidden = WITHOUT_EFFECT | HIDDEN
     hidden |= {key for key, field in every_option.items() if not affects_result(field)}
-    shown = {key: shorten_paths(value) for key, value in options.items() if key not in hidden}
-    if "task" not in shown and {"dataset", "num_train_epochs"} <= defaults.keys():
+    options = {key: shorten_paths(value) for key, value in options.items() if key not in hidden}
+    if "task" not in options and {"dataset", "num_train_epochs"} <= defaults.keys():
         # Show the training data even if it is the default.
-        shown.setdefault("dataset", defaults["dataset"])
+        options.setdefault("dataset", defaults["dataset"])
     if "seconds" in stage:
         # `run.json` has only the duration since the last start.
         record = {**record, "wall_seconds": stage["seconds"]}
-    return TrainingStage(stage.get("stage") or path.name, command, shown, record, read_task(folder))
+    return TrainingStage(stage.get("stage") or path.name, command, options, record, read_task(folder))
 
 
 def _options_of_commands() -> dict[str, Field]:

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from transformers import PreTrainedModel
@@ -21,7 +22,8 @@ from hf_mwp.compress.trainers import (
 from hf_mwp.compress.trainers.base_config import BaseConfig
 from hf_mwp.compress.trainers.base_trainer import BaseTrainer
 from hf_mwp.solver.data import LoadReport
-from hf_mwp.solver.data.training_lineage import inherit_from_labeller
+from hf_mwp.solver.data.training_texts import TrainingTexts
+from hf_mwp.utils.provenance import inherit_training_texts
 from hf_mwp.utils.usage_error import UsageError
 
 from .data_options import DataArguments
@@ -113,7 +115,8 @@ class Task(ABC):
     ) -> dict[str, Any]:
         """Return a trainer's arguments except its config. With `config`, evaluations may measure generated texts."""
         if self.source is not None:
-            inherit_from_labeller(model, self.source)
+            labeller = SimpleNamespace(training_texts=TrainingTexts.of_labeller(self.source))
+            inherit_training_texts(model, labeller)
         validation = self.rows("validation", needed=False)
         return {
             "model": model,
