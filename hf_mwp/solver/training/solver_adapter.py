@@ -9,12 +9,11 @@ from transformers import Trainer
 from transformers.integrations import is_deepspeed_zero3_enabled
 from transformers.trainer_utils import EvalLoopOutput
 
-from hf_mwp.commands.hub.model_card import MATH_WORD_PROBLEMS
 from hf_mwp.compress.models.model_kind import unwrapped
 from hf_mwp.compress.trainers.base_config import BaseConfig
 from hf_mwp.compress.trainers.model_adapter import ModelAdapter
 from hf_mwp.solver.batches.mwp_processor import MwpProcessor
-from hf_mwp.solver.metrics import accuracy_report
+from hf_mwp.solver.metrics.accuracy import MATH_WORD_PROBLEMS, accuracy_report
 from hf_mwp.solver.solving.solve_problems import solve_batch
 from hf_mwp.solver.solving.solver_prediction import figure_names, read_predictions
 from hf_mwp.utils.main_process import shards_weights
