@@ -67,11 +67,12 @@ class Task(ABC):
             return self.splits[split]
         if not needed:
             return None
-        lack = "no usable rows in its" if split in self.splits else "no"
-        others = ", ".join(name for name, rows in self.splits.items() if len(rows))
-        remedy = f"Splits with rows: {others} (`--split` of evaluate, heads and rerank)."
-        remedy = remedy if others else "No split has rows. Use different data."
-        raise UsageError(f"{self.name} has {lack} {split!r} split. {remedy}")
+        fault = "no usable rows in its" if split in self.splits else "no"
+        splits_with_rows = [name for name, rows in self.splits.items() if len(rows)]
+        remedy = "No split has rows. Use different data."
+        if splits_with_rows:
+            remedy = f"Splits with rows: {', '.join(splits_with_rows)} (`--split` of evaluate, heads and rerank)."
+        raise UsageError(f"{self.name} has {fault} {split!r} split. {remedy}")
 
     @abstractmethod
     def build_model(self, options: Any) -> tuple[PreTrainedModel, Any]:
@@ -107,7 +108,8 @@ class Task(ABC):
         self, model: PreTrainedModel, processor: Any, rows: Iterable[Mapping[str, Any]], batch_size: int
     ) -> list[Mapping[str, Any]]:
         """Return batches of the rows that have labels, as inputs of the model."""
-        encoded, collate = list(self.encode(rows, processor)), self.collator(model, processor)
+        encoded = list(self.encode(rows, processor))
+        collate = self.collator(model, processor)
         return [collate(encoded[start : start + batch_size]) for start in range(0, len(encoded), batch_size)]
 
     def trainer_arguments(
@@ -117,12 +119,16 @@ class Task(ABC):
         if self.source is not None:
             labeller = SimpleNamespace(training_texts=TrainingTexts.of_labeller(self.source))
             inherit_training_texts(model, labeller)
+        collator = self.collator(model, processor)
+        train = self.prepare(self.learnable(self.rows("train")), processor)
         validation = self.rows("validation", needed=False)
+        if validation is not None:
+            validation = self.prepare(validation, processor)
         return {
             "model": model,
-            "data_collator": self.collator(model, processor),
-            "train_dataset": self.prepare(self.learnable(self.rows("train")), processor),
-            "eval_dataset": None if validation is None else self.prepare(validation, processor),
+            "data_collator": collator,
+            "train_dataset": train,
+            "eval_dataset": validation,
             "processing_class": processor,
         }
 
@@ -179,10 +185,14 @@ class Task(ABC):
         """Return the content of a run's `data.json`, from which model cards are written."""
         used = {split: len(rows) for split, rows in self.splits.items()}
         record = {"dataset": self.name, "scheme": self.scheme, "used": used, "card": self.card()}
-        return record | ({} if self.load_report is None else {"report": self.load_report.to_dict()})
+        if self.load_report is not None:
+            record["report"] = self.load_report.to_dict()
+        return record
 
 
 def limit_rows(rows: Dataset, split: str, options: DataArguments) -> Dataset:
     """Limit the rows of a split to the number that the options set."""
     limit = options.max_train_samples if split == "train" else options.max_eval_samples
-    return rows if limit is None else rows.select(range(min(limit, len(rows))))
+    if limit is None:
+        return rows
+    return rows.select(range(min(limit, len(rows))))
