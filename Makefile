@@ -83,7 +83,7 @@ OLDEST_TESTS ?= tests/test_public_api.py tests/solver/training/test_solver_train
 	tests/compress/trainers/test_distillation_trainer.py tests/compress/pruning/test_head_pruning_callback.py \
 	tests/solver/pipelines/test_math_word_problem_pipeline.py tests/runtime tests/utils tests/commands/recipes/test_recipe.py \
 	tests/compress/models/test_lora.py tests/solver/metrics/test_evaluate_metrics.py tests/runtime/tagging/test_jieba_tagger.py \
-	tests/compress/pruning/test_score_drawing.py tests/commands/test_estimating.py tests/commands/terminal
+	tests/compress/pruning/test_score_drawing.py tests/commands/terminal
 
 $(OLDEST)/.installed: setup.cfg constraints.txt
 	test -x $(OLDEST)/bin/python || $(OLDEST_PYTHON) -m venv $(OLDEST)

@@ -21,10 +21,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from hf_mwp import DistillationConfig, MwpSolver, load_solver
+from hf_mwp import MwpSolver, SolverDistillationConfig, load_solver
 from hf_mwp.commands.building.solver import SolverArguments
 from hf_mwp.commands.options.parsing import parse
-from hf_mwp.commands.run_options import RunArguments
+from hf_mwp.commands.options.run_options import RunArguments
 from hf_mwp.commands.tasks import MathWordProblems
 from hf_mwp.commands.tasks.data_options import DataArguments
 from hf_mwp.commands.tasks.math_word_problems import keep_loaded
@@ -46,8 +46,8 @@ class FoldArguments:
 
 
 @dataclass
-class OutOfFoldConfig(DistillationConfig):
-    """[`DistillationConfig`] with defaults for soft labels of the same symbols and 2,000 steps."""
+class OutOfFoldConfig(SolverDistillationConfig):
+    """[`SolverDistillationConfig`] with defaults for soft labels of the same symbols and 2,000 steps."""
 
     output_dir: str = "runs/out_of_fold"
     max_steps: int = 2000
@@ -75,8 +75,8 @@ class OutsideFold(MathWordProblems):
         super().__init__(options)
         self.num_folds, self.left_out = num_folds, left_out
 
-    def trainer_arguments(self, model, processor, generates=False):
-        arguments = super().trainer_arguments(model, processor, generates)
+    def trainer_arguments(self, model, processor, config=None):
+        arguments = super().trainer_arguments(model, processor, config)
         rows = processor.prepare_dataset(arguments["train_dataset"])
         folds = [int(fold_of(torch.tensor(ids), self.num_folds)) for ids in rows["input_ids"]]
         arguments["train_dataset"] = rows.select([row for row, fold in enumerate(folds) if fold != self.left_out])

@@ -75,7 +75,7 @@ def main(argv: list[str] | None = None) -> None:
     student = hf_mwp.make_student(teacher, processor, student_layers=args.student_layers)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as cache:  # Windows keeps mapped files.
         cached = {"cache_teacher_outputs": True, "teacher_cache_dir": cache}
-        config = hf_mwp.DistillationConfig(
+        config = hf_mwp.SolverDistillationConfig(
             num_train_epochs=args.student_epochs, learning_rate=2e-4, temperature=2.0, **cached, **common
         )
         logs["student"] = run(hf_mwp.DistillationTrainer(student, teacher, config, **given), "student", console)

@@ -9,6 +9,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
+from .compress.trainers import publishing
+from .utils import provenance
 from .utils.lazy_names import lazy_names
 
 
@@ -40,7 +42,10 @@ _NAMES = {
     "solver.models": ("AthenaConfig", "AthenaModel", "GTSConfig", "GTSDecoder", "MwpSolver", "MwpSolverConfig"),
     "solver.solving.fit_reranker": ("fit_plausibility", "fit_reranker"),
     "solver.solving.solve_problems": ("solve_problems",),
-    "solver.training": ("PreTrainingConfig", "PreTrainingTrainer", "SolverTrainer", "SolverTrainingConfig"),
+    "solver.training": (
+        *("PreTrainingConfig", "PreTrainingTrainer", "SolverDistillationConfig", "SolverTrainer"),
+        "SolverTrainingConfig",
+    ),
 }
 _all, _get = lazy_names(__name__, _NAMES)[:2]
 
@@ -52,6 +57,10 @@ _PACKAGES = {
 }
 
 __all__ = [*_all, *_PACKAGES]
+
+# What `compress` uses of the boxes above, which it may not import.
+provenance.load_record_class = lambda: import_module(".solver.data", __name__).TrainingTexts
+publishing.load_hub = lambda: import_module(".commands.hub", __name__)
 
 
 def _is_command() -> bool:

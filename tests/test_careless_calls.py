@@ -12,7 +12,7 @@ from huggingface_hub.errors import StrictDataclassError
 from transformers import PreTrainedConfig, TrainingArguments
 
 from hf_mwp.commands.building.student import StudentArguments
-from hf_mwp.commands.options.search_options import EvaluateArguments
+from hf_mwp.commands.evaluate import EvaluateArguments
 from hf_mwp.commands.tasks.data_options import TaskArguments
 from hf_mwp.compress.models import MwpStudentConfig
 from hf_mwp.compress.pruning import RemovedUnits, UnitScores

@@ -62,6 +62,7 @@ NAMES = [
     "RecursiveDistillationConfig",
     "Seq2SeqDistillationConfig",
     "Seq2SeqDistillationTrainer",
+    "SolverDistillationConfig",
     "SolverTrainingConfig",
     "SolverTrainer",
     "StarkConfig",

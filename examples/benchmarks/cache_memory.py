@@ -44,7 +44,7 @@ def measure(problems: int, steps: int, student_fields: dict | None = None, teach
         trainer = hf_mwp.DistillationTrainer(
             model=new_solver(processor, config),
             teacher_model=new_solver(processor, hf_mwp.MwpStudentConfig(**teacher_fields)),
-            args=hf_mwp.DistillationConfig(
+            args=hf_mwp.SolverDistillationConfig(
                 **trainer_options(folder, BATCH_SIZE), max_steps=steps, cache_teacher_outputs=True
             ),
             train_dataset=rows,

@@ -32,8 +32,7 @@ from transformers import pipeline
 from transformers.utils.logging import disable_progress_bar
 
 from hf_mwp import MwpCollator, MwpSolver, MwpStudentConfig, MwpStudentModel, load_mwp_dataset, load_solver
-from hf_mwp.commands.export_arguments import ExportArguments
-from hf_mwp.commands.exporting import export_solver
+from hf_mwp.commands.export import ExportArguments, export_solver
 from hf_mwp.compress.pruning import GateGradient, choose_heads, prune_heads
 from hf_mwp.runtime import load_solver as load_runtime
 from hf_mwp.solver.metrics.matching import answers_match

@@ -168,7 +168,7 @@ def measure_teacher(args, processor, rows, student_config, teacher) -> dict:
             keywords = {"model": student, "train_dataset": rows, "processing_class": processor}
             if kind == "fine-tuning":
                 return hf_mwp.SolverTrainer(args=hf_mwp.SolverTrainingConfig(**shared), **keywords)
-            config = hf_mwp.DistillationConfig(**shared, cache_teacher_outputs=kind == "cached")
+            config = hf_mwp.SolverDistillationConfig(**shared, cache_teacher_outputs=kind == "cached")
             return hf_mwp.DistillationTrainer(args=config, teacher_model=teacher, **keywords)
 
         for kind in ("fine-tuning", "uncached"):

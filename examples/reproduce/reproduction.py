@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hf_mwp.commands.recipes import Recipe, Stage
-from hf_mwp.commands.recipes.recipe import with_launcher
+from hf_mwp.commands.recipes.running import with_launcher
 from hf_mwp.utils.checks import as_list
 from hf_mwp.utils.files import shorten_paths
 from hf_mwp.utils.usage_error import UsageError

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
-from hf_mwp.commands.recipes.recipe import caution
+from hf_mwp.commands.recipes.running import caution
 from hf_mwp.utils.files import write_atomically
 
 from .table import DERIVED, Column, ReportError

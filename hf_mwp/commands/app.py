@@ -21,14 +21,16 @@ class AppArguments:
         check_options(self)
 
 
-TYPES = [AppArguments]
+OPTIONS = (AppArguments,)
 NEEDS_TORCH = False
 
 
 def run(console: CommandConsole, args: AppArguments) -> None:
     from .web_app.server import make_server
 
-    folders = [args.model] if args.compare is None else [args.model, args.compare]
+    folders = [args.model]
+    if args.compare is not None:
+        folders.append(args.compare)
     with make_server(folders, args.port, args.host) as server:
         console.print(f"{server.url}  (Ctrl+C stops)")
         server.serve_forever()

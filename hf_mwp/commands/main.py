@@ -9,11 +9,11 @@ from functools import partial
 from importlib import import_module
 
 from hf_mwp import __version__
-from hf_mwp.runtime.problems.control_characters import show_controls
+from hf_mwp.utils.control_characters import show_controls
 from hf_mwp.utils.main_process import end_process_group
 
 from .options.parsing import parse
-from .options.stages import STAGES, trains, types_of
+from .options.stages import STAGES, command_module, trains, types_of
 
 
 COMMANDS = {
@@ -49,10 +49,12 @@ def main(argv: list[str] | None = None) -> int:
     """Run a subcommand and return the exit status: 0, 1 (error), 2 (no or unknown command) or 130 (interrupted).
     `argv` defaults to the arguments of the process. `HF_MWP_TRACEBACK=1` in the environment shows tracebacks. If the
     reader of a pipe ends (`| head`), the command ends quietly."""
+    if argv is None:
+        argv = sys.argv[1:]
     status = 0
     try:
         try:
-            status = _main(list(sys.argv[1:] if argv is None else argv))
+            status = _main(list(argv))
         finally:
             # Python would print a broken pipe that it finds at the exit.
             _flush()
@@ -66,15 +68,19 @@ def _main(argv: list[str]) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")  # such as Chinese in a pipe on Windows
     if not argv or argv[0] in ("-h", "--help", "help"):
         print(HELP)
-        return 0 if argv else 2
+        if argv:
+            return 0
+        return 2
     if argv[0] == "--version":
         print(f"hf-mwp {__version__}")
         return 0
     name = argv[0]
     if name not in COMMANDS:
+        hint = "See `hf-mwp --help` for all commands."
         close = difflib.get_close_matches(name, COMMANDS, n=1)
-        hint = f" Did you mean `hf-mwp {close[0]}`?" if close else " See `hf-mwp --help` for all commands."
-        return _fail(f"Unknown command {name!r}.{hint}", 2)
+        if close:
+            hint = f"Did you mean `hf-mwp {close[0]}`?"
+        return _fail(f"Unknown command {name!r}. {hint}", 2)
     try:
         if name == "run":
             from . import run
@@ -92,26 +98,29 @@ def _main(argv: list[str]) -> int:
         package = (error.name or "").partition(".")[0]
         if package == "hf_mwp" or os.environ.get("HF_MWP_TRACEBACK"):
             raise
-        needed = f"`hf-mwp {name}` needs the package {package}. `pip install hf-mwp` installs it."
-        return _fail(needed if type(error) is ModuleNotFoundError else str(error), 1)
+        if type(error) is ModuleNotFoundError:
+            return _fail(f"`hf-mwp {name}` needs the package {package}. `pip install hf-mwp` installs it.", 1)
+        return _fail(str(error), 1)
     except Exception as error:
         from huggingface_hub.errors import StrictDataclassError
 
-        # A model's config has wrong or contradictory fields.
-        cause = (error.__cause__ or error) if isinstance(error, StrictDataclassError) else error
         # Transformers raises `RuntimeError` if the package of a `report_to` is missing.
         lacks_package = isinstance(error, RuntimeError) and "to be installed" in str(error)
-        known = lacks_package or isinstance(error, (OSError, ValueError, StrictDataclassError))
-        if os.environ.get("HF_MWP_TRACEBACK") or not known:
+        is_expected = lacks_package or isinstance(error, (OSError, ValueError, StrictDataclassError))
+        if os.environ.get("HF_MWP_TRACEBACK") or not is_expected:
             raise
+        cause: BaseException = error
+        if isinstance(error, StrictDataclassError) and error.__cause__ is not None:
+            # A model's config has wrong or contradictory fields.
+            cause = error.__cause__
         return _fail(str(cause) or type(cause).__name__, 1)
 
 
 def run_command(name: str, argv: list[str]) -> int:
     """Parse the arguments of a subcommand, run it and print its results. `--help` prints the options and exits."""
-    module = import_module(f".{name.replace('-', '_')}", __package__)
-    common = types_of(name, trainer=False) if trains(name) else None
-    options = parse(name, module.__doc__, getattr(module, "TYPES", partial(types_of, name)), argv, common)
+    module = command_module(name)
+    common = module.OPTIONS if trains(name) else None
+    options = parse(name, module.__doc__, partial(types_of, name), argv, common)
     from .terminal.console import make_console, quiet_libraries
 
     if getattr(module, "NEEDS_TORCH", True):

@@ -27,19 +27,20 @@ class PublishArguments:
         check_options(self)
 
 
-TYPES = [PublishArguments]
+OPTIONS = (PublishArguments,)
 
 
 def run(console: CommandConsole, args: PublishArguments) -> None:
-    found = hub.push_solver_to_hub(**option_values(args))
-    for name, size in found.files.items():
+    publication = hub.push_solver_to_hub(**option_values(args))
+    for name, size in publication.files.items():
         console.print(f"{size:>13,}  {name}")
-    console.print(f"{sum(found.files.values()):>13,}  bytes in {len(found.files)} files")
-    if found.left_out:
-        console.print(f"Left out: {', '.join(found.left_out)}")
-    if not found.figures:
+    console.print(f"{sum(publication.files.values()):>13,}  bytes in {len(publication.files)} files")
+    if publication.left_out:
+        console.print(f"Left out: {', '.join(publication.left_out)}")
+    if not publication.figures:
         console.print("The card has no results. `hf-mwp card --evaluations` adds the results of `hf-mwp evaluate`.")
-    if found.url is None:
-        console.print(f"Nothing was uploaded to {found.repo_id} (dry run).")
+    if publication.url is None:
+        console.print(f"Nothing was uploaded to {publication.repo_id} (dry run).")
     else:
-        console.print(f"Published as {found.url} ({'private' if found.private else 'public'}).")
+        visibility = "private" if publication.private else "public"
+        console.print(f"Published as {publication.url} ({visibility}).")

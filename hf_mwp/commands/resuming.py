@@ -8,12 +8,11 @@ from typing import Any
 from hf_mwp.compress.trainers.base_config import BaseConfig
 from hf_mwp.utils.files import content_digest
 from hf_mwp.utils.finished_folder import is_complete, last_complete_checkpoint, remove_checkpoints
-from hf_mwp.utils.option import WITHOUT_EFFECT, affects_result, options_in
+from hf_mwp.utils.option import WITHOUT_EFFECT, options_in
 from hf_mwp.utils.run_folder import CONFIG, START_OPTIONS, RunFolder, last_options, last_record
 from hf_mwp.utils.usage_error import UsageError
 
-from .run_options import CorpusArguments, ResumeArguments, RunArguments
-from .tasks.data_options import DataArguments
+from .options.run_options import ResumeArguments, RunArguments
 from .tasks.reporter import Reporter
 
 
@@ -22,9 +21,8 @@ LENGTHS = ("num_train_epochs", "max_steps")
 # Options that may change when a run resumes: the weights do not depend on them, or only on which steps are evaluated.
 MAY_DIFFER = (
     WITHOUT_EFFECT
-    | {"data_dir", "early_stopping_patience", "logging_steps", "save_steps"}
+    | {"data_dir", "tag_cache", "early_stopping_patience", "logging_steps", "save_steps"}
     | set(options_in(RunArguments))
-    | {name for name, each in options_in(DataArguments, CorpusArguments).items() if not affects_result(each)}
 )
 
 
@@ -38,19 +36,23 @@ def begin_run(
     if checkpoint is None:
         return None, {}
     run = Path(checkpoint).parent
-    changes = changed_options(before := last_options(run), folder.values)
-    if before.get("save_only_model"):
+    last_values = last_options(run)
+    changes = changed_options(last_values, folder.values)
+    if last_values.get("save_only_model"):
         raise UsageError(f"{run} was trained with --save_only_model and cannot resume. Start over with --overwrite.")
     processes = last_record(run).get("machine", {}).get("world_size")
-    if processes is not None and processes != (now := int(os.environ.get("WORLD_SIZE", "1"))):
-        changes["processes"] = (processes, now)
-    length = _longer(before, changes)
-    allowed = MAY_DIFFER | (set() if length is None else set(LENGTHS))
-    if refused := {name: values for name, values in changes.items() if name not in allowed}:
-        listed = ", ".join(f"{name}: {old!r} -> {new!r}" for name, (old, new) in refused.items())
+    num_processes = int(os.environ.get("WORLD_SIZE", "1"))
+    if processes is not None and processes != num_processes:
+        changes["processes"] = (processes, num_processes)
+    length = _longer(last_values, changes)
+    allowed = set(MAY_DIFFER)
+    if length is not None:
+        allowed |= set(LENGTHS)
+    refused = [f"{name}: {old!r} -> {new!r}" for name, (old, new) in changes.items() if name not in allowed]
+    if refused:
         raise UsageError(
-            f"{run} was made with different options ({listed}), which --resume cannot change. Resume with the old "
-            f"options (--config {run / CONFIG}), or start over with --overwrite or another --output_dir."
+            f"{run} was made with different options ({', '.join(refused)}), which --resume cannot change. Resume with "
+            f"the old options (--config {run / CONFIG}), or start over with --overwrite or another --output_dir."
         )
     if length in changes:
         old, new = changes[length]
@@ -70,43 +72,59 @@ def begin_record(folder: RunFolder, checkpoint: str | None, changes: Mapping[str
 
 
 def _checkpoint(folder: RunFolder, config: BaseConfig, args: ResumeArguments) -> str | None:
-    path, last, given = folder.path, last_complete_checkpoint(folder.path), config.resume_from_checkpoint
-    if given and not is_complete(given):
-        raise UsageError(f"--resume_from_checkpoint: {given} is not a complete checkpoint. Pass a different folder.")
-    if given and Path(given).parent.resolve() == path.resolve():
-        return given
+    path = folder.path
+    last = last_complete_checkpoint(path)
+    checkpoint = config.resume_from_checkpoint
+    if checkpoint and not is_complete(checkpoint):
+        fault = f"{checkpoint} is not a complete checkpoint. Pass a different folder"
+        raise UsageError(f"--resume_from_checkpoint: {fault}.")
+    if checkpoint and Path(checkpoint).parent.resolve() == path.resolve():
+        return checkpoint
     if args.resume and last is not None:
         return last
-    if args.resume and not given:
+    if args.resume and not checkpoint:
         raise UsageError(f"{path} has no checkpoint to resume from. Start without --resume.")
     if last is not None and not args.overwrite:
         remedy = "Pass --resume to continue, --overwrite to start over, or another --output_dir"
         raise UsageError(f"{path} has checkpoints of an earlier run ({Path(last).name}). {remedy}.")
     folder.check_unused(args.overwrite)
-    return given or None
+    return checkpoint or None
 
 
-def changed_options(before: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+def changed_options(last_values: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
     """Return the old and new values of options that differ between two runs. A moved file is not a difference."""
-    compared = [name for name in values if name in before and name not in (*START_OPTIONS, "output_dir")]
-    return {name: (before[name], values[name]) for name in compared if not _same(before[name], values[name])}
+    changes = {}
+    for name, value in values.items():
+        if name not in last_values or name in START_OPTIONS or name == "output_dir":
+            continue
+        if not _same(last_values[name], value):
+            changes[name] = (last_values[name], value)
+    return changes
 
 
 def _same(old: Any, new: Any) -> bool:
     if isinstance(old, list) and isinstance(new, list):
         return len(old) == len(new) and all(map(_same, old, new))
-    if old == new or not (isinstance(old, str) and isinstance(new, str) and new and os.path.exists(new)):
-        return old == new
+    if old == new:
+        return True
+    is_file = isinstance(old, str) and isinstance(new, str) and new and os.path.exists(new)
+    if not is_file:
+        return False
     if os.path.exists(old):
         return os.path.samefile(old, new) or content_digest(old) == content_digest(new)
     return Path(old).name == Path(new).name
 
 
-def _longer(before: Mapping[str, Any], changes: Mapping[str, tuple]) -> str | None:
+def _longer(last_values: Mapping[str, Any], changes: Mapping[str, tuple]) -> str | None:
     """Return the option in `LENGTHS` that makes the run longer, or `None`; `max_steps` overrides epochs."""
     if not any(name in changes for name in LENGTHS):
         return None
-    (old_epochs, epochs), (old_steps, steps) = (changes.get(name, (before.get(name),) * 2) for name in LENGTHS)
+    old_epochs = last_values.get("num_train_epochs")
+    _, epochs = changes.get("num_train_epochs", (old_epochs, old_epochs))
+    old_steps = last_values.get("max_steps")
+    _, steps = changes.get("max_steps", (old_steps, old_steps))
     if old_steps > 0 and steps > 0:
         return "max_steps" if steps >= old_steps else None
-    return "num_train_epochs" if old_steps <= 0 and steps <= 0 and epochs >= old_epochs else None
+    if old_steps <= 0 and steps <= 0 and epochs >= old_epochs:
+        return "num_train_epochs"
+    return None

@@ -10,10 +10,10 @@ from hf_mwp.solver.metrics.accuracy import is_share, metric_cell, percent
 from hf_mwp.utils.checks import check_at_least_one, check_share
 from hf_mwp.utils.main_process import check_one_process
 from hf_mwp.utils.usage_error import UsageError
+from hf_mwp.utils.yaml_values import read_value
 
-from .options.yaml_values import read_value
 from .recipes import Recipe, Stage, StageResult, run_recipe
-from .recipes.recipe import caution
+from .recipes.running import caution
 from .recipes.stage import Commands
 from .terminal.console import make_console, make_table, quiet_libraries
 
@@ -48,69 +48,88 @@ def run(argv: list[str], commands: Commands) -> int:
     check_one_process("run")
     quiet_libraries()
     console = make_console()
-    shown: list[Recipe] = []
+    recipes: list[Recipe] = []
 
-    def tell_plan(recipe: Recipe, stages: list[Stage]) -> None:
-        shown.append(recipe)
+    def print_plan(recipe: Recipe, stages: list[Stage]) -> None:
+        recipes.append(recipe)
         console.print(plan_table(recipe, stages))
 
-    def tell_stage(stage: Stage, number: int, count: int) -> None:
+    def print_stage(stage: Stage, number: int, num_stages: int) -> None:
         state = "done before, skipped" if stage.is_done else f"hf-mwp {stage.command}"
-        console.rule(f"stage {number} of {count}: {stage.name} ({state})", align="left", style="dim")
+        console.rule(f"stage {number} of {num_stages}: {stage.name} ({state})", align="left", style="dim")
 
     options = vars(args) | {"changes": changes, "commands": commands}
-    results = run_recipe(options.pop("recipe"), on_plan=tell_plan, on_stage=tell_stage, **options)
+    results = run_recipe(options.pop("recipe"), on_plan=print_plan, on_stage=print_stage, **options)
     if not args.dry_run:
-        console.print(result_table(shown[-1], results))
+        console.print(result_table(recipes[-1], results))
     return 0
 
 
 def plan_table(recipe: Recipe, stages: Sequence[Stage]) -> Table:
     """Return a table of all stages, which shows whether each is complete."""
     budget = "" if recipe.budget is None else f", budget {recipe.budget}"
-
-    def state(stage: Stage) -> str:
-        return "done" if stage.is_done else "begun" if stage.finished.checkpoint else "to do"
-
+    rows = []
+    for stage in stages:
+        state = "to do"
+        if stage.is_done:
+            state = "done"
+        elif stage.finished.checkpoint:
+            state = "begun"
+        rows.append((stage.name, f"hf-mwp {stage.command}", ", ".join(stage.needs), stage.folder.name, state))
     headings = ("stage", "command", "builds on", "folder", "state")
-    rows = ((s.name, f"hf-mwp {s.command}", ", ".join(s.needs), s.folder.name, state(s)) for s in stages)
     return make_table(f"{recipe.title}{budget}, in {recipe.output_dir}", headings, rows)
 
 
 def result_table(recipe: Recipe, results: Sequence[StageResult]) -> Table:
     """Return a table with the time and the main results of each stage."""
-    rows = (
-        (r.stage.name, f"{r.seconds:.0f}{' (before)' if r.skipped else ''}", headline(r.metrics), r.stage.folder.name)
-        for r in results
-    )
+    rows = []
+    for result in results:
+        seconds = f"{result.seconds:.0f}"
+        if result.skipped:
+            seconds += " (before)"
+        rows.append((result.stage.name, seconds, headline(result.metrics), result.stage.folder.name))
     headings = ("stage", "seconds", "result", "folder")
     table = make_table(f"{recipe.title}, in {recipe.output_dir}", headings, rows, right=["seconds"])
-    table.caption, table.caption_justify = caution(recipe.budget) or None, "left"
+    table.caption = caution(recipe.budget) or None
+    table.caption_justify = "left"
     return table
 
 
 def headline(metrics: Mapping[str, Any]) -> str:
     """Return the most important metrics of a stage's `metrics.json`."""
+    phrases = []
     fates = metrics.get("fates", {})
-    shown = [f"{fates['labelled']:,} labelled"] if "labelled" in fates else []
+    if "labelled" in fates:
+        phrases.append(f"{fates['labelled']:,} labelled")
     for split, shares in metrics.get("reranking", {}).items():
-        shown.append(f"{split} {percent(shares['without'])} to {percent(shares['with'])} %")
+        phrases.append(f"{split} {percent(shares['without'])} to {percent(shares['with'])} %")
     for split in ("validation", "test"):
         section = metrics.get(split, {})
         if "reports" in section:
-            report = section["reports"]["all problems"]
-            # Reports of other tasks than math word problems begin with their main metric.
-            name = "answer_accuracy" if "num_problems" in report else next(iter(report))
-            _, cell = metric_cell(name, report.get(name))
-            unit, beams = " %" if is_share(name) else "", section.get("num_beams")
-            how = [] if name == "answer_accuracy" else [name]
-            how += {None: [], 1: ["greedy"]}.get(beams, [f"{beams} beams"])
-            shown.append(f"{split} {cell}{unit} ({', '.join(how)})")
+            phrases.append(_describe_report(split, section["reports"]["all problems"], section.get("num_beams")))
         if "pos_f1" in section:
-            shown.append(f"POS F1 {percent(section['pos_f1'])} %")
+            phrases.append(f"POS F1 {percent(section['pos_f1'])} %")
         if "mlm_loss" in section:
-            shown.append(f"MLM loss {section['mlm_loss']:.2f}")
-    return ", ".join(shown)
+            phrases.append(f"MLM loss {section['mlm_loss']:.2f}")
+    return ", ".join(phrases)
+
+
+def _describe_report(split: str, report: Mapping[str, Any], num_beams: int | None) -> str:
+    """Return the main metric of a report, and how it was measured."""
+    details = []
+    name = "answer_accuracy"
+    if "num_problems" not in report:
+        # Reports of other tasks than math word problems begin with their main metric.
+        name = next(iter(report))
+        details.append(name)
+    _, cell = metric_cell(name, report.get(name))
+    if is_share(name):
+        cell += " %"
+    if num_beams == 1:
+        details.append("greedy")
+    elif num_beams is not None:
+        details.append(f"{num_beams} beams")
+    return f"{split} {cell} ({', '.join(details)})"
 
 
 def read_changes(arguments: Sequence[str]) -> dict[str, Any]:

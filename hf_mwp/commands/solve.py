@@ -3,7 +3,7 @@ problem without an answer is listed with its error and does not change the exit 
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -11,10 +11,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from hf_mwp.runtime.problems.control_characters import show_controls
 from hf_mwp.solver.data.file_format import FileArguments
 from hf_mwp.solver.data.problem_lines import problem_batches
 from hf_mwp.utils.checks import check_at_least_one
+from hf_mwp.utils.control_characters import show_controls
 from hf_mwp.utils.main_process import check_one_process
 from hf_mwp.utils.option import option
 from hf_mwp.utils.usage_error import UsageError
@@ -23,6 +23,8 @@ from .options.search_options import RankedSearchOptions, find_device
 from .terminal.console import CommandConsole, print_solution, quiet_libraries
 
 
+# Options on which the answers in a file depend.
+SEARCH_OPTIONS = ("num_beams", "rerank", "reranker", "top_k", "confidence_threshold")
 _NO_ANSWER = dict.fromkeys(("answer", "value", "equation", "prefix")) | {"numbers": [], "score": 0.0}
 
 
@@ -53,7 +55,7 @@ class SolveArguments(RankedSearchOptions, FileArguments):
         check_at_least_one(self, "top_k")
 
 
-TYPES = [SolveArguments]
+OPTIONS = (SolveArguments,)
 NEEDS_TORCH = False
 
 
@@ -66,16 +68,15 @@ def run(console: CommandConsole, args: SolveArguments) -> None:
         raise UsageError("The input contains no problem. Pass at least one.")
     solve = _load_solver(args)
 
-    def answer(batch: Sequence[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
-        solved = iter(solve([each["text"] for each in batch if "error" not in each]))
-        return ([_NO_ANSWER] if "error" in problem else next(solved) for problem in batch)
+    def answer(batch: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
+        solved = iter(solve([problem["text"] for problem in batch if "error" not in problem]))
+        return [[_NO_ANSWER] if "error" in problem else next(solved) for problem in batch]
 
     if args.output is not None:
         from hf_mwp.solver.solving.kept_records import solve_to_file
 
         problems = list(chain(first, chain.from_iterable(batches)))
-        search = ("num_beams", "rerank", "reranker", "top_k", "confidence_threshold")
-        options = {name: getattr(args, name) for name in search}
+        options = {name: getattr(args, name) for name in SEARCH_OPTIONS}
         solve_to_file(problems, answer, args.model, options, args.output, console.progress())
         console.print(f"{args.output} contains the answers to {len(problems):,} problems.")
         return

@@ -34,7 +34,7 @@ WITHOUT_EFFECT = frozenset(
 )
 
 # Keys of a field's metadata that are not arguments of argparse.
-OWN_KEYS = ("required", "common", "affects_result", "locate", "positional")
+OWN_KEYS = ("required", "common", "affects_result", "locate", "positional", "only_in_commands")
 # Attribute of parsed options with the values before the dataclass changed them.
 GIVEN = "_given_values"
 
@@ -57,8 +57,14 @@ def option(
     returns its path, or `None` for a Hub id, and raises `ValueError` if it does not exist. A `positional` option has
     no flag. A list of `choices` may grow.
     """
-    own = dict(zip(OWN_KEYS, (required, common, affects_result, locate, positional), strict=True))
-    metadata = {"help": f"{help} Must be given." if required else help} | own
+    metadata: dict[str, Any] = {
+        "help": f"{help} Must be given." if required else help,
+        "required": required,
+        "common": common,
+        "affects_result": affects_result,
+        "locate": locate,
+        "positional": positional,
+    }
     if choices is not None:
         metadata["choices"] = choices if isinstance(choices, list) else list(choices)
     if isinstance(default, list | dict):
@@ -91,4 +97,10 @@ def option_values(*options: Any) -> dict[str, Any]:
 
 def options_in(*dataclass_types: type) -> dict[str, Field]:
     """Return the option fields of dataclasses by name."""
-    return {each.name: each for kind in dataclass_types for each in fields(kind) if each.init}
+    options: dict[str, Field] = {}
+    for dataclass_type in dataclass_types:
+        for option in fields(dataclass_type):
+            # `HfArgumentParser` has a flag for each field with `init`.
+            if option.init or option.metadata.get("only_in_commands"):
+                options[option.name] = option
+    return options

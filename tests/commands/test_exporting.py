@@ -7,8 +7,7 @@ from safetensors import SafetensorError
 from transformers import BertModel
 
 from hf_mwp.commands.building.solver import load_solver as load_in_torch
-from hf_mwp.commands.export_arguments import ExportArguments
-from hf_mwp.commands.exporting import export_solver
+from hf_mwp.commands.export import ExportArguments, export_solver
 from hf_mwp.commands.hub.push_solver import name_in_card
 from hf_mwp.commands.hub.usage import EXAMPLES
 from hf_mwp.runtime import load_solver, weights
@@ -139,7 +138,7 @@ def test_an_export_into_its_own_folder_that_fails_changes_nothing(solver_folder,
         path.write_bytes(b"incomplete")
         raise error
 
-    monkeypatch.setattr("hf_mwp.commands.exporting.save_file", fail)
+    monkeypatch.setattr("safetensors.numpy.save_file", fail)
     with pytest.raises(
         raised, match="cannot be written to .*(Free disk space|free memory)" if raised is UsageError else None
     ):

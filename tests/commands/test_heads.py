@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from hf_mwp.commands import heads, pruning
+from hf_mwp.commands import heads
+from hf_mwp.commands.heads import HeadsArguments
 from hf_mwp.commands.main import main
-from hf_mwp.commands.run_options import HeadsArguments
 from hf_mwp.commands.terminal.console import make_console
 from hf_mwp.compress.models.architecture import layer_parts
 from hf_mwp.solver.models import MwpSolver
@@ -28,7 +28,7 @@ def test_heads_of_a_solver_are_scored_and_drawn(problems, solver_folder, tmp_pat
 def test_small_scores_of_twelve_heads_fit_into_100_columns(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "100")
     scores = [[0.00123 * (head + 1) for head in range(11)] + [None], [7.3e-5] * 12]
-    monkeypatch.setattr(pruning, "score_heads", lambda *options: (Path("runs/heads"), scores))
+    monkeypatch.setattr(heads, "score_heads", lambda *options: (Path("runs/heads"), scores))
     heads.run(make_console(), HeadsArguments(model="teacher", importance="gradient"), None)
     shown = capsys.readouterr().out
     assert "units of 1e-2" in shown and "0.12" in shown and "1.35" in shown and "0.01" in shown and "…" not in shown

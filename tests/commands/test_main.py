@@ -39,7 +39,7 @@ def test_help_all_of_train_names_every_field(capsys):
     import dataclasses
 
     from hf_mwp.commands.building.solver import SolverArguments
-    from hf_mwp.commands.run_options import RunArguments
+    from hf_mwp.commands.options.run_options import RunArguments
     from hf_mwp.commands.tasks.data_options import DataArguments
     from hf_mwp.solver.training import SolverTrainingConfig
 

@@ -11,8 +11,7 @@ from transformers import AutoModel, AutoModelForPreTraining
 from hf_mwp.commands.main import main
 from hf_mwp.commands.options.parsing import parse
 from hf_mwp.commands.options.stages import types_of
-from hf_mwp.commands.pretraining import make_pretraining_trainer, read_corpus
-from hf_mwp.commands.run_options import CorpusArguments
+from hf_mwp.commands.pretrain import CorpusArguments, make_pretraining_trainer, read_corpus
 from hf_mwp.compress.models import MwpStudentForMaskedLM
 from hf_mwp.solver.batches import MwpProcessor
 from hf_mwp.solver.models import MwpSolver

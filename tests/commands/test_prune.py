@@ -90,3 +90,25 @@ def test_too_bad_and_wrong(pruned, tmp_path, capsys):
     assert (folder / "run.json").read_bytes() == record
     assert main(["prune"]) == 1
     assert "`model`" in capsys.readouterr().err
+
+
+def test_max_ratio_is_a_single_generation(pruned, tmp_path, capsys):
+    folder, argv = pruned
+    argv = [*argv]
+    argv[argv.index("--output_dir") + 1] = str(tmp_path / "single")
+    # The first generation of `--ratios 0.25 0.5` is reused.
+    shutil.copytree(folder / "generations", tmp_path / "single" / "generations")
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "single").glob("*/*/model.safetensors")}
+    assert main([*argv, "--max_ratio", "0.25"]) == 0
+    models = json.loads((tmp_path / "single" / "metrics.json").read_text())["models"]
+    expected = json.loads((folder / "metrics.json").read_text())["models"][:2]
+    assert [model["ratio"] for model in models] == [0.0, 0.25]
+    assert [model["heads"] for model in models] == [model["heads"] for model in expected]
+    assert len(before) == 2 and {path: path.stat().st_mtime_ns for path in before} == before
+    # The options of the run can be read again.
+    assert main(["prune", "--config", str(tmp_path / "single" / "run_config.yaml"), "--overwrite"]) == 0
+    capsys.readouterr()
+    assert main([*argv, "--max_ratio", "0.25", "--ratios", "0.5"]) == 1
+    assert re.search("--max_ratio.*--ratios.*Pass one", capsys.readouterr().err)
+    assert main([*argv, "--max_ratio", "1"]) == 1
+    assert "`max_ratio` must be at least 0 and below 1" in capsys.readouterr().err

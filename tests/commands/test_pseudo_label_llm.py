@@ -8,7 +8,7 @@ import pytest
 
 from hf_mwp import load_mwp_dataset
 from hf_mwp.commands.main import main
-from hf_mwp.commands.options.search_options import LabelArguments
+from hf_mwp.commands.options.label_options import LabelArguments
 from hf_mwp.solver.data.training_texts import TrainingTexts
 from hf_mwp.solver.labelling import language_model_labeller as labelling
 from tests.solver.labelling.chat_server import chat_server

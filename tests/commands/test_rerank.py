@@ -10,7 +10,6 @@ import torch
 import yaml
 
 from hf_mwp import MathWordProblem, MwpProcessor, MwpSolver, load_mwp_dataset
-from hf_mwp.commands import reranking
 from hf_mwp.commands.main import main
 from hf_mwp.runtime.default_search import DefaultSearch
 from hf_mwp.runtime.plausibility import PlausibilityError, PlausibilityReranker, Question, candidate_answers
@@ -65,7 +64,7 @@ def test_the_file_beside_the_model(model):
 def test_without_a_gain_the_default_search_is_kept(solver_folder, problems, tmp_path, monkeypatch):
     equal = {"num_problems": 8, "without": 0.5, "with": 0.5, "in_beam": 0.5}
     fitted = replace(PlausibilityReranker.from_pretrained("zh"), measured={"validation": equal})
-    monkeypatch.setattr(reranking, "fit_reranker", lambda *args, **options: fitted)
+    monkeypatch.setattr("hf_mwp.solver.solving.fit_reranker.fit_reranker", lambda *args, **options: fitted)
     place = shutil.copytree(solver_folder, tmp_path / "model")
     argv = ["rerank", "--model", str(place), "--dataset", str(problems), "--overwrite"]
     # What used the re-ranker that was replaced does not use the new one.

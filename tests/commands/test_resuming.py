@@ -3,8 +3,8 @@ import json
 import pytest
 from transformers import TrainingArguments
 
+from hf_mwp.commands.options.run_options import ResumeArguments
 from hf_mwp.commands.resuming import LENGTHS, MAY_DIFFER, begin_record, begin_run, changed_options
-from hf_mwp.commands.run_options import ResumeArguments
 from hf_mwp.commands.terminal.console import CommandConsole
 from hf_mwp.utils.option import WITHOUT_EFFECT
 from hf_mwp.utils.run_folder import RunFolder

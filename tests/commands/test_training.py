@@ -9,20 +9,23 @@ import yaml
 
 from hf_mwp.commands.building.solver import SolverArguments
 from hf_mwp.commands.building.student import StudentArguments, TeacherArguments
-from hf_mwp.commands.evaluation import evaluate
+from hf_mwp.commands.evaluate import EvaluateArguments, evaluate
 from hf_mwp.commands.options.parsing import read_options
-from hf_mwp.commands.options.search_options import EvaluateArguments
+from hf_mwp.commands.options.run_options import RunArguments
 from hf_mwp.commands.options.stages import types_of
-from hf_mwp.commands.pruning import prune
-from hf_mwp.commands.run_options import PruneArguments, RunArguments
+from hf_mwp.commands.prune import PruneArguments, prune
 from hf_mwp.commands.tasks.data_options import MeasuredTaskArguments, TaskArguments
 from hf_mwp.commands.tasks.make_task import make_task
-from hf_mwp.commands.training import make_trainer, train
-from hf_mwp.compress.trainers import DistillationConfig, RecursiveDistillationConfig
+from hf_mwp.commands.train import train
+from hf_mwp.commands.training import make_trainer
 from hf_mwp.solver.data import TrainingTexts
-from hf_mwp.solver.data.training_lineage import ancestry_of
-from hf_mwp.solver.training import SolverTrainingConfig
+from hf_mwp.solver.training import (
+    SolverDistillationConfig,
+    SolverRecursiveDistillationConfig,
+    SolverTrainingConfig,
+)
 from hf_mwp.utils.option import option_values, options_in
+from hf_mwp.utils.provenance import ancestry_of
 from hf_mwp.utils.run_folder import RunFolder, last_options, plain
 
 
@@ -91,13 +94,13 @@ PRUNING = {"use_cpu": True, "max_steps": 1, "calibration_examples": 8, "num_prun
 
 
 def test_a_solver_pruned_on_pseudo_labels_inherits_the_texts_of_the_labeller(labels, solver_folder, tmp_path):
-    config = RecursiveDistillationConfig(str(tmp_path / "run"), ratios=[0.5], **PRUNING)
+    config = SolverRecursiveDistillationConfig(str(tmp_path / "run"), ratios=[0.5], **PRUNING)
     prune(labels, PruneArguments(model=str(solver_folder), test=False), config)
     assert TrainingTexts.load(tmp_path / "run").seen("求面积")[0]
 
 
 def test_a_solver_is_pruned_in_python(problems, solver_folder, tmp_path):
-    config = RecursiveDistillationConfig(str(tmp_path), ratios=[0.5], **PRUNING)
+    config = SolverRecursiveDistillationConfig(str(tmp_path), ratios=[0.5], **PRUNING)
     options = (TaskArguments(str(problems)), PruneArguments(model=str(solver_folder), test=False), config)
     before = copy.deepcopy(option_values(*options))
     assert prune(*options).metrics["models"][1]["ratio"] == 0.5
@@ -109,8 +112,8 @@ def test_a_solver_is_pruned_in_python(problems, solver_folder, tmp_path):
     [
         ("train", (SolverArguments(encoder="a"),), SolverTrainingConfig),
         ("train", (SolverArguments(solver="a"),), SolverTrainingConfig),
-        ("distill", (TeacherArguments(["a"]), StudentArguments()), DistillationConfig),
-        ("distill", (TeacherArguments(["a"]), StudentArguments(student="b")), DistillationConfig),
+        ("distill", (TeacherArguments(["a"]), StudentArguments()), SolverDistillationConfig),
+        ("distill", (TeacherArguments(["a"]), StudentArguments(student="b")), SolverDistillationConfig),
     ],
 )
 def test_the_command_reads_the_record_of_a_run_in_python(command, options, config, tmp_path):

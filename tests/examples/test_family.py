@@ -5,8 +5,7 @@ import shutil
 
 import pytest
 
-from hf_mwp.commands.export_arguments import ExportArguments
-from hf_mwp.commands.exporting import export_solver
+from hf_mwp.commands.export import ExportArguments, export_solver
 from hf_mwp.solver.models import MwpSolver
 from tests.examples.scripts import load_script
 

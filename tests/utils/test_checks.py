@@ -5,14 +5,18 @@ from types import SimpleNamespace
 import pytest
 
 from hf_mwp.commands.app import AppArguments
-from hf_mwp.commands.building.mixing import MixArguments
 from hf_mwp.commands.building.solver import SolverArguments
 from hf_mwp.commands.building.student import StudentArguments, TeacherArguments
-from hf_mwp.commands.export_arguments import ExportArguments
+from hf_mwp.commands.evaluate import EvaluateArguments
+from hf_mwp.commands.export import ExportArguments
+from hf_mwp.commands.heads import HeadsArguments
 from hf_mwp.commands.hub.card_arguments import CardArguments
-from hf_mwp.commands.options.search_options import EvaluateArguments, LabelArguments
+from hf_mwp.commands.mix import MixArguments
+from hf_mwp.commands.options.label_options import LabelArguments
+from hf_mwp.commands.pretrain import CorpusArguments
+from hf_mwp.commands.prune import PruneArguments
 from hf_mwp.commands.publish import PublishArguments
-from hf_mwp.commands.run_options import CorpusArguments, HeadsArguments, PruneArguments, StarkArguments
+from hf_mwp.commands.stark import StarkArguments
 from hf_mwp.commands.tasks.data_options import TaskArguments
 from hf_mwp.compress.distillation import mix_parameters
 from hf_mwp.compress.distillation.objectives import SoftLabels

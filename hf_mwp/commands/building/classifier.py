@@ -42,7 +42,8 @@ def build_classifier(
     else:
         model = _load_with_head(options.encoder, classes, options.dropout, options.attn_implementation)
         tokenizer = load_tokenizer(options.tokenizer or options.encoder, model)
-        if (layers := parse_layers(options.encoder_layers)) is not None:
+        layers = parse_layers(options.encoder_layers)
+        if layers is not None:
             model = derive_student(MwpStudentForSequenceClassification, model, layers=layers)
     options.add_lora(model)
     return model, limit_length(tokenizer, model, options.max_length or MAX_LENGTH)
@@ -61,11 +62,13 @@ def load_classifier(
             f"classifier from an encoder with `hf-mwp train --task ... --encoder {name}`."
         )
     if classes is not None:
-        wanted, found = list(classes), [str(config.id2label[index]) for index in range(config.num_labels)]
-        if len(found) != max(len(wanted), 1) or ({*found} == {*wanted} and found != wanted):
+        labels = [str(config.id2label[index]) for index in range(config.num_labels)]
+        num_outputs = max(len(classes), 1)
+        is_reordered = set(labels) == set(classes) and labels != list(classes)
+        if len(labels) != num_outputs or is_reordered:
             raise UsageError(
-                f"{name} has {len(found)} outputs ({', '.join(found)}), but the task needs {max(len(wanted), 1)} "
-                f"({', '.join(wanted) or 'a regression'}), in this order. Train a model for this task."
+                f"{name} has {len(labels)} outputs ({', '.join(labels)}), but the task needs {num_outputs} "
+                f"({', '.join(classes) or 'a regression'}), in this order. Train a model for this task."
             )
     set_dropout(config, dropout)
     model = load_pretrained(AutoModelForSequenceClassification, name, config=config)
@@ -81,15 +84,17 @@ def make_student_classifier(
     from hf_mwp.compress.distillation import project_student
     from hf_mwp.compress.models import MwpStudentForSequenceClassification
 
-    regresses = teacher.config.num_labels == 1
-    classes = [] if regresses else [teacher.config.id2label[each] for each in range(teacher.config.num_labels)]
+    classes = []
+    if teacher.config.num_labels > 1:
+        classes = [teacher.config.id2label[index] for index in range(teacher.config.num_labels)]
     source = options.student or options.student_encoder
     if source is not None:
         if options.student is not None:
-            student, own = load_classifier(source, classes)
+            student, student_tokenizer = load_classifier(source, classes)
         else:
-            student, own = _load_with_head(source, classes, options.student_dropout, None), load_tokenizer(source)
-        check_same_tokens(source, own, tokenizer, "Distillation needs the same tokenizer.")
+            student = _load_with_head(source, classes, options.student_dropout, None)
+            student_tokenizer = load_tokenizer(source)
+        check_same_tokens(source, student_tokenizer, tokenizer, "Distillation needs the same tokenizer.")
         return student
 
     layers = options.layers_of(teacher) if options.student_init in ("cut", "project") else None

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hf_mwp.commands.options.yaml_values import parse_mapping
 from hf_mwp.utils.checks import check_options, check_share
 from hf_mwp.utils.option import option
 from hf_mwp.utils.usage_error import UsageError
+from hf_mwp.utils.yaml_values import parse_mapping
 
 from .model_sources import (
     check_fields,
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 # Dropout fields in the configurations of BERT-like models and of DistilBERT.
 DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout", "dropout_rate")
 # Number of problems to which a projection is fitted, and batch size of their encoding.
-SAMPLE_SIZE, SAMPLE_BATCH = 1000, 32
+SAMPLE_SIZE = 1000
+SAMPLE_BATCH = 32
 
 
 @dataclass
@@ -82,16 +83,17 @@ class EncoderArguments:
         # Two tokens are special.
         if self.max_length is not None and self.max_length < 3:
             raise ValueError(f"`max_length` must be at least 3, got {self.max_length}.")
-        given = [name for name in self._starts if getattr(self, name) is not None]
-        if len(given) != 1:
+        given_starts = [name for name in self._starts if getattr(self, name) is not None]
+        if len(given_starts) != 1:
             starts = " or ".join(f"`{name}`" for name in self._starts)
-            raise ValueError(f"exactly one of {starts} must be given, got {' and '.join(given) or 'none'}.")
+            raise ValueError(f"exactly one of {starts} must be given, got {' and '.join(given_starts) or 'none'}.")
         if self.encoder_config is not None and self.tokenizer is None:
             raise ValueError("random weights (`encoder_config`) need a `tokenizer`.")
         if self.encoder_config is not None and self.encoder_layers is not None:
             raise ValueError("`encoder_layers` applies only to `encoder`; set `num_hidden_layers` of random weights.")
         parse_layers(self.encoder_layers, "encoder_layers")
-        self.encoder, self.tokenizer = resolve_encoder(self.encoder), resolve_encoder(self.tokenizer)
+        self.encoder = resolve_encoder(self.encoder)
+        self.tokenizer = resolve_encoder(self.tokenizer)
 
     def random_config(self, tokenizer: PreTrainedTokenizerBase, **fields) -> MwpStudentConfig:
         """Return the configuration of an encoder with random weights; `fields` override `encoder_config`."""
@@ -124,7 +126,7 @@ def load_encoder(
     """Load an encoder. `with_heads` keeps its pretraining heads and also accepts a solver, whose encoder is loaded."""
     from transformers import AutoModel, AutoModelForMaskedLM, AutoModelForPreTraining
 
-    from hf_mwp.solver.data.training_lineage import inherit_training_texts
+    from hf_mwp.utils.provenance import inherit_training_texts
 
     config = load_config(source)
     if with_heads and solver_class(config.model_type) is not None:
@@ -135,17 +137,20 @@ def load_encoder(
             solver.encoder.set_attn_implementation(attention)
         return solver.encoder
     set_dropout(config, dropout)
-    heads = {"ForPreTraining": AutoModelForPreTraining, "ForMaskedLM": AutoModelForMaskedLM} if with_heads else {}
-    architecture = (config.architectures or [""])[0]
-    auto_class = next((heads[name] for name in heads if architecture.endswith(name)), AutoModel)
+    auto_class = AutoModel
+    if with_heads and config.architectures:
+        if config.architectures[0].endswith("ForPreTraining"):
+            auto_class = AutoModelForPreTraining
+        elif config.architectures[0].endswith("ForMaskedLM"):
+            auto_class = AutoModelForMaskedLM
     return load_pretrained(auto_class, source, config=config, attn_implementation=attention)
 
 
-def derive_student(kind: Any, encoder: PreTrainedModel, **fields) -> PreTrainedModel:
-    """Create a student of class `kind` with `from_encoder`. It inherits the record of the encoder's training texts."""
-    from hf_mwp.solver.data.training_lineage import inherit_training_texts
+def derive_student(student_class: Any, encoder: PreTrainedModel, **fields) -> PreTrainedModel:
+    """Create a student of this class with `from_encoder`. It inherits the record of the encoder's training texts."""
+    from hf_mwp.utils.provenance import inherit_training_texts
 
-    student = kind.from_encoder(encoder, **fields)
+    student = student_class.from_encoder(encoder, **fields)
     inherit_training_texts(student, encoder)
     return student
 
@@ -154,14 +159,15 @@ def keep_layers(encoder: PreTrainedModel, layers: int | list[int] | None) -> Pre
     """Keep any layers of BERT-like encoders, or first layers of other types. Raises `UsageError` if impossible."""
     from hf_mwp.compress.models import MwpStudentModel
     from hf_mwp.compress.models.mwp_student.conversion_mwp_student import SOURCES
-    from hf_mwp.solver.data.training_lineage import inherit_training_texts
+    from hf_mwp.utils.provenance import inherit_training_texts
 
     if layers is None:
         return encoder
     if encoder.config.model_type in SOURCES:
         return derive_student(MwpStudentModel, encoder, layers=layers, add_pooling_layer=False)
-    count, total = layers if isinstance(layers, int) else len(layers), encoder.config.num_hidden_layers
-    if count > total or (isinstance(layers, list) and layers != list(range(count))):
+    num_layers = layers if isinstance(layers, int) else len(layers)
+    total = encoder.config.num_hidden_layers
+    if num_layers > total or (isinstance(layers, list) and layers != list(range(num_layers))):
         raise UsageError(
             f"Cannot keep the layers {layers} of {type(encoder).__name__}: only its first layers can be kept. "
             f"Pass a number of at most {total}."
@@ -169,20 +175,21 @@ def keep_layers(encoder: PreTrainedModel, layers: int | list[int] | None) -> Pre
     config = copy.deepcopy(encoder.config)
     for name, value in config.to_dict().items():
         if isinstance(value, list) and len(value) == total:
-            setattr(config, name, value[:count])
-    config.num_hidden_layers = count
-    kept = type(encoder)(config)
+            setattr(config, name, value[:num_layers])
+    config.num_hidden_layers = num_layers
+    shortened = type(encoder)(config)
     # The weights of the other layers are unexpected.
-    kept.load_state_dict(encoder.state_dict(), strict=False)
-    inherit_training_texts(kept, encoder)
-    return kept
+    shortened.load_state_dict(encoder.state_dict(), strict=False)
+    inherit_training_texts(shortened, encoder)
+    return shortened
 
 
 def set_dropout(config: Any, dropout: float | None) -> None:
     """Set the dropout fields of an encoder's configuration, whatever their names; `None` changes nothing."""
     if dropout is None:
         return
-    if not (names := [name for name in DROPOUTS if hasattr(config, name)]):
+    names = [name for name in DROPOUTS if hasattr(config, name)]
+    if not names:
         raise UsageError(f"The dropout of an encoder of type {config.model_type!r} cannot be set. Omit this option.")
     for name in names:
         setattr(config, name, dropout)
@@ -207,9 +214,12 @@ def parse_layers(text: str | int | Sequence[int] | None, name: str = "layers") -
     try:
         if isinstance(text, list | tuple):
             layers = [int(index) for index in text]
+        elif "," in str(text):
+            layers = [int(index) for index in text.split(",")]
         else:
-            layers = [int(part) for part in text.split(",")] if "," in str(text) else int(text)
-        if (layers < 1) if isinstance(layers, int) else (min(layers, default=-1) < 0):
+            layers = int(text)
+        is_valid = layers >= 1 if isinstance(layers, int) else min(layers, default=-1) >= 0
+        if not is_valid:
             raise ValueError(layers)
     except ValueError:
         raise ValueError(f"`{name}` must be a number (3: the first three) or indices (0,2,4), got {text!r}.") from None

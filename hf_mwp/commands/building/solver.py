@@ -8,7 +8,6 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hf_mwp.commands.options.yaml_values import parse_mapping
 from hf_mwp.runtime.numbers.masked_text import DEFAULT_READING, NUMBER_READINGS
 from hf_mwp.utils.checked_types import checked
 from hf_mwp.utils.checks import check_at_least_one, check_positive, check_share
@@ -16,6 +15,7 @@ from hf_mwp.utils.downloads import hub_options
 from hf_mwp.utils.json_fields import read_mapping
 from hf_mwp.utils.option import option
 from hf_mwp.utils.usage_error import UsageError
+from hf_mwp.utils.yaml_values import parse_mapping
 
 from .encoder import EncoderArguments, keep_layers, load_encoder, parse_layers, set_dropout
 from .model_sources import (
@@ -110,8 +110,8 @@ class SolverArguments(EncoderArguments):
         self.decoder_config = parse_mapping("decoder_config", self.decoder_config)
         check_share(self, "decoder_dropout", "lora_dropout")
         check_at_least_one(self, "min_constant_count", "bottleneck_size", "lora_rank")
-        for name in NEW_SOLVER_OPTIONS if self.solver is not None else ():
-            if getattr(self, name) is not None:
+        for name in NEW_SOLVER_OPTIONS:
+            if self.solver is not None and getattr(self, name) is not None:
                 raise ValueError(f"`{name}` has no effect with `solver`. Remove one of the two.")
         layers = parse_layers(self.bottleneck_layers, "bottleneck_layers")
         if (layers is None) != (self.bottleneck_size is None):
@@ -133,7 +133,8 @@ class SolverArguments(EncoderArguments):
         layers = parse_layers(self.bottleneck_layers)
         if layers is None:
             return {}
-        layers = [layers] if isinstance(layers, int) else layers
+        if isinstance(layers, int):
+            layers = [layers]
         return {"bottleneck_layers": layers, "bottleneck_size": self.bottleneck_size}
 
 
@@ -141,7 +142,7 @@ def decoder_classes() -> dict[str, type[Decoder]]:
     """Return the classes of decoders by their names on the command line; loads PyTorch."""
     from hf_mwp.solver import models
 
-    return {name: getattr(models, kind) for name, kind in DECODERS.items()}
+    return {name: getattr(models, class_name) for name, class_name in DECODERS.items()}
 
 
 @checked
@@ -190,16 +191,19 @@ def build_solver(
         options.add_lora(solver, processor.number_token_ids)
         return solver, processor
     decoder = decoder_classes()[options.decoder or next(iter(DECODERS))]
-    check_fields("decoder_config", decoder.config_class(), options.decoder_config or ())
+    decoder_fields = options.decoder_config or {}
+    check_fields("decoder_config", decoder.config_class(), decoder_fields)
     reading = options.number_reading or DEFAULT_READING
     language = options.language or "zh"
     problems = (problem_from_row(row, parse_number_words, language, reading) for row in rows)
-    first = list(islice(problems, 1))
+    first_problems = list(islice(problems, 1))
+    if options.language is None and first_problems:
+        language = first_problems[0].language
     processor = MwpProcessor.build(
         load_tokenizer(options.tokenizer or options.encoder),
-        chain(first, problems),
+        chain(first_problems, problems),
         min_constant_count=options.min_constant_count or 5,
-        language=options.language or (first[0].language if first else "zh"),
+        language=language,
         parse_number_words=parse_number_words,
         number_reading=reading,
         indexed_numbers=options.uses_indexed_numbers(),
@@ -207,6 +211,8 @@ def build_solver(
     )
     processor.vocabulary = processor.vocabulary.with_constants(options.constants or ())
     dropout = options.dropout if options.decoder_dropout is None else options.decoder_dropout
+    if dropout is not None:
+        decoder_fields = {"dropout": dropout} | decoder_fields
     if options.encoder is None:
         encoder = MwpStudentModel(options.random_config(processor.tokenizer), add_pooling_layer=False)
     else:
@@ -216,7 +222,7 @@ def build_solver(
         encoder,
         processor,
         decoder=decoder,
-        decoder_kwargs=({} if dropout is None else {"dropout": dropout}) | (options.decoder_config or {}),
+        decoder_kwargs=decoder_fields,
         **options.bottleneck_fields,
     )
     options.add_lora(solver, processor.number_token_ids)
@@ -230,17 +236,18 @@ def _update_solver(model: Solver, processor: MwpProcessor, options: SolverArgume
     processor.number_reading = options.number_reading or processor.number_reading
     set_dropout(model.encoder.config, options.dropout)
     # The modules exist already, so changing the configuration is not enough.
-    for part, dropout in (("", options.dropout), ("decoder", options.decoder_dropout)):
+    for name, dropout in (("", options.dropout), ("decoder", options.decoder_dropout)):
         if dropout is not None:
             model.decoder.config.dropout = dropout
-            for module in model.get_submodule(part).modules():
+            for module in model.get_submodule(name).modules():
                 if isinstance(module, nn.Dropout):
                     module.p = dropout
                 elif isinstance(getattr(module, "attention_dropout", None), int | float):
                     module.attention_dropout = dropout
     if options.constants:
-        known, processor.vocabulary = processor.vocabulary, processor.vocabulary.with_constants(options.constants)
-        used = [each for each in known.written if each not in processor.vocabulary.written]
+        old_written = processor.vocabulary.written
+        processor.vocabulary = processor.vocabulary.with_constants(options.constants)
+        used = [constant for constant in old_written if constant not in processor.vocabulary.written]
         model.decoder.set_constants(processor.vocabulary.constants, used)
 
 
@@ -273,14 +280,17 @@ def load_solver(name: str | Path, **config_fields) -> tuple[Solver, MwpProcessor
     if folder is not None and read_mapping(folder / CONFIG_NAME).get("model_type") == SOLVER_TYPE:
         check_model_folder(folder)
     options = hub_options(config_fields)
-    found = load_config(name, **options).model_type
-    if (kind := solver_class(found)) is None:
-        raise UsageError(f"{name} contains a model of type {found!r}, but a solver is needed.")
+    model_type = load_config(name, **options).model_type
+    model_class = solver_class(model_type)
+    if model_class is None:
+        raise UsageError(f"{name} contains a model of type {model_type!r}, but a solver is needed.")
     with loading(name):
         processor = MwpProcessor.from_pretrained(name, **options)
-        model = kind.from_pretrained(name, use_safetensors=True, **({"dtype": "float32"} | config_fields))
-        rows = model.get_input_embeddings().num_embeddings
-        check_fit(name, processor.vocabulary, model.vocabulary, processor.tokenizer.backend_tokenizer, rows)
+        model_options = {"dtype": "float32"} | config_fields
+        model = model_class.from_pretrained(name, use_safetensors=True, **model_options)
+        num_embeddings = model.get_input_embeddings().num_embeddings
+        tokenizer = processor.tokenizer.backend_tokenizer
+        check_fit(name, processor.vocabulary, model.vocabulary, tokenizer, num_embeddings)
         processor.check_model(model)
     processor.limit_length(count_positions(model.encoder.config))
     return model, processor

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -120,13 +120,15 @@ class StudentArguments(ShapeTargets):
         check_at_least_one(self, *SIZES)
         check_share(self, "student_dropout", "student_sparsity")
         self.student_encoder = resolve_encoder(self.student_encoder)
-        for name in (*SIZES, "student_layers") if self.targets else ():
-            if getattr(self, name) is not None:
+        for name in (*SIZES, "student_layers"):
+            if self.targets and getattr(self, name) is not None:
                 raise ValueError(f"`{name}` is chosen to meet the target. Remove one of the two.")
-        given = [name for name in ("student", "student_encoder") if getattr(self, name) is not None]
-        if len(given) > 1 or (given and self.student_init != "cut"):
+        sources = [name for name in ("student", "student_encoder") if getattr(self, name) is not None]
+        if self.student_init != "cut" or not sources:
+            sources.append(f"student_init={self.student_init}")
+        if len(sources) > 1:
             raise ValueError("`student`, `student_encoder` and `student_init` exclude each other. Set only one.")
-        source = given[0] if given else f"student_init={self.student_init}"
+        source = sources[0]
         for name in UNUSED[source]:
             if getattr(self, name) is not None:
                 raise ValueError(f"`{name}` has no effect with `{source}`. Remove one of the two.")
@@ -142,8 +144,9 @@ class StudentArguments(ShapeTargets):
     @property
     def dropouts(self) -> dict[str, float]:
         """Dropout fields of [`MwpStudentConfig`], empty if `student_dropout` is not given."""
-        names = () if self.student_dropout is None else ("hidden_dropout_prob", "attention_probs_dropout_prob")
-        return dict.fromkeys(names, self.student_dropout)
+        if self.student_dropout is None:
+            return {}
+        return dict.fromkeys(("hidden_dropout_prob", "attention_probs_dropout_prob"), self.student_dropout)
 
     def use_shape(self, shape: StudentShape, teacher: PreTrainedConfig) -> None:
         """Set the size options to a shape that was chosen for a target."""
@@ -153,10 +156,10 @@ class StudentArguments(ShapeTargets):
 
     def layers_of(self, teacher: PreTrainedModel) -> list[int]:
         """Return the indices (from 0) of the teacher's layers from which the student starts."""
-        from hf_mwp.compress.distillation.sliced_student import choose_layers
+        from hf_mwp.compress.distillation.layer_mapping import choose_layers
 
-        layers, count = parse_layers(self.student_layers or "3"), teacher.config.num_hidden_layers
-        return choose_layers(layers, count, self.student_layer_choice or "first")
+        layers = parse_layers(self.student_layers or "3")
+        return choose_layers(layers, teacher.config.num_hidden_layers, self.student_layer_choice or "first")
 
     def random_config(
         self, teacher: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, **fields
@@ -166,9 +169,10 @@ class StudentArguments(ShapeTargets):
         from hf_mwp.compress.models.architecture import count_positions
 
         layers = parse_layers(self.student_layers or "3")
+        num_layers = layers if isinstance(layers, int) else len(layers)
         return MwpStudentConfig(
             vocab_size=teacher.config.vocab_size,
-            num_hidden_layers=layers if isinstance(layers, int) else len(layers),
+            num_hidden_layers=num_layers,
             pad_token_id=tokenizer.pad_token_id or 0,
             max_position_embeddings=count_positions(teacher.config) or 512,
             **(fields | self.sizes | self.dropouts),
@@ -212,11 +216,11 @@ def make_student(
 
     kind = kind_of(teacher)
     if not kind.is_solver:
-        way = "make_seq2seq_student" if kind.has_decoder else "compress.distillation.project_student"
-        raise TypeError(f"Expected a `Solver`, got `{type(teacher).__name__}`. Use `hf_mwp.{way}`.")
+        function = "make_seq2seq_student" if kind.has_decoder else "compress.distillation.project_student"
+        raise TypeError(f"Expected a `Solver`, got `{type(teacher).__name__}`. Use `hf_mwp.{function}`.")
     options = StudentArguments(**fields) if options is None else replace(options, **fields)
-    student, own = make_student_and_processor(teacher, processor, rows, options)
-    if own is not processor:
+    student, student_processor = make_student_and_processor(teacher, processor, rows, options)
+    if student_processor is not processor:
         raise UsageError(
             f"The tokenizer of {options.student} differs from its teacher's. Load it with `load_solver`, which also "
             "returns its processor."
@@ -228,48 +232,68 @@ def make_student_and_processor(
     teacher: MwpSolver, processor: MwpProcessor, rows: Iterable[Mapping[str, Any]], options: StudentArguments
 ) -> tuple[MwpSolver, MwpProcessor]:
     """Create a student ([`make_student`]) and return its processor too: the teacher's if the tokens are the same."""
-    from hf_mwp.compress.distillation import cut_student
     from hf_mwp.compress.models import MwpStudentModel
     from hf_mwp.solver.models import MwpSolver
+    from hf_mwp.solver.models.cut_student import cut_student
 
     apply_size_targets(options, teacher, processor)
     if options.student is not None:
-        student, own = load_solver(options.student)
-        return student, processor if own.tokenizer.get_vocab() == processor.tokenizer.get_vocab() else own
+        student, student_processor = load_solver(options.student)
+        if student_processor.tokenizer.get_vocab() == processor.tokenizer.get_vocab():
+            return student, processor
+        return student, student_processor
     dropout = options.student_dropout
     start = options.student_init if options.student_encoder is None else "encoder"
-    sample = list(islice(rows, SAMPLE_SIZE)) if start in ("project", "prune") else None
-    if sample == []:
-        raise UsageError(f"`student_init={start}` needs training problems. Pass `rows`.")
+    sample: list[Mapping[str, Any]] = []
+    if start in ("project", "prune"):
+        sample = list(islice(rows, SAMPLE_SIZE))
+        if not sample:
+            raise UsageError(f"`student_init={start}` needs training problems. Pass `rows`.")
     # Students that consist of parts of the teacher.
     if start == "cut":
         layers = options.layers_of(teacher)
         return cut_student(teacher, layers, decoder_dropout=dropout, **options.dropouts), processor
     if start == "prune":
-        columns = processor.encode(sample, with_labels=True, skipped=[])
-        collate = teacher.make_collator(processor)
-        encoded = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-        labelled = [row for row in encoded if row["labels"]]
-        batches = (collate(labelled[at : at + SAMPLE_BATCH]) for at in range(0, len(labelled), SAMPLE_BATCH))
+        batches = _labelled_batches(teacher, processor, sample)
         return prune_student(teacher, batches, options.student_sparsity), processor
     # Students with a new decoder of their encoder's sizes, otherwise configured like the teacher's.
     if start == "encoder":
-        encoder, own = load_encoder(options.student_encoder, dropout), load_tokenizer(options.student_encoder)
+        encoder = load_encoder(options.student_encoder, dropout)
+        tokenizer = load_tokenizer(options.student_encoder)
         remedy = "Use a student with the teacher's tokenizer."
-        check_same_tokens(options.student_encoder, own, processor.tokenizer, remedy, subset=True)
+        check_same_tokens(options.student_encoder, tokenizer, processor.tokenizer, remedy, subset=True)
     elif start == "random":
         config = options.random_config(teacher.encoder, processor.tokenizer)
         encoder = MwpStudentModel(config, add_pooling_layer=False)
     else:
-        problems, fields = processor.problems(sample), options.sizes | options.dropouts
-        encoder = project_on_problems(teacher.encoder, processor, problems, options.layers_of(teacher), **fields)
+        problems = processor.problems(sample)
+        layers = options.layers_of(teacher)
+        fields = options.sizes | options.dropouts
+        encoder = project_on_problems(teacher.encoder, processor, problems, layers, **fields)
     config = teacher.decoder.new_config(encoder.config, dropout)
     return MwpSolver.from_encoder_decoder_pretrained(encoder, processor, decoder=config), processor
+
+
+def _labelled_batches(
+    teacher: MwpSolver, processor: MwpProcessor, rows: Iterable[Mapping[str, Any]]
+) -> Iterator[Mapping[str, Any]]:
+    """Yield batches of the rows that have labels, as inputs of the teacher."""
+    columns = processor.encode(rows, with_labels=True, skipped=[])
+    labelled = []
+    for values in zip(*columns.values(), strict=True):
+        encoded = dict(zip(columns, values, strict=True))
+        if encoded["labels"]:
+            labelled.append(encoded)
+    collate = teacher.make_collator(processor)
+    for start in range(0, len(labelled), SAMPLE_BATCH):
+        yield collate(labelled[start : start + SAMPLE_BATCH])
 
 
 def prune_student(teacher: PreTrainedModel, batches: Iterable[Mapping], sparsity: float | None) -> PreTrainedModel:
     """Copy a teacher without the heads and neurons least important to its loss (Yang et al., EMNLP 2022)."""
     from hf_mwp.compress.pruning import RemovedUnits, cut_teacher, measure_scores
 
+    if sparsity is None:
+        sparsity = SPARSITY
     scores = measure_scores(teacher, batches).combined(1.0)
-    return cut_teacher(teacher, RemovedUnits.lowest(scores, SPARSITY if sparsity is None else sparsity))
+    return cut_teacher(teacher, RemovedUnits.lowest(scores, sparsity))

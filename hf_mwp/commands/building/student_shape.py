@@ -7,8 +7,7 @@ import math
 import statistics
 import time
 import timeit
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import product
@@ -34,7 +33,8 @@ LAYERS = (1, 2, 3, 4, 6)
 # Width -> feed-forward neurons, which are also halved, and attention heads.
 WIDTHS = {128: (512, 4), 192: (768, 6), 256: (1024, 8), 312: (1200, 12), 384: (1536, 12)}
 # Each problem is solved with two operators and three operands, about the mean of Math23k.
-TREE_LENGTH, ROUNDS = 5, 3
+TREE_LENGTH = 5
+ROUNDS = 3
 PROBLEMS = {
     "zh": (
         "甲乙两地相距360千米，一辆汽车4.5小时行完全程，平均每小时行多少千米？",
@@ -76,8 +76,12 @@ class ShapeTargets:
     @property
     def targets(self) -> dict[str, float]:
         """Given targets by field name of [`StudentShape`]."""
-        given = {"milliseconds": self.target_ms, "megabytes": self.target_mb}
-        return {name: value for name, value in given.items() if value is not None}
+        targets = {}
+        if self.target_ms is not None:
+            targets["milliseconds"] = self.target_ms
+        if self.target_mb is not None:
+            targets["megabytes"] = self.target_mb
+        return targets
 
 
 @checked
@@ -113,16 +117,25 @@ class StudentShape:
 
 def candidate_sizes(encoder: PreTrainedConfig | None = None) -> list[dict[str, int]]:
     """Return the sizes to measure, none above the encoder's: all `WIDTHS`, or the encoder's own if all are larger."""
-    # A pruned encoder has lists with a number for each layer.
-    limits = (getattr(encoder, name, math.inf) for name in SIZES)
-    max_layers, *own = (min(limit) if isinstance(limit, list) else limit for limit in limits)
-    widths = [(width, heads, neurons) for width, (neurons, heads) in WIDTHS.items()]
-    widths = [each for each in widths if all(size <= limit for size, limit in zip(each, own, strict=True))] or [own]
-    layers = [count for count in LAYERS if count <= max_layers]
-    return [
-        dict(zip(SIZES, (count, width, heads, neurons // divisor), strict=True))
-        for count, (width, heads, neurons), divisor in product(layers, widths, (1, 2))
-    ]
+    limits = []
+    for name in SIZES:
+        limit = getattr(encoder, name, math.inf)
+        if isinstance(limit, list):
+            # A pruned encoder has a number for each layer.
+            limit = min(limit)
+        limits.append(limit)
+    max_layers, max_width, max_heads, max_neurons = limits
+    widths = []
+    for width, (neurons, heads) in WIDTHS.items():
+        if width <= max_width and heads <= max_heads and neurons <= max_neurons:
+            widths.append((width, heads, neurons))
+    if not widths:
+        widths = [(max_width, max_heads, max_neurons)]
+    layers = [num_layers for num_layers in LAYERS if num_layers <= max_layers]
+    candidates = []
+    for num_layers, (width, heads, neurons), divisor in product(layers, widths, (1, 2)):
+        candidates.append(dict(zip(SIZES, (num_layers, width, heads, neurons // divisor), strict=True)))
+    return candidates
 
 
 def measure_shape(processor: MwpProcessor, sizes: dict[str, int]) -> StudentShape:
@@ -149,16 +162,22 @@ def measure_shape(processor: MwpProcessor, sizes: dict[str, int]) -> StudentShap
         tensors = {name: value.numpy() for name, value in solver.state_dict().items()}
         save_file(quantize_int8(tensors), Path(folder) / WEIGHTS)
         solver.config.to_json_file(Path(folder) / "config.json", use_diff=False)
-        # `hf-mwp export` leaves this file out.
-        kept = (path for path in Path(folder).iterdir() if path.name != "tokenizer_config.json")
-        megabytes = sum(path.stat().st_size for path in kept) / 1e6
+        num_bytes = 0
+        for path in Path(folder).iterdir():
+            # `hf-mwp export` leaves this file out.
+            if path.name != "tokenizer_config.json":
+                num_bytes += path.stat().st_size
         runtime = RuntimeSolver(folder)
         problems = [runtime.reader.problem(text) for text in PROBLEMS[runtime.reader.language]]
-        solves = [partial(runtime.answer, problem, max_decode_length=TREE_LENGTH) for problem in problems]
-        # The first round is a warm-up.
-        rounds = [timeit.repeat(solve, timer=time.process_time, number=1, repeat=1 + ROUNDS)[1:] for solve in solves]
+        shortest_seconds = []
+        for problem in problems:
+            solve = partial(runtime.answer, problem, max_decode_length=TREE_LENGTH)
+            seconds = timeit.repeat(solve, timer=time.process_time, number=1, repeat=1 + ROUNDS)
+            # The first round is a warm-up.
+            shortest_seconds.append(min(seconds[1:]))
     parameters = sum(value.size for value in tensors.values())
-    milliseconds = 1e3 * statistics.median(map(min, rounds))
+    milliseconds = 1e3 * statistics.median(shortest_seconds)
+    megabytes = num_bytes / 1e6
     return StudentShape(**sizes, parameters=parameters, milliseconds=milliseconds, megabytes=megabytes)
 
 
@@ -177,13 +196,17 @@ def choose_student_shape(
     """
     targets = ShapeTargets(target_ms, target_mb).targets
     shapes = [measure_shape(processor, sizes) for sizes in candidate_sizes(encoder)]
-    fitting = [each for each in shapes if all(getattr(each, name) <= most for name, most in targets.items())]
+    fitting = [shape for shape in shapes if _meets(shape, targets)]
     if not fitting:
-        smallest = min(shapes, key=lambda each: (each.megabytes, each.milliseconds))
+        smallest = min(shapes, key=lambda shape: (shape.megabytes, shape.milliseconds))
         units = {"milliseconds": "ms", "megabytes": "MB"}
-        wanted = " and ".join(f"{most:g} {units[name]}" for name, most in targets.items())
-        raise UsageError(f"No student meets the target of {wanted}. The smallest is {smallest}.")
-    return max(fitting, key=lambda each: (each.layer_weights, each.num_hidden_layers)), shapes
+        described = " and ".join(f"{limit:g} {units[name]}" for name, limit in targets.items())
+        raise UsageError(f"No student meets the target of {described}. The smallest is {smallest}.")
+    return max(fitting, key=lambda shape: (shape.layer_weights, shape.num_hidden_layers)), shapes
+
+
+def _meets(shape: StudentShape, targets: Mapping[str, float]) -> bool:
+    return all(getattr(shape, name) <= limit for name, limit in targets.items())
 
 
 def apply_size_targets(
@@ -199,21 +222,25 @@ def apply_size_targets(
     from hf_mwp.compress.models.architecture import find_encoder
     from hf_mwp.solver.batches.mwp_processor import MwpProcessor
 
-    if not (targets := args.targets):
+    targets = args.targets
+    if not targets:
         return
     if not isinstance(processor, MwpProcessor) or not getattr(model, "runs_in_numpy", True):
         raise UsageError("A target is for students that the NumPy runtime solves with. Give their sizes instead.")
     encoder = None if model is None else find_encoder(model).config
     request = targets | {"candidates": candidate_sizes(encoder), "tokens": len(processor.tokenizer)}
-    path = None if config is None else Path(config.output_dir) / FILE_NAME
-    with nullcontext() if config is None else config.main_process_first(local=False, desc="measuring students"):
-        found = None if path is None else read_json(path)
-        if found is None or found["request"] != request:
-            shape, measured = choose_student_shape(processor, args.target_ms, args.target_mb, encoder)
-            found = {"request": request, "chosen": asdict(shape), "measured": [asdict(each) for each in measured]}
-            if path is not None:
-                write_json(path, found)
-    shape = StudentShape(**found["chosen"])
+    if config is None:
+        shape, _ = choose_student_shape(processor, args.target_ms, args.target_mb, encoder)
+    else:
+        path = Path(config.output_dir) / FILE_NAME
+        with config.main_process_first(local=False, desc="measuring students"):
+            record = read_json(path)
+            if record is None or record["request"] != request:
+                shape, measured = choose_student_shape(processor, args.target_ms, args.target_mb, encoder)
+                shapes = [asdict(measured_shape) for measured_shape in measured]
+                record = {"request": request, "chosen": asdict(shape), "measured": shapes}
+                write_json(path, record)
+        shape = StudentShape(**record["chosen"])
     report(f"The student that meets the target: {shape}.")
     args.target_ms = args.target_mb = None
     args.use_shape(shape, encoder)

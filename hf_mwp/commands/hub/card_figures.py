@@ -1,12 +1,11 @@
 """Check that the figures of a model card agree with its `record.json`."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import yaml
-from huggingface_hub import ModelCard
+from huggingface_hub import EvalResult, ModelCard
 
 from hf_mwp.solver.metrics.accuracy import percent
 from hf_mwp.utils.usage_error import UsageError
@@ -18,23 +17,43 @@ def check_card(card: Path, record: Path) -> int:
     """Compare the rows of a card's result tables and the results in its metadata with the figures of the record, and
     return their number. Raises `UsageError` if a file cannot be read, or a figure is missing in the record."""
     try:
-        figures = [ModelFigures(**each) for each in json.loads(record.read_text("utf-8"))["figures"]]
+        figures = [ModelFigures(**fields) for fields in json.loads(record.read_text("utf-8"))["figures"]]
         text = card.read_text("utf-8")
         results = ModelCard(text).data.eval_results or []
     except (OSError, ValueError, KeyError, TypeError, AttributeError, yaml.YAMLError) as error:
         raise UsageError(f"{record} or {card.name} cannot be read ({type(error).__name__}: {error}).") from error
     rows = list(_rows(text))
-    for model, data, search, *cells in rows:
-        known = [each for each in figures if (each.model, f"{each.dataset}, {each.part}") == (model, data)]
-        if not any(each.search == search and {*cells} <= _cells(each) for each in known):
-            raise _unknown(card, f"{model} | {data} | {search} | {' | '.join(cells)}")
-    for each in results:
-        search, value = (each.metric_args or {}).get("search"), each.metric_value
-        place = ("this model", each.dataset_name, each.dataset_config, search)
-        known = [found for found in figures if (found.model, found.dataset, found.part, found.search) == place]
-        if not any(value in (round(100 * n, 2), round(n, 2)) for found in known for n in _numbers(found)):
-            raise _unknown(card, f"{each.dataset_name}, {each.dataset_config}, {search}: {value}")
+    for row in rows:
+        if not any(_has_row(record_figures, row) for record_figures in figures):
+            raise _unknown(card, " | ".join(row))
+    for result in results:
+        if not any(_has_result(record_figures, result) for record_figures in figures):
+            described = f"{result.dataset_name}, {result.dataset_config}, {_search_of(result)}"
+            raise _unknown(card, f"{described}: {result.metric_value}")
     return len(rows) + len(results)
+
+
+def _has_row(figures: ModelFigures, row: Sequence[str]) -> bool:
+    """Return whether a row of a table contains only the figures of the record."""
+    model, data, search, *cells = row
+    if (figures.model, f"{figures.dataset}, {figures.part}", figures.search) != (model, data, search):
+        return False
+    return set(cells) <= _cells(figures)
+
+
+def _has_result(figures: ModelFigures, result: EvalResult) -> bool:
+    """Return whether a result in the metadata is one of the figures of the record, as a share or in percent."""
+    described = ("this model", result.dataset_name, result.dataset_config, _search_of(result))
+    if (figures.model, figures.dataset, figures.part, figures.search) != described:
+        return False
+    for number in _numbers(figures):
+        if result.metric_value in (round(100 * number, 2), round(number, 2)):
+            return True
+    return False
+
+
+def _search_of(result: EvalResult) -> str | None:
+    return (result.metric_args or {}).get("search")
 
 
 def _unknown(card: Path, figure: str) -> UsageError:
@@ -55,11 +74,19 @@ def _rows(text: str) -> Iterator[list[str]]:
 
 def _numbers(figures: ModelFigures) -> Iterator[float]:
     for report in figures.reports.values():
-        yield from (value for value in report.values() if isinstance(value, int | float))
+        for value in report.values():
+            if isinstance(value, int | float):
+                yield value
 
 
 def _cells(figures: ModelFigures) -> set[str]:
     """Return the figures as formatted in a table."""
-    reports: list[Mapping[str, Any]] = list(figures.reports.values())
-    counts = {f"{int(value):,}" for report in reports for name, value in report.items() if name.startswith("num_")}
-    return {"-", *counts, *map(percent, _numbers(figures)), *map("{:.2f}".format, _numbers(figures))}
+    cells = {"-"}
+    for report in figures.reports.values():
+        for name, value in report.items():
+            if name.startswith("num_"):
+                cells.add(f"{int(value):,}")
+    for number in _numbers(figures):
+        cells.add(percent(number))
+        cells.add(f"{number:.2f}")
+    return cells

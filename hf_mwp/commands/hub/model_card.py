@@ -16,11 +16,12 @@ from hf_mwp.compress.models import MwpStudentModel
 from hf_mwp.compress.models.architecture import CUT_PREFIX
 from hf_mwp.compress.models.model_kind import kind_of
 from hf_mwp.solver.data.sources import LOADERS
-from hf_mwp.solver.data.training_lineage import training_texts_of
 from hf_mwp.solver.data.training_texts import TrainingTexts
 from hf_mwp.solver.metrics import count_parameters
-from hf_mwp.solver.metrics.accuracy import percent
+from hf_mwp.solver.metrics.accuracy import MATH_WORD_PROBLEMS, percent
 from hf_mwp.utils.checked_types import checked
+from hf_mwp.utils.checks import as_list
+from hf_mwp.utils.provenance import training_texts_of
 from hf_mwp.utils.usage_error import UsageError
 
 from .usage import usage_section
@@ -28,14 +29,10 @@ from .usage import usage_section
 
 PAPER = "A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025)"
 SEQ2SEQ_PAPER = "Improving Language Model Distillation through Hidden State Matching (ICLR 2025)"
-# Default task of runs without a recorded task. `metrics` maps a table column to two keys of a report: the metric and
-# the number of examples over which the metric is averaged.
+# Default task of runs without a recorded task.
 TASK = "math-word-problem"
-MATH_WORD_PROBLEMS: Mapping[str, Any] = {
-    "tags": ["hf_mwp", "math-word-problems"],
-    "metrics": {"answers": ("answer_accuracy", "num_problems"), "equations": ("equation_accuracy", "num_equations")},
-}
-CARD, RECORD = "README.md", "record.json"
+CARD = "README.md"
+RECORD = "record.json"
 # Entries of `run.json` that are copied to the record.
 CIRCUMSTANCES = ("seed", "wall_seconds", "cpu_seconds", "machine", "libraries", "trained_parameters")
 # Metadata that cards are generated with.
@@ -77,7 +74,9 @@ class ModelFigures:
     @property
     def search(self) -> str:
         """Description of the search, such as `"beam 3"`."""
-        return {None: "-", 1: "greedy"}.get(self.num_beams, f"beam {self.num_beams}")
+        if self.num_beams is None:
+            return "-"
+        return "greedy" if self.num_beams == 1 else f"beam {self.num_beams}"
 
 
 @checked
@@ -104,40 +103,54 @@ def build_model_card(
     `language` defaults to that of the task, or Chinese. `summary` and `notes` are the first and last paragraphs, as
     Markdown. `task` describes the task ([`~tasks.Task.card`]) if no stage does.
     """
-    task = {**MATH_WORD_PROBLEMS, **next((stage.task for stage in reversed(stages) if stage.task), task or {})}
-    kind, is_encoder = kind_of(model), isinstance(model, MwpStudentModel)
-    language = language or task.get("language") or ("zh" if is_encoder or kind.is_solver else None)
-    tag = "feature-extraction" if is_encoder else task.get("pipeline_tag")
-    is_distilled = any(map(_distils, stages))
-    paper, citation = _paper_of(model) if is_distilled else ("", "")
-    shown = _most_telling(figures)
-    results = [] if is_encoder else [_eval_result(each, task) for each in shown if each.model == "this model"]
+    for stage in stages:
+        # The task of the last stage that has one.
+        task = stage.task or task
+    task = {**MATH_WORD_PROBLEMS, **(task or {})}
+    kind = kind_of(model)
+    is_encoder = isinstance(model, MwpStudentModel)
+    language = language or task.get("language")
+    if language is None and (is_encoder or kind.is_solver):
+        language = "zh"
+    tags = list(task["tags"])
+    method = ""
+    citation = ""
+    if any(map(_distils, stages)):
+        tags.append("knowledge-distillation")
+        paper, bibtex = _paper_of(model)
+        method = f" Method: {paper}."
+        citation = f"## Citation\n\n```bibtex\n{bibtex}\n```"
+    tags.append("mwp_solver" if kind.is_solver else model.config.model_type)
+    tag = task.get("pipeline_tag")
+    shown_figures = _most_telling(figures)
+    results = []
+    if is_encoder:
+        tag = "feature-extraction"
+    else:
+        model_figures = [row for row in shown_figures if row.model == "this model"]
+        results = [_eval_result(row, task) for row in model_figures]
     data = ModelCardData(
         language=language,
         license=license,
         library_name="transformers",
         pipeline_tag=tag,
-        tags=[
-            *task["tags"],
-            *(["knowledge-distillation"] if is_distilled else []),
-            "mwp_solver" if kind.is_solver else model.config.model_type,
-        ],
+        tags=tags,
         model_name=model_id.rstrip("/").rpartition("/")[2],
         eval_results=results or None,
         datasets=_data_sets(stages, training_texts_of(model)) or None,
     )
     for name, value in (metadata or {}).items():
         data[name] = value
-    used_as = TASK if kind.is_solver else tag
+    usage_task = TASK if kind.is_solver else tag
     sections = [
         f"# {data.model_name}",
         summary,
-        f"Architecture: {_architecture(model)}." + (f" Method: {paper}." if paper else ""),
-        usage_section(used_as, model_id, language, indexed_numbers, task.get("example"), output, type(model)),
-        _results_section(shown, task),
+        f"Architecture: {_architecture(model)}.{method}",
+        usage_section(usage_task, model_id, language, indexed_numbers, task.get("example"), output, type(model)),
+        _results_section(shown_figures, task),
         notes,
         f"The full record of metrics, stages, options and versions is in [`{RECORD}`]({RECORD}).",
-        f"## Citation\n\n```bibtex\n{citation}\n```" if citation else "",
+        citation,
     ]
     text = "\n\n".join(section.strip() for section in sections if section.strip())
     return ModelCard(f"---\n{data.to_yaml()}\n---\n\n{text}\n")
@@ -146,12 +159,14 @@ def build_model_card(
 def earlier_metadata(card: Path | None, license: str | None = None) -> dict[str, Any]:
     """Return the metadata of a card, if it exists, that are not generated, such as `base_model`, without those of its
     licence if there is a new `license`. Raises `UsageError` if the card cannot be read."""
+    if card is None or not card.is_file():
+        return {}
     try:
-        known = (metadata_load(card) if card and card.is_file() else None) or {}
+        metadata = metadata_load(card) or {}
     except (ValueError, yaml.YAMLError) as error:
         raise UsageError(f"The metadata of {card} cannot be read ({error}). Correct or delete the file.") from error
-    kept = known.keys() - GENERATED
-    return {name: known[name] for name in kept if license is None or not name.startswith("license")}
+    names = metadata.keys() - GENERATED
+    return {name: metadata[name] for name in names if license is None or not name.startswith("license")}
 
 
 @checked
@@ -159,14 +174,17 @@ def model_record(
     figures: Sequence[ModelFigures] = (), stages: Sequence[TrainingStage] = (), texts: TrainingTexts | None = None
 ) -> dict[str, Any]:
     """Return the content of `record.json`. Of the training texts, number, sources and unknown ancestors are kept."""
-    known = None
+    training_texts = None
     if texts is not None:
-        known = {"texts": len(texts), "sources": list(texts.sources), "unknown": list(texts.unknown)}
-    steps = []
+        training_texts = {"texts": len(texts), "sources": list(texts.sources), "unknown": list(texts.unknown)}
+    stage_records = []
     for stage in stages:
-        kept = {name: stage.record[name] for name in CIRCUMSTANCES if name in stage.record}
-        steps.append({"name": stage.name, "command": stage.command, "options": dict(stage.options), **kept})
-    return {"figures": [asdict(each) for each in figures], "stages": steps, "training_texts": known}
+        circumstances = {name: stage.record[name] for name in CIRCUMSTANCES if name in stage.record}
+        stage_records.append(
+            {"name": stage.name, "command": stage.command, "options": dict(stage.options), **circumstances}
+        )
+    figure_records = [asdict(row) for row in figures]
+    return {"figures": figure_records, "stages": stage_records, "training_texts": training_texts}
 
 
 def _distils(stage: TrainingStage) -> bool:
@@ -176,7 +194,9 @@ def _distils(stage: TrainingStage) -> bool:
 
 def _paper_of(model: PreTrainedModel) -> tuple[str, str]:
     """Return the title and the citation of the method by which a student is distilled."""
-    return (SEQ2SEQ_PAPER, CKALoss.citation) if kind_of(model).has_decoder else (PAPER, HiddenMSELoss.citation)
+    if kind_of(model).has_decoder:
+        return SEQ2SEQ_PAPER, CKALoss.citation
+    return PAPER, HiddenMSELoss.citation
 
 
 def _architecture(model: PreTrainedModel) -> str:
@@ -184,22 +204,35 @@ def _architecture(model: PreTrainedModel) -> str:
     config = kind.encoder(model).config
 
     def size(*names: str) -> int | None:
-        return next((getattr(config, name) for name in names if getattr(config, name, None) is not None), None)
+        for name in names:
+            if getattr(config, name, None) is not None:
+                return getattr(config, name)
+        return None
 
-    layers, width, heads, tokens = map(size, ("num_hidden_layers", "hidden_size", "num_attention_heads", "vocab_size"))
+    num_layers = size("num_hidden_layers")
+    width = size("hidden_size")
+    heads = size("num_attention_heads")
     # The names of BERT, DistilBERT and encoder-decoder models.
     neurons = size("intermediate_size", "hidden_dim", "encoder_ffn_dim", "d_ff")
+    num_tokens = size("vocab_size")
     if config.model_type.startswith(CUT_PREFIX):
-        heads, neurons = config.heads_per_layer, config.neurons_per_layer
-    summary = f"{layers} transformer layers of width {width}"
-    if kind.has_decoder:
-        decoder_layers = size("decoder_layers", "num_decoder_layers")
-        summary = f"{layers} encoder and {decoder_layers} decoder layers of width {width}"
-    known = ((layers, summary), (neurons, f"feed-forward {neurons}"), (heads, f"{heads} heads"))
-    text = ", ".join(part for value, part in (*known, (tokens, f"{tokens or 0:,} tokens")) if value)
+        heads = config.heads_per_layer
+        neurons = config.neurons_per_layer
+    phrases = []
+    if num_layers and kind.has_decoder:
+        num_decoder_layers = size("decoder_layers", "num_decoder_layers")
+        phrases.append(f"{num_layers} encoder and {num_decoder_layers} decoder layers of width {width}")
+    elif num_layers:
+        phrases.append(f"{num_layers} transformer layers of width {width}")
+    if neurons:
+        phrases.append(f"feed-forward {neurons}")
+    if heads:
+        phrases.append(f"{heads} heads")
+    if num_tokens:
+        phrases.append(f"{num_tokens:,} tokens")
     if kind.is_solver:
-        text += f", {model.decoder_title}"
-    text += f"; {count_parameters(model):,} parameters"
+        phrases.append(model.decoder_title)
+    text = f"{', '.join(phrases)}; {count_parameters(model):,} parameters"
     if isinstance(model, MwpStudentModel) and has_identity_pooling(model):
         text += ". Its pooling layer is the identity: `pooler_output` is the tanh of the last state of [CLS]"
     return text
@@ -215,30 +248,38 @@ def has_identity_pooling(encoder: MwpStudentModel) -> bool:
 
 def _data_sets(stages: Sequence[TrainingStage], texts: TrainingTexts | None) -> list[str]:
     """Return the datasets in the options and in the sources of the training texts, and the tasks' Hub datasets."""
-    given = [stage.options.get(option) or [] for stage in stages for option in DATA_OPTIONS]
-    sources = [source for value in given for source in ([value] if isinstance(value, str) else value)]
-    named = {name for stage in stages for name in stage.task.get("datasets", ()) if "/" in name}
+    sources = list(texts.sources) if texts else []
+    hub_datasets = set()
+    for stage in stages:
+        for option in DATA_OPTIONS:
+            sources += as_list(stage.options.get(option))
+        hub_datasets |= {name for name in stage.task.get("datasets", ()) if "/" in name}
     # Sources are written as "ape210k:validation" or "gsm8k (public), train".
-    names = {re.split("[: ]", source)[0] for source in (*sources, *(texts.sources if texts else ()))}
-    return sorted(names & set(LOADERS) | named)
+    names = {re.split("[: ]", source)[0] for source in sources}
+    return sorted(names & set(LOADERS) | hub_datasets)
 
 
 def _most_telling(figures: Sequence[ModelFigures]) -> list[ModelFigures]:
     """Return at most `MAX_ROWS` figures: if there are more, the widest search of each split, this model first."""
     if len(figures) <= MAX_ROWS:
         return list(figures)
-    best: dict[tuple[str, ...], ModelFigures] = {}
-    for each in figures:
-        key = (each.model, each.dataset, each.part.replace(", re-ranked", ""))
-        width = ("re-ranked" in each.part, each.num_beams or 0)
-        if key not in best or width > ("re-ranked" in best[key].part, best[key].num_beams or 0):
-            best[key] = each
-    return sorted(best.values(), key=lambda each: each.model != "this model")[:MAX_ROWS]
+    widest: dict[tuple[str, ...], ModelFigures] = {}
+    for row in figures:
+        split = (row.model, row.dataset, row.part.replace(", re-ranked", ""))
+        if split not in widest or _search_width(row) > _search_width(widest[split]):
+            widest[split] = row
+    return sorted(widest.values(), key=lambda row: row.model != "this model")[:MAX_ROWS]
+
+
+def _search_width(figures: ModelFigures) -> tuple[bool, int]:
+    return "re-ranked" in figures.part, figures.num_beams or 0
 
 
 def _eval_result(figures: ModelFigures, task: Mapping[str, Any]) -> EvalResult:
     # The first metric of the task, over all problems.
-    metric, report = next(iter(task["metrics"].values()))[0], next(iter(figures.reports.values()))
+    metric = next(iter(task["metrics"].values()))[0]
+    report = next(iter(figures.reports.values()))
+    metric_type = "accuracy" if metric.endswith("accuracy") else metric
     scale = 100 if task.get("shares", True) else 1
     items = task.get("items", "problems")
     return EvalResult(
@@ -246,7 +287,7 @@ def _eval_result(figures: ModelFigures, task: Mapping[str, Any]) -> EvalResult:
         dataset_type=figures.dataset,
         dataset_name=figures.dataset,
         dataset_config=figures.part,
-        metric_type="accuracy" if metric.endswith("accuracy") else metric,
+        metric_type=metric_type,
         metric_name=metric.replace("_", " "),
         metric_value=round(scale * report.get(metric, float("nan")), 2),
         metric_args={"search": figures.search, items: int(report.get(f"num_{items}", 0))},
@@ -257,35 +298,52 @@ def _results_section(figures: Sequence[ModelFigures], task: Mapping[str, Any]) -
     if not figures:
         return ""
     items = task.get("items", "problems")
-    known = any(_new_items(each) for each in figures)
-    metrics, write = {name: key for name, (key, *_) in task["metrics"].items()}, "{:.2f}".format
+    # Heading of a column -> key of a report.
+    metrics = {name: key for name, (key, *_) in task["metrics"].items()}
+    format_metric = "{:.2f}".format
     if task.get("shares", True):
         name, key = next(iter(metrics.items()))
-        metrics, write = {f"{name} %": key}, percent
-    header = ["model", "data", "search", items, *metrics] + ([f"new {items}", *metrics] if known else [])
-    rows = [header, ["---", "---", "---", *("---:" for _ in header[3:])]]
-    for each in figures:
-        report = next(iter(each.reports.values()))
-        row = [each.model, f"{each.dataset}, {each.part}", each.search]
-        for group in (report, _new_items(each))[: 2 if known else 1]:
-            row.append(f"{int(group[f'num_{items}']):,}" if group else "-")
-            values = (group and group.get(key) for key in metrics.values())
-            row += ["-" if value is None else write(value) for value in values]
-        rows.append(row)
-    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+        metrics = {f"{name} %": key}
+        format_metric = percent
+    shows_new_items = any(_new_items(row) for row in figures)
+    headings = ["model", "data", "search", items, *metrics]
+    if shows_new_items:
+        headings += [f"new {items}", *metrics]
+    rows = [headings, ["---"] * 3 + ["---:"] * (len(headings) - 3)]
+    for row in figures:
+        cells = [row.model, f"{row.dataset}, {row.part}", row.search]
+        groups = [next(iter(row.reports.values()))]
+        if shows_new_items:
+            groups.append(_new_items(row))
+        for group in groups:
+            cells.append(f"{int(group[f'num_{items}']):,}" if group else "-")
+            for key in metrics.values():
+                value = group.get(key) if group else None
+                cells.append("-" if value is None else format_metric(value))
+        rows.append(cells)
+    table = "\n".join(f"| {' | '.join(cells)} |" for cells in rows)
     notes = []
-    if known:
+    if shows_new_items:
         notes.append(f"New {items} are those whose text, numbers ignored, is not in the training data.")
-    if (each := next((each for each in figures if each.calibration), None)) is not None:
-        error, right = (each.calibration[name] for name in ("expected_calibration_error", "surer_half_accuracy"))
-        notes.append(
-            f"The `score` of an equation is its probability. On {each.dataset}, {each.part}: expected calibration "
-            f"error {error:.3f}; of the more probable half of the answers, {percent(right)} % are correct (see "
-            "`confidence_threshold`)."
-        )
+    calibrated = [row for row in figures if row.calibration]
+    if calibrated:
+        notes.append(_calibration_note(calibrated[0]))
     return "\n\n".join(["## Results", table, " ".join(notes)])
+
+
+def _calibration_note(figures: ModelFigures) -> str:
+    error = figures.calibration["expected_calibration_error"]
+    accuracy = figures.calibration["surer_half_accuracy"]
+    return (
+        f"The `score` of an equation is its probability. On {figures.dataset}, {figures.part}: expected calibration "
+        f"error {error:.3f}; of the more probable half of the answers, {percent(accuracy)} % are correct (see "
+        "`confidence_threshold`)."
+    )
 
 
 def _new_items(figures: ModelFigures) -> Mapping[str, float] | None:
     """Return the report of the problems whose masked text is not in the training texts, or `None` if unknown."""
-    return next((report for group, report in figures.reports.items() if group.startswith("masked text not in")), None)
+    for group, report in figures.reports.items():
+        if group.startswith("masked text not in"):
+            return report
+    return None

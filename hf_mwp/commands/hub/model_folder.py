@@ -22,11 +22,11 @@ from hf_mwp.runtime.default_search import DefaultSearch
 from hf_mwp.runtime.output_vocabulary import OutputVocabulary
 from hf_mwp.runtime.plausibility import PlausibilityReranker
 from hf_mwp.solver.batches.mwp_processor import MwpProcessor
-from hf_mwp.solver.data.training_lineage import training_texts_of, write_training_texts
 from hf_mwp.solver.pipelines.math_word_problem_pipeline import MathWordProblemPipeline
 from hf_mwp.utils.checked_types import checked
 from hf_mwp.utils.downloads import LICENCES, find_beside, read_beside
 from hf_mwp.utils.files import writing_weights
+from hf_mwp.utils.provenance import training_texts_of, write_training_texts
 from hf_mwp.utils.run_folder import MODEL_FILES, OLD_MODEL, RunFolder, check_output_folder
 from hf_mwp.utils.usage_error import UsageError
 
@@ -59,7 +59,9 @@ def make_model_folder(args: CardArguments) -> None:
     >>> make_model_folder(CardArguments("runs/student", "me/mwp-student", evaluations=["runs/evaluate"]))
     ```
     """
-    source, folder, encoder_only = args.model, args.output_dir, args.part == "encoder"
+    source = args.model
+    folder = args.output_dir
+    encoder_only = args.part == "encoder"
     check_output_folder(folder, for_model=True)
     notes = args.notes
     if notes.endswith(".md") and (Path(notes).is_file() or len(notes.split()) == 1):
@@ -68,10 +70,10 @@ def make_model_folder(args: CardArguments) -> None:
     is_solver = kind_of(model).is_solver and not encoder_only
     if args.reranker is not None and not is_solver:
         raise UsageError("`reranker` applies only to solvers. Remove it for an encoder or a classifier.")
-    about: dict[str, Any] = {"license": args.license, "summary": args.summary, "notes": notes}
+    card_options: dict[str, Any] = {"license": args.license, "summary": args.summary, "notes": notes}
     if isinstance(processor, MwpProcessor):
-        about |= {"language": processor.language, "indexed_numbers": processor.indexed_numbers}
-    search = []
+        card_options |= {"language": processor.language, "indexed_numbers": processor.indexed_numbers}
+    search_files: list[DefaultSearch | PlausibilityReranker] = []
     texts = training_texts_of(model)
     if encoder_only:
         model = _encoder_alone(model, source)
@@ -80,19 +82,24 @@ def make_model_folder(args: CardArguments) -> None:
         if texts is not None:
             model.training_texts = texts
     elif is_solver:
-        default, reranker = _read_search(source, args.reranker)
-        searched = {"num_beams": default.num_beams, "rerank": reranker if default.rerank is True else default.rerank}
-        solver = MathWordProblemPipeline(model=model, processor=processor, device="cpu", **searched)
-        about["output"] = str(solver(EXAMPLES.get(processor.language, EXAMPLES["en"])))
-        search = [each for each in (default, reranker) if each not in (None, DefaultSearch())]
-    about["metadata"] = _metadata(args, Path(folder), model)
-    own = "solver built on it" if encoder_only else "this model"
-    evaluated = {own: args.evaluations, "teacher": args.teacher_evaluations}
-    figures = [read_figures(each, name) for name, folders in evaluated.items() for each in folders or ()]
-    made_by = [read_stage(each) for each in args.stages or ()]
-    task = next(filter(None, map(read_task, args.evaluations or ())), None)
-    card = build_model_card(model, args.model_id or Path(folder).as_posix(), figures, made_by, task=task, **about)
-    record = json.dumps(model_record(figures, made_by, texts), indent=1, ensure_ascii=False)
+        search, reranker = _read_search(source, args.reranker)
+        rerank = reranker if search.rerank is True else search.rerank
+        solver = MathWordProblemPipeline(
+            model=model, processor=processor, device="cpu", num_beams=search.num_beams, rerank=rerank
+        )
+        card_options["output"] = str(solver(EXAMPLES.get(processor.language, EXAMPLES["en"])))
+        if search != DefaultSearch():
+            search_files.append(search)
+        if reranker is not None:
+            search_files.append(reranker)
+    card_options["metadata"] = _metadata(args, Path(folder), model)
+    card_options["task"] = next(filter(None, map(read_task, args.evaluations or ())), None)
+    name = "solver built on it" if encoder_only else "this model"
+    figures = [read_figures(evaluation, name) for evaluation in args.evaluations or ()]
+    figures += [read_figures(evaluation, "teacher") for evaluation in args.teacher_evaluations or ()]
+    stages = [read_stage(stage) for stage in args.stages or ()]
+    card = build_model_card(model, args.model_id or Path(folder).as_posix(), figures, stages, **card_options)
+    record = json.dumps(model_record(figures, stages, texts), indent=1, ensure_ascii=False)
     notices = read_beside(source, LICENCES)
     with RunFolder(folder, for_model=True) as run:
         run.check_unused(args.overwrite, (*MODEL_FILES, CARD, *notices))
@@ -102,8 +109,8 @@ def make_model_folder(args: CardArguments) -> None:
             (unfinished / RECORD).write_text(record + "\n", encoding="utf-8")
             for name, content in notices.items():
                 (unfinished / name).write_bytes(content)
-            for part in search:
-                part.save_pretrained(unfinished)
+            for search_file in search_files:
+                search_file.save_pretrained(unfinished)
 
 
 def _read_search(source: str | PathLike, fitted: str | None) -> tuple[DefaultSearch, PlausibilityReranker | None]:
@@ -112,19 +119,23 @@ def _read_search(source: str | PathLike, fitted: str | None) -> tuple[DefaultSea
     if fitted is not None or find_beside(source, PlausibilityReranker.file_name):
         reranker = PlausibilityReranker.from_pretrained(fitted or source)
     # `hf-mwp rerank` writes the best search settings to the folder of its re-ranker.
-    place = Path(fitted or source)
-    return DefaultSearch.from_pretrained(place if (place / DefaultSearch.file_name).is_file() else source), reranker
+    if fitted is not None and (Path(fitted) / DefaultSearch.file_name).is_file():
+        source = fitted
+    return DefaultSearch.from_pretrained(source), reranker
 
 
 def _metadata(args: CardArguments, folder: Path, model: nn.Module) -> dict[str, Any]:
     """Return the given metadata, and those of the cards of the model and, if it has the same weights, the folder."""
-    metadata, given = earlier_metadata(find_beside(args.model, CARD), args.license), args.metadata or {}
+    metadata = earlier_metadata(find_beside(args.model, CARD), args.license)
+    option = args.metadata or {}
     replaced = earlier_metadata(folder / CARD, args.license)
-    if not _has_other_weights(folder, model):
+    if _has_other_weights(folder, model):
+        lost = sorted(replaced.keys() - metadata.keys() - option.keys())
+        if lost:
+            logger.warning(f"The card in {folder} is of another model: {', '.join(lost)} not kept. Use --metadata.")
+    else:
         metadata |= replaced
-    elif lost := sorted(replaced.keys() - metadata.keys() - given.keys()):
-        logger.warning(f"The card in {folder} is of another model: {', '.join(lost)} not kept. Use --metadata.")
-    return metadata | given
+    return metadata | option
 
 
 def _has_other_weights(folder: Path, model: nn.Module) -> bool:
@@ -136,14 +147,17 @@ def _has_other_weights(folder: Path, model: nn.Module) -> bool:
         stored = load_file(folder / SAFE_WEIGHTS_NAME)
     except SafetensorError:
         return True
-    return any(name not in state or not torch.equal(value, state[name].to(value)) for name, value in stored.items())
+    for name, value in stored.items():
+        if name not in state or not torch.equal(value, state[name].to(value)):
+            return True
+    return False
 
 
 def _encoder_alone(solver: Any, source: str | PathLike) -> MwpStudentModel:
     encoder = getattr(solver, "encoder", None)
     if not isinstance(encoder, MwpStudentModel) or solver.config.bottleneck_layers:
-        kind = getattr(encoder, "config", solver.config).model_type
-        raise UsageError(f"The encoder of {source} ({kind!r}) is no student, or needs its bottleneck networks.")
+        model_type = getattr(encoder, "config", solver.config).model_type
+        raise UsageError(f"The encoder of {source} ({model_type!r}) is no student, or needs its bottleneck networks.")
     return with_pooling_layer(encoder)
 
 
@@ -183,9 +197,9 @@ def write_model_folder(
         stored.save_pretrained(folder, max_shard_size="1000TB")
     path = folder / "config.json"
     config = json.loads(path.read_text(encoding="utf-8"))
-    for part in (config, *(value for value in config.values() if isinstance(value, dict))):
-        if "dtype" in part:
-            part["dtype"] = str(model.dtype).removeprefix("torch.")
+    for section in (config, *config.values()):
+        if isinstance(section, dict) and "dtype" in section:
+            section["dtype"] = str(model.dtype).removeprefix("torch.")
     path.write_text(json.dumps(config, indent=2, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
     if card is not None:
         card.save(folder / CARD)

@@ -27,11 +27,11 @@ from hf_mwp.runtime.encoder import GRAPH
 from hf_mwp.runtime.plausibility import PlausibilityReranker
 from hf_mwp.runtime.solver import EXPORT_RECORD
 from hf_mwp.solver.batches.mwp_processor import MwpProcessor
-from hf_mwp.solver.data.training_lineage import training_texts_of
 from hf_mwp.solver.data.training_texts import TrainingTexts
 from hf_mwp.utils.checked_types import checked
 from hf_mwp.utils.downloads import LICENCES, check_links
 from hf_mwp.utils.files import read_json, write_json, writing_weights
+from hf_mwp.utils.provenance import training_texts_of
 from hf_mwp.utils.usage_error import UsageError
 
 from .card_figures import check_card
@@ -39,7 +39,9 @@ from .finite_weights import check_finite
 from .model_card import CARD, RECORD, ModelFigures, TrainingStage, build_model_card, earlier_metadata, model_record
 
 
-CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
+CONFIG = "config.json"
+WEIGHTS = "model.safetensors"
+INDEX = "model.safetensors.index.json"
 TOKENIZER = (
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "merges.txt"),
     *("vocab.txt", "vocab.json", "source_vocab.json", "target_vocab.json", "chat_template.jinja"),
@@ -126,24 +128,27 @@ def push_solver_to_hub(
     validate_repo_id(repo_id)
     for name in (CARD, RECORD):
         if not (folder / name).is_file():
-            make = f"Create a complete folder with `hf-mwp card --model {folder}`"
+            remedy = f"Create a complete folder with `hf-mwp card --model {folder}`"
             if (folder / EXPORT_RECORD).exists():
-                make = "Run `hf-mwp card` on the solver, and export the folder that it creates"
-            raise UsageError(f"{folder} has no {name}. {make}.")
+                remedy = "Run `hf-mwp card` on the solver, and export the folder that it creates"
+            raise UsageError(f"{folder} has no {name}. {remedy}.")
     figures = check_card(folder / CARD, folder / RECORD)
     with TemporaryDirectory() as workspace:
-        made = Path(workspace)
-        collect_files(folder, made)
-        (made / CARD).write_text(name_in_card((made / CARD).read_text("utf-8"), repo_id), "utf-8")
-        files = {path.name: path for path in sorted(made.iterdir())}
+        upload_folder = Path(workspace)
+        collect_files(folder, upload_folder)
+        card = upload_folder / CARD
+        card.write_text(name_in_card(card.read_text("utf-8"), repo_id), "utf-8")
+        files = {path.name: path for path in sorted(upload_folder.iterdir())}
         sizes = {name: path.stat().st_size for name, path in files.items()}
-        left_out = {path.name for path in folder.iterdir()} - {*files, *weight_files(folder), INDEX}
+        left_out = {path.name for path in folder.iterdir()}
+        left_out -= {*files, *weight_files(folder), INDEX}
         publication = Publication(repo_id, sizes, tuple(sorted(left_out)), figures)
         if dry_run:
             return publication
         repository = open_repository(repo_id, private=private, revision=revision, token=token, overwrite=overwrite)
         changes: list[Any] = [CommitOperationAdd(name, str(path)) for name, path in files.items()]
-        changes += [CommitOperationDelete(name) for name in sorted(_files_in(repository) - files.keys())]
+        outdated = sorted(_files_in(repository) - files.keys())
+        changes += [CommitOperationDelete(name) for name in outdated]
         with named_errors(repo_id):
             commit = HfApi(token=token).create_commit(
                 repo_id, changes, commit_message=commit_message, revision=revision or "main"
@@ -168,27 +173,30 @@ def push_trained_model(
     """Publish a copy of a folder saved by a trainer, with the `options` of [`push_solver_to_hub`] and a new record and
     card ([`build_model_card`], with [`earlier_metadata`] of the folder and the given `metadata`). The files are
     collected before the function returns; unless `blocking`, it returns a `Future` of the upload."""
-    reads = {}
+    reading = {}
     if isinstance(processor, MwpProcessor):
-        reads = {"language": processor.language, "indexed_numbers": processor.indexed_numbers}
+        reading = {"language": processor.language, "indexed_numbers": processor.indexed_numbers}
     # The folder has neither the heads that a `HeadPruningCallback` closed nor separate adapters.
     saved = prune(model) if "save_pretrained" in vars(model) else model
-    saved = merge_lora(copy.deepcopy(saved)) if has_lora(saved) else saved
+    if has_lora(saved):
+        saved = merge_lora(copy.deepcopy(saved))
     metadata = earlier_metadata(Path(folder) / CARD) | dict(metadata or {})
-    card = build_model_card(saved, repo_id, figures, stages, metadata=metadata, **reads)
+    card = build_model_card(saved, repo_id, figures, stages, metadata=metadata, **reading)
     record = model_record(figures, stages, training_texts_of(model))
     workspace = TemporaryDirectory()
-    made = Path(workspace.name)
+    copied = Path(workspace.name)
     # Copied, because the folder may change during the upload.
-    collect_files(Path(folder), made)
-    card.save(made / CARD)
-    write_json(made / RECORD, record)
+    collect_files(Path(folder), copied)
+    card.save(copied / CARD)
+    write_json(copied / RECORD, record)
 
     def push() -> Publication:
         with workspace:
-            return push_solver_to_hub(made, repo_id, token=token, **options)
+            return push_solver_to_hub(copied, repo_id, token=token, **options)
 
-    return push() if blocking else HfApi(token=token).run_as_future(push)
+    if blocking:
+        return push()
+    return HfApi(token=token).run_as_future(push)
 
 
 def collect_files(folder: Path, target: Path) -> None:
@@ -202,12 +210,16 @@ def collect_files(folder: Path, target: Path) -> None:
     config = read_json(target / CONFIG)
     if config is None:
         raise UsageError(f"{folder / CONFIG} is missing or damaged. Save the model again.")
-    if damaged := [path.name for path in target.glob("*.json") if read_json(path) is None]:
-        raise UsageError(f"{folder / damaged[0]} is damaged. Save the model again.")
+    for path in target.glob("*.json"):
+        if read_json(path) is None:
+            raise UsageError(f"{folder / path.name} is damaged. Save the model again.")
     if (folder / EXPORT_RECORD).exists():
         export = read_json(folder / EXPORT_RECORD) or {}
-        needed = [WEIGHTS, GRAPH] if export.get("format") == "onnx" else [WEIGHTS]
-        if missing := [name for name in needed if not (folder / name).exists()]:
+        needed = [WEIGHTS]
+        if export.get("format") == "onnx":
+            needed.append(GRAPH)
+        missing = [name for name in needed if not (folder / name).exists()]
+        if missing:
             raise UsageError(f"{folder} is an export without {' and '.join(missing)}. Export the solver again.")
         check_finite(_load_weights(folder, WEIGHTS), folder)
         shutil.copy(folder / WEIGHTS, target)
@@ -224,7 +236,9 @@ def weight_files(folder: Path) -> list[str]:
     if index is None:
         return [WEIGHTS]
     weight_map = index.get("weight_map")
-    names = set(weight_map.values()) if isinstance(weight_map, dict) else {None}
+    names: set[Any] = {None}
+    if isinstance(weight_map, dict):
+        names = set(weight_map.values())
     for name in names:
         if not isinstance(name, str) or Path(name).name != name:
             raise UsageError(f"{folder / INDEX} is damaged: {name!r} is no file of the folder. Save the model again.")
@@ -232,13 +246,15 @@ def weight_files(folder: Path) -> list[str]:
 
 
 def _half_weights(folder: Path) -> dict[str, Tensor]:
-    tensors: dict[str, Tensor] = {}
+    weights: dict[str, Tensor] = {}
     for name in weight_files(folder):
-        tensors |= _load_weights(folder, name)
-    check_finite(tensors, folder)
-    halves = {name: value.half() if value.is_floating_point() else value for name, value in tensors.items()}
-    check_finite(halves, folder, "half precision")
-    return halves
+        weights |= _load_weights(folder, name)
+    check_finite(weights, folder)
+    for name, value in weights.items():
+        if value.is_floating_point():
+            weights[name] = value.half()
+    check_finite(weights, folder, "half precision")
+    return weights
 
 
 def _load_weights(folder: Path, name: str) -> dict[str, Tensor]:
@@ -269,18 +285,23 @@ def open_repository(
             api.create_branch(repo_id, branch=revision, exist_ok=True)
         info = api.model_info(repo_id, revision=revision)
     if private is not None and info.private is not private:
-        kind = "private" if info.private else "public"
-        raise UsageError(f"{repo_id} exists and is {kind}. Change this on its settings page, or choose another name.")
+        visibility = "private" if info.private else "public"
+        raise UsageError(
+            f"{repo_id} exists and is {visibility}. Change this on its settings page, or choose another name."
+        )
     files = _files_in(info)
     if files and RECORD not in files and not overwrite:
-        some = ", ".join(sorted(files)[:3])
-        raise UsageError(f"{repo_id} exists with different content ({some}). Choose another name, or set `overwrite`.")
+        examples = ", ".join(sorted(files)[:3])
+        raise UsageError(
+            f"{repo_id} exists with different content ({examples}). Choose another name, or set `overwrite`."
+        )
     return info
 
 
 def _files_in(repository: ModelInfo) -> set[str]:
     """Return the names of a repository's files, except the file that every repository has from its creation."""
-    return {each.rfilename for each in repository.siblings or ()} - {".gitattributes"}
+    names = {sibling.rfilename for sibling in repository.siblings or ()}
+    return names - {".gitattributes"}
 
 
 @contextmanager
@@ -292,10 +313,12 @@ def named_errors(repo_id: str) -> Iterator[None]:
         # Network errors are of httpx, or of httpx2 since version 2 of the client.
         if not isinstance(error, OSError | RuntimeError) and not type(error).__module__.startswith("httpx"):
             raise
-        # For large files, the client wraps the error in a RuntimeError.
-        cause = (error.__cause__ or error) if isinstance(error, RuntimeError) else error
-        why = " ".join(str(cause).split())
+        cause: BaseException = error
+        if isinstance(error, RuntimeError) and error.__cause__ is not None:
+            # For large files, the client wraps the error in a RuntimeError.
+            cause = error.__cause__
+        reason = " ".join(str(cause).split())
         raise UsageError(
-            f"The upload of {repo_id} to {constants.ENDPOINT} broke off ({why}). Run it again, with a token that has "
-            f"write access to {repo_id.partition('/')[0]}: uploaded files are not sent twice."
+            f"The upload of {repo_id} to {constants.ENDPOINT} broke off ({reason}). Run it again, with a token that "
+            f"has write access to {repo_id.partition('/')[0]}: uploaded files are not sent twice."
         ) from error

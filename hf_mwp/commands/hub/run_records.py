@@ -1,6 +1,7 @@
 """Readers of run and evaluation folders for model cards."""
 
 from collections.abc import Mapping
+from dataclasses import Field
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +23,19 @@ def read_figures(folder: str | Path, model: str, split: str | None = None) -> Mo
     metrics = read_mapping(Path(folder) / "metrics.json")
     if split is not None:
         metrics = {"dataset": read_mapping(Path(folder) / "data.json").get("dataset"), split: metrics[split]}
-    part = next((name for name in ("test", "validation", "train") if name in metrics), None)
-    section = metrics.get(part)
+    for split in ("test", "validation", "train"):
+        if split in metrics:
+            break
+    section = metrics.get(split)
     if not isinstance(section, Mapping) or "dataset" not in metrics or "reports" not in section:
         raise UsageError(f"{folder} contains no evaluation. Pass the output folder of `hf-mwp evaluate`.")
+    scheme = section["scheme"]
+    if section.get("reranked"):
+        scheme += ", re-ranked"
     return ModelFigures(
         model,
         shorten_paths(metrics["dataset"]),
-        f"{part} ({section['scheme']}{', re-ranked' if section.get('reranked') else ''})",
+        f"{split} ({scheme})",
         section.get("num_beams"),
         section.get("answer_match", ""),
         section["reports"],
@@ -44,23 +50,34 @@ def read_stage(folder: str | Path) -> TrainingStage:
     stage = read_mapping(path / "stage.json", missing={})
     record = read_mapping(path / "run.json", missing={})
     is_stage = (path / "stage.yaml").is_file()
-    given = read_mapping(path / ("stage.yaml" if is_stage else "run_config.yaml"))
+    options = read_mapping(path / ("stage.yaml" if is_stage else "run_config.yaml"))
     command = stage.get("command") or record.get("command") or "hf-mwp"
     name = command.removeprefix("hf-mwp ")
-    defaults = {option: default_of(field) for option, field in options_of(name).items()}
+    defaults = {option: default_of(field) for option, field in options_of(name, options.get("task")).items()}
+    every_option = _options_of_commands()
     if not is_stage:
-        # `run_config.yaml` contains all options. Keep only values that differ from the defaults.
-        given = {key: value for key, value in given.items() if key not in defaults or value != defaults[key]}
-    options = [each for command in STAGES for each in options_of(command).values()]
-    hidden = WITHOUT_EFFECT | HIDDEN | {each.name for each in options if not affects_result(each)}
-    shown = {key: shorten_paths(value) for key, value in given.items() if key not in hidden}
-    if "task" not in shown and {"dataset", "num_train_epochs"} <= defaults.keys():
+        # `run_config.yaml` contains all options, in older runs also those of other tasks. Keep only values that differ
+        # from the defaults.
+        if defaults:
+            options = {key: value for key, value in options.items() if key in defaults or key not in every_option}
+        options = {key: value for key, value in options.items() if key not in defaults or value != defaults[key]}
+    hidden = WITHOUT_EFFECT | HIDDEN
+    hidden |= {key for key, field in every_option.items() if not affects_result(field)}
+    options = {key: shorten_paths(value) for key, value in options.items() if key not in hidden}
+    if "task" not in options and {"dataset", "num_train_epochs"} <= defaults.keys():
         # Show the training data even if it is the default.
-        shown.setdefault("dataset", defaults["dataset"])
+        options.setdefault("dataset", defaults["dataset"])
     if "seconds" in stage:
         # `run.json` has only the duration since the last start.
         record = {**record, "wall_seconds": stage["seconds"]}
-    return TrainingStage(stage.get("stage") or path.name, command, shown, record, read_task(folder))
+    return TrainingStage(stage.get("stage") or path.name, command, options, record, read_task(folder))
+
+
+def _options_of_commands() -> dict[str, Field]:
+    options: dict[str, Field] = {}
+    for command in STAGES:
+        options |= options_of(command)
+    return options
 
 
 def read_task(folder: str | Path) -> Mapping[str, Any]:

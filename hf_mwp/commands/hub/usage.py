@@ -85,19 +85,26 @@ def usage_section(
     model_id: str,
     language: str | None,
     indexed_numbers: bool,
-    given: dict[str, str] | str | None = None,
+    task_example: dict[str, str] | str | None = None,
     output: str | None = None,
     model_class: type = PreTrainedModel,
 ) -> str:
     """Return the usage section for a pipeline task, or `"runtime"`, with code that runs unchanged. Without a task, the
-    model is loaded by its class. Numbers are masked as `[NUM0]`, `[NUM1]`, ... with `indexed_numbers`. `given` is the
-    example input of a classifier or sequence-to-sequence model; `output` is shown after the code."""
-    language = language if language in EXAMPLES else "en"
+    model is loaded by its class. Numbers are masked as `[NUM0]`, `[NUM1]`, ... with `indexed_numbers`. `task_example`
+    is the example input of a classifier or sequence-to-sequence model; `output` is shown after the code."""
+    if language not in EXAMPLES:
+        language = "en"
     example = EXAMPLES[language]
-    masked = mask_numbers(example, language).text(indexed=indexed_numbers)
-    code = json.dumps(given or example, ensure_ascii=False)
-    names = {"package": model_class.__module__.partition(".")[0], "name": model_class.__name__}
-    text = WITHOUT_PIPELINE if task is None else USAGE.get(task, OTHER)
-    text = text.format(task=task, model_id=model_id, example=example, masked=masked, code=code, **names)
-    shown = "" if output is None else f"\n\n```text\n{output}\n```"
-    return f"## How to use\n\n{text}{shown}"
+    template = WITHOUT_PIPELINE if task is None else USAGE.get(task, OTHER)
+    text = template.format(
+        task=task,
+        model_id=model_id,
+        example=example,
+        masked=mask_numbers(example, language).text(indexed=indexed_numbers),
+        code=json.dumps(task_example or example, ensure_ascii=False),
+        package=model_class.__module__.partition(".")[0],
+        name=model_class.__name__,
+    )
+    if output is not None:
+        text += f"\n\n```text\n{output}\n```"
+    return f"## How to use\n\n{text}"

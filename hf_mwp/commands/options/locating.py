@@ -15,7 +15,9 @@ def locate_problems(source: str, options: Mapping[str, Any]) -> Path | None:
     task = options.get("task")
     if task == "seq2seq":
         return locate_pairs(source)
-    return None if task in GLUE_SOURCES else locate_dataset(source, options.get("data_dir"))
+    if task in GLUE_SOURCES:
+        return None
+    return locate_dataset(source, options.get("data_dir"))
 
 
 def locate_glue(data_dir: str, options: Mapping[str, Any]) -> Path | None:
@@ -29,11 +31,11 @@ def locate_source(source: str, options: Mapping[str, Any]) -> Path | None:
     be next to the dataset in `options`."""
     if options.get("task") == "seq2seq":
         return locate_pairs(source)
-    near = options.get("data_dir")
+    folder = options.get("data_dir")
     if options.get("dataset") is not None:
-        dataset = locate_dataset(options["dataset"], near)
-        near = dataset if dataset.is_dir() else dataset.parent
-    return locate_dataset(source, near, beside=True)
+        dataset = locate_dataset(options["dataset"], folder)
+        folder = dataset if dataset.is_dir() else dataset.parent
+    return locate_dataset(source, folder, beside=True)
 
 
 def locate_texts(source: str, options: Mapping[str, Any]) -> Path | None:

@@ -1,67 +1,61 @@
-"""Table of the commands that can be stages of a recipe, with their option dataclasses."""
+"""Options of the commands, which are dataclasses in the tuple `OPTIONS` of a command's module."""
 
-from collections.abc import Mapping
 from dataclasses import Field
 from functools import cache
 from importlib import import_module
+from types import ModuleType
+from typing import Any
 
 from hf_mwp.utils.option import options_in
 
 
-TASK, STUDENT = "commands.tasks.data_options.TaskArguments", "commands.building.student.StudentArguments"
-# Modules are imported when they are needed, because the trainers' configs import Transformers.
-STAGES: Mapping[str, tuple[str, ...]] = {
-    "pretrain": (
-        "commands.run_options.CorpusArguments",
-        "commands.building.pretraining.PretrainingArguments",
-        "commands.run_options.ResumeArguments",
-        "solver.training.PreTrainingConfig",
-    ),
-    "train": (
-        TASK,
-        "commands.building.solver.SolverArguments",
-        "commands.run_options.RunArguments",
-        "solver.training.SolverTrainingConfig",
-    ),
-    "distill": (
-        TASK,
-        "commands.building.student.TeacherArguments",
-        STUDENT,
-        "commands.run_options.DistillRunArguments",
-        "compress.trainers.DistillationConfig",
-    ),
-    "prune": (TASK, "commands.run_options.PruneArguments", "compress.trainers.RecursiveDistillationConfig"),
-    "stark": (TASK, "commands.run_options.StarkArguments", STUDENT, "compress.trainers.StarkConfig"),
-    "mix": ("commands.building.mixing.MixArguments",),
-    "pseudo-label": ("commands.options.search_options.LabelArguments",),
-    "rerank": ("commands.options.search_options.RerankArguments", "commands.tasks.data_options.DataArguments"),
-    "evaluate": (
-        "commands.options.search_options.EvaluateArguments",
-        "commands.tasks.data_options.MeasuredTaskArguments",
-    ),
-    "export": ("commands.export_arguments.ExportArguments",),
-    "card": ("commands.hub.card_arguments.CardArguments",),
-}
+# Commands that can be stages of a recipe.
+STAGES = (
+    *("pretrain", "train", "distill", "prune", "stark", "mix", "pseudo-label", "rerank", "evaluate", "export"),
+    "card",
+)
+# Commands whose last options are the config of a trainer. Except for pretraining, the task chooses the config class.
+TRAINING_COMMANDS = ("pretrain", "train", "distill", "prune", "stark")
 
 
-def _is_config(name: str) -> bool:
-    return ".trainers." in name or ".training." in name
+def command_module(command: str) -> ModuleType:
+    """Return the module of a command, which has its options and its function `run`."""
+    return import_module(f"hf_mwp.commands.{command.replace('-', '_')}")
 
 
-def types_of(command: str, trainer: bool = True) -> list[type]:
-    """Return the option dataclasses of a command, with its trainer's config if `trainer`; empty if it is no stage."""
-    names = [name for name in STAGES.get(command, ()) if trainer or not _is_config(name)]
-    return [
-        getattr(import_module(f"...{name.rpartition('.')[0]}", __package__), name.split(".")[-1]) for name in names
-    ]
+def types_of(command: str, task: Any = None) -> list[type]:
+    """Return the option dataclasses of a command, with the config of its trainer for a value of `--task`."""
+    types = list(command_module(command).OPTIONS)
+    if trains(command):
+        types.append(_config_class(command, task))
+    return types
+
+
+def _config_class(command: str, task: Any) -> type:
+    # Imported here, because trainers and tasks import Transformers.
+    if command == "pretrain":
+        from hf_mwp.solver.training import PreTrainingConfig
+
+        return PreTrainingConfig
+    from hf_mwp.commands.tasks.make_task import TASKS
+
+    # The parser refuses an unknown task later.
+    is_known = isinstance(task, str) and task in TASKS
+    return TASKS[task if is_known else None].configs[command]
+
+
+def options_of(command: str, task: Any = None) -> dict[str, Field]:
+    """Return the options of a command by name, for a value of `--task`; empty if the command cannot be a stage."""
+    return _options_of(command, task if isinstance(task, str) else None)
 
 
 @cache
-def options_of(command: str) -> dict[str, Field]:
-    """Return the options of a command by name; empty if the command cannot be a stage."""
-    return options_in(*types_of(command))
+def _options_of(command: str, task: str | None) -> dict[str, Field]:
+    if command not in STAGES:
+        return {}
+    return options_in(*types_of(command, task))
 
 
 def trains(command: str) -> bool:
     """Return whether the command trains a model, and can run in several processes."""
-    return any(_is_config(name) for name in STAGES.get(command, ()))
+    return command in TRAINING_COMMANDS

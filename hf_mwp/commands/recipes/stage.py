@@ -65,7 +65,7 @@ class Stage:
         return self.finished.is_done
 
     @property
-    def _given(self) -> dict[str, Any]:
+    def _all_options(self) -> dict[str, Any]:
         return {**self.options, "output_dir": str(self.folder)}
 
     def check(self) -> None:
@@ -76,7 +76,8 @@ class Stage:
         for name, variable in (("hub_token", "HF_TOKEN"), ("llm_api_key", "LLM_API_KEY")):
             if name in self.options:
                 raise UsageError(f"stage {self.name}: {name} would be written to a file. Set {variable} instead.")
-        values = option_values(*read_options(f"stage {self.name}", types_of(self.command), self._given))
+        types = types_of(self.command, self.options.get("task"))
+        values = option_values(*read_options(f"stage {self.name}", types, self._all_options))
         locate = _locator(self.command, values, [str(stage.folder) for stage in self.inputs])
         for option, value in values.items():
             try:
@@ -91,7 +92,7 @@ class Stage:
 
         def work() -> None:
             path = self.folder / OPTIONS
-            write_atomically(path, yaml.safe_dump(self._given, allow_unicode=True, sort_keys=False))
+            write_atomically(path, yaml.safe_dump(self._all_options, allow_unicode=True, sort_keys=False))
             arguments = ["--config", str(path)]
             if folder.checkpoint is not None and not self.options.get("save_only_model"):
                 arguments.append("--resume")
@@ -107,13 +108,19 @@ class Stage:
 
 def fingerprint(command: str, options: Mapping[str, Any], made: Mapping[str, str], launch: str | None = None) -> str:
     """Return a digest of what determines a stage's result: command, `launch`, options except `affects_result=False`,
-    and the contents of the stages (`made`: fingerprints by folder), files, folders and datasets in these options."""
-    known = options_of(command)
-    # A default dataset is treated like a given one.
-    defaults = {name: default_of(each) for name, each in known.items() if each.metadata.get("locate") is not None}
-    values = {name: value for name, value in defaults.items() if isinstance(value, str) and value in LOADERS}
+    and the contents of the stages (`made`: fingerprints by folder), files, folders and datasets in these
+    options."""
+    fields = options_of(command, options.get("task"))
+    values: dict[str, Any] = {}
+    for name, field_ in fields.items():
+        default = default_of(field_)
+        # A default dataset is treated like a given one.
+        if field_.metadata.get("locate") is not None and isinstance(default, str) and default in LOADERS:
+            values[name] = default
     values |= options
-    locate, data_dir, in_data_dir = _locator(command, values, made), values.get("data_dir"), []
+    locate = _locator(command, values, made)
+    data_dir = values.get("data_dir")
+    in_data_dir = []
 
     def described(name: str, value: Any) -> Any:
         if isinstance(value, Mapping):
@@ -121,52 +128,66 @@ def fingerprint(command: str, options: Mapping[str, Any], made: Mapping[str, str
         if isinstance(value, list | tuple):
             return [described(name, item) for item in value]
         # An option with `choices` names no file, even if there is one of that name.
-        if not isinstance(value, str) or (name in known and known[name].metadata.get("choices")):
+        if not isinstance(value, str) or (name in fields and fields[name].metadata.get("choices")):
             return _number(value)
-        place = None
+        path = None
         with suppress(ValueError):
-            place = locate(name, value)
-        if place is not None:
-            if data_dir is not None and place.resolve().is_relative_to(Path(data_dir).resolve()):
-                in_data_dir.append(place)
-            kind = value if split_name(value)[0] in LOADERS else place.suffix if place.is_file() else ""
-            return {"source": kind, "content": content_digest(place)}
+            path = locate(name, value)
+        if path is not None:
+            if data_dir is not None and path.resolve().is_relative_to(Path(data_dir).resolve()):
+                in_data_dir.append(path)
+            source = path.suffix if path.is_file() else ""
+            if split_name(value)[0] in LOADERS:
+                source = value
+            return {"source": source, "content": content_digest(path)}
         for folder, digest in made.items():
             value = value.replace(folder, digest)
         # A path may have a prefix: `ltp:FOLDER`. `Path.exists` would raise an error for a long string.
         prefix, _, path = value.rpartition(":")
         if path and os.path.exists(value):
             return {"content": content_digest(value)}
-        return {prefix: content_digest(path)} if prefix and os.path.exists(path) else _number(value)
+        if prefix and os.path.exists(path):
+            return {prefix: content_digest(path)}
+        return _number(value)
 
-    counted = [name for name in values if name not in known or affects_result(known[name])]
-    content = {name: described(name, values[name]) for name in counted if name != "data_dir"}
+    described_options = {}
+    for name, value in values.items():
+        if name != "data_dir" and (name not in fields or affects_result(fields[name])):
+            described_options[name] = described(name, value)
     if "data_dir" in values and not in_data_dir:
-        content["data_dir"] = described("data_dir", data_dir)
-    parts = {"command": command, "options": content, "version": [__version__, VERSION]}
-    return digest_of(parts | ({"launch": launch} if launch is not None and trains(command) else {}))
+        described_options["data_dir"] = described("data_dir", data_dir)
+    content = {"command": command, "options": described_options, "version": [__version__, VERSION]}
+    if launch is not None and trains(command):
+        content["launch"] = launch
+    return digest_of(content)
 
 
-def _locator(command: str, values: Mapping[str, Any], made: Collection[str]) -> Callable[[str, Any], Path | None]:
-    """Return a function that finds the path named by the value of an option, if it is not of a stage (`made`)."""
-    options = options_of(command)
+def _locator(
+    command: str, values: Mapping[str, Any], stage_folders: Collection[str]
+) -> Callable[[str, Any], Path | None]:
+    """Return a function that finds the path named by the value of an option, if it is not in a stage's folder."""
+    fields = options_of(command, values.get("task"))
 
-    def is_made(value: Any) -> bool:
-        return any(folder in str(value) for folder in made)
+    def is_in_stage(value: Any) -> bool:
+        return any(folder in str(value) for folder in stage_folders)
 
-    known = {name: None if is_made(value) else value for name, value in values.items()}
+    data_is_in_stage = is_in_stage(values.get("data_dir"))
+    outside_values = {name: None if is_in_stage(value) else value for name, value in values.items()}
 
     def locate(name: str, value: Any) -> Path | None:
-        find = options[name].metadata.get("locate") if name in options else None
-        is_own = isinstance(value, str) and not is_made(value) and not is_made(values.get("data_dir"))
-        return find(value, known) if find is not None and is_own else None
+        locate_option = fields[name].metadata.get("locate") if name in fields else None
+        if locate_option is None or not isinstance(value, str) or is_in_stage(value) or data_is_in_stage:
+            return None
+        return locate_option(value, outside_values)
 
     return locate
 
 
 def _number(value: Any) -> Any:
     """Convert numbers, also strings such as `"2e-4"`, to `float`, and return other values unchanged."""
+    if value is None or isinstance(value, bool):
+        return value
     try:
-        return value if value is None or isinstance(value, bool) else float(value)
+        return float(value)
     except (ValueError, OverflowError, TypeError):
         return value

@@ -47,8 +47,9 @@ class GluePrediction:
     def failure(self) -> tuple[str, str] | None:
         if self.is_right is not False:
             return None
-        label, taken = self.classes[self.row["label"]], self.classes[self.value]
-        return f"{taken} for {label}", f"{label} was taken for {taken}"
+        label = self.classes[self.row["label"]]
+        predicted = self.classes[self.value]
+        return f"{predicted} for {label}", f"{label} was taken for {predicted}"
 
     @property
     def numbers(self) -> tuple[float, float]:
@@ -61,30 +62,36 @@ class GlueTask(Task):
     kind = "classifier"
 
     def __init__(self, options: TaskArguments) -> None:
-        self.options, self.name = options, options.task
+        self.options = options
+        self.name = options.task
         self.classes = GLUE_SOURCES[self.name].classes
-        self.metric = FIRST.get(self.name, "accuracy") if self.classes else "spearman"
-        self.metrics = list(dict.fromkeys((self.metric, *(["accuracy"] if self.classes else ()))))
+        if self.classes:
+            self.metric = FIRST.get(self.name, "accuracy")
+            self.metrics = list(dict.fromkeys([self.metric, "accuracy"]))
+        else:
+            self.metric = "spearman"
+            self.metrics = ["spearman"]
+            # A regression has no probabilities, so the student imitates the teacher's values.
+            self.prediction_loss = "mse"
         self.scheme = "GLUE's development split as test"
         if options.select_on_dev:
             self.scheme = "GLUE's development split as validation and as test"
         elif share := options.validation_fraction:
             self.scheme = f"{share:.0%} of GLUE's training split held out as validation, {self.scheme}"
 
-    def defaults_of(self, config):
-        # A regression has no probabilities, so the student imitates the teacher's values.
-        return {"metric_for_best_model": self.metric} | ({} if self.classes else {"prediction_loss": "mse"})
+    def default_metric(self, command):
+        return self.metric
 
     @cached_property
     def splits(self):
         options = self.options
-        splits = load_glue(self.name, options.data_dir, 0.0 if options.select_on_dev else options.validation_fraction)
+        validation_fraction = 0.0 if options.select_on_dev else options.validation_fraction
+        splits = load_glue(self.name, options.data_dir, validation_fraction)
         if options.select_on_dev:
             splits["validation"] = splits["test"]
         for split, rows in splits.items():
             rows = limit_rows(rows, split, options)
-            texts = ["\n".join(filter(None, (row["sentence1"], row["sentence2"]))) for row in rows]
-            splits[split] = rows.add_column("text", texts)
+            splits[split] = rows.add_column("text", [_text_of(row) for row in rows])
         return splits
 
     def build_model(self, options):
@@ -111,26 +118,35 @@ class GlueTask(Task):
         return rows.map(encode, remove_columns=["label"], keep_in_memory=True)
 
     def encode(self, rows, processor):
-        pairs = ((row, processor(row["sentence1"], row["sentence2"], truncation=True)) for row in rows)
-        return [{**inputs, "labels": row["label"]} for row, inputs in pairs]
+        encoded = []
+        for row in rows:
+            inputs = processor(row["sentence1"], row["sentence2"], truncation=True)
+            encoded.append({**inputs, "labels": row["label"]})
+        return encoded
 
-    def trainer_arguments(self, model, processor, generates=False):
+    def trainer_arguments(self, model, processor, config=None):
         return super().trainer_arguments(model, processor) | {"compute_metrics": self._metrics_of_logits}
 
     def _metrics_of_logits(self, output: Any) -> dict[str, float]:
         # Encoder-decoder models return further outputs.
-        logits = output.predictions[0] if isinstance(output.predictions, tuple) else output.predictions
+        logits = output.predictions
+        if isinstance(logits, tuple):
+            logits = logits[0]
         values = logits.argmax(-1) if self.classes else logits.reshape(-1)
         return self._compute_metrics(values.tolist(), output.label_ids.tolist())
 
     def predict(self, model, processor, rows, batch_size=64, progress=None) -> list[GluePrediction]:
         encoded = self.encode(rows, processor)
+        collate = self.collator(model, processor)
+        # Batches of rows of similar length need little padding.
         order = sorted(range(len(rows)), key=lambda index: len(encoded[index]["input_ids"]))
         batches = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
-        collate, found = self.collator(model, processor), {}
+        if progress is not None:
+            batches = progress(batches)
+        predictions: dict[int, GluePrediction] = {}
         was_training = model.training
         model.eval()
-        for batch in progress(batches) if progress else batches:
+        for batch in batches:
             with torch.inference_mode():
                 inputs = collate([encoded[index] for index in batch]).to(model.device)
                 logits = model(**inputs).logits.float()
@@ -139,33 +155,38 @@ class GlueTask(Task):
                 columns = (logits.argmax(-1), probabilities.amax(-1), probabilities.var(-1, correction=0))
             else:
                 columns = (logits.view(-1),)
-            for index, *values in zip(batch, *(column.tolist() for column in columns), strict=True):
-                found[index] = GluePrediction(rows[index], *values, classes=self.classes)
+            columns = [column.tolist() for column in columns]
+            for index, *values in zip(batch, *columns, strict=True):
+                predictions[index] = GluePrediction(rows[index], *values, classes=self.classes)
         model.train(was_training)
-        return [found[index] for index in range(len(rows))]
+        return [predictions[index] for index in range(len(rows))]
 
     def report(self, predictions: Sequence[GluePrediction]) -> dict[str, float]:
         """Compute the metrics and `num_examples`; for MNLI also per development split, such as `accuracy_matched`."""
         groups = {"": predictions}
         # Validation rows come from the training split, so they belong to no group.
         for split in GLUE_SOURCES[self.name].dev:
-            rows = [each for each in predictions if each.row["id"].startswith(f"{split}-")]
-            if 0 < len(rows) < len(predictions):
-                groups[split.removeprefix("dev")] = rows
-        found: dict[str, float] = {}
-        for part, rows in groups.items():
-            if rows:
-                values, labels = zip(*(each.numbers for each in rows), strict=True)
-                found |= {f"{name}{part}": value for name, value in self._compute_metrics(values, labels).items()}
-        return found | {"num_examples": len(predictions)}
+            group = [prediction for prediction in predictions if prediction.row["id"].startswith(f"{split}-")]
+            if 0 < len(group) < len(predictions):
+                groups[split.removeprefix("dev")] = group
+        report: dict[str, float] = {}
+        for suffix, group in groups.items():
+            if group:
+                values, labels = zip(*[prediction.numbers for prediction in group], strict=True)
+                for name, metric in self._compute_metrics(values, labels).items():
+                    report[f"{name}{suffix}"] = metric
+        report["num_examples"] = len(predictions)
+        return report
 
     def _compute_metrics(self, values: Sequence[float], labels: Sequence[float]) -> dict[str, float]:
         return {name: GLUE_FIGURES[name](values, labels) for name in self.metrics}
 
     def details(self, predictions: Sequence[GluePrediction]) -> dict[str, Any]:
         """Return `confidence`: the variance of the class probabilities of a row, averaged over rows."""
-        known = [each.variance for each in predictions if each.variance is not None]
-        return {"confidence": sum(known) / len(known)} if known else {}
+        variances = [prediction.variance for prediction in predictions if prediction.variance is not None]
+        if not variances:
+            return {}
+        return {"confidence": sum(variances) / len(variances)}
 
     def card(self) -> dict[str, Any]:
         source = GLUE_SOURCES[self.name]
@@ -178,3 +199,9 @@ class GlueTask(Task):
             "items": "examples",
             "example": dict(zip(("text", "text_pair"), EXAMPLE[: len(source.hub_columns)], strict=False)),
         }
+
+
+def _text_of(row: Mapping[str, Any]) -> str:
+    """Return the one or two texts of a row as lines."""
+    texts = [row["sentence1"], row["sentence2"]]
+    return "\n".join(filter(None, texts))

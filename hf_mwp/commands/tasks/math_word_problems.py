@@ -15,7 +15,13 @@ from hf_mwp.solver.data.loading import load_mwp_dataset
 from hf_mwp.solver.metrics.accuracy import accuracy_report, context_report
 from hf_mwp.solver.solving.solve_problems import solve_problems
 from hf_mwp.solver.solving.solver_prediction import SolverPrediction, measure_calibration
-from hf_mwp.solver.training import SolverTrainer
+from hf_mwp.solver.training import (
+    SolverDistillationConfig,
+    SolverRecursiveDistillationConfig,
+    SolverStarkConfig,
+    SolverTrainer,
+    SolverTrainingConfig,
+)
 from hf_mwp.solver.training.solver_dataset import prepare_training_rows
 
 from .data_options import DataArguments
@@ -25,28 +31,39 @@ from .task import Task, limit_rows
 class MathWordProblems(Task):
     """Task of solving math word problems with a solver, which predicts equations."""
 
-    kind, metric = "solver", "answer_accuracy"
-    recorded, solves = ("num_beams", "answer_match"), True
+    kind = "solver"
+    metric = "answer_accuracy"
+    recorded = ("num_beams", "answer_match")
+    solves = True
     trainer_class = SolverTrainer
+    configs = {
+        "train": SolverTrainingConfig,
+        "distill": SolverDistillationConfig,
+        "prune": SolverRecursiveDistillationConfig,
+        "stark": SolverStarkConfig,
+    }
 
     def __init__(self, options: DataArguments) -> None:
-        self.options, self.source = options, Path(options.data_dir or "", options.dataset)
+        self.options = options
+        self.source = Path(options.data_dir or "", options.dataset)
 
     @cached_property
     def _loaded(self) -> tuple[Mapping[str, Any], LoadReport]:
-        options = {each.name: getattr(self.options, each.name) for each in fields(DataArguments)}
+        options = {option.name: getattr(self.options, option.name) for option in fields(DataArguments)}
         name = options.pop("dataset")
-        for limit in ("max_train_samples", "max_eval_samples"):
-            del options[limit]
-        for kind in ("extra_train", "extra_exclude"):
-            options[kind] = tuple(options[kind] or ())
+        del options["max_train_samples"]
+        del options["max_eval_samples"]
+        options["extra_train"] = tuple(options["extra_train"] or ())
+        options["extra_exclude"] = tuple(options["extra_exclude"] or ())
         key = (name, str(options))
         splits, report = once(key, lambda: load_mwp_dataset(name, return_report=True, **options))
         # Added problems come last. The rows are shuffled so that `max_train_samples` draws from all problems.
-        added = options["extra_train"] or any(options[each] for each in options if each.startswith("augment_"))
-        if added and self.options.max_train_samples is not None:
+        augmented = any(value for option, value in options.items() if option.startswith("augment_"))
+        adds_problems = options["extra_train"] or augmented
+        if adds_problems and self.options.max_train_samples is not None:
             splits = {**splits, "train": splits["train"].shuffle(seed=0)}
-        return {split: limit_rows(rows, split, self.options) for split, rows in splits.items()}, report
+        limited = {split: limit_rows(rows, split, self.options) for split, rows in splits.items()}
+        return limited, report
 
     @cached_property
     def splits(self):
@@ -84,32 +101,40 @@ class MathWordProblems(Task):
 
     def report(self, predictions: Sequence[SolverPrediction]) -> dict[str, float]:
         scores = [prediction.score for prediction in predictions]
-        return accuracy_report(scores) | context_report([each.problem.context for each in predictions], scores)
+        contexts = [prediction.problem.context for prediction in predictions]
+        return accuracy_report(scores) | context_report(contexts, scores)
 
     def card(self) -> dict[str, Any]:
-        language = next((rows[0]["language"] for rows in self.splits.values() if len(rows)), "zh")
+        language = "zh"
+        for rows in self.splits.values():
+            if len(rows):
+                language = rows[0]["language"]
+                break
         tags = ["hf_mwp", "math-word-problems"]
         return {"pipeline_tag": None, "datasets": [self.name], "language": language, "tags": tags}
 
 
-_kept: dict[tuple, Any] | None = None
+# Results of [`once`] within [`keep_loaded`].
+_results: dict[tuple, Any] | None = None
 
 
 @contextlib.contextmanager
 def keep_loaded() -> Iterator[None]:
     """Read and report each dataset only once inside the context, for example for the stages of a recipe."""
-    global _kept
-    before, _kept = _kept, {} if _kept is None else _kept
+    global _results
+    outer_results = _results
+    if _results is None:
+        _results = {}
     try:
         yield
     finally:
-        _kept = before
+        _results = outer_results
 
 
 def once(key: tuple, make: Callable[[], Any]) -> Any:
     """Return the result of `make`, which is called only once per key within [`keep_loaded`]."""
-    if _kept is None:
+    if _results is None:
         return make()
-    if key not in _kept:
-        _kept[key] = make()
-    return _kept[key]
+    if key not in _results:
+        _results[key] = make()
+    return _results[key]

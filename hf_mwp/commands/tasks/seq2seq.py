@@ -10,10 +10,10 @@ from typing import Any
 from hf_mwp.commands.building.seq2seq import build_seq2seq, load_seq2seq_model, make_student_seq2seq
 from hf_mwp.compress.metrics.text_generation import text_figures, text_report
 from hf_mwp.compress.trainers import (
-    RecursiveDistillationConfig,
+    Seq2SeqDistillationConfig,
     Seq2SeqDistillationTrainer,
+    Seq2SeqFineTuningConfig,
     Seq2SeqFineTuningTrainer,
-    StarkConfig,
 )
 from hf_mwp.compress.trainers.generate_texts import decode_texts, generate_texts, score_texts
 from hf_mwp.compress.trainers.seq2seq_adapter import PairCollator
@@ -22,6 +22,7 @@ from hf_mwp.runtime.expressions import Expression, ExpressionError
 from hf_mwp.runtime.problems import MathWordProblem, ProblemError
 from hf_mwp.solver.data.schema import problem_from_row
 from hf_mwp.solver.solving.solver_prediction import SolverPrediction
+from hf_mwp.solver.training import MathSeq2SeqDistillationConfig, MathSeq2SeqFineTuningConfig
 from hf_mwp.utils.files import shorten_paths
 from hf_mwp.utils.usage_error import UsageError
 
@@ -55,20 +56,27 @@ class Seq2SeqTask(Task):
     """Task of generating target texts from source texts, for any model of `AutoModelForSeq2SeqLM`. Raises `UsageError`
     if a package of the metrics ([`metrics.text_report`]) is not installed."""
 
-    kind, recorded = "sequence-to-sequence model", ("num_beams",)
-    trainer_class, distillation_class = Seq2SeqFineTuningTrainer, Seq2SeqDistillationTrainer
+    kind = "sequence-to-sequence model"
+    recorded = ("num_beams",)
+    trainer_class = Seq2SeqFineTuningTrainer
+    distillation_class = Seq2SeqDistillationTrainer
+    # After pruning and STARK, texts are generated with the beams and the length of these configs.
+    configs = {**MathWordProblems.configs, "train": Seq2SeqFineTuningConfig, "distill": Seq2SeqDistillationConfig}
     placeholders: Sequence[str] = ()
 
     def __init__(self, options: TaskArguments) -> None:
-        self.options, self.name, self.scheme = options, options.dataset, "as its files have it"
+        self.options = options
+        self.name = options.dataset
+        self.scheme = "as its files have it"
         self.source = Path(options.dataset)
         self.metrics = text_figures(options.text_metrics)
-        self.metric = "rougeL" if options.text_metrics[0] == "rouge" else self.metrics[0]
+        self.metric = self.metrics[0]
+        if options.text_metrics[0] == "rouge":
+            self.metric = "rougeL"
 
-    def defaults_of(self, config):
-        """Return the metric that selects checkpoints: the loss for pruning and STARK, otherwise the task's metric."""
-        in_loop = isinstance(config, RecursiveDistillationConfig | StarkConfig)
-        return {"metric_for_best_model": "loss" if in_loop else self.metric}
+    def default_metric(self, command):
+        """Return the loss for pruning and STARK, whose trainers generate no texts, otherwise the task's metric."""
+        return "loss" if command in ("prune", "stark") else self.metric
 
     @cached_property
     def splits(self):
@@ -81,7 +89,9 @@ class Seq2SeqTask(Task):
         return self.options.source_prefix + row["text"], row["target"]
 
     def build_model(self, options):
-        texts = [text for row in self.rows("train") for text in self.pair(row) if text]
+        texts: list[str] = []
+        for row in self.rows("train"):
+            texts += filter(None, self.pair(row))
         languages = (self.options.source, self.options.target)
         return build_seq2seq(texts, options, self.placeholders, languages)
 
@@ -104,43 +114,49 @@ class Seq2SeqTask(Task):
 
     def encode(self, rows, processor):
         """Return the inputs and labels of rows. Without a target, the loss ignores the row's only label."""
-
-        def read(source: str, target: str | None) -> dict[str, Any]:
+        encoded = []
+        for row in rows:
+            source, target = self.pair(row)
             inputs = dict(processor(source, text_target=target or "", truncation=True))
-            return inputs if target else inputs | {"labels": [-100]}
+            if not target:
+                inputs["labels"] = [-100]
+            encoded.append(inputs)
+        return encoded
 
-        return [read(*self.pair(row)) for row in rows]
+    def trainer_arguments(self, model, processor, config=None):
+        arguments = super().trainer_arguments(model, processor)
+        if config is not None:
+            arguments |= self.metric_arguments(processor, config)
+        return arguments
 
-    def trainer_arguments(self, model, processor, generates=False):
-        metrics = self.metric_arguments(processor) if generates else {}
-        return super().trainer_arguments(model, processor) | metrics
-
-    def metric_arguments(self, processor: Any) -> dict[str, Any]:
+    def metric_arguments(self, processor: Any, config: Any) -> dict[str, Any]:
         """Return the arguments of a trainer that measure the texts generated in evaluations."""
         return {"text_metrics": partial(text_report, metrics=self.options.text_metrics, language=self.options.target)}
 
     def predict(self, model, processor, rows, max_decode_length=None, batch_size=64, **search):
         sources, targets = zip(*map(self.pair, rows), strict=True)
         search |= {"max_length": max_decode_length, "batch_size": batch_size}
-        found = generate_texts(model, processor, sources, **search)
+        generated = generate_texts(model, processor, sources, **search)
         scores = score_texts(model, processor, sources, targets, batch_size)
-        return [
-            Seq2SeqPrediction(row, generated.text, *score)
-            for row, (generated,), score in zip(rows, found, scores, strict=True)
-        ]
+        predictions = []
+        for row, texts, (log_probability, num_tokens) in zip(rows, generated, scores, strict=True):
+            predictions.append(Seq2SeqPrediction(row, texts[0].text, log_probability, num_tokens))
+        return predictions
 
     def report(self, predictions: Sequence[Seq2SeqPrediction]) -> dict[str, float]:
         """Compute the metrics of the texts, `nll` (negative log-likelihood per target token) and `num_examples`."""
-        texts = [each.text for each in predictions], [each.row["target"] for each in predictions]
-        report = text_report(*texts, self.options.text_metrics, self.options.target)
+        texts = [prediction.text for prediction in predictions]
+        references = [prediction.row["target"] for prediction in predictions]
+        report = text_report(texts, references, self.options.text_metrics, self.options.target)
         if predictions:
-            tokens = sum(each.num_tokens for each in predictions)
-            report["nll"] = -sum(each.log_probability for each in predictions) / max(tokens, 1)
+            num_tokens = sum(prediction.num_tokens for prediction in predictions)
+            log_probability = sum(prediction.log_probability for prediction in predictions)
+            report["nll"] = -log_probability / max(num_tokens, 1)
         return report | {"num_examples": len(predictions)}
 
     def card(self) -> dict[str, Any]:
         # Source and target are languages, or names of fields such as "summary".
-        is_translation = all(re.fullmatch("[a-z]{2,3}", each) for each in (self.options.source, self.options.target))
+        is_translation = all(re.fullmatch("[a-z]{2,3}", name) for name in (self.options.source, self.options.target))
         return {
             "pipeline_tag": "translation" if is_translation else "text2text-generation",
             "datasets": [shorten_paths(self.name).partition(":")[0]],
@@ -154,25 +170,30 @@ class Seq2SeqTask(Task):
 
     def _example(self) -> str:
         """Return the source text that a model card shows."""
-        return next(self.pair(rows[0])[0] for rows in reversed(self.splits.values()) if len(rows))
+        last_rows = next(rows for rows in reversed(self.splits.values()) if len(rows))
+        source, _ = self.pair(last_rows[0])
+        return source
 
 
 class MathSeq2Seq(Seq2SeqTask, MathWordProblems):
     """Math word problems for a sequence-to-sequence model, which reads texts with `[NUM0]`, `[NUM1]`, ... for numbers
     and writes equations in prefix notation with these placeholders. Predictions are scored by their answers."""
 
-    metric, metrics, recorded = "answer_accuracy", (), ("num_beams", "answer_match")
-    solves, answer_match = False, "annotated"
+    metric = "answer_accuracy"
+    metrics = ()
+    recorded = ("num_beams", "answer_match")
+    solves = False
+    configs = {
+        **MathWordProblems.configs,
+        "train": MathSeq2SeqFineTuningConfig,
+        "distill": MathSeq2SeqDistillationConfig,
+    }
     placeholders = [f"[NUM{index}]" for index in range(NUM_PLACEHOLDERS)]
 
     # Data and metrics come from MathWordProblems, everything else from Seq2SeqTask.
     __init__ = MathWordProblems.__init__
     splits = MathWordProblems.splits
     report = MathWordProblems.report
-
-    def defaults_of(self, config):
-        self.answer_match = config.answer_match  # for the metrics during training
-        return super().defaults_of(config)
 
     def problem(self, row: Mapping[str, Any]) -> MathWordProblem:
         return problem_from_row(row, self.options.parse_number_words)
@@ -183,28 +204,34 @@ class MathSeq2Seq(Seq2SeqTask, MathWordProblems):
 
     def learnable(self, rows):
         """Return the problems whose equation can be parsed. Raises `UsageError` if there are none."""
-        found = [index for index, row in enumerate(rows) if self.pair(row)[1]]
-        if not found:
+        learnable = []
+        for index, row in enumerate(rows):
+            _, equation = self.pair(row)
+            if equation:
+                learnable.append(index)
+        if not learnable:
             raise UsageError(f"None of the {len(rows)} problems has an equation. Choose a different split or dataset.")
-        return rows.select(found)
+        return rows.select(learnable)
 
-    def metric_arguments(self, processor):
+    def metric_arguments(self, processor, config):
         rows = list(self.rows("validation", needed=False) or ())
 
         def measure(output: Any) -> dict[str, float]:
             texts = decode_texts(processor, output.predictions)
-            match = self.answer_match
-            return self.report([self.prediction(*pair, answer_match=match) for pair in zip(rows, texts, strict=True)])
+            predictions = []
+            for row, text in zip(rows, texts, strict=True):
+                predictions.append(self.prediction(row, text, answer_match=config.answer_match))
+            return self.report(predictions)
 
         return {"compute_metrics": measure}
 
     def predict(self, model, processor, rows, answer_match="annotated", max_decode_length=None, **search):
         sources = [self.pair(row)[0] for row in rows]
-        found = generate_texts(model, processor, sources, max_length=max_decode_length, **search)
-        return [
-            self.prediction(row, generated.text, generated.log_probability, answer_match)
-            for row, (generated,) in zip(rows, found, strict=True)
-        ]
+        generated = generate_texts(model, processor, sources, max_length=max_decode_length, **search)
+        predictions = []
+        for row, texts in zip(rows, generated, strict=True):
+            predictions.append(self.prediction(row, texts[0].text, texts[0].log_probability, answer_match))
+        return predictions
 
     def prediction(
         self, row: Mapping[str, Any], text: str, log_probability: float = 0.0, answer_match: str = "annotated"
@@ -212,7 +239,9 @@ class MathSeq2Seq(Seq2SeqTask, MathWordProblems):
         """Convert a generated text to a prediction, which has no tree if the text is not a valid equation."""
         problem = self.problem(row)
         expression = read_equation(text, len(problem.numbers))
-        trees = () if expression is None else ((expression, log_probability),)
+        trees: tuple = ()
+        if expression is not None:
+            trees = ((expression, log_probability),)
         return SolverPrediction(problem, Beam(trees), answer_match=answer_match)
 
     def card(self):
@@ -222,9 +251,10 @@ class MathSeq2Seq(Seq2SeqTask, MathWordProblems):
 def write_equation(problem: MathWordProblem) -> str | None:
     """Return the prefix notation of a problem's equation, with `[NUM0]` for its first number, or `None`."""
     try:
-        return " ".join(re.sub(r"^N(\d+)$", r"[NUM\1]", token) for token in problem.expression.to_prefix())
+        tokens = problem.expression.to_prefix()
     except (ExpressionError, ProblemError):
         return None
+    return " ".join([re.sub(r"^N(\d+)$", r"[NUM\1]", token) for token in tokens])
 
 
 def read_equation(text: str, num_numbers: int) -> Expression | None:
@@ -232,8 +262,10 @@ def read_equation(text: str, num_numbers: int) -> Expression | None:
     # Some tokenizers put spaces into placeholders and numbers, or write them in lower case.
     text = re.sub(r"(?<=\d)\s*\.\s*(?=\d)", ".", PLACEHOLDER.sub(r" N\1 ", text))
     tokens = ["".join(token.split()) for token in SYMBOL.findall(text)]
-    slots = [int(token[1:]) for token in tokens if re.fullmatch(r"N\d+", token)]
+    for token in tokens:
+        if re.fullmatch(r"N\d+", token) and int(token[1:]) >= num_numbers:
+            return None
     try:
-        return Expression.from_prefix(tokens) if max(slots, default=-1) < num_numbers else None
+        return Expression.from_prefix(tokens)
     except ExpressionError:
         return None

@@ -38,7 +38,8 @@ def load_seq2seq(
     """
     from datasets import Dataset, DatasetDict
 
-    path, names = Path(dataset), [name for name in (source, target) if name is not None]
+    path = Path(dataset)
+    names = [source] if target is None else [source, target]
     if path.is_file():
         splits = {split_of_file(path): _read_file(path, names)}
     elif path.is_dir():
@@ -47,34 +48,49 @@ def load_seq2seq(
         splits = _read_hub(str(dataset), names)
     if "validation" not in splits and "train" in splits and validation_fraction:
         splits["train"], splits["validation"] = hold_out(splits["train"], validation_fraction)
-    named = {"dataset": path.stem if path.exists() else str(dataset)}
-    order = [split for split in SPLIT_FILES if split in splits]
-    return DatasetDict({split: Dataset.from_list([row | named for row in splits[split]]) for split in order})
+    name = path.stem if path.exists() else str(dataset)
+    datasets = DatasetDict()
+    for split in SPLIT_FILES:
+        if split in splits:
+            datasets[split] = Dataset.from_list([{**row, "dataset": name} for row in splits[split]])
+    return datasets
 
 
 def locate_pairs(dataset: str) -> Path | None:
     """Return the file or folder of a dataset, or `None` for the Hub. Raises `DataError` if a path does not exist."""
     path = Path(dataset)
-    if not path.exists() and (_kind(path) or missing_folder(dataset)):
+    if not path.exists() and (_suffix_of(path) or missing_folder(dataset)):
         raise DataError("no such file or folder", path)
     return path if path.exists() else None
 
 
-def _kind(path: Path) -> str | None:
+def _suffix_of(path: Path) -> str | None:
     """Return the supported file extension of a path, or `None`."""
-    return next((suffix for suffix in SUFFIXES if path.name.removesuffix(".gz").endswith(suffix)), None)
+    name = path.name.removesuffix(".gz")
+    for suffix in SUFFIXES:
+        if name.endswith(suffix):
+            return suffix
+    return None
 
 
 def _read_folder(folder: Path, names: Sequence[str]) -> dict[str, Rows]:
-    files, splits = sorted(path for path in folder.iterdir() if path.is_file()), {}
+    files = sorted(path for path in folder.iterdir() if path.is_file())
+    splits: dict[str, Rows] = {}
     for split, stems in SPLIT_FILES.items():
-        found = [path for path in files if path.name.startswith(stems)]
-        found = [path for path in found if _kind(path) or path.suffix == f".{names[0]}"]
+        candidates = []
+        exact_candidates = []
+        for path in files:
+            is_readable = _suffix_of(path) or path.suffix == f".{names[0]}"
+            if is_readable and path.name.startswith(stems):
+                candidates.append(path)
+                if path.name.partition(".")[0] in stems:
+                    exact_candidates.append(path)
         # Prefer `test.tsv` to `test_2016_flickr.tsv`.
-        found = [path for path in found if path.name.partition(".")[0] in stems] or found
-        check_single(split, [path.name for path in found], folder)
-        if found:
-            splits[split] = (_read_file if _kind(found[0]) else _read_parallel)(found[0], names)
+        candidates = exact_candidates or candidates
+        check_single(split, [path.name for path in candidates], folder)
+        if candidates:
+            read = _read_file if _suffix_of(candidates[0]) else _read_parallel
+            splits[split] = read(candidates[0], names)
     if not splits:
         endings = f"{', '.join(SUFFIXES)} or .{names[0]}"
         raise DataError(f"there is no train, validation or test file that ends in {endings}", folder)
@@ -82,37 +98,53 @@ def _read_folder(folder: Path, names: Sequence[str]) -> dict[str, Rows]:
 
 
 def _read_parallel(first: Path, names: Sequence[str]) -> Rows:
-    paths = [first, *(first.with_suffix(f".{name}") for name in names[1:])]
+    """Read the lines of a file with source texts and, if there are two names, those of the file with target texts."""
+    paths = [first, *[first.with_suffix(f".{name}") for name in names[1:]]]
     if not paths[-1].is_file():
         raise DataError(f"this file is missing next to {first.name}", paths[-1])
-    texts = [[line.rstrip("\r\n") for line in read_lines(path)] for path in paths]
-    if len(texts[0]) != len(texts[-1]):
-        line, longer = min(map(len, texts)) + 1, paths[len(texts[-1]) > len(texts[0])]
-        raise DataError("the other file of the pair has fewer lines", longer, line)
-    place = first.with_suffix(".*")
-    rows = (dict(zip(names, pair, strict=True)) for pair in zip(*texts, strict=True))
-    return _rows((Record(row, str(place), line) for line, row in enumerate(rows, 1)), names, place)
+    columns = [_lines_of(path) for path in paths]
+    num_sources = len(columns[0])
+    num_targets = len(columns[-1])
+    if num_sources != num_targets:
+        longer = paths[0] if num_sources > num_targets else paths[-1]
+        first_missing = min(num_sources, num_targets) + 1
+        raise DataError("the other file of the pair has fewer lines", longer, first_missing)
+    pattern = first.with_suffix(".*")
+    records = []
+    for line, texts in enumerate(zip(*columns, strict=True), 1):
+        fields = dict(zip(names, texts, strict=True))
+        records.append(Record(fields, str(pattern), line))
+    return _rows(records, names, pattern)
+
+
+def _lines_of(path: Path) -> list[str]:
+    return [line.rstrip("\r\n") for line in read_lines(path)]
 
 
 def _read_file(path: Path, names: Sequence[str]) -> Rows:
-    if _kind(path) is None:
+    suffix = _suffix_of(path)
+    if suffix is None:
         raise DataError(f"a file of pairs must end in {', '.join(SUFFIXES)}", path)
-    return _rows(read_records(path, _tsv_header(path, names) if _kind(path) == ".tsv" else ()), names, path)
+    header = _tsv_header(path, names) if suffix == ".tsv" else ()
+    return _rows(read_records(path, header), names, path)
 
 
 def _tsv_header(path: Path, names: Sequence[str]) -> list[str]:
     """Return the columns `"1"`, `"2"`, ... if a file has no header, else an empty list."""
     cells = next(read_lines(path), "").rstrip("\r\n").split("\t")
-    if {*names} <= {*cells}:
+    if set(names) <= set(cells):
         return []
-    header = [str(place) for place in range(1, len(cells) + 1)]
-    if unknown := [name for name in names if name not in header]:
-        fault = f"unknown column. The first line has {', '.join(cells)[:80]!r}. If it is not a header, choose from the"
-        raise DataError(f"{fault} columns {', '.join(header)}", path, 1, unknown[0])
+    header = [str(number) for number in range(1, len(cells) + 1)]
+    for name in names:
+        if name not in header:
+            first_line = ", ".join(cells)[:80]
+            fault = f"unknown column. The first line has {first_line!r}. If it is not a header, choose from the"
+            raise DataError(f"{fault} columns {', '.join(header)}", path, 1, name)
     return header
 
 
-def _rows(records: Iterable[Record], names: Sequence[str], place: Path) -> Rows:
+def _rows(records: Iterable[Record], names: Sequence[str], source: Path) -> Rows:
+    """Return the rows of [`load_seq2seq`] without `dataset`. `source` is the file or dataset, for errors."""
     rows = []
     for record in records:
         nested = record.fields.get("translation")
@@ -122,9 +154,12 @@ def _rows(records: Iterable[Record], names: Sequence[str], place: Path) -> Rows:
         if "" in texts:
             record.fail("the text is empty", names[texts.index("")])
         name = Path(record.file).name.partition(".")[0]
-        rows.append({"id": f"{name}-{record.line}", **dict(zip(("text", "target"), texts, strict=False))})
+        row = {"id": f"{name}-{record.line}", "text": texts[0]}
+        if len(texts) > 1:
+            row["target"] = texts[1]
+        rows.append(row)
     if not rows:
-        raise DataError("the dataset has no rows", place)
+        raise DataError("the dataset has no rows", source)
     return rows
 
 
@@ -133,13 +168,16 @@ def _read_hub(name: str, names: Sequence[str]) -> dict[str, Rows]:
 
     locate_pairs(name)
     identifier, _, configuration = name.partition(":")
+    arguments = [identifier, configuration] if configuration else [identifier]
     try:
-        loaded = load_dataset(identifier, *([configuration] if configuration else []))
+        loaded = load_dataset(*arguments)
     except (OSError, ValueError) as error:
         fault = f"not a file or folder, and the Hub cannot be reached or does not have this dataset ({error})"
         raise DataError(fault, name) from error
-    places = {split: Path(f"{name}/{split}") for split in loaded if split in SPLIT_FILES}
-    return {
-        split: _rows((Record(row, str(place), line) for line, row in enumerate(loaded[split])), names, place)
-        for split, place in places.items()
-    }
+    splits = {}
+    for split in loaded:
+        if split in SPLIT_FILES:
+            source = Path(f"{name}/{split}")
+            records = (Record(row, str(source), line) for line, row in enumerate(loaded[split]))
+            splits[split] = _rows(records, names, source)
+    return splits

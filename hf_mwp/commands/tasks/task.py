@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from transformers import PreTrainedModel
 
 from hf_mwp.commands.building.student import StudentArguments
-from hf_mwp.compress.trainers import DistillationTrainer
+from hf_mwp.compress.trainers import (
+    DistillationConfig,
+    DistillationTrainer,
+    RecursiveDistillationConfig,
+    StarkConfig,
+)
 from hf_mwp.compress.trainers.base_config import BaseConfig
 from hf_mwp.compress.trainers.base_trainer import BaseTrainer
 from hf_mwp.solver.data import LoadReport
-from hf_mwp.solver.data.training_lineage import inherit_from_labeller
+from hf_mwp.solver.data.training_texts import TrainingTexts
+from hf_mwp.utils.provenance import inherit_training_texts
 from hf_mwp.utils.usage_error import UsageError
 
 from .data_options import DataArguments
@@ -39,6 +47,13 @@ class Task(ABC):
     load_report: LoadReport | None = None  # counts of rows read and skipped, and warnings
     trainer_class: type[BaseTrainer] = BaseTrainer
     distillation_class: type[BaseTrainer] = DistillationTrainer
+    configs: Mapping[str, type[BaseConfig]] = {  # of the trainers, by command
+        "train": BaseConfig,
+        "distill": DistillationConfig,
+        "prune": RecursiveDistillationConfig,
+        "stark": StarkConfig,
+    }
+    prediction_loss: str = "kd"  # default of `DistillationConfig.prediction_loss`
     solves: bool = False  # whether `predict` accepts `reranker` and `unfinished`, see [`solve_problems`]
 
     @cached_property
@@ -52,11 +67,12 @@ class Task(ABC):
             return self.splits[split]
         if not needed:
             return None
-        lack = "no usable rows in its" if split in self.splits else "no"
-        others = ", ".join(name for name, rows in self.splits.items() if len(rows))
-        remedy = f"Splits with rows: {others} (`--split` of evaluate, heads and rerank)."
-        remedy = remedy if others else "No split has rows. Use different data."
-        raise UsageError(f"{self.name} has {lack} {split!r} split. {remedy}")
+        fault = "no usable rows in its" if split in self.splits else "no"
+        splits_with_rows = [name for name, rows in self.splits.items() if len(rows)]
+        remedy = "No split has rows. Use different data."
+        if splits_with_rows:
+            remedy = f"Splits with rows: {', '.join(splits_with_rows)} (`--split` of evaluate, heads and rerank)."
+        raise UsageError(f"{self.name} has {fault} {split!r} split. {remedy}")
 
     @abstractmethod
     def build_model(self, options: Any) -> tuple[PreTrainedModel, Any]:
@@ -92,25 +108,52 @@ class Task(ABC):
         self, model: PreTrainedModel, processor: Any, rows: Iterable[Mapping[str, Any]], batch_size: int
     ) -> list[Mapping[str, Any]]:
         """Return batches of the rows that have labels, as inputs of the model."""
-        encoded, collate = list(self.encode(rows, processor)), self.collator(model, processor)
+        encoded = list(self.encode(rows, processor))
+        collate = self.collator(model, processor)
         return [collate(encoded[start : start + batch_size]) for start in range(0, len(encoded), batch_size)]
 
-    def trainer_arguments(self, model: PreTrainedModel, processor: Any, generates: bool = False) -> dict[str, Any]:
-        """Return a trainer's arguments except its config. With `generates`, evaluations measure generated texts."""
+    def trainer_arguments(
+        self, model: PreTrainedModel, processor: Any, config: BaseConfig | None = None
+    ) -> dict[str, Any]:
+        """Return a trainer's arguments except its config. With `config`, evaluations may measure generated texts."""
         if self.source is not None:
-            inherit_from_labeller(model, self.source)
+            labeller = SimpleNamespace(training_texts=TrainingTexts.of_labeller(self.source))
+            inherit_training_texts(model, labeller)
+        collator = self.collator(model, processor)
+        train = self.prepare(self.learnable(self.rows("train")), processor)
         validation = self.rows("validation", needed=False)
+        if validation is not None:
+            validation = self.prepare(validation, processor)
         return {
             "model": model,
-            "data_collator": self.collator(model, processor),
-            "train_dataset": self.prepare(self.learnable(self.rows("train")), processor),
-            "eval_dataset": None if validation is None else self.prepare(validation, processor),
+            "data_collator": collator,
+            "train_dataset": train,
+            "eval_dataset": validation,
             "processing_class": processor,
         }
 
-    def defaults_of(self, config: BaseConfig) -> Mapping[str, Any]:
-        """Return the fields of a config for which the task has a different default."""
-        return {}
+    def complete(self, config: BaseConfig, command: str) -> Any:
+        """Return a copy of a command's config, with the metric and the prediction loss of the task if they are `None`.
+        Raises `TypeError` for a config of another task, `UsageError` for a metric that the task does not report."""
+        config_class = self.configs[command]
+        if not isinstance(config, config_class):
+            name = config_class.__name__
+            raise TypeError(f"`config` must be a `{name}` for this task, got `{type(config).__name__}`.")
+        config = copy.copy(config)
+        if config.metric_for_best_model is None:
+            config.metric_for_best_model = self.default_metric(command)
+        if isinstance(config, DistillationConfig) and config.prediction_loss is None:
+            config.prediction_loss = self.prediction_loss
+        metric = config.metric_for_best_model
+        known = ["loss", *self.metrics]
+        if self.metrics and metric is not None and metric.removeprefix("eval_") not in known:
+            fault = f"unknown metric {metric!r} for {self.name}. Choose one of {', '.join(known)}"
+            raise UsageError(f"`metric_for_best_model`: {fault}.")
+        return config
+
+    def default_metric(self, command: str) -> str | None:
+        """Return the metric that selects checkpoints, or `None` if the trainer selects it."""
+        return None
 
     @abstractmethod
     def predict(self, model: PreTrainedModel, processor: Any, rows: Sequence[Mapping[str, Any]], **options) -> list:
@@ -142,10 +185,14 @@ class Task(ABC):
         """Return the content of a run's `data.json`, from which model cards are written."""
         used = {split: len(rows) for split, rows in self.splits.items()}
         record = {"dataset": self.name, "scheme": self.scheme, "used": used, "card": self.card()}
-        return record | ({} if self.load_report is None else {"report": self.load_report.to_dict()})
+        if self.load_report is not None:
+            record["report"] = self.load_report.to_dict()
+        return record
 
 
 def limit_rows(rows: Dataset, split: str, options: DataArguments) -> Dataset:
     """Limit the rows of a split to the number that the options set."""
     limit = options.max_train_samples if split == "train" else options.max_eval_samples
-    return rows if limit is None else rows.select(range(min(limit, len(rows))))
+    if limit is None:
+        return rows
+    return rows.select(range(min(limit, len(rows))))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
+from itertools import chain
+from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -13,8 +15,8 @@ from rich.text import Text
 
 from hf_mwp.commands.tasks.reporter import Reporter
 from hf_mwp.runtime.expressions import Expression, draw
-from hf_mwp.runtime.problems.control_characters import show_controls
 from hf_mwp.solver.metrics.accuracy import LEVELS, metric_cell, report_cells
+from hf_mwp.utils.control_characters import show_controls
 from hf_mwp.utils.main_process import is_main_process
 
 from .counting_bar import counting_bar
@@ -23,7 +25,7 @@ from .counting_bar import counting_bar
 if TYPE_CHECKING:
     from transformers import Trainer
 
-    from hf_mwp.commands.evaluation import Evaluation
+    from hf_mwp.commands.tasks.evaluation import Evaluation
     from hf_mwp.commands.training import RunResult
 
 
@@ -76,12 +78,18 @@ def make_table(title: str, headings: Sequence[str], rows: Iterable[Iterable[str]
 
 def accuracy_table(title: str, reports: Mapping[str, Mapping[str, float]], remark: str = "") -> Table:
     """Return a table with one row per report of a task, and a remark below the title."""
+    # Name of a report -> its cells by heading.
     cells = {name: report_cells(report) for name, report in reports.items()}
-    headings = list(dict.fromkeys(heading for line in cells.values() for heading in line))
-    rows = ((name, *(line.get(heading, "-") for heading in headings)) for name, line in cells.items())
-    if levels := [heading for heading in headings if heading in LEVELS]:
+    headings = list(dict.fromkeys(chain.from_iterable(cells.values())))
+    rows = []
+    for name, cell_of in cells.items():
+        rows.append([name, *(cell_of.get(heading, "-") for heading in headings)])
+    levels = [heading for heading in headings if heading in LEVELS]
+    if levels:
         title += f"\n({', '.join(levels)}: complexity of the target equation)"
-    return make_table(f"{title}\n{remark}" if remark else title, ["", *headings], rows, right=headings)
+    if remark:
+        title += f"\n{remark}"
+    return make_table(title, ["", *headings], rows, right=headings)
 
 
 def print_evaluation(
@@ -94,8 +102,9 @@ def print_evaluation(
     """Print the metrics of an evaluation (or the given `reports`) and the reasons for wrong predictions."""
     remark = evaluation.metrics["training_texts"]["remark"]
     console.print(accuracy_table(f"{name}, {evaluation.heading}", reports or evaluation.reports, remark))
-    if reasons and (failures := evaluation.failures):
-        rows = ((reason, str(count), meaning) for (reason, meaning), count in failures.items())
+    failures = evaluation.failures if reasons else {}
+    if failures:
+        rows = [(reason, str(num_problems), meaning) for (reason, meaning), num_problems in failures.items()]
         headings = ("reason", "problems", "meaning")
         console.print(make_table("Why answers are wrong", headings, rows, right=["problems"]))
 
@@ -114,27 +123,33 @@ def model_table(
 ) -> Table:
     """Return a table of the models in a run's `metrics.json`: cells from `columns`, and a metric on each split."""
     splits = [split for split in ("validation", "test") if split in models[-1]]
-
-    def cells(model: Mapping) -> Iterable[str]:
-        yield from (column(model) for column in columns.values())
-        yield from (metric_cell(metric, model[split]["reports"]["all problems"].get(metric))[1] for split in splits)
-
-    headings = [*columns, *(f"{split}, {metric_cell(metric, None)[0]}" for split in splits)]
-    return make_table(title, headings, map(cells, models), right=headings[1:])
+    metric_heading, _ = metric_cell(metric, None)
+    headings = [*columns, *(f"{split}, {metric_heading}" for split in splits)]
+    rows = []
+    for model in models:
+        row = [column(model) for column in columns.values()]
+        for split in splits:
+            value = model[split]["reports"]["all problems"].get(metric)
+            _, cell = metric_cell(metric, value)
+            row.append(cell)
+        rows.append(row)
+    return make_table(title, headings, rows, right=headings[1:])
 
 
 def print_solution(console: Console, text: str, results: list[dict[str, Any]], tree: bool = True) -> None:
     """Print a problem and the results of the pipeline, best first: equation, value and tree."""
-    shown = text if len(text) <= 1000 else f"{text[:1000]}... ({len(text)} characters)"
-    console.print(Text(shown, style="bold"))
+    if len(text) > 1000:
+        text = f"{text[:1000]}... ({len(text)} characters)"
+    console.print(Text(text, style="bold"))
     for result in results:
         if "warning" in result:
             console.print(Text(f"  {result['warning']}", style="yellow"))
         if "candidates" in result:
             console.print(Text(f"  {result['error']} It may be:", style="yellow"))
-            for each in result["candidates"]:
-                value = "no value" if each["value"] is None else each["value"]
-                console.print(Text(f"    {each['equation']} = {value}   (probability {each['score']:.2f})"))
+            for candidate in result["candidates"]:
+                value = "no value" if candidate["value"] is None else candidate["value"]
+                line = f"    {candidate['equation']} = {value}   (probability {candidate['score']:.2f})"
+                console.print(Text(line))
             continue
         if result["equation"] is None:
             console.print(Text(f"  no answer: {result['error']}", style="red"))
@@ -142,16 +157,23 @@ def print_solution(console: Console, text: str, results: list[dict[str, Any]], t
         if result["answer"] is None:
             console.print(Text(f"  {result['equation']}: {result['error']}", style="red"))
         else:
-            rounded = f" = {result['answer']:.10g}" if "/" in result["value"] else ""
-            line = Text(f"  {result['equation']} = ").append(result["value"] + rounded, style="bold green")
-            plausible = f", plausibility {result['plausibility']:.2f}" if "plausibility" in result else ""
-            console.print(line.append(f"   (probability {result['score']:.2f}{plausible})", style="dim"))
+            value = result["value"]
+            if "/" in value:
+                value += f" = {result['answer']:.10g}"
+            certainty = f"probability {result['score']:.2f}"
+            if "plausibility" in result:
+                certainty += f", plausibility {result['plausibility']:.2f}"
+            line = Text(f"  {result['equation']} = ").append(value, style="bold green")
+            console.print(line.append(f"   ({certainty})", style="dim"))
         if result.get("violations"):
             console.print(Text(f"    against it: {', '.join(result['violations'])}", style="dim"))
-        if other := result.get("instead_of"):
-            reasons = f": {', '.join(other['violations'])}" if other["violations"] else ""
-            console.print(Text(f"  instead of {other['equation']} = {other['answer']:.10g}{reasons}", style="dim"))
+        replaced = result.get("instead_of")
+        if replaced:
+            line = f"  instead of {replaced['equation']} = {replaced['answer']:.10g}"
+            if replaced["violations"]:
+                line += f": {', '.join(replaced['violations'])}"
+            console.print(Text(line, style="dim"))
         if tree:
-            drawn = draw(Expression.from_prefix(result["prefix"]).bind(result["numbers"]))
-            console.print(Text("\n".join(f"    {row}" for row in drawn.splitlines())))
+            drawing = draw(Expression.from_prefix(result["prefix"]).bind(result["numbers"]))
+            console.print(Text(indent(drawing, "    ")))
     console.print()

@@ -14,7 +14,8 @@ LINE_SECONDS = 60  # between two lines of progress without a terminal
 @contextmanager
 def counting_bar(console: Console, name: str) -> Iterator[Callable[[int, int | None], None]]:
     """Show a progress bar or, without a terminal, a line each minute; see [`~tasks.reporter.Reporter.counter`]."""
-    started = printed = time.perf_counter()
+    started = time.perf_counter()
+    printed = started
     is_slow = False
 
     def count(done: int, total: int | None = None) -> None:
@@ -23,18 +24,21 @@ def counting_bar(console: Console, name: str) -> Iterator[Callable[[int, int | N
         if not console.is_terminal and time.perf_counter() - printed > LINE_SECONDS:
             printed = time.perf_counter()
             is_slow = True
-            tell()
+            print_line()
 
-    def tell() -> None:
-        done, total = bar.tasks[0].completed, bar.tasks[0].total
-        console.print(f"{name}: {done}{f' of {total}' if total else ''}, {time.perf_counter() - started:.0f} s")
+    def print_line() -> None:
+        progress = f"{name}: {bar.tasks[0].completed}"
+        total = bar.tasks[0].total
+        if total:
+            progress += f" of {total}"
+        console.print(f"{progress}, {time.perf_counter() - started:.0f} s")
 
     with make_bar(console, disable=not console.is_terminal) as bar:
         task = bar.add_task(name, total=None)
         yield count
     # A count of less than a minute prints nothing.
     if is_slow:
-        tell()
+        print_line()
 
 
 def make_bar(console: Console, disable: bool = False) -> Progress:

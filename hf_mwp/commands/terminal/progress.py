@@ -33,11 +33,13 @@ class RichProgressCallback(TrainerCallback):
     minute without a line prints the step."""
 
     def __init__(self, console: Console, name: str):
-        self.console, self.name = console, name
+        self.console = console
+        self.name = name
         self.progress: Progress | None = None
         self.loss: float | None = None
         self.started = self.printed = time.perf_counter()
-        self.bars, self.count = ExitStack(), None
+        self.bars = ExitStack()
+        self.count = None
 
     @classmethod
     def attach(cls, trainer: Trainer, console: Console, name: str) -> Self:
@@ -66,26 +68,30 @@ class RichProgressCallback(TrainerCallback):
     def on_step_end(self, args, state, control, **kwargs):
         self._update_bar(completed=state.global_step)
         if not self.console.is_terminal and time.perf_counter() - self.printed > LINE_SECONDS:
-            self._tell_step(state)
+            self._log_step(state)
 
     def on_log(self, args, state, control, logs=None, **kwargs):
         if "loss" not in (logs or {}):
             return
         self.loss = logs["loss"]
         self._update_bar(description=f"{self.name}  loss {self.loss:.3f}")
-        self._tell_step(state)
+        self._log_step(state)
 
     def on_evaluate(self, args, state, control, metrics=None, **kwargs):
-        found = {name: metrics[f"eval_{name}"] for name in LABELS if f"eval_{name}" in (metrics or {})}
-        if not found or state.epoch is None:
+        metrics = metrics or {}
+        phrases = []
+        for name, label in LABELS.items():
+            if f"eval_{name}" not in metrics:
+                continue
+            value = metrics[f"eval_{name}"]
+            phrase = label.format(percent(value) if "%" in label else f"{value:.3f}")
+            if name == "equation_accuracy":
+                phrase += of_equations(metrics, "eval_")
+            phrases.append(phrase)
+        if not phrases or state.epoch is None:
             return
-        shown = []
-        for name, value in found.items():
-            text = LABELS[name].format(percent(value) if "%" in LABELS[name] else f"{value:.3f}")
-            shown.append(text + (of_equations(metrics, "eval_") if name == "equation_accuracy" else ""))
-        line = (
-            f"{self.name}  epoch {state.epoch:g}{self._shown_loss}, validation: {', '.join(shown)}, {self._seconds} s"
-        )
+        validation = ", ".join(phrases)
+        line = f"{self.name}  epoch {state.epoch:g}{self._shown_loss}, validation: {validation}, {self._seconds} s"
         self._log(line)
 
     def on_train_end(self, args, state, control, **kwargs):
@@ -94,7 +100,8 @@ class RichProgressCallback(TrainerCallback):
     def close(self) -> None:
         """Remove the progress bars. Repeated calls have no effect."""
         self.bars.close()
-        self.progress = self.count = None
+        self.progress = None
+        self.count = None
 
     @property
     def _shown_loss(self) -> str:
@@ -104,7 +111,7 @@ class RichProgressCallback(TrainerCallback):
     def _seconds(self) -> str:
         return f"{time.perf_counter() - self.started:.0f}"
 
-    def _tell_step(self, state: TrainerState) -> None:
+    def _log_step(self, state: TrainerState) -> None:
         line = f"{self.name}  step {state.global_step}/{state.max_steps}{self._shown_loss}, {self._seconds} s"
         self._log(line, show=not self.console.is_terminal)
 

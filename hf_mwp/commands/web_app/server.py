@@ -22,6 +22,7 @@ from .local_server import LocalServer, Request, RequestError, Response
 MAX_PROBLEMS = 20  # per request; `hf-mwp solve --file` solves more
 BEAMS = 8  # at least, because the page also shows the next best answers
 SHOWN = 6
+ANSWER_FIELDS = ("value", "equation", "prefix", "numbers", "plausibility", "violations")
 EXAMPLES = {
     "zh": [
         "小明有4个苹果和2个梨，一共有多少个水果？",
@@ -55,8 +56,9 @@ class Page:
 
     def __init__(self, folders: Sequence[str | Path]) -> None:
         names = [Path(folder).resolve().name for folder in folders]
-        names = names if len({*names}) == len(names) else map(str, folders)
-        self.solvers = dict(zip(names, map(load_solver, folders), strict=True))
+        if len(set(names)) < len(names):
+            names = [str(folder) for folder in folders]
+        self.solvers = {name: load_solver(folder) for name, folder in zip(names, folders, strict=True)}
         for solver in self.solvers.values():
             solver.search(None, None)  # raises an error now, not for each request, if the re-ranker cannot be loaded
         self.reader = next(iter(self.solvers.values())).reader
@@ -83,10 +85,9 @@ class Page:
 
     def _solve_problem(self, text: str) -> dict[str, Any]:
         problem = self.reader.problem(text)
-        return {
-            "parts": [] if problem.is_too_long else marked_parts(problem),
-            "results": [{"model": name} | solve(solver, text) for name, solver in self.solvers.items()],
-        }
+        pieces = [] if problem.is_too_long else marked_parts(problem)
+        results = [{"model": name} | solve(solver, text) for name, solver in self.solvers.items()]
+        return {"parts": pieces, "results": results}
 
 
 def _json(content: dict[str, Any]) -> Response:
@@ -100,22 +101,29 @@ def solve(solver: RuntimeSolver, text: str) -> dict[str, Any]:
     num_beams = max(num_beams, BEAMS)
     answer = solver.answer(solver.reader.problem(text), num_beams, reranker)
     records = answer_records(answer, num_beams)
-    mass: dict[str, float] = defaultdict(float)
+    # Value -> sum of the probabilities of its equations.
+    probabilities: dict[str, float] = defaultdict(float)
     for expression, log_probability in answer.beam.trees:
         try:
-            mass[str(expression.evaluate(answer.problem.numbers))] += math.exp(log_probability)
+            value = str(expression.evaluate(answer.problem.numbers))
         except ExpressionError:
             continue
-    shown: dict[str, dict[str, Any]] = {}
-    names = ("value", "equation", "prefix", "numbers", "plausibility", "violations")
+        probabilities[value] += math.exp(log_probability)
+    answers: dict[str, dict[str, Any]] = {}
     for record in records:
-        if (value := record["value"]) is not None and value not in shown:
-            kept = {name: record[name] for name in names if name in record}
-            shown[value] = kept | {"probability": mass[value]}
-    found = {"answers": list(shown.values())[:SHOWN], "milliseconds": 1000 * (time.perf_counter() - started)}
-    if not shown:
-        found["error"] = records[0].get("error", "")
-    return found | {name: records[0][name] for name in ("warning",) if name in records[0]}
+        value = record["value"]
+        if value is not None and value not in answers:
+            fields = {name: record[name] for name in ANSWER_FIELDS if name in record}
+            answers[value] = fields | {"probability": probabilities[value]}
+    result: dict[str, Any] = {
+        "answers": list(answers.values())[:SHOWN],
+        "milliseconds": 1000 * (time.perf_counter() - started),
+    }
+    if not answers:
+        result["error"] = records[0].get("error", "")
+    if "warning" in records[0]:
+        result["warning"] = records[0]["warning"]
+    return result
 
 
 def marked_parts(problem: MathWordProblem) -> list[list[Any]]:

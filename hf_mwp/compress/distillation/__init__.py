@@ -7,7 +7,6 @@ _NAMES = {
     "feature_projections": ("FeatureProjections",),
     "layer_mapping": ("map_layers",),
     "parameter_mixing": ("average_parameters", "mix_parameters"),
-    "sliced_student": ("cut_student",),
     "projected_student": ("project_student",),
     "seq2seq_student": ("make_seq2seq_student",),
     "ensemble_teacher": ("EnsembleTeacher",),

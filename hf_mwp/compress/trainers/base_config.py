@@ -1,7 +1,7 @@
 """Arguments shared by all trainers."""
 
 import math
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import torch
@@ -9,10 +9,7 @@ from transformers import TrainingArguments
 from transformers.trainer_utils import HubStrategy
 from transformers.utils import logging
 
-from hf_mwp.solver.metrics.matching import ANSWER_MATCHES
 from hf_mwp.utils.checks import check_at_least_one, check_not_negative, check_options, check_positive
-from hf_mwp.utils.option import default_of, options_in
-from hf_mwp.utils.usage_error import UsageError
 
 
 logger = logging.get_logger(__name__)
@@ -34,15 +31,12 @@ def _has_bf16_instructions() -> bool:
 @dataclass
 class BaseConfig(TrainingArguments):
     r"""
-    Arguments of all trainers: `TrainingArguments`, and learning rates of a solver's encoder and decoder, decoding in
-    evaluations, and early stopping. Each field is described by its `help`.
+    Arguments of all trainers: `TrainingArguments` and early stopping. Each field is described by its `help`.
 
     These defaults differ from `TrainingArguments`: `train_sampling_strategy="group_by_length"` (without it about half
     of the computation is padding; examples that are not sequences are shuffled), `warmup_steps=0.1` (a share of the
     steps), `max_grad_norm=5.0` (the loss is a sum over tree nodes, so its gradients are large),
     `per_device_eval_batch_size=64` (decoding needs little memory), `logging_steps=50`, `hub_strategy="end"`.
-    `num_beams=1` evaluates three to eight times faster than the 5 beams of the papers and ranks checkpoints nearly as
-    well.
 
     Raises:
         ValueError: A value is out of range, or options exclude each other.
@@ -58,17 +52,6 @@ class BaseConfig(TrainingArguments):
     max_grad_norm: float = setting(5.0, "Maximum gradient norm; 0 turns clipping off.")
     logging_steps: float = setting(50, "Number of steps between logs; below 1, a share of all training steps.")
 
-    decoder_learning_rate: float | None = setting(None, "Learning rate of a solver's decoder; the encoder's if None.")
-    decoder_weight_decay: float | None = setting(None, "Weight decay of a solver's decoder; the encoder's if None.")
-
-    num_beams: int = setting(1, "Number of beams when a solver is evaluated.")
-    max_decode_length: int | None = setting(None, "Maximum symbols in an expression; the decoder's limit if None.")
-    answer_match: str = setting(
-        "annotated",
-        "Target value: the annotated answer (integers must be equal, other values within a relative 1e-4), or the "
-        "value of the target equation (absolute tolerance).",
-        choices=list(ANSWER_MATCHES),
-    )
     hub_strategy: str = setting("end", "When --push_to_hub uploads; only at the end, as checkpoints contain pickles.")
 
     early_stopping_patience: int | None = setting(None, "Stop after this many evaluations without improvement.")
@@ -76,7 +59,8 @@ class BaseConfig(TrainingArguments):
 
     def __post_init__(self):
         check_options(self, TrainingArguments)
-        metric, greater_is_better = self.metric_for_best_model, self.greater_is_better
+        metric = self.metric_for_best_model
+        greater_is_better = self.greater_is_better
         super().__post_init__()
         if not torch.accelerator.is_available():
             # With the default of `TrainingArguments` the loader would warn that memory cannot be pinned.
@@ -89,21 +73,17 @@ class BaseConfig(TrainingArguments):
             logger.warning("This processor has no bf16 instructions, so `bf16` makes training many times slower.")
         if metric is None:
             # `TrainingArguments` would set the loss. The trainer chooses, because the metrics depend on the model.
-            self.metric_for_best_model, self.greater_is_better = None, greater_is_better
-        check_at_least_one(
-            self,
-            *("per_device_train_batch_size", "per_device_eval_batch_size", "gradient_accumulation_steps"),
-            *("num_beams", "max_decode_length", "early_stopping_patience"),
-        )
-        check_not_negative(
-            self,
-            *("learning_rate", "weight_decay", "decoder_learning_rate", "decoder_weight_decay"),
-            *("max_grad_norm", "warmup_steps", "early_stopping_threshold"),
-        )
+            self.metric_for_best_model = None
+            self.greater_is_better = greater_is_better
+        check_at_least_one(self, "per_device_train_batch_size", "per_device_eval_batch_size")
+        check_at_least_one(self, "gradient_accumulation_steps", "early_stopping_patience")
+        check_not_negative(self, "learning_rate", "weight_decay", "max_grad_norm", "warmup_steps")
+        check_not_negative(self, "early_stopping_threshold")
         check_positive(self, "logging_steps", "eval_steps", "save_steps")
-        if self.max_steps < 1 and not (self.max_steps == -1 and 0 < self.num_train_epochs < math.inf):
-            given = f"{self.max_steps} and {self.num_train_epochs}"
-            raise ValueError(f"Set `max_steps` to at least 1, or to -1 and `num_train_epochs` above 0, got {given}.")
+        trains_epochs = self.max_steps == -1 and 0 < self.num_train_epochs < math.inf
+        if self.max_steps < 1 and not trains_epochs:
+            values = f"{self.max_steps} and {self.num_train_epochs}"
+            raise ValueError(f"Set `max_steps` to at least 1, or to -1 and `num_train_epochs` above 0, got {values}.")
         self.check_hub_strategy()
         if self.early_stopping_patience is not None and self.eval_strategy == "no":
             raise ValueError("`early_stopping_patience` needs evaluations during training. Set `eval_strategy`.")
@@ -124,21 +104,5 @@ class BaseConfig(TrainingArguments):
     def check_joint_metrics(self) -> None:
         """Raise `ValueError` if predictions would not be joined for the metrics of answers or generated texts."""
         if self.batch_eval_metrics or not self.eval_do_concat_batches:
-            wanted = "Set `batch_eval_metrics=False` and `eval_do_concat_batches=True`."
-            raise ValueError(f"Answers and generated texts are compared after all batches. {wanted}")
-
-    def adapt(self, task: Any) -> None:
-        """Replace defaults by those of a [`Task`]. Raises `UsageError` for a metric that the task does not report."""
-        usual = {each.name: default_of(each) for each in fields(self)}
-        for name, value in task.defaults_of(self).items():
-            if name in usual and getattr(self, name) == usual[name]:
-                setattr(self, name, value)
-        chosen, known = self.metric_for_best_model, ["loss", *task.metrics]
-        if task.metrics and chosen is not None and chosen.removeprefix("eval_") not in known:
-            fault = f"unknown metric {chosen!r} for {task.name}. Choose one of {', '.join(known)}"
-            raise UsageError(f"`metric_for_best_model`: {fault}.")
-
-    def converted(self, kind: "type[BaseConfig]") -> "BaseConfig":
-        """Return the config itself if it is an instance of `kind`, otherwise a `kind` with the same values."""
-        own = {name: getattr(self, name) for name in options_in(type(self))}
-        return self if isinstance(self, kind) else kind(**own)
+            remedy = "Set `batch_eval_metrics=False` and `eval_do_concat_batches=True`."
+            raise ValueError(f"Answers and generated texts are compared after all batches. {remedy}")

@@ -7,6 +7,8 @@ from typing import Any
 
 from transformers import Seq2SeqTrainingArguments
 
+from hf_mwp.utils.checks import check_at_least_one
+
 from .base_config import BaseConfig, setting
 
 
@@ -26,7 +28,8 @@ def num_beams_without_flag(config_class: type) -> type:
 
 def beams_setting() -> Any:
     """Declare `num_beams` for [`num_beams_without_flag`]."""
-    return field(default=1, init=False, metadata={"help": "Number of beams of evaluations, `generation_num_beams`."})
+    metadata = {"help": "Number of beams of evaluations, `generation_num_beams`.", "only_in_commands": True}
+    return field(default=1, init=False, metadata=metadata)
 
 
 @num_beams_without_flag
@@ -44,6 +47,7 @@ class Seq2SeqFineTuningConfig(BaseConfig, Seq2SeqTrainingArguments):
 
     def __post_init__(self):
         super().__post_init__()
+        check_at_least_one(self, "num_beams", "max_decode_length")
         if self.generation_num_beams is None:
             self.generation_num_beams = self.num_beams
         if self.generation_max_length is None:

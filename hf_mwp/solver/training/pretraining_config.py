@@ -4,18 +4,13 @@ from dataclasses import dataclass
 
 from hf_mwp.compress.trainers.base_config import BaseConfig, setting
 from hf_mwp.utils.checks import check_not_negative, check_positive, check_share
-from hf_mwp.utils.option import given_options
-
-
-# Fields of `BaseConfig` that apply only to solvers.
-SOLVER_FIELDS = ("decoder_learning_rate", "decoder_weight_decay", "num_beams", "max_decode_length", "answer_match")
 
 
 @dataclass
 class PreTrainingConfig(BaseConfig):
     r"""
-    Arguments of [`PreTrainingTrainer`]: the arguments of [`BaseConfig`] except those of decoders, and the weights of
-    the loss `mlm_loss_weight * mlm + pos_loss_weight * pos` of Ming et al. (A Compact Model for Mathematics Problem
+    Arguments of [`PreTrainingTrainer`]: the arguments of [`BaseConfig`] and the weights of the loss
+    `mlm_loss_weight * mlm + pos_loss_weight * pos` of Ming et al. (A Compact Model for Mathematics Problem
     Representations Distilled from BERT, AAAI 2025), with the paper's ratio of 1:5.
 
     The paper does not state `mlm_probability` (the default is BERT's) nor how much more often keywords and numbers are
@@ -24,7 +19,7 @@ class PreTrainingConfig(BaseConfig):
     is 1.0, because the loss is a mean.
 
     Raises:
-        ValueError: As [`BaseConfig`]; a field applies only to solvers, or both loss weights are 0.
+        ValueError: As [`BaseConfig`]; both loss weights are 0.
     """
 
     num_train_epochs: float = setting(6.0, "Number of training epochs.")
@@ -47,8 +42,6 @@ class PreTrainingConfig(BaseConfig):
         check_share(self, "validation_fraction")
         if not 0 < self.mlm_probability < 1:
             raise ValueError(f"`mlm_probability` must be above 0 and below 1, got {self.mlm_probability}.")
-        if given := [name for name in given_options(self) if name in SOLVER_FIELDS]:
-            raise ValueError(f"`{given[0]}` applies only to solvers. Omit it.")
         if self.label_smoothing_factor:
             raise ValueError("`label_smoothing_factor` is not used in pretraining. Set it to 0.")
         if not self.mlm_loss_weight and not self.pos_loss_weight:

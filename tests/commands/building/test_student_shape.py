@@ -10,8 +10,7 @@ from hf_mwp.commands.building import StudentShape, choose_student_shape, student
 from hf_mwp.commands.building.pretraining import PretrainingArguments
 from hf_mwp.commands.building.student import StudentArguments
 from hf_mwp.commands.building.student_shape import apply_size_targets, candidate_sizes, measure_shape
-from hf_mwp.commands.export_arguments import ExportArguments
-from hf_mwp.commands.exporting import export_solver
+from hf_mwp.commands.export import ExportArguments, export_solver
 from hf_mwp.compress.models import MwpStudentConfig, MwpStudentModel
 from hf_mwp.compress.trainers import DistillationConfig
 from hf_mwp.solver.models import MwpSolver

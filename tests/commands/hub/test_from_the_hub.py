@@ -43,7 +43,7 @@ from pathlib import Path
 from transformers import pipeline
 from huggingface_hub import snapshot_download
 import hf_mwp
-from hf_mwp.solver.data.training_lineage import training_texts_of
+from hf_mwp.utils.provenance import training_texts_of
 
 name, revision, token, texts = json.loads(sys.argv[1])
 solver = pipeline("math-word-problem", model=name, revision=revision, token=token, device="cpu")
@@ -70,8 +70,8 @@ EXPORT = """
 import sys
 from pathlib import Path
 import hf_mwp
-from hf_mwp.commands.export_arguments import ExportArguments
-from hf_mwp.commands.exporting import export_solver
+from hf_mwp.commands.export import ExportArguments
+from hf_mwp.commands.export import export_solver
 
 export_solver(ExportArguments(*sys.argv[1:]))
 print(sorted(path.name for path in Path(sys.argv[2]).iterdir()))

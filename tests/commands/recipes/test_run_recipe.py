@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from hf_mwp.commands.recipes import run_recipe
-from hf_mwp.commands.recipes.recipe import start_command
+from hf_mwp.commands.recipes.running import start_command
 from hf_mwp.utils.usage_error import UsageError
 
 
@@ -94,7 +94,7 @@ def test_a_stage_resumes_if_its_checkpoint_has_an_optimizer(path, only_model, ex
 
 def test_without_commands_each_stage_is_a_process(path, monkeypatch):
     started = []
-    monkeypatch.setattr("hf_mwp.commands.recipes.recipe.start_command", lambda *words: started.append(words))
+    monkeypatch.setattr("hf_mwp.commands.recipes.running.start_command", lambda *words: started.append(words))
     run_recipe(path)
     assert [words[:2] for words in started] == [([sys.executable], "train"), ([sys.executable], "mix")]
     assert all(words[2][0] == "--config" for words in started)

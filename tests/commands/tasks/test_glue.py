@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,12 +17,16 @@ from transformers import (
 from hf_mwp.commands.building.classifier import build_classifier, load_classifier, make_student_classifier
 from hf_mwp.commands.building.solver import SolverArguments
 from hf_mwp.commands.building.student import StudentArguments
-from hf_mwp.commands.evaluation import evaluate_split
 from hf_mwp.commands.main import main
+from hf_mwp.commands.options.parsing import parse
+from hf_mwp.commands.options.stages import types_of
 from hf_mwp.commands.tasks.data_options import TaskArguments
+from hf_mwp.commands.tasks.evaluation import evaluate_split
 from hf_mwp.commands.tasks.glue import GluePrediction, GlueTask
+from hf_mwp.commands.tasks.make_task import make_task
 from hf_mwp.compress.models import MwpStudentForSequenceClassification
-from hf_mwp.compress.trainers import DistillationConfig
+from hf_mwp.compress.trainers import DistillationConfig, Seq2SeqDistillationConfig
+from hf_mwp.compress.trainers.base_config import BaseConfig
 from hf_mwp.solver.data import TrainingTexts
 from hf_mwp.solver.metrics.accuracy import report_cells
 from hf_mwp.solver.training import SolverTrainingConfig
@@ -282,13 +287,39 @@ def test_matched_and_mismatched_rows_have_figures_of_their_own(glue):
         assert each.report(of_validation) == {"accuracy": 1.0, "num_examples": 1}
 
 
-def test_defaults_are_the_tasks_unless_something_else_is_said(glue, tmp_path):
-    config = SolverTrainingConfig(str(tmp_path))
-    config.adapt(task_of(glue))
-    assert config.metric_for_best_model == "accuracy"
+def test_the_task_fills_metric_and_prediction_loss_that_are_not_set(glue, tmp_path):
+    assert task_of(glue).complete(BaseConfig(str(tmp_path)), "train").metric_for_best_model == "accuracy"
     config = DistillationConfig(str(tmp_path), metric_for_best_model="loss")
-    config.adapt(task_of(glue, "stsb"))
-    assert (config.metric_for_best_model, config.prediction_loss) == ("loss", "mse")
+    complete = task_of(glue, "stsb").complete(config, "distill")
+    assert (complete.metric_for_best_model, complete.prediction_loss) == ("loss", "mse")
+    assert config.prediction_loss is None
+
+
+def test_explicit_options_that_equal_a_default_are_kept(glue, tmp_path):
+    config = DistillationConfig(str(tmp_path), prediction_loss="kd")
+    assert task_of(glue, "stsb").complete(config, "distill").prediction_loss == "kd"
+    config = SolverTrainingConfig(str(tmp_path), metric_for_best_model="answer_accuracy")
+    with pytest.raises(UsageError, match="unknown metric 'answer_accuracy'.*loss, accuracy"):
+        task_of(glue).complete(config, "train")
+
+
+def test_the_command_line_reads_the_config_of_the_task(tmp_path):
+    flags = ["--task=stsb", "--teacher=a", "--output_dir", str(tmp_path), "--use_cpu"]
+    *_, config = parse("distill", "", partial(types_of, "distill"), flags)
+    assert type(config) is DistillationConfig
+    with pytest.raises(UsageError, match="--num_beams"):
+        parse("distill", "", partial(types_of, "distill"), [*flags, "--num_beams=2"])
+    (tmp_path / "options.yaml").write_text("task: seq2seq\nnum_beams: 3\n", "utf-8")
+    flags = ["--config", str(tmp_path / "options.yaml"), "--dataset=a.tsv", "--source=en", "--target=fr", "--use_cpu"]
+    *_, config = parse("distill", "", partial(types_of, "distill"), [*flags, "--teacher=a"])
+    assert type(config) is Seq2SeqDistillationConfig
+    assert config.num_beams == config.generation_num_beams == 3
+    assert (config.temperature, config.hidden_loss, config.layer_mapping) == (1.0, "cka", "alternating")
+
+
+def test_a_config_of_another_task_is_named(glue, tmp_path):
+    with pytest.raises(TypeError, match="must be a `SolverDistillationConfig`.*got `DistillationConfig`"):
+        make_task(TaskArguments(dataset="a.jsonl")).complete(DistillationConfig(str(tmp_path)), "distill")
 
 
 @pytest.mark.parametrize("start", ["random", "project"])

@@ -7,8 +7,7 @@ import pytest
 from transformers import pipeline
 
 from hf_mwp.commands.building import load_solver
-from hf_mwp.commands.export_arguments import ExportArguments
-from hf_mwp.commands.exporting import export_solver
+from hf_mwp.commands.export import ExportArguments, export_solver
 from hf_mwp.commands.main import main
 from hf_mwp.solver.models import AthenaModel, MwpSolver
 from hf_mwp.utils.usage_error import UsageError

@@ -24,17 +24,11 @@ from hf_mwp.commands.tasks.data_options import MeasuredTaskArguments, TaskArgume
 from hf_mwp.commands.tasks.make_task import make_task
 from hf_mwp.commands.tasks.seq2seq import read_equation, write_equation
 from hf_mwp.compress.models.architecture import layer_parts
-from hf_mwp.compress.trainers import (
-    DistillationConfig,
-    RecursiveDistillationConfig,
-    Seq2SeqDistillationConfig,
-    Seq2SeqFineTuningConfig,
-    StarkConfig,
-)
+from hf_mwp.compress.trainers import Seq2SeqDistillationConfig, Seq2SeqFineTuningConfig
 from hf_mwp.compress.trainers.generate_texts import GeneratedText
 from hf_mwp.runtime.problems import MathWordProblem
 from hf_mwp.solver.data import TrainingTexts
-from hf_mwp.solver.training import SolverTrainingConfig
+from hf_mwp.solver.training import MathSeq2SeqFineTuningConfig
 from hf_mwp.utils.usage_error import UsageError
 from tests.compress.trainers.processes import close, launch, run_command
 from tests.tiny import tiny_rows
@@ -285,10 +279,10 @@ def test_metrics_during_training_compare_with_the_chosen_target(match, right, pr
         rows = [json.loads(line) | {"answer": "9999"} for line in (problems / f"{name}.jsonl").open(encoding="utf-8")]
         (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
     task = make_task(TaskArguments(task="math_seq2seq", dataset=str(tmp_path)))
-    Seq2SeqFineTuningConfig(str(tmp_path), use_cpu=True, answer_match=match).adapt(task)
+    config = MathSeq2SeqFineTuningConfig(str(tmp_path), use_cpu=True, answer_match=match)
     generated = [task.pair(row)[1] for row in task.rows("validation")]
     monkeypatch.setattr("hf_mwp.commands.tasks.seq2seq.decode_texts", lambda processor, ids: generated)
-    measure = task.metric_arguments(None)["compute_metrics"]
+    measure = task.metric_arguments(None, config)["compute_metrics"]
     assert measure(SimpleNamespace(predictions=None))["answer_accuracy"] == right
 
 
@@ -313,7 +307,9 @@ def test_problems_without_an_equation_do_not_count_in_the_loss(
         config = config_class(**SIZES, vocab_size=80, pad_token_id=1, decoder_start_token_id=2)
         texts = [text for row in task.rows("train") for text in task.pair(row)]
         tokenizer = learn_tokenizer(texts, 80, task.placeholders)
-        arguments = task.trainer_arguments(model_class(config), tokenizer, generates=True)
+        fields = {"use_cpu": True, "report_to": "none", "per_device_eval_batch_size": 1, "max_decode_length": 10}
+        args = MathSeq2SeqFineTuningConfig(str(tmp_path), **fields)
+        arguments = task.trainer_arguments(model_class(config), tokenizer, args)
         assert len(arguments["train_dataset"]) == 18 and len(arguments["eval_dataset"]) == count
         fields = {"use_cpu": True, "report_to": "none", "per_device_eval_batch_size": 1, "max_decode_length": 10}
         if distilled:
@@ -357,12 +353,12 @@ def test_metrics_that_choose_checkpoints(pairs, tmp_path):
     given = {"task": "seq2seq", "dataset": str(pairs), "source": "en", "target": "fr"}
     task = make_task(TaskArguments(**given, text_metrics=["rouge", "bleu"]))
     assert task.metric == "rougeL" and task.metrics == ["rouge1", "rouge2", "rougeL", "bleu"]
-    chosen = ((SolverTrainingConfig, "rougeL"), (RecursiveDistillationConfig, "loss"), (StarkConfig, "loss"))
-    for kind, expected in chosen:
-        (config := kind(str(tmp_path))).adapt(task)
-        assert config.metric_for_best_model == expected
+    expected = {"train": "rougeL", "distill": "rougeL", "prune": "loss", "stark": "loss"}
+    for command, metric in expected.items():
+        config = task.complete(task.configs[command](str(tmp_path)), command)
+        assert config.metric_for_best_model == metric
     with pytest.raises(UsageError, match="`metric_for_best_model`: .* 'blue'.* loss, rouge1"):
-        DistillationConfig(str(tmp_path), metric_for_best_model="blue").adapt(task)
+        task.complete(Seq2SeqDistillationConfig(str(tmp_path), metric_for_best_model="blue"), "distill")
 
 
 @pytest.mark.parametrize(
@@ -454,7 +450,7 @@ def test_generated_equations_are_the_data_of_a_student_with_other_tokens(problem
     def generate(model, tokenizer, sources, **options):
         return [[GeneratedText(texts[kinds[place % 3]], -1.0 - place, 2)] for place, _ in enumerate(sources)]
 
-    monkeypatch.setattr("hf_mwp.commands.pseudo_labels.generate_texts", generate)
+    monkeypatch.setattr("hf_mwp.compress.trainers.generate_texts.generate_texts", generate)
     given = ["pseudo-label", "--problems", str(problems), "--task=math_seq2seq", "--model", str(model)]
     labels = tmp_path / "labels"
     assert main([*given, "--max_train_samples=12", "--output_dir", str(labels)]) == 0
@@ -485,7 +481,7 @@ def test_labels_of_texts_with_a_prefix(translator, pairs, tmp_path, monkeypatch)
         seen.extend(sources)
         return [[GeneratedText("un chien", -1.0, 2)] for _ in sources]
 
-    monkeypatch.setattr("hf_mwp.commands.pseudo_labels.generate_texts", generate)
+    monkeypatch.setattr("hf_mwp.compress.trainers.generate_texts.generate_texts", generate)
     given = ["pseudo-label", "--problems", str(pairs), "--task=seq2seq", "--source=en", "--target=fr"]
     given += ["--model", str(translator), "--source_prefix=translate: ", "--output_dir", str(tmp_path)]
     assert main(given) == 0

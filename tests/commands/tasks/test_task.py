@@ -10,10 +10,10 @@ import torch
 from datasets import Dataset
 from transformers import DataCollatorWithPadding
 
-from hf_mwp.commands.evaluation import evaluate_split
 from hf_mwp.commands.options.parsing import read_options
-from hf_mwp.commands.run_options import RunArguments
+from hf_mwp.commands.options.run_options import RunArguments
 from hf_mwp.commands.tasks.data_options import TASK_NAMES, TaskArguments
+from hf_mwp.commands.tasks.evaluation import evaluate_split
 from hf_mwp.commands.tasks.task import Task
 from hf_mwp.commands.terminal.console import CommandConsole, print_evaluation
 from hf_mwp.commands.training import train_on_task

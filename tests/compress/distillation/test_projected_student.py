@@ -5,8 +5,8 @@ from transformers import AutoModel, BertModel, ElectraConfig, ElectraModel, Robe
 from hf_mwp.compress.distillation import project_student
 from hf_mwp.compress.distillation.projected_student import factorise, fit_linear, residual_projection
 from hf_mwp.compress.models import MwpStudentModel
+from hf_mwp.compress.models.bottlenecks import Bottlenecks, bottlenecks_apart
 from hf_mwp.compress.pruning import prune_heads
-from hf_mwp.solver.models.mwp_solver.bottlenecks import Bottlenecks, bottlenecks_apart
 from tests.tiny import tiny_bert_config
 
 

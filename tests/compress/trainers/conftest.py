@@ -3,6 +3,7 @@
 import pytest
 
 from hf_mwp.compress.trainers import DistillationConfig, DistillationTrainer
+from hf_mwp.solver.training import SolverDistillationConfig
 from tests.compress.trainers.distilling import pad
 from tests.tiny import tiny_classifier, tiny_classifier_rows, tiny_processor, tiny_rows, tiny_solver
 
@@ -22,7 +23,8 @@ def distillation_config(tmp_path):
             "num_train_epochs": 1,
             "logging_steps": 1,
         }
-        return DistillationConfig(**(defaults | fields))
+        config_class = SolverDistillationConfig if "decoder_learning_rate" in fields else DistillationConfig
+        return config_class(**(defaults | fields))
 
     return make
 

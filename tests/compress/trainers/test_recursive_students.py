@@ -165,7 +165,7 @@ def test_stops_when_small_enough_or_too_bad(tmp_path):
 def test_a_solver(make, tmp_path):
     processor, rows = tiny_processor(), tiny_rows(8)
     generations = recursive_distillation(
-        make(processor), arguments(tmp_path, ratios=[0.25], num_beams=1), rows, rows[:4], processor
+        make(processor), arguments(tmp_path, ratios=[0.25]), rows, rows[:4], processor
     )
     loaded = MwpSolver.from_pretrained(generations[0].folder)
     assert sum(len(range(parts.num_heads)) for parts in layer_parts(loaded)) == sum(generations[0].heads)

@@ -92,8 +92,6 @@ def test_python_passes_the_number_of_beams(config_class, tmp_path):
     assert config_class(str(tmp_path), **COMMON).num_beams == 1
     with pytest.raises(ValueError, match="`num_beams`.* 0"):
         config_class(str(tmp_path), num_beams=0, **COMMON)
-    converted = DistillationConfig(str(tmp_path), num_beams=2, **COMMON).converted(Seq2SeqDistillationConfig)
-    assert converted.num_beams == converted.generation_num_beams == 2
     assert "num_beams" in {each.name for each in dataclasses.fields(args)}
 
 

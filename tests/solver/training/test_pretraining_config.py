@@ -27,15 +27,19 @@ def test_defaults(tmp_path):
         ({"pos_loss_weight": -1}, "`pos_loss_weight`.*-1"),
         ({"mlm_loss_weight": 0, "pos_loss_weight": 0}, "`mlm_loss_weight`.*`pos_loss_weight`.* 0"),
         ({"validation_fraction": 1}, "`validation_fraction`.* 1"),
-        ({"num_beams": 5}, "`num_beams`"),
         ({"label_smoothing_factor": 0.1}, "`label_smoothing_factor`"),
-        ({"decoder_learning_rate": 1e-3}, "`decoder_learning_rate`"),
         ({"dataloader_num_workers": 1, "dataloader_persistent_workers": True}, "`dataloader_persistent_workers`"),
     ],
 )
 def test_impossible_values_are_named(fields, message, tmp_path):
     with pytest.raises(ValueError, match=message):
         config(tmp_path, **fields)
+
+
+@pytest.mark.parametrize("name", ["num_beams", "decoder_learning_rate"])
+def test_options_of_solvers_are_refused(name, tmp_path):
+    with pytest.raises(TypeError, match=name):
+        config(tmp_path, **{name: 1})
 
 
 def test_every_field_has_help():

@@ -4,10 +4,10 @@ import pytest
 from transformers import HfArgumentParser, TrainingArguments
 
 from hf_mwp.compress.trainers import DistillationConfig
-from hf_mwp.solver.training import SolverTrainingConfig
+from hf_mwp.solver.training import SolverDistillationConfig, SolverStarkConfig, SolverTrainingConfig
 
 
-CONFIGS = [SolverTrainingConfig, DistillationConfig]
+CONFIGS = [SolverTrainingConfig, SolverDistillationConfig]
 
 
 def make(config_class, tmp_path, **fields):
@@ -39,7 +39,7 @@ def test_flags(config_class, tmp_path):
 
 
 def test_flags_of_distillation(tmp_path):
-    parser = HfArgumentParser(DistillationConfig)
+    parser = HfArgumentParser(SolverDistillationConfig)
     flags = f"--output_dir {tmp_path} --use_cpu --report_to none --scale_by_square false --layer_mapping 1:4".split()
     (args,) = parser.parse_args_into_dataclasses([*flags, "--hidden_weights", "1.0"])
     assert (args.layer_mapping, args.hidden_weights) == ("1:4", [1.0]) and args.scale_by_square is False
@@ -64,8 +64,26 @@ def test_metric_is_left_to_the_trainer(tmp_path):
     assert args.metric_for_best_model == "loss" and args.greater_is_better is False
 
 
-def test_papers_defaults_of_distillation(tmp_path):
-    args = make(DistillationConfig, tmp_path)
+def test_distillation_has_no_options_of_solvers(tmp_path):
+    with pytest.raises(TypeError, match="num_beams"):
+        make(DistillationConfig, tmp_path, num_beams=3)
+    args = make(SolverDistillationConfig, tmp_path, num_beams=3)
+    assert isinstance(args, DistillationConfig) and isinstance(args, SolverTrainingConfig)
+    solver_fields = {field.name for field in dataclasses.fields(SolverTrainingConfig)}
+    general = make(DistillationConfig, tmp_path)
+    for field in dataclasses.fields(general):
+        if field.name not in ("logging_dir", "run_name", "local_rank"):
+            assert getattr(general, field.name) == getattr(make(SolverDistillationConfig, tmp_path), field.name)
+    added = {field.name for field in dataclasses.fields(args)} - {field.name for field in dataclasses.fields(general)}
+    assert added < solver_fields and "answer_match" in added
+    stark = make(SolverStarkConfig, tmp_path, decoder_learning_rate=5e-4)
+    assert (stark.learning_rate, stark.temperature, stark.decoder_learning_rate) == (3e-5, 2.0, 5e-4)
+
+
+@pytest.mark.parametrize("config_class", [DistillationConfig, SolverDistillationConfig])
+def test_papers_defaults_of_distillation(config_class, tmp_path):
+    args = make(config_class, tmp_path)
+    assert (args.learning_rate, args.per_device_train_batch_size) == (1e-4, 32)
     assert (args.temperature, args.soft_label_weight, args.layer_mapping) == (4.0, 0.5, "uniform")
     assert (args.hidden_loss, args.embedding_weight, args.prediction_weight) == ("mse", 1.0, 1.0)
 
@@ -78,6 +96,8 @@ def test_papers_defaults_of_distillation(tmp_path):
         (SolverTrainingConfig, {"decoder_learning_rate": -1.0}, "decoder_learning_rate"),
         (SolverTrainingConfig, {"decoder_weight_decay": -0.1}, "decoder_weight_decay"),
         (SolverTrainingConfig, {"answer_match": "mine"}, "answer_match"),
+        (SolverDistillationConfig, {"num_beams": 0}, "num_beams"),
+        (SolverDistillationConfig, {"temperature": 0.0}, "temperature"),
         (SolverTrainingConfig, {"early_stopping_patience": 2}, "eval_strategy"),
         (SolverTrainingConfig, {"early_stopping_patience": 0, "eval_strategy": "epoch"}, "early_stopping_patience"),
         (DistillationConfig, {"temperature": 0.0}, "temperature"),

@@ -18,8 +18,11 @@ def read_yaml(path: str | Path) -> Any:
     try:
         with open(path, "rb") as file:
             config = OmegaConf.load(file)
-        # OmegaConf returns an empty mapping for an empty file.
-        content = OmegaConf.to_container(config) if config else yaml.safe_load(Path(path).read_bytes())
+        if config:
+            content = OmegaConf.to_container(config)
+        else:
+            # OmegaConf returns an empty mapping for an empty file.
+            content = yaml.safe_load(Path(path).read_bytes())
     except FileNotFoundError:
         raise UsageError(f"The file {path} does not exist.") from None
     except (OSError, UnicodeDecodeError, yaml.YAMLError, OmegaConfBaseException) as error:
@@ -31,11 +34,10 @@ def read_yaml(path: str | Path) -> Any:
 def check_no_resolvers(content: Any, source: str, key: str = "") -> None:
     """Raise `UsageError` with the source and the key if a text calls a resolver of OmegaConf, such as
     `${oc.env:HF_TOKEN}`: what it reads could be written to files that are published."""
-    for place, text in _texts(content, key):
+    for text_key, text in _texts(content, key):
         if _calls_resolver(text):
-            shown = f"{text!r:.200}"
-            fault = f"{shown} calls a resolver of OmegaConf, which is not allowed. Write the value itself."
-            raise UsageError(f"{source}, {place}: {fault}")
+            fault = f"{text!r:.200} calls a resolver of OmegaConf, which is not allowed. Write the value itself."
+            raise UsageError(f"{source}, {text_key}: {fault}")
 
 
 def _texts(content: Any, key: str) -> Iterator[tuple[str, str]]:
@@ -49,7 +51,8 @@ def _texts(content: Any, key: str) -> Iterator[tuple[str, str]]:
     elif isinstance(content, list | tuple):
         items = enumerate(content)
     for name, value in items:
-        yield from _texts(value, f"{key}.{name}" if key else str(name))
+        value_key = f"{key}.{name}" if key else str(name)
+        yield from _texts(value, value_key)
 
 
 def _calls_resolver(text: str) -> bool:
@@ -83,13 +86,16 @@ def read_value(text: str) -> Any:
         return text
     if value is None:
         return None if stripped in ("", "~", "null", "Null", "NULL") else text
-    # YAML would remove comments and line breaks from an unquoted string.
-    return stripped if isinstance(value, str) and stripped[0] not in "'\"|>" else value
+    if isinstance(value, str) and stripped[0] not in "'\"|>":
+        # YAML would remove comments and line breaks from an unquoted string.
+        return stripped
+    return value
 
 
 def parse_mapping(name: str, value: dict | str | None) -> dict | None:
     """Return a mapping option, which is a mapping already or, from the command line, a string in YAML or JSON."""
-    value = read_value(value) if isinstance(value, str) else value
+    if isinstance(value, str):
+        value = read_value(value)
     if value is not None and not isinstance(value, dict):
         raise ValueError(f"`{name}` must be a mapping of fields in YAML or JSON, got {value!r}.")
     return value
