@@ -75,8 +75,8 @@ class OutsideFold(MathWordProblems):
         super().__init__(options)
         self.num_folds, self.left_out = num_folds, left_out
 
-    def trainer_arguments(self, model, processor, generates=False):
-        arguments = super().trainer_arguments(model, processor, generates)
+    def trainer_arguments(self, model, processor, config=None):
+        arguments = super().trainer_arguments(model, processor, config)
         rows = processor.prepare_dataset(arguments["train_dataset"])
         folds = [int(fold_of(torch.tensor(ids), self.num_folds)) for ids in rows["input_ids"]]
         arguments["train_dataset"] = rows.select([row for row, fold in enumerate(folds) if fold != self.left_out])

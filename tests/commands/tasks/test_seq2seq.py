@@ -307,7 +307,9 @@ def test_problems_without_an_equation_do_not_count_in_the_loss(
         config = config_class(**SIZES, vocab_size=80, pad_token_id=1, decoder_start_token_id=2)
         texts = [text for row in task.rows("train") for text in task.pair(row)]
         tokenizer = learn_tokenizer(texts, 80, task.placeholders)
-        arguments = task.trainer_arguments(model_class(config), tokenizer, generates=True)
+        fields = {"use_cpu": True, "report_to": "none", "per_device_eval_batch_size": 1, "max_decode_length": 10}
+        args = MathSeq2SeqFineTuningConfig(str(tmp_path), **fields)
+        arguments = task.trainer_arguments(model_class(config), tokenizer, args)
         assert len(arguments["train_dataset"]) == 18 and len(arguments["eval_dataset"]) == count
         fields = {"use_cpu": True, "report_to": "none", "per_device_eval_batch_size": 1, "max_decode_length": 10}
         if distilled:

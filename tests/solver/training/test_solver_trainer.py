@@ -4,13 +4,12 @@ import pytest
 import torch
 from transformers import AutoModel, TrainerCallback
 
-from hf_mwp.compress.trainers import DistillationConfig
 from hf_mwp.runtime.output_vocabulary import OutputVocabulary
 from hf_mwp.runtime.problems import MathWordProblem
 from hf_mwp.solver.batches.mwp_collator import MwpCollator
 from hf_mwp.solver.batches.mwp_processor import MwpProcessor
 from hf_mwp.solver.metrics import answers_match
-from hf_mwp.solver.training import SolverTrainer, SolverTrainingConfig
+from hf_mwp.solver.training import SolverDistillationConfig, SolverTrainer, SolverTrainingConfig
 from hf_mwp.solver.training.solver_dataset import prepare_training_rows
 from tests.tiny import tiny_classifier, tiny_dataset, tiny_processor, tiny_rows, tiny_solver, tiny_tokenizer
 
@@ -382,6 +381,6 @@ def test_zero_3_is_refused(trainer_of, monkeypatch):
 
 
 def test_a_distillation_config_is_fine_too(trainer_of, processor, tmp_path):
-    args = DistillationConfig(output_dir=str(tmp_path), use_cpu=True, report_to="none")
+    args = SolverDistillationConfig(output_dir=str(tmp_path), use_cpu=True, report_to="none")
     trainer = SolverTrainer(model=tiny_solver(processor), args=args, processing_class=processor)
     assert trainer.args.metric_for_best_model == "answer_accuracy" and trainer.args.greater_is_better
