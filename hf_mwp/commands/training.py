@@ -1,6 +1,5 @@
-"""Functions that fine-tune or distil a model on a task."""
+"""Training of a model on a task, which the training commands share."""
 
-import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,25 +9,17 @@ from transformers import PreTrainedModel, set_seed
 from transformers.integrations import unset_hf_deepspeed_config
 
 from hf_mwp.compress.models.lora import merge_lora
-from hf_mwp.compress.trainers import DistillationConfig, DistillationTrainer
 from hf_mwp.compress.trainers.base_config import BaseConfig
 from hf_mwp.compress.trainers.base_trainer import BaseTrainer
-from hf_mwp.compress.trainers.distillation_config import default_objectives, show_attention
-from hf_mwp.solver.metrics import count_parameters, describe_compression
-from hf_mwp.solver.training import SolverTrainingConfig
+from hf_mwp.solver.metrics import count_parameters
 from hf_mwp.utils.main_process import is_main_process, shards_weights
 from hf_mwp.utils.option import option_values
 from hf_mwp.utils.run_folder import RunFolder
 
-from .building.solver import SolverArguments
-from .building.student import StudentArguments, TeacherArguments
-from .building.student_shape import apply_size_targets
 from .hub.run_records import read_figures, read_stage
-from .options.run_options import RunArguments
 from .resuming import begin_record, begin_run
-from .tasks.data_options import TaskArguments
 from .tasks.evaluation import Evaluation, evaluate_splits
-from .tasks.make_task import make_task, print_data_report
+from .tasks.make_task import print_data_report
 from .tasks.plots import draw_learning_curve
 from .tasks.reporter import SILENT, Reporter
 from .tasks.task import Task
@@ -42,70 +33,6 @@ class RunResult:
     metrics: Mapping[str, Any]
     task: Task | None = None
     evaluations: Mapping[str, Evaluation] = field(default_factory=dict)
-
-
-def train(
-    data_args: TaskArguments,
-    solver_args: SolverArguments,
-    run_args: RunArguments,
-    config: SolverTrainingConfig,
-    reporter: Reporter = SILENT,
-) -> RunResult:
-    """
-    Fine-tune a solver or, with `data_args.task`, a different model, and evaluate it: `hf-mwp train`. Raises
-    `UsageError` if the folder contains a different run, or model, data and options do not match.
-
-    Example:
-
-    ```python
-    >>> config = SolverTrainingConfig("runs/teacher", num_train_epochs=10)
-    >>> result = train(TaskArguments("math23k"), SolverArguments(encoder="bert-base-chinese"), RunArguments(), config)
-    >>> result.metrics["test"]["reports"]["all problems"]["answer_accuracy"]
-    ```
-    """
-    task = make_task(data_args)
-    config = task.complete(config, "train")
-
-    def make() -> tuple[BaseTrainer, dict[str, Any]]:
-        return make_trainer(task, config, *task.build_model(solver_args)), task.data_record()
-
-    return train_on_task(task, make, "train", task.kind, (data_args, solver_args, run_args, config), reporter)
-
-
-def distill(
-    data_args: TaskArguments,
-    teacher_args: TeacherArguments,
-    student_args: StudentArguments,
-    run_args: RunArguments,
-    config: DistillationConfig,
-    reporter: Reporter = SILENT,
-) -> RunResult:
-    """Distil one or more frozen teachers into a student, and evaluate it: `hf-mwp distill`. See [`train`]."""
-    task = make_task(data_args)
-    config = task.complete(config, "distill")
-    student_args = copy.copy(student_args)
-
-    def make() -> tuple[DistillationTrainer, dict[str, Any]]:
-        return make_distillation(task, teacher_args, student_args, config, reporter), task.data_record()
-
-    options = (data_args, teacher_args, student_args, run_args, config)
-    return train_on_task(task, make, "distill", "student", options, reporter)
-
-
-def make_distillation(
-    task: Task,
-    teacher_args: TeacherArguments,
-    student_args: StudentArguments,
-    config: DistillationConfig,
-    reporter: Reporter,
-) -> DistillationTrainer:
-    """Load the teachers, create the student, and return the distillation trainer."""
-    teachers, processors = zip(*map(task.load_model, teacher_args.teacher), strict=True)
-    apply_size_targets(student_args, teachers[0], processors[0], config, reporter.print)
-    student, processor = task.make_student(teachers[0], processors[0], student_args)
-    reporter.print(describe_compression(student, teachers[0]))
-    show_attention(default_objectives(config), teachers[0], student)
-    return make_trainer(task, config, student, processor, teacher_model=teachers, teacher_processing_class=processors)
 
 
 def make_trainer(task: Task, config: BaseConfig, model: PreTrainedModel, processor: Any, **teachers) -> BaseTrainer:
@@ -150,13 +77,14 @@ def train_on_task(
             metrics["best_model_checkpoint"] = trainer.state.best_model_checkpoint
             metrics |= {split: evaluation.record for split, evaluation in evaluations.items()}
         elif trainer.eval_dataset is not None:
-            found = trainer.evaluate(metric_key_prefix="validation")
-            metrics["validation"] = {key.removeprefix("validation_"): value for key, value in found.items()}
+            validation = trainer.evaluate(metric_key_prefix="validation")
+            metrics["validation"] = {key.removeprefix("validation_"): value for key, value in validation.items()}
         if is_main_process():
             _draw_history(task, name, trainer.state.log_history, folder.path / "learning_curve.png")
         folder.finish(metrics)
         if config.push_to_hub:
-            _publish(trainer, folder.path, None if task is None else [*evaluations], reporter)
+            splits = None if task is None else list(evaluations)
+            _publish(trainer, folder.path, splits, reporter)
     return RunResult(folder.path, metrics, task, evaluations)
 
 
@@ -164,9 +92,10 @@ def _train_and_save(
     trainer: Any, name: str, checkpoint: str | None, folder: RunFolder, reporter: Reporter
 ) -> dict[str, Any]:
     """Train and save the model, and return the metrics of the training and the number of trained parameters."""
-    trained, total = (count_parameters(trainer.model, trainable_only=only) for only in (True, False))
-    if trained < total:
-        reporter.print(f"{trained:,} of {total:,} parameters are trainable.")
+    total = count_parameters(trainer.model)
+    num_trainable = count_parameters(trainer.model, trainable_only=True)
+    if num_trainable < total:
+        reporter.print(f"{num_trainable:,} of {total:,} parameters are trainable.")
     if checkpoint:
         reporter.print(f"Training resumes from {checkpoint}.")
     with reporter.follow(trainer, name):
@@ -175,15 +104,19 @@ def _train_and_save(
         # The model is published later, with its metrics.
         trainer.save_model(str(unfinished), _internal_call=True)
     trainer.save_state()
-    return {"trained_parameters": trained, "train": dict(result.metrics)}
+    return {"trained_parameters": num_trainable, "train": dict(result.metrics)}
 
 
 def _adapt_to_validation(task: Task | None, config: BaseConfig, reporter: Reporter) -> None:
     """Turn off evaluation during training if there are no validation rows."""
-    is_evaluated = config.validation_fraction if task is None else task.rows("validation", False) is not None
+    if task is None:
+        is_evaluated = config.validation_fraction > 0
+    else:
+        is_evaluated = task.rows("validation", needed=False) is not None
     if not is_evaluated and config.eval_strategy != "no":
         reporter.print("No validation split: no evaluation during training, and the last weights are kept.")
-        config.eval_strategy, config.load_best_model_at_end = "no", False
+        config.eval_strategy = "no"
+        config.load_best_model_at_end = False
         config.early_stopping_patience = None
 
 
@@ -198,7 +131,8 @@ def _saved_model(task: Task | None, trainer: Any) -> PreTrainedModel:
 def _draw_history(task: Task | None, name: str, history: Sequence[Mapping[str, Any]], path: Path) -> None:
     """Draw the learning curve of a model on a task, or of pretraining."""
     if task is None:
-        panels, title = {"masked language modelling loss": "eval_mlm_loss", "tagging F1": "eval_pos_f1"}, "Pretraining"
+        panels = {"masked language modelling loss": "eval_mlm_loss", "tagging F1": "eval_pos_f1"}
+        title = "Pretraining"
     else:
         panels = {"training loss": "loss", task.metric.replace("_", " "): f"eval_{task.metric}"}
         title = f"{name} on {task.name}"
@@ -207,8 +141,12 @@ def _draw_history(task: Task | None, name: str, history: Sequence[Mapping[str, A
 
 def _publish(trainer: Any, folder: Path, splits: Sequence[str] | None, reporter: Reporter) -> None:
     """Publish the saved model with the metrics of the evaluated splits, if any, and the options of its run."""
-    figures = None if splits is None else [read_figures(folder, "this model", split) for split in splits]
-    stages = [read_stage(folder)] if is_main_process() else []
+    figures = None
+    if splits is not None:
+        figures = [read_figures(folder, "this model", split) for split in splits]
+    stages = []
+    if is_main_process():
+        stages = [read_stage(folder)]
     published = trainer.push_to_hub(figures=figures, stages=stages)
     if published is not None:
         reporter.print(f"Published as {published.url}.")

@@ -16,7 +16,8 @@ from hf_mwp.commands.options.stages import types_of
 from hf_mwp.commands.prune import PruneArguments, prune
 from hf_mwp.commands.tasks.data_options import MeasuredTaskArguments, TaskArguments
 from hf_mwp.commands.tasks.make_task import make_task
-from hf_mwp.commands.training import make_trainer, train
+from hf_mwp.commands.train import train
+from hf_mwp.commands.training import make_trainer
 from hf_mwp.solver.data import TrainingTexts
 from hf_mwp.solver.training import (
     SolverDistillationConfig,

@@ -18,7 +18,7 @@ from hf_mwp.compress.models.model_kind import kind_of
 from hf_mwp.solver.data.sources import LOADERS
 from hf_mwp.solver.data.training_texts import TrainingTexts
 from hf_mwp.solver.metrics import count_parameters
-from hf_mwp.solver.metrics.accuracy import percent
+from hf_mwp.solver.metrics.accuracy import MATH_WORD_PROBLEMS, percent
 from hf_mwp.utils.checked_types import checked
 from hf_mwp.utils.checks import as_list
 from hf_mwp.utils.provenance import training_texts_of
@@ -29,13 +29,8 @@ from .usage import usage_section
 
 PAPER = "A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025)"
 SEQ2SEQ_PAPER = "Improving Language Model Distillation through Hidden State Matching (ICLR 2025)"
-# Default task of runs without a recorded task. `metrics` maps a table column to two keys of a report: the metric and
-# the number of examples over which the metric is averaged.
+# Default task of runs without a recorded task.
 TASK = "math-word-problem"
-MATH_WORD_PROBLEMS: Mapping[str, Any] = {
-    "tags": ["hf_mwp", "math-word-problems"],
-    "metrics": {"answers": ("answer_accuracy", "num_problems"), "equations": ("equation_accuracy", "num_equations")},
-}
 CARD = "README.md"
 RECORD = "record.json"
 # Entries of `run.json` that are copied to the record.

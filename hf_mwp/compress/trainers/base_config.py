@@ -59,7 +59,8 @@ class BaseConfig(TrainingArguments):
 
     def __post_init__(self):
         check_options(self, TrainingArguments)
-        metric, greater_is_better = self.metric_for_best_model, self.greater_is_better
+        metric = self.metric_for_best_model
+        greater_is_better = self.greater_is_better
         super().__post_init__()
         if not torch.accelerator.is_available():
             # With the default of `TrainingArguments` the loader would warn that memory cannot be pinned.
@@ -72,15 +73,17 @@ class BaseConfig(TrainingArguments):
             logger.warning("This processor has no bf16 instructions, so `bf16` makes training many times slower.")
         if metric is None:
             # `TrainingArguments` would set the loss. The trainer chooses, because the metrics depend on the model.
-            self.metric_for_best_model, self.greater_is_better = None, greater_is_better
+            self.metric_for_best_model = None
+            self.greater_is_better = greater_is_better
         check_at_least_one(self, "per_device_train_batch_size", "per_device_eval_batch_size")
         check_at_least_one(self, "gradient_accumulation_steps", "early_stopping_patience")
         check_not_negative(self, "learning_rate", "weight_decay", "max_grad_norm", "warmup_steps")
         check_not_negative(self, "early_stopping_threshold")
         check_positive(self, "logging_steps", "eval_steps", "save_steps")
-        if self.max_steps < 1 and not (self.max_steps == -1 and 0 < self.num_train_epochs < math.inf):
-            given = f"{self.max_steps} and {self.num_train_epochs}"
-            raise ValueError(f"Set `max_steps` to at least 1, or to -1 and `num_train_epochs` above 0, got {given}.")
+        trains_epochs = self.max_steps == -1 and 0 < self.num_train_epochs < math.inf
+        if self.max_steps < 1 and not trains_epochs:
+            values = f"{self.max_steps} and {self.num_train_epochs}"
+            raise ValueError(f"Set `max_steps` to at least 1, or to -1 and `num_train_epochs` above 0, got {values}.")
         self.check_hub_strategy()
         if self.early_stopping_patience is not None and self.eval_strategy == "no":
             raise ValueError("`early_stopping_patience` needs evaluations during training. Set `eval_strategy`.")
@@ -101,5 +104,5 @@ class BaseConfig(TrainingArguments):
     def check_joint_metrics(self) -> None:
         """Raise `ValueError` if predictions would not be joined for the metrics of answers or generated texts."""
         if self.batch_eval_metrics or not self.eval_do_concat_batches:
-            wanted = "Set `batch_eval_metrics=False` and `eval_do_concat_batches=True`."
-            raise ValueError(f"Answers and generated texts are compared after all batches. {wanted}")
+            remedy = "Set `batch_eval_metrics=False` and `eval_do_concat_batches=True`."
+            raise ValueError(f"Answers and generated texts are compared after all batches. {remedy}")

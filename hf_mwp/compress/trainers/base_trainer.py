@@ -12,13 +12,12 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, EvalLoopOutput, ha
 from transformers.utils import can_return_loss, find_labels
 
 from hf_mwp.compress.models.lora import has_lora, load_adapters, merged_weights, save_adapters
-from hf_mwp.compress.models.model_kind import input_names, unwrapped
+from hf_mwp.compress.models.model_kind import input_names, kind_of, unwrapped
 from hf_mwp.utils.files import writing_weights
 from hf_mwp.utils.finished_folder import announce_files, invalidate_checkpoint, last_complete_checkpoint
 from hf_mwp.utils.main_process import ranks_of_folder, shards_weights
 from hf_mwp.utils.provenance import TrainingRecord, ancestry_of, record_class, write_training_texts
 
-from .adapters import adapter_of
 from .base_config import BaseConfig
 from .data_loading import DataLoading
 from .early_stopping import ResumableEarlyStopping
@@ -48,7 +47,8 @@ class BaseTrainer(Publishing, DataLoading, LossParts, Trainer):
         args = self._checked(model, args, kwargs)
         args.check_hub_strategy()
         _check_not_empty(train_dataset, eval_dataset)
-        self.adapter = adapter_of(model)(unwrapped(model), args, processing_class)
+        adapter_class = kind_of(model).adapter_class()
+        self.adapter = adapter_class(unwrapped(model), args, processing_class)
         if train_dataset is not None:
             train_dataset = self.adapter.training_rows(train_dataset)
             warn_of_unknown_tokens(self._sample_texts(train_dataset), processing_class)

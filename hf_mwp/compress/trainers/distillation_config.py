@@ -131,8 +131,13 @@ class DistillationConfig(BaseConfig):
     @property
     def mappings(self) -> dict[str, str]:
         """Layer mapping of each stack (encoder, decoder) whose states are compared."""
-        decoder = self.decoder_layer_mapping or (self.layer_mapping if self.compares_decoder else "none")
-        return {"encoder": self.layer_mapping} | ({} if decoder == "none" else {"decoder": decoder})
+        mappings = {"encoder": self.layer_mapping}
+        decoder_mapping = self.decoder_layer_mapping
+        if not decoder_mapping and self.compares_decoder:
+            decoder_mapping = self.layer_mapping
+        if decoder_mapping and decoder_mapping != "none":
+            mappings["decoder"] = decoder_mapping
+        return mappings
 
     def __post_init__(self):
         super().__post_init__()
@@ -148,7 +153,7 @@ class DistillationConfig(BaseConfig):
                 map_layers(mapping, sys.maxsize, sys.maxsize)
         if self.hidden_loss == "none":
             self.hidden_loss = None
-        names = [] if self.hidden_loss is None else str(self.hidden_loss).split("+")
+        names = _names_of_losses(self.hidden_loss)
         if self.teacher_cache_dir is not None and self.cache_teacher_outputs is None:
             raise ValueError("`teacher_cache_dir` needs a teacher cache. Set `cache_teacher_outputs`, or omit it.")
         if self.kl_direction != "forward" and self.prediction_loss not in (None, "kd"):
@@ -157,51 +162,73 @@ class DistillationConfig(BaseConfig):
             raise ValueError('`skew_alpha` applies only to `kl_direction="skew"`. Omit it.')
         if self.hidden_weights and not names:
             raise ValueError("`hidden_weights` needs a `hidden_loss`. Omit it.")
-        if not {*names} <= {*HIDDEN_LOSSES} or len({*names}) < len(names):
-            known = f"None or one or several (joined by +) of {list(HIDDEN_LOSSES)}"
-            raise ValueError(f"`hidden_loss` must be {known}, got {self.hidden_loss!r}.")
+        has_unknown = not set(names) <= HIDDEN_LOSSES.keys()
+        has_repeated = len(set(names)) < len(names)
+        if has_unknown or has_repeated:
+            values = f"None or one or several (joined by +) of {list(HIDDEN_LOSSES)}"
+            raise ValueError(f"`hidden_loss` must be {values}, got {self.hidden_loss!r}.")
         if self.pool_statistics and "cka" not in names:
             raise ValueError('`pool_statistics` applies only to `hidden_loss="cka"`. Omit it.')
-        if not all(0 <= weight < math.inf for weight in self.hidden_weights or ()):
-            raise ValueError(f"`hidden_weights` must be finite and not negative, got {self.hidden_weights!r}.")
+        for weight in self.hidden_weights or ():
+            if not 0 <= weight < math.inf:
+                raise ValueError(f"`hidden_weights` must be finite and not negative, got {self.hidden_weights!r}.")
         self.cache_teacher_outputs = bool(self.cache_teacher_outputs)
+
+
+def _names_of_losses(hidden_loss: str | None) -> list[str]:
+    return [] if hidden_loss is None else str(hidden_loss).split("+")
 
 
 def default_objectives(config: DistillationConfig) -> list[objectives.Objective]:
     """Return the objectives for the losses in a config. Losses with weight 0 are left out."""
-    chosen: list[objectives.Objective] = []
-    soft = config.prediction_weight * config.soft_label_weight
-    hard = config.prediction_weight * (1 - config.soft_label_weight)
-    if soft:
-        options: dict[str, Any] = {"weight": soft}
+    default: list[objectives.Objective] = []
+    soft_weight = config.prediction_weight * config.soft_label_weight
+    hard_weight = config.prediction_weight * (1 - config.soft_label_weight)
+    if soft_weight:
         prediction_loss = config.prediction_loss or "kd"
+        options: dict[str, Any] = {"weight": soft_weight}
         if prediction_loss != "mse":
-            options |= {"temperature": config.temperature, "scale_by_square": config.scale_by_square}
+            options["temperature"] = config.temperature
+            options["scale_by_square"] = config.scale_by_square
         if prediction_loss == "kd":
-            options |= {"direction": config.kl_direction, "skew_alpha": config.skew_alpha}
-        chosen.append(PREDICTION_LOSSES[prediction_loss](**options))
-    if hard:
-        chosen.append(objectives.HardLabels(hard))
-    names = [] if config.hidden_loss is None else config.hidden_loss.split("+")
+            options["direction"] = config.kl_direction
+            options["skew_alpha"] = config.skew_alpha
+        default.append(PREDICTION_LOSSES[prediction_loss](**options))
+    if hard_weight:
+        default.append(objectives.HardLabels(hard_weight))
     for stack, mapping in config.mappings.items():
-        prefix, options = "", {}
-        if stack == "decoder":
-            prefix, options = "decoder_", {"stack": stack, "decoder_mask": config.decoder_mask}
-        layers = {"layer_mapping": mapping, "layer_weights": config.hidden_weights, **options}
-        for name in names:
-            pooling = {"pool_statistics": True} if name == "cka" and config.pool_statistics else {}
-            part = prefix + ("hidden" if len(names) == 1 else name)
-            objective = HIDDEN_LOSSES[name](name=part, **layers, **pooling)
-            # Objectives that compare no hidden states ignore this attribute.
-            objective.use_bottlenecks = config.use_bottlenecks
-            chosen.append(objective)
-        if config.embedding_weight:
-            chosen.append(objectives.EmbeddingOutputs(f"{prefix}embedding", weight=config.embedding_weight, **options))
-    return chosen
+        default += _objectives_of_stack(config, stack, mapping)
+    return default
+
+
+def _objectives_of_stack(config: DistillationConfig, stack: str, mapping: Any) -> list[objectives.Objective]:
+    """Return the objectives that compare the hidden states of a stack (encoder or decoder), and its embeddings."""
+    prefix = ""
+    options: dict[str, Any] = {}
+    if stack == "decoder":
+        prefix = "decoder_"
+        options = {"stack": stack, "decoder_mask": config.decoder_mask}
+    names = _names_of_losses(config.hidden_loss)
+    stack_objectives: list[objectives.Objective] = []
+    for name in names:
+        layer_options = {"layer_mapping": mapping, "layer_weights": config.hidden_weights, **options}
+        if name == "cka" and config.pool_statistics:
+            layer_options["pool_statistics"] = True
+        logged_name = "hidden" if len(names) == 1 else name
+        objective = HIDDEN_LOSSES[name](name=prefix + logged_name, **layer_options)
+        # Objectives that compare no hidden states ignore this attribute.
+        objective.use_bottlenecks = config.use_bottlenecks
+        stack_objectives.append(objective)
+    if config.embedding_weight:
+        stack_objectives.append(
+            objectives.EmbeddingOutputs(f"{prefix}embedding", weight=config.embedding_weight, **options)
+        )
+    return stack_objectives
 
 
 def show_attention(chosen: Sequence[objectives.Objective], *models: PreTrainedModel) -> None:
     """Switch models to eager attention, which returns attention matrices, if an objective needs these matrices."""
-    if any("output_attentions" in objective.options for objective in chosen):
+    needs_attention = any("output_attentions" in objective.options for objective in chosen)
+    if needs_attention:
         for model in models:
             model.set_attn_implementation("eager")

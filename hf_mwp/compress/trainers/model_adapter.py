@@ -13,7 +13,8 @@ from .base_config import BaseConfig
 class ModelAdapter:
     """
     Rows, learning rates and evaluation of one kind of model, for [`BaseTrainer`]. This base class is for models whose
-    rows are their inputs, and which `Trainer` evaluates. To add a kind, derive a class and list it in `ADAPTERS`.
+    rows are their inputs, and which `Trainer` evaluates. Other kinds name a derived
+    class in [`~models.model_kind.ModelKind.adapter_class`].
 
     Args:
         model (`nn.Module`): The model to train.

@@ -55,9 +55,11 @@ class RecursiveDistillationConfig(DistillationConfig):
         check_at_least_one(self, "max_parameters")
         if self.push_to_hub:
             raise ValueError("`push_to_hub` would push all generations. Publish the last one with `hf-mwp publish`.")
-        self.ratios = ratios = as_list(self.ratios)
-        if not ratios or not all(0 <= ratio < 1 for ratio in ratios) or any(a > b for a, b in pairwise(ratios)):
-            raise ValueError(f"`ratios` must be at least 0 and below 1, in ascending order, got {ratios}.")
+        self.ratios = as_list(self.ratios)
+        are_shares = all(0 <= ratio < 1 for ratio in self.ratios)
+        ascends = not any(first > second for first, second in pairwise(self.ratios))
+        if not self.ratios or not are_shares or not ascends:
+            raise ValueError(f"`ratios` must be at least 0 and below 1, in ascending order, got {self.ratios}.")
         # The callback checks its arguments.
         self.make_callback(0.0)
 
@@ -67,6 +69,14 @@ class RecursiveDistillationConfig(DistillationConfig):
 
     def make_callback(self, max_ratio: float, importance: HeadImportance | None = None) -> HeadPruningCallback:
         """Return the callback that prunes a generation; `max_ratio` is the share of the teacher's heads to prune."""
-        names = ("alpha", "power", "num_pruning_steps", "end_fraction", "min_heads_per_layer")
-        names += ("calibration_examples", "calibration_batch_size")
-        return HeadPruningCallback(max_ratio, importance=importance, **{name: getattr(self, name) for name in names})
+        return HeadPruningCallback(
+            max_ratio,
+            importance=importance,
+            alpha=self.alpha,
+            power=self.power,
+            num_pruning_steps=self.num_pruning_steps,
+            end_fraction=self.end_fraction,
+            min_heads_per_layer=self.min_heads_per_layer,
+            calibration_examples=self.calibration_examples,
+            calibration_batch_size=self.calibration_batch_size,
+        )

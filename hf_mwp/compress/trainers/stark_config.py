@@ -63,14 +63,18 @@ class StarkConfig(DistillationConfig):
         self.sparsities = as_list(self.sparsities)
         for sparsity in self.sparsities:
             check_sparsity(sparsity)
-        of_units = [name for name in ("auto_sparsity", "per_example", "round_to") if getattr(self, name)]
-        if not self.sparsities or any(first >= second for first, second in pairwise(self.sparsities)):
+        ascends = all(lower < higher for lower, higher in pairwise(self.sparsities))
+        if not self.sparsities or not ascends:
             raise UsageError(f"`sparsities` must be a non-empty list in ascending order, got {self.sparsities}.")
         if self.push_to_hub:
             raise UsageError("`push_to_hub` would push all students. After training, push the best, `trainer.model`.")
-        if self.unstructured and of_units:
-            raise UsageError(f"`{of_units[0]}` applies only to heads and neurons. Omit it or `unstructured`.")
+        if self.unstructured:
+            for name in ("auto_sparsity", "per_example", "round_to"):
+                if getattr(self, name):
+                    raise UsageError(f"`{name}` applies only to heads and neurons. Omit it or `unstructured`.")
 
     def make_sparsifier(self) -> UnitSparsifier | WeightSparsifier:
         """Return the object that prunes the teacher at the chosen granularity (heads and neurons, or weights)."""
-        return WeightSparsifier() if self.unstructured else UnitSparsifier(self.round_to)
+        if self.unstructured:
+            return WeightSparsifier()
+        return UnitSparsifier(self.round_to)

@@ -6,12 +6,21 @@ from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from statistics import fmean
+from typing import Any
 
 from hf_mwp.runtime.expressions import Expression, ExpressionError
 from hf_mwp.runtime.problems import MathWordProblem, ProblemError, refusal
 from hf_mwp.utils.checked_types import checked
 
 from .matching import answers_match, equations_match, failure_reason
+
+
+# Description of math word problems for model cards. `metrics` maps a table column to two keys of a report: the metric
+# and the number of examples over which the metric is averaged.
+MATH_WORD_PROBLEMS: Mapping[str, Any] = {
+    "tags": ["hf_mwp", "math-word-problems"],
+    "metrics": {"answers": ("answer_accuracy", "num_problems"), "equations": ("equation_accuracy", "num_equations")},
+}
 
 
 LEVELS = ("low", "medium", "high")

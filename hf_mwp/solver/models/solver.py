@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import torch
@@ -14,6 +14,8 @@ from hf_mwp.compress.models.prediction_kind import EXPRESSION_POSITIONS, Predict
 from hf_mwp.runtime.output_vocabulary import OutputVocabulary
 from hf_mwp.solver.batches.mwp_collator import MwpCollator
 from hf_mwp.solver.batches.mwp_processor import MwpProcessor
+
+from .solver_kind import SOLVER, SolverKind
 
 
 @dataclass
@@ -81,6 +83,13 @@ class Solver(ABC):
     extra_inputs: tuple[str, ...] = ()
     target_error: Callable[[Mapping[str, Any]], str | None] | None = None
     runs_in_numpy: bool = False
+
+    @property
+    def kind(self) -> SolverKind:
+        """Return the kind of model, with the predictions of this solver."""
+        if self.prediction is SOLVER.prediction:
+            return SOLVER
+        return replace(SOLVER, prediction=self.prediction)
 
     @property
     @abstractmethod

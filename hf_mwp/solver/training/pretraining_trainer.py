@@ -99,7 +99,8 @@ class PreTrainingTrainer(BaseTrainer):
         _check_model(model, args, processing_class)
         weights = {"mlm_loss": args.mlm_loss_weight, "pos_loss": args.pos_loss_weight}
         self._weights = {name: weight for name, weight in weights.items() if weight}
-        self._masks, self._tags = (name in self._weights for name in weights)
+        self._masks = "mlm_loss" in self._weights
+        self._tags = "pos_loss" in self._weights
         self._corpus = train_dataset
         seed = args.seed if args.data_seed is None else args.data_seed
         encoding = (model.config, processing_class, Path(args.output_dir) / "encoded", self._tags, progress)
@@ -113,7 +114,8 @@ class PreTrainingTrainer(BaseTrainer):
             train_dataset, eval_dataset = split_texts(train_dataset, args.validation_fraction, seed)
         if eval_dataset is not None:
             eval_dataset = self._numbered(eval_dataset)
-        masking = (args.mlm_probability if self._masks else 0.0, args.keyword_weight, args.number_weight, seed)
+        probability = args.mlm_probability if self._masks else 0.0
+        masking = (probability, args.keyword_weight, args.number_weight, seed)
         if data_collator is None:
             data_collator = PreTrainingCollator(processing_class, *masking)
         self.evaluation_collator = PreTrainingCollator(processing_class, *masking, keep_original=True)
@@ -129,9 +131,11 @@ class PreTrainingTrainer(BaseTrainer):
 
     def _sample_texts(self, train_dataset: Any) -> Iterator[tuple[Sequence[int], str | None]]:
         # The encoded rows have no texts, but the order of the corpus.
-        corpus = None if hasattr(self._corpus, "column_names") else text_pairs(self._corpus)
+        is_encoded = hasattr(self._corpus, "column_names")
+        corpus = None if is_encoded else text_pairs(self._corpus)
         for index, row in sample_rows(self._encoded):
-            yield row["input_ids"], None if corpus is None else corpus[index][0]
+            text = None if is_encoded else corpus[index][0]
+            yield row["input_ids"], text
 
     def _run_epoch(self, *args, **kwargs):
         # Masks depend on the epoch.
@@ -158,11 +162,12 @@ class PreTrainingTrainer(BaseTrainer):
         if not hasattr(head, "sparse"):
             yield
             return
-        before, head.sparse = head.sparse, True
+        was_sparse = head.sparse
+        head.sparse = True
         try:
             yield
         finally:
-            head.sparse = before
+            head.sparse = was_sparse
 
     def train(self, resume_from_checkpoint=None, trial=None, ignore_keys_for_eval=None):
         with self._sparse():
@@ -173,18 +178,20 @@ class PreTrainingTrainer(BaseTrainer):
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
         """Return the weighted sum of both losses, each a mean over all labelled tokens of the step."""
-        unused = set() if self._tags else {"pos_labels"}
-        # Other models do not accept this input.
+        unused = set()
+        if not self._tags:
+            unused.add("pos_labels")
         if not hasattr(self._predictions, "sparse"):
+            # Other models do not accept this input.
             unused.add("masked_positions")
         inputs = {name: value for name, value in inputs.items() if name not in unused}
         outputs = model(**inputs)
         # A masked language model without a tagging head has a single loss.
-        parts = {name: outputs[name] if name in outputs else outputs["loss"] for name in self._weights}
-        parts = self._weight_by_items(parts, inputs, num_items_in_batch)
+        losses = {name: outputs.get(name, outputs.get("loss")) for name in self._weights}
+        losses = self._weight_by_items(losses, inputs, num_items_in_batch)
         if model.training:
-            self.record_loss_parts(parts)
-        loss = self._weighted(parts)
+            self.record_loss_parts(losses)
+        loss = self._weighted(losses)
         return (loss, outputs) if return_outputs else loss
 
     def _prepare_evaluation(self, texts):
@@ -195,26 +202,35 @@ class PreTrainingTrainer(BaseTrainer):
     def prediction_step(self, model, inputs, prediction_loss_only, ignore_keys=None):
         """Return, for each text, the statistics of both tasks (sums over its tokens) and the predicted tags."""
         inputs = self._prepare_inputs(inputs)
-        rows, classes, mask = inputs[ROW_INDEX], inputs["mask_class"], inputs["attention_mask"]
+        rows = inputs[ROW_INDEX]
+        mask = inputs["attention_mask"]
         sums = {name: torch.zeros(len(rows), device=rows.device) for name in STATISTICS}
-        predictions, references = (), (rows,)
+        predictions: tuple = ()
+        references: tuple = (rows,)
         with torch.no_grad(), self.compute_loss_context_manager():
             if self._masks:
                 outputs = model(input_ids=inputs["input_ids"], attention_mask=mask, labels=inputs["labels"])
-                sums |= masking_statistics(outputs["logits"], inputs["labels"], classes)
+                sums |= masking_statistics(outputs["logits"], inputs["labels"], inputs["mask_class"])
             if self._tags:
                 labels = inputs["pos_labels"]
                 texts = inputs.get("original_ids", inputs["input_ids"])
                 logits = model(input_ids=texts, attention_mask=mask, pos_labels=labels)["pos_logits"]
                 sums |= tagging_statistics(logits, labels)
-                predictions, references = (logits.argmax(-1),), (rows, labels)
+                predictions = (logits.argmax(-1),)
+                references = (rows, labels)
         statistics = torch.stack([sums[name].float() for name in STATISTICS], dim=1)
         loss = self._weighted(summarise_statistics(statistics.cpu().numpy()))
         loss = torch.tensor(loss, device=rows.device)
-        return (loss, None, None) if prediction_loss_only else (loss, (statistics, *predictions), references)
+        if prediction_loss_only:
+            return loss, None, None
+        return loss, (statistics, *predictions), references
 
     def _weighted(self, losses: dict[str, Any]) -> Any:
-        return sum(weight * losses[name] for name, weight in self._weights.items() if name in losses)
+        total = 0
+        for name, weight in self._weights.items():
+            if name in losses:
+                total = total + weight * losses[name]
+        return total
 
     def _metric_names(self, rows: Any) -> None:
         return None  # they depend on the texts
@@ -230,32 +246,37 @@ class PreTrainingTrainer(BaseTrainer):
         if output.predictions is None:
             return output
         # `Trainer` unpacks tuples of one array.
-        both = (output.label_ids, output.predictions)
-        references, predictions = (each if isinstance(each, tuple) else (each,) for each in both)
+        references = output.label_ids if isinstance(output.label_ids, tuple) else (output.label_ids,)
+        predictions = output.predictions if isinstance(output.predictions, tuple) else (output.predictions,)
         # Rows that several processes evaluated twice to fill their last batch count once.
-        _, first = np.unique(references[0], return_index=True)
-        metrics = summarise_statistics(predictions[0][first])
+        _, first_positions = np.unique(references[0], return_index=True)
+        metrics = summarise_statistics(predictions[0][first_positions])
         metrics["loss"] = self._weighted(metrics)
         if self._tags:
             labels = self.accelerator.unwrap_model(self.model).config.pos_labels
-            report = tagging_report(predictions[1][first], references[1][first], labels)
-            metrics |= {f"pos_{name}": report[name] for name in ("f1", "precision", "recall", "accuracy")}
+            report = tagging_report(predictions[1][first_positions], references[1][first_positions], labels)
+            for name in ("f1", "precision", "recall", "accuracy"):
+                metrics[f"pos_{name}"] = report[name]
             if self.is_world_process_zero():
                 write_json(Path(self.args.output_dir) / f"pos_tags_{metric_key_prefix}.json", report)
         output.metrics.update({f"{metric_key_prefix}_{name}": value for name, value in metrics.items()})
-        return output._replace(num_samples=len(first))
+        return output._replace(num_samples=len(first_positions))
 
 
 def _check_model(model: nn.Module | None, args: PreTrainingConfig, processor: Any) -> None:
     """Raise `TypeError` or `ValueError` if the model cannot be pretrained with these arguments."""
-    kind, given = type(model).__name__, type(processor).__name__
+    name = type(model).__name__
     if not isinstance(processor, MwpProcessor):
-        raise TypeError(f"`processing_class` must be an `MwpProcessor`, got `{given}`. Use `MwpProcessor(tokenizer)`.")
+        raise TypeError(
+            f"`processing_class` must be an `MwpProcessor`, got `{type(processor).__name__}`. Use "
+            "`MwpProcessor(tokenizer)`."
+        )
     if kind_of(model).is_solver:
-        raise TypeError(f"`model` must be a model to pretrain, such as `MwpStudentForPreTraining`, got {kind}.")
+        raise TypeError(f"`model` must be a model to pretrain, such as `MwpStudentForPreTraining`, got {name}.")
     if args.pos_loss_weight and not getattr(model.config, "num_pos_tags", 0):
-        raise ValueError(f"`{kind}` has no tagging head. Use `MwpStudentForPreTraining`, or set `pos_loss_weight=0`.")
-    entries, embedded = len(processor.tokenizer), model.get_input_embeddings().num_embeddings
-    if entries > embedded:
-        fault = f"The tokenizer has {entries} tokens, but the model has only {embedded} embeddings."
+        raise ValueError(f"`{name}` has no tagging head. Use `MwpStudentForPreTraining`, or set `pos_loss_weight=0`.")
+    num_tokens = len(processor.tokenizer)
+    num_embeddings = model.get_input_embeddings().num_embeddings
+    if num_tokens > num_embeddings:
+        fault = f"The tokenizer has {num_tokens} tokens, but the model has only {num_embeddings} embeddings."
         raise ValueError(f"{fault} Call `processor.resize_embeddings(model)`, or use the model's own tokenizer.")

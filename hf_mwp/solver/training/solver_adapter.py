@@ -9,12 +9,11 @@ from transformers import Trainer
 from transformers.integrations import is_deepspeed_zero3_enabled
 from transformers.trainer_utils import EvalLoopOutput
 
-from hf_mwp.commands.hub.model_card import MATH_WORD_PROBLEMS
 from hf_mwp.compress.models.model_kind import unwrapped
 from hf_mwp.compress.trainers.base_config import BaseConfig
 from hf_mwp.compress.trainers.model_adapter import ModelAdapter
 from hf_mwp.solver.batches.mwp_processor import MwpProcessor
-from hf_mwp.solver.metrics import accuracy_report
+from hf_mwp.solver.metrics.accuracy import MATH_WORD_PROBLEMS, accuracy_report
 from hf_mwp.solver.solving.solve_problems import solve_batch
 from hf_mwp.solver.solving.solver_prediction import figure_names, read_predictions
 from hf_mwp.utils.main_process import shards_weights
@@ -60,8 +59,8 @@ class SolverAdapter(ModelAdapter):
 
     def training_rows(self, rows: Any) -> Any:
         rows = prepare_training_rows(rows, self.processing_class, self.model.target_error)
-        languages = rows["language"] if "language" in rows.column_names else ()
-        self.processing_class.check_language(languages, "The model", "`train_dataset`")
+        if "language" in rows.column_names:
+            self.processing_class.check_language(rows["language"], "The model", "`train_dataset`")
         return rows
 
     def evaluation_rows(self, rows: Any) -> Any:
@@ -95,27 +94,34 @@ class SolverAdapter(ModelAdapter):
     def predict(self, trainer: Trainer, model: nn.Module, inputs: dict[str, Any]) -> tuple:
         """Return the loss of the labelled problems; the expressions of all problems, scores and losses; their rows."""
         inputs = trainer._prepare_inputs(inputs)
-        rows, (labelled, part) = inputs.pop(ROW_INDEX), inputs.pop(LABELLED, (None, inputs))
+        rows = inputs.pop(ROW_INDEX)
+        # If only some rows have labels, the collator adds their positions and a batch of them.
+        labelled_positions, labelled_inputs = inputs.pop(LABELLED, (slice(None), inputs))
         # Without labels the loss is NaN and not `None`, because every process must have a tensor to gather.
         loss = torch.full((), float("nan"), device=rows.device)
         with torch.no_grad(), trainer.compute_loss_context_manager():
-            if part.get("labels") is not None:
-                loss = trainer.compute_loss(model, part).detach().mean().float()
+            if labelled_inputs.get("labels") is not None:
+                loss = trainer.compute_loss(model, labelled_inputs).detach().mean().float()
         if not self.needs_predictions:
             return loss, None, None
         row_losses = loss.new_full(rows.shape, float("nan"))
-        row_losses[slice(None) if labelled is None else labelled] = loss
-        own = unwrapped(trainer.accelerator.unwrap_model(model))
-        if shards_weights(self.args) and "solve" not in vars(own):
+        row_losses[labelled_positions] = loss
+        solver = unwrapped(trainer.accelerator.unwrap_model(model))
+        if shards_weights(self.args) and "solve" not in vars(solver):
             from torch.distributed.fsdp import register_fsdp_forward_method
 
             # FSDP gathers the weights only for `forward` and registered methods. Other models are not changed.
-            register_fsdp_forward_method(own, "solve")
+            register_fsdp_forward_method(solver, "solve")
         with trainer.accelerator.autocast():
-            search = {name: self.setting(name) for name in ("num_beams", "max_decode_length")}
-            solved = solve_batch(own, inputs, **search)
+            solved = solve_batch(
+                solver,
+                inputs,
+                num_beams=self.setting("num_beams"),
+                max_decode_length=self.setting("max_decode_length"),
+            )
         # Copy the tensors, because tensors made in inference mode cannot be gathered in place.
-        sequences, scores = solved.sequences[:, 0].clone(), solved.scores[:, 0].float().clone()
+        sequences = solved.sequences[:, 0].clone()
+        scores = solved.scores[:, 0].float().clone()
         return loss, (sequences, scores, row_losses), rows
 
     def add_metrics(self, output: EvalLoopOutput, rows: Any, prefix: str) -> EvalLoopOutput:
@@ -123,15 +129,18 @@ class SolverAdapter(ModelAdapter):
         if not self.needs_predictions:
             return output
         # Restore the dataset order; rows that several processes evaluated twice to fill their last batch count once.
-        numbers, first = np.unique(output.label_ids, return_index=True)
-        sequences, scores, losses = (values[first] for values in output.predictions)
+        row_numbers, first_positions = np.unique(output.label_ids, return_index=True)
+        sequences, scores, losses = output.predictions
+        sequences = sequences[first_positions]
+        scores = scores[first_positions]
+        losses = losses[first_positions]
         answer_match = self.setting("answer_match")
         predictions = read_predictions(list(rows), sequences, scores, self.processing_class, answer_match)
         metrics = accuracy_report([prediction.score for prediction in predictions])
-        finite = losses[np.isfinite(losses)]
-        if len(finite):
-            metrics["loss"] = float(finite.mean())
+        finite_losses = losses[np.isfinite(losses)]
+        if len(finite_losses):
+            metrics["loss"] = float(finite_losses.mean())
         else:
             output.metrics.pop(f"{prefix}_loss", None)
         output.metrics.update({f"{prefix}_{name}": value for name, value in metrics.items()})
-        return output._replace(predictions=(sequences, scores), label_ids=numbers, num_samples=len(predictions))
+        return output._replace(predictions=(sequences, scores), label_ids=row_numbers, num_samples=len(predictions))

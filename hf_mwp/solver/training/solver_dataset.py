@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -28,18 +29,16 @@ def prepare_training_rows(
 ) -> Dataset:
     """Encode training rows (`datasets.Dataset` or `list[dict]`) unless they are encoded already. Rows without a usable
     equation, or with a target that the solver cannot learn ([`~Solver.target_error`]), are left out with a warning."""
-    dataset, skipped = _as_dataset(rows, "train_dataset"), []
+    dataset = _as_dataset(rows, "train_dataset")
+    skipped: list[tuple[str, str]] = []  # id and reason of each row that is left out
     if "input_ids" in dataset.column_names:
-        keep = [row for row, labels in enumerate(dataset["labels"]) if labels]
-        skipped = [("", "it was encoded without labels")] * (len(dataset) - len(keep))
-        prepared = dataset.select(keep) if skipped else dataset
+        labelled = [index for index, labels in enumerate(dataset["labels"]) if labels]
+        skipped += [("", "it was encoded without labels")] * (len(dataset) - len(labelled))
+        prepared = dataset.select(labelled) if skipped else dataset
     else:
         prepared = processor.prepare_dataset(dataset, skipped=skipped)
-    rows = () if target_error is None else enumerate(prepared)
-    errors = {place: error for place, row in rows if (error := target_error(row))}
-    if errors:
-        skipped += [(prepared[place].get("id", ""), error) for place, error in errors.items()]
-        prepared = prepared.select([place for place in range(len(prepared)) if place not in errors])
+    if target_error is not None:
+        prepared = _without_errors(prepared, target_error, skipped)
     if skipped:
         heading = f"{len(skipped)} of {len(dataset)} training rows are left out:"
         logger.warning(show_controls("\n  ".join([heading, *_counted_reasons(skipped)])))
@@ -48,14 +47,31 @@ def prepare_training_rows(
     return prepared
 
 
+def _without_errors(
+    dataset: Dataset, target_error: Callable[[Mapping[str, Any]], str | None], skipped: list[tuple[str, str]]
+) -> Dataset:
+    """Return the rows whose target has no error, and append the other rows to `skipped`."""
+    learnable = []
+    for index, row in enumerate(dataset):
+        error = target_error(row)
+        if error:
+            skipped.append((row.get("id", ""), error))
+        else:
+            learnable.append(index)
+    return dataset if len(learnable) == len(dataset) else dataset.select(learnable)
+
+
 def _counted_reasons(skipped: list[tuple[str, str]]) -> list[str]:
     """Return a line for each kind of reason, most frequent first: number of rows, first row, and its reason."""
-    kinds: dict[str, list[str]] = {}
+    rows_by_reason: dict[str, list[str]] = {}
     for name, reason in skipped:
         # Leave out details and advice. Reasons that differ only in quoted texts and numbers are of one kind.
         short = re.split(r"[;:] | \((?:at|token) ", reason)[0]
-        kinds.setdefault(re.sub(r"'[^']*'|N?\d+", "", short), []).append(f"{name}: {short}" if name else short)
-    return [f"{len(rows)}, e.g. {rows[0]}" for rows in sorted(kinds.values(), key=len, reverse=True)]
+        general = re.sub(r"'[^']*'|N?\d+", "", short)
+        line = f"{name}: {short}" if name else short
+        rows_by_reason.setdefault(general, []).append(line)
+    by_frequency = sorted(rows_by_reason.values(), key=len, reverse=True)
+    return [f"{len(lines)}, e.g. {lines[0]}" for lines in by_frequency]
 
 
 def prepare_evaluation_rows(rows: Any, processor: MwpProcessor) -> Dataset:
@@ -77,12 +93,18 @@ class EvaluationCollator:
         self.collator = collator
 
     def __call__(self, features: list[dict[str, Any]]) -> dict[str, Any]:
-        rows = [{k: v for k, v in row.items() if k != ROW_INDEX} for row in features]
+        row_numbers = []
+        rows = []
+        for feature in features:
+            row = dict(feature)
+            row_numbers.append(row.pop(ROW_INDEX))
+            rows.append(row)
         batch = dict(self.collator(rows))
-        batch[ROW_INDEX] = torch.tensor([feature[ROW_INDEX] for feature in features])
-        labelled = [row for row, feature in enumerate(features) if feature.get("labels")]
-        if 0 < len(labelled) < len(features):
-            batch[LABELLED] = (torch.tensor(labelled), dict(self.collator([rows[row] for row in labelled])))
+        batch[ROW_INDEX] = torch.tensor(row_numbers)
+        positions = [position for position, row in enumerate(rows) if row.get("labels")]
+        if 0 < len(positions) < len(rows):
+            labelled_batch = self.collator([rows[position] for position in positions])
+            batch[LABELLED] = (torch.tensor(positions), dict(labelled_batch))
         return batch
 
 
@@ -91,12 +113,21 @@ def _as_dataset(rows: Any, name: str) -> Dataset:
 
     if isinstance(rows, list):
         rows = [without_nan(row) for row in rows]
-        names = dict.fromkeys(name for row in rows for name in row)
-        columns = {name: [row.get(name) for row in rows] for name in names}
-        # A column of a dataset has one type, but only some of these values may be numbers.
-        for name in names.keys() & {"id", "equation", "answer"}:
-            columns[name] = [as_text(value) if isinstance(value, int | float) else value for value in columns[name]]
-        return Dataset.from_dict(columns)
+        column_names = list(dict.fromkeys(chain.from_iterable(rows)))
+        return Dataset.from_dict({column_name: _column(rows, column_name) for column_name in column_names})
     if not isinstance(rows, Dataset):
         raise TypeError(f"`{name}` must be a `datasets.Dataset` (one split) or a list, got {type(rows).__name__}.")
-    return rows if rows.format["type"] in (None, "custom") else rows.with_format(None)
+    if rows.format["type"] in (None, "custom"):
+        return rows
+    return rows.with_format(None)
+
+
+def _column(rows: list[dict[str, Any]], name: str) -> list[Any]:
+    values = [row.get(name) for row in rows]
+    if name not in ("id", "equation", "answer"):
+        return values
+    # A column of a dataset has one type, but only some of these values may be numbers.
+    for index, value in enumerate(values):
+        if isinstance(value, int | float):
+            values[index] = as_text(value)
+    return values

@@ -7,12 +7,13 @@ from hf_mwp.compress.models.model_kind import (
     CLASSIFIER,
     IMAGE_SEGMENTER,
     SEQ2SEQ,
-    SOLVER,
     TOKEN_MODEL,
+    ModelKind,
     kind_of,
     unwrapped,
 )
 from hf_mwp.compress.models.model_outputs import named_outputs
+from hf_mwp.solver.models.solver_kind import SOLVER
 from tests.compress.trainers.distilling import gpt2
 from tests.tiny import tiny_classifier, tiny_masked_lm, tiny_processor, tiny_solver
 from tests.tiny_seq2seq import tiny_seq2seq
@@ -111,6 +112,23 @@ def test_modules_with_weights_of_their_own_are_not_wrappers():
     assert kind_of(model, torch.zeros(1, 3)) is CLASSIFIER
     linear = nn.Sequential(nn.Linear(4, 3))
     assert unwrapped(linear) is linear and unwrapped(None) is None
+
+
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated", "ignore:fan_in_fan_out is set")
+def test_a_model_names_its_kind(wrapper):
+    class Ranker(type(tiny_classifier())):
+        kind = ModelKind("ranker", per_position=True)
+
+    model = Ranker(tiny_classifier().config)
+    wrapped = WRAPPERS[wrapper](model)
+    assert unwrapped(wrapped) is model and kind_of(wrapped, torch.zeros(1, 2)) is Ranker.kind
+
+
+def test_an_attribute_of_this_name_that_is_no_kind_is_ignored():
+    wrapped = Wrapper(tiny_classifier())
+    wrapped.kind = "a user's attribute"
+    assert unwrapped(wrapped) is wrapped.model and kind_of(wrapped) is CLASSIFIER
 
 
 def test_shapes_of_logits_distinguish_rows_positions_and_pixels():

@@ -3,8 +3,7 @@
 import torch
 from transformers import default_data_collator
 
-from hf_mwp.compress.models.model_kind import CLASSIFIER
-from hf_mwp.compress.trainers.adapters import ADAPTERS, adapter_of
+from hf_mwp.compress.models.model_kind import ModelKind, kind_of
 from hf_mwp.compress.trainers.base_config import BaseConfig
 from hf_mwp.compress.trainers.base_trainer import BaseTrainer
 from hf_mwp.compress.trainers.model_adapter import ModelAdapter
@@ -38,13 +37,18 @@ class LongRows(ModelAdapter):
 
 
 def test_each_kind_of_model_has_its_adapter(processor):
-    assert adapter_of(tiny_solver(processor)) is SolverAdapter
-    assert adapter_of(tiny_seq2seq("bart")) is Seq2SeqAdapter
-    assert adapter_of(tiny_classifier()) is ModelAdapter
+    assert kind_of(tiny_solver(processor)).adapter_class() is SolverAdapter
+    assert kind_of(tiny_seq2seq("bart")).adapter_class() is Seq2SeqAdapter
+    assert kind_of(tiny_classifier()).adapter_class() is ModelAdapter
+
+
+class LongRowsKind(ModelKind):
+    def adapter_class(self):
+        return LongRows
 
 
 def test_a_trainer_follows_the_adapter_of_its_model(monkeypatch, tmp_path):
-    monkeypatch.setitem(ADAPTERS, CLASSIFIER.name, LongRows)
+    monkeypatch.setattr(type(tiny_classifier()), "kind", LongRowsKind("long rows"), raising=False)
     rows = [{"input_ids": [2, *[5] * size, 3], "attention_mask": [1] * (size + 2), "labels": 0} for size in (1, 3, 3)]
     model = tiny_classifier(seed=1).eval()
     args = BaseConfig(
