@@ -83,7 +83,7 @@ def prune(
     (the given model and each generation, with reports, costs, and `saved` shares of the first model's costs), and the
     reports and `saved` shares of the last model.
     """
-    from hf_mwp.compress.trainers.recursive_distillation import recursive_distillation
+    from hf_mwp.compress.trainers import recursive_distillation
     from hf_mwp.utils.files import writing_weights
     from hf_mwp.utils.main_process import is_main_process
     from hf_mwp.utils.provenance import write_training_texts

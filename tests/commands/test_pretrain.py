@@ -261,7 +261,7 @@ def test_another_tokenizer_is_refused(pretrained, corpus, tmp_path, capsys):
         (["--encoder=a", "--dropout=1"], "`dropout`.* 1"),
         (["--encoder=a", "--max_texts=0"], "`max_texts`.* 0"),
         (["--encoder=a", "--max_length=2"], "`max_length`.* 3.* 2"),
-        (["--encoder=a", "--num_beams=5"], "`num_beams`"),
+        (["--encoder=a", "--num_beams=5"], "'--num_beams'"),
         (["--encoder=/no/such/folder"], "/no/such/folder"),
         (["--encoder=a", "--key_word_weight=2"], "'--key_word_weight'.*'--keyword_weight'"),
     ],

@@ -13,6 +13,7 @@ from transformers.trainer_utils import has_length
 
 from hf_mwp.solver.data.data_error import DataError
 from hf_mwp.solver.data.load_report import dataset_report
+from hf_mwp.utils.checks import as_list
 from hf_mwp.utils.downloads import missing_folder
 from hf_mwp.utils.files import shorten_paths
 from hf_mwp.utils.option import affects_result, default_of
@@ -63,21 +64,21 @@ class CardFields:
             "license": self.license,
             "model_name": self.model_name,
             "base_model": None if is_local else base,
-            "pipeline_tag": next(iter(_as_list(self.tasks)), None),
-            "datasets": _as_list(self.dataset_tags),
+            "pipeline_tag": next(iter(as_list(self.tasks)), None),
+            "datasets": as_list(self.dataset_tags),
         }
         return {name: value for name, value in metadata.items() if value}
 
     def name_dataset(self, figures: ModelFigures) -> ModelFigures:
         """Return an evaluation with the given name of its dataset."""
-        names = shorten_paths(_as_list(self.dataset))
+        names = shorten_paths(as_list(self.dataset))
         return replace(figures, dataset=", ".join(names)) if names else figures
 
     def describe_data(self, stage: TrainingStage) -> TrainingStage:
         """Return a stage whose record has the given dataset, and whose task has the given tags."""
         data = {"dataset": self.dataset, "dataset_args": self.dataset_args}
         options = {name: shorten_paths(value) for name, value in data.items() if value}
-        tags = [*stage.task["tags"], *_as_list(self.tags)]
+        tags = [*stage.task["tags"], *as_list(self.tags)]
         return replace(stage, options={**stage.options, **options}, task={**stage.task, "tags": tags})
 
 
@@ -104,12 +105,6 @@ def push_trainer(
         metadata=card.metadata,
         **options,
     )
-
-
-def _as_list(value: str | Sequence[str] | None) -> list[str]:
-    if value is None:
-        return []
-    return [value] if isinstance(value, str) else list(value)
 
 
 def training_stage(trainer: Trainer) -> TrainingStage:

@@ -1,12 +1,12 @@
 """Options that select the task and the data of a command."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from hf_mwp.commands.options.locating import locate_glue, locate_problems, locate_source, locate_texts
 from hf_mwp.solver.data.file_format import FileArguments
 from hf_mwp.solver.data.sources import DEFAULT_DATASET
 from hf_mwp.utils.checks import check_at_least_one, check_not_negative, check_share, check_weight
-from hf_mwp.utils.option import given_options, option
+from hf_mwp.utils.option import given_options, option, options_in
 
 from .glue_files import GLUE_SOURCES
 
@@ -71,12 +71,14 @@ class DataArguments(FileArguments):
         check_at_least_one(self, "max_train_samples", "max_eval_samples")
 
 
-SEQ2SEQ, MATH_SEQ2SEQ = "seq2seq", "math_seq2seq"
+SEQ2SEQ = "seq2seq"
+MATH_SEQ2SEQ = "math_seq2seq"
 # Values of `--task`, the names in [`~tasks.make_task.TASKS`].
 TASK_NAMES = [*GLUE_SOURCES, SEQ2SEQ, MATH_SEQ2SEQ]
 # Options that each task uses; math word problems use all of `DataArguments`.
 USED_BY_ALL = ("task", "validation_fraction", "max_train_samples", "max_eval_samples")
-PAIRS, GLUE = ("source", "target", "source_prefix", "text_metrics"), ("select_on_dev",)
+PAIRS = ("source", "target", "source_prefix", "text_metrics")
+GLUE = ("select_on_dev",)
 USED_BY_TASKS = {
     **dict.fromkeys(GLUE_SOURCES, (*USED_BY_ALL, "data_dir", *GLUE)),
     SEQ2SEQ: (*USED_BY_ALL, "dataset", *PAIRS),
@@ -112,15 +114,20 @@ class TaskArguments(DataArguments):
 
     def __post_init__(self):
         super().__post_init__()
-        given = given_options(self)
-        usual = {each.name for each in fields(DataArguments)} | {"task"}
-        if self.select_on_dev and "validation_fraction" in given:
+        given_names = given_options(self)
+        used = USED_BY_TASKS.get(self.task, (*options_in(DataArguments), "task"))
+        if self.select_on_dev and "validation_fraction" in given_names:
             raise ValueError("`validation_fraction` has no effect with `select_on_dev`. Remove one of the two.")
-        for name in given:
-            if name not in USED_BY_TASKS.get(self.task, usual):
-                kind = "GLUE tasks" if name in GLUE else "seq2seq" if name in PAIRS else "math word problems"
-                raise ValueError(f"`{name}` applies only to {kind}, not to `task` {self.task}. Remove it.")
-        if self.task == SEQ2SEQ and not {"dataset", "source", "target"} <= {*given}:
+        for name in given_names:
+            if name in used:
+                continue
+            tasks = "math word problems"
+            if name in GLUE:
+                tasks = "GLUE tasks"
+            elif name in PAIRS:
+                tasks = "seq2seq"
+            raise ValueError(f"`{name}` applies only to {tasks}, not to `task` {self.task}. Remove it.")
+        if self.task == SEQ2SEQ and not {"dataset", "source", "target"} <= set(given_names):
             raise ValueError("the task seq2seq needs `dataset`, `source` and `target`, such as en and fr. Set all.")
 
 

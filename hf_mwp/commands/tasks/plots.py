@@ -16,17 +16,21 @@ def draw_learning_curve(
     """Draw logged metrics over epochs to a PNG file, or return `False` if there are none. `histories` maps the names
     of models to their `trainer.state.log_history`, `panels` maps the labels of panels to keys of the log. A panel
     without a logged metric is left out."""
-    curves = {label: _curves(histories, key) for label, key in panels.items()}
-    drawn = [label for label in panels if curves[label]]
-    if not drawn:
+    curves = {}
+    for label, key in panels.items():
+        curves_of_panel = _curves(histories, key)
+        if curves_of_panel:
+            curves[label] = curves_of_panel
+    if not curves:
         return False
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(4.5 * len(drawn), 3.6), layout="constrained")
-    axes = figure.subplots(1, len(drawn), squeeze=False)[0]
-    for panel, label in zip(axes, drawn, strict=True):
+    figure = Figure(figsize=(4.5 * len(curves), 3.6), layout="constrained")
+    axes = figure.subplots(1, len(curves), squeeze=False)[0]
+    for panel, label in zip(axes, curves, strict=True):
         for name, points in curves[label].items():
-            panel.plot(*zip(*points, strict=True), marker="o", markersize=3, linewidth=1.2, label=name)
+            epochs, values = zip(*points, strict=True)
+            panel.plot(epochs, values, marker="o", markersize=3, linewidth=1.2, label=name)
         panel.set(xlabel="epoch", ylabel=label)
         panel.grid(alpha=0.3)
         if len(histories) > 1:
@@ -65,11 +69,13 @@ def draw_models(
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")
     panel = figure.subplots()
     scale = 100 if is_share(metric) else 1
-    for number, split in enumerate(split for split in ("validation", "test") if split in models[0]):
+    splits = [split for split in ("validation", "test") if split in models[0]]
+    for number, split in enumerate(splits):
         values = [scale * metric_of(model, split, metric) for model in models]
         panel.plot(places, values, "o-", color=f"C{number}", label=split)
-        for label, *place in zip(labels, places, values, strict=True) if labels else ():
-            panel.annotate(label, place, textcoords="offset points", xytext=(5, 5), fontsize="small")
+        if labels:
+            for label, x, y in zip(labels, places, values, strict=True):
+                panel.annotate(label, (x, y), textcoords="offset points", xytext=(5, 5), fontsize="small")
         if chosen is not None:
             panel.axhline(values[0], color=f"C{number}", linewidth=0.8, linestyle="--")
     if chosen is not None:

@@ -74,7 +74,7 @@ def cut_config(model: PreTrainedModel) -> CutConfig:
     """Return the config of a model of Transformers with the heads and neurons that it has after [`record_pruning`]."""
     values = {name: value for name, value in model.config.to_dict().items() if name not in PRUNING_FIELDS}
     values["cut_heads"] = cut_heads(model)
-    values["neurons_per_layer"] = [parts.num_neurons for parts in layer_parts(model)]
+    values["neurons_per_layer"] = [linears.num_neurons for linears in layer_parts(model)]
     config_class = cut_class(type(model.config))
     return config_class.from_dict(values, attn_implementation=model.config._attn_implementation)
 
@@ -132,28 +132,28 @@ def record_pruning(model: nn.Module, cut: Mapping[int, Iterable[int]]) -> None:
     config = encoder.config
     layers = layer_parts(model)
     pruned = cut_heads(model)
-    for layer, parts in enumerate(layers):
+    for layer, linears in enumerate(layers):
         removed = list(cut.get(layer, ()))
-        num_heads = parts.num_heads + len(removed) + len(pruned[layer])
+        num_heads = linears.num_heads + len(removed) + len(pruned[layer])
         # Original indices of the heads that were left before this removal.
         original = [head for head in range(num_heads) if head not in pruned[layer]]
         removed = [original[head] for head in removed]
         pruned[layer] = sorted([*pruned[layer], *removed])
     config.cut_heads = pruned if any(pruned) else None
     slice_position_bias(model)
-    heads = [parts.num_heads for parts in layers]
-    neurons = [parts.num_neurons for parts in layers]
+    heads = [linears.num_heads for linears in layers]
+    neurons = [linears.num_neurons for linears in layers]
     if config.model_type.startswith(CUT_PREFIX):
         config.neurons_per_layer = neurons
     elif has_layer_sizes(encoder):
-        for layer, parts in zip(encoder.encoder.layer, layers, strict=True):
-            if parts.query is not None and not parts.num_heads:
+        for layer, linears in zip(encoder.encoder.layer, layers, strict=True):
+            if linears.query is not None and not linears.num_heads:
                 layer.attention.self = None
                 layer.attention.output.dense = MwpStudentBias(config.hidden_size)
-                layer.attention.output.dense.bias = parts.attention_output.bias
-            if parts.intermediate is not None and not parts.num_neurons:
+                layer.attention.output.dense.bias = linears.attention_output.bias
+            if linears.intermediate is not None and not linears.num_neurons:
                 layer.intermediate = None
                 layer.output.dense = MwpStudentBias(config.hidden_size)
-                layer.output.dense.bias = parts.output.bias
+                layer.output.dense.bias = linears.output.bias
         config.num_attention_heads = heads[0] if len(set(heads)) == 1 else heads
         config.intermediate_size = neurons[0] if len(set(neurons)) == 1 else neurons

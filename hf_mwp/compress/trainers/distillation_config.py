@@ -82,7 +82,7 @@ class DistillationConfig(BaseConfig):
     prediction_loss: str | None = setting(
         None,
         "kd (the teacher's probabilities), dkd (the right class apart from others) or mse (the teacher's logits); if "
-        "not given, kd, and mse for the regression of --task stsb.",
+        "not given, kd, and mse for a regression task on the command line.",
         choices=list(PREDICTION_LOSSES),
     )
     kl_direction: str = setting(
