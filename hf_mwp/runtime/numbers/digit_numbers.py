@@ -164,11 +164,15 @@ def literal_in_digits(written: str) -> str:
 
 
 def literal_of(value: Fraction) -> str:
-    """Return the shortest literal of a non-negative value: `12`, `0.75`, or `(1/3)` if no decimal is exact."""
-    if value.denominator == 1:
-        return str(value.numerator)
-    digits = next((each for each in range(value.denominator.bit_length()) if 10**each % value.denominator == 0), None)
-    if digits is None:
-        return f"({value.numerator}/{value.denominator})"
-    whole, decimals = divmod(value.numerator * 10**digits // value.denominator, 10**digits)
-    return f"{whole}.{decimals:0{digits}d}"
+    """Return the shortest literal of a value: `12`, `-0.75`, or `(1/3)` if no decimal is exact."""
+    if value < 0:
+        return f"-{literal_of(-value)}"
+    numerator, denominator = value.as_integer_ratio()
+    if denominator == 1:
+        return str(numerator)
+    for num_decimals in range(denominator.bit_length()):
+        scale = 10**num_decimals
+        if scale % denominator == 0:
+            whole, decimals = divmod(numerator * scale // denominator, scale)
+            return f"{whole}.{decimals:0{num_decimals}d}"
+    return f"({numerator}/{denominator})"
