@@ -68,7 +68,7 @@ def _content(text: str) -> set[str]:
 
 def _distract(problem: MathWordProblem, statements: Sequence[Statement], rng: random.Random) -> tuple[str, int] | None:
     sentences = _SENTENCE.findall(problem.text)
-    if len(sentences) < 2 or not statements or not problem.masked.mentions or not problem.agrees():
+    if len(sentences) < 2 or not problem.masked.mentions or not problem.agrees() or not statements:
         return None
     used_words = _content(problem.text)
     used_values = problem.known_values
