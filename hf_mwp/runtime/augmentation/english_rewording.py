@@ -135,8 +135,9 @@ def _state(rest: str, is_amount: bool, lead: str, answer: str, text: str) -> str
         quantity = f"${answer}" if "$" in text else f"{answer} dollars"
     # "are there in all", "are in the box", or an auxiliary, a subject and a verb: "did she buy".
     if words[:1] == ["there"]:
+        last_verb = 1 if auxiliary in BE else 2
         words.insert(1, auxiliary)
-        words.insert(2 if auxiliary in BE else 3, quantity)
+        words.insert(last_verb + 1, quantity)
     elif auxiliary in BE:
         words = [quantity, auxiliary, *words]
     else:
@@ -158,7 +159,7 @@ def _answer_clause(words: list[str], auxiliary: str, quantity: str) -> list[str]
         last_verb += 2
     words.insert(last_verb + 1, quantity)
     if auxiliary in MODALS:
-        words.insert(_find_word(words, BASES | AUXILIARIES.keys()), auxiliary)
+        words.insert(_find_word(words, AUXILIARIES), auxiliary)
     else:
         # "did ... buy" becomes "bought".
         words[first_verb] = INFLECTED.get((auxiliary, words[first_verb]), words[first_verb])
