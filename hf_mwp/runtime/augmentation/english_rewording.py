@@ -167,7 +167,7 @@ def _answer_clause(words: list[str], auxiliary: str, quantity: str) -> list[str]
 
 
 def _find_word(words: list[str], choices: Collection[str]) -> int | None:
-    """Return the index of the first of some lower-case words after the word at the beginning, or `None`."""
+    """Return the index of the first word that is one of `choices`, or `None`. The subject at index 0 is skipped."""
     for index, word in enumerate(words):
         if index and word.lower() in choices:
             return index

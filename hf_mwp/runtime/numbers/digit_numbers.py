@@ -81,8 +81,9 @@ def find_digit_numbers(text: str, language: str) -> Iterator[tuple[int, int, Fra
     """Yield start, end and value of each number in digits. The value is `None` if number or exponent is too large."""
     spans = []
     for match in _PATTERN[language].finditer(text):
-        if not _is_exponent(text, *match.span()):
-            spans.append(match.span())
+        start, end = match.span()
+        if not _is_exponent(text, start, end):
+            spans.append((start, end))
     if len(spans) > 1 and _HAS_SLASH.search(text):
         spans = _join_fractions(text, spans, language)
     if spans and _HAS_MINUS.search(text):
