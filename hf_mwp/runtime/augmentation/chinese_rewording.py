@@ -20,16 +20,21 @@ def answer_in_chinese(value: Fraction, answer: str, text: str) -> str | None:
     """Write the answer as a number in the text, as a percentage if `answer` is one or the question asks for one."""
     if "%" not in answer and "百分之几" not in text:
         return literal_of(value)
-    percent = literal_of(100 * value)
-    return None if "/" in percent else f"{percent}%"
+    percentage = literal_of(100 * value)
+    if "/" in percentage:
+        return None
+    return f"{percentage}%"
 
 
 def reword_chinese(text: str, mention: NumberMention, answer: str) -> str | None:
     """Return a text that states the answer and asks for a number, or `None` if no rule applies. The last clause, with
     the only question word, becomes a statement; the clause with the number becomes the question, at the end."""
-    *_, (start, stop) = clauses = split_clauses(text)
-    asked = find_question_words(text)
-    if len(asked) != 1 or not start <= asked[0][0] < stop or not _can_be_asked(text, mention):
+    clauses = split_clauses(text)
+    question_words = find_question_words(text)
+    if len(question_words) != 1 or not _can_be_asked(text, mention):
+        return None
+    word_start, word_end = question_words[0]
+    if word_start < clauses[-1][0]:
         return None
     unknown = "多少"
     if mention.is_percent:
@@ -37,25 +42,30 @@ def reword_chinese(text: str, mention: NumberMention, answer: str) -> str | None
     elif "/" in mention.literal and not text.startswith(tuple(UNITS), mention.end):
         unknown = "几分之几"
     # The answer to 多少钱 has the unit 元.
-    begin, end = asked[0][0], asked[0][1] + (text[asked[0][1] :][:1] == "钱")
-    answer += "元" * (end - asked[0][1])
-    edits = sorted([(begin, end, answer), (mention.start, mention.end, unknown)], reverse=True)
-    rest, stated, question = [], [], ""
-    for start, stop in clauses:
-        clause = text[start:stop]
-        for first, last, new in edits:
-            if start <= first < stop:
-                clause = clause[: first - start] + new + clause[last - start :]
-        if start <= mention.start < stop:
+    if text.startswith("钱", word_end):
+        word_end += 1
+        answer += "元"
+    # From right to left, so that the offsets stay valid.
+    edits = sorted([(word_start, word_end, answer), (mention.start, mention.end, unknown)], reverse=True)
+    rest = ""
+    statement = ""
+    question = ""
+    for clause_start, clause_end in clauses:
+        clause = text[clause_start:clause_end]
+        for start, end, new in edits:
+            if clause_start <= start < clause_end:
+                clause = clause[: start - clause_start] + new + clause[end - clause_start :]
+        if clause_start <= mention.start < clause_end:
             question = _ENDS.sub("", clause)
-        elif start <= begin < stop:
-            stated = [_BEGINS.sub("", _ENDS.sub("", clause)), "，"]
+        elif clause_start <= word_start < clause_end:
+            statement = _BEGINS.sub("", _ENDS.sub("", clause)) + "，"
         else:
-            rest.append(clause)
-    return "".join([*rest, *stated, question, "？"])
+            rest += clause
+    return f"{rest}{statement}{question}？"
 
 
 def _can_be_asked(text: str, mention: NumberMention) -> bool:
-    before, after = text[: mention.start][-1:], text[mention.end :][:1]
-    is_year = after == "年" and 1900 < mention.value < 2100
-    return mention.value > 0 and not is_year and before not in _BEFORE and after not in _AFTER
+    is_year = text.startswith("年", mention.end) and 1900 < mention.value < 2100
+    if mention.value <= 0 or is_year:
+        return False
+    return not text.endswith(_BEFORE, 0, mention.start) and not text.startswith(_AFTER, mention.end)

@@ -39,10 +39,14 @@ def add_distractors(problems: Sequence[MathWordProblem], seed: int = 0) -> Itera
     """
     english = [problem for problem in problems if problem.language == "en"]
     chinese = [problem for problem in problems if problem.language == "zh"]
-    made = {"en": add_english_distractors(english, seed), "zh": add_chinese_distractors(chinese, seed)}
+    new_texts = {"en": add_english_distractors(english, seed), "zh": add_chinese_distractors(chinese, seed)}
     for problem in problems:
-        found = next(made[problem.language])
-        yield None if found is None else with_added_numbers(problem, *found)
+        new_text = next(new_texts[problem.language])
+        if new_text is None:
+            yield None
+        else:
+            text, num_added = new_text
+            yield with_added_numbers(problem, text, num_added)
 
 
 def with_added_numbers(problem: MathWordProblem, text: str, added: int, mark: str = "D") -> MathWordProblem | None:
@@ -51,4 +55,6 @@ def with_added_numbers(problem: MathWordProblem, text: str, added: int, mark: st
     new = replace(problem, text=text, id=f"{problem.id}-{mark}{added}", context="")
     if not added or not new.agrees() or len(new.numbers) != len(problem.numbers) + added:
         return None
-    return new if new.expression.num_operators == problem.expression.num_operators else None
+    if new.expression.num_operators != problem.expression.num_operators:
+        return None
+    return new

@@ -68,7 +68,9 @@ def compare_counts(
 def _find_person(text: str) -> str:
     """Return the first person in a text who has or does something, or an empty string."""
     match = _NAME.search(text)
-    return match[1] if match else ""
+    if match is None:
+        return ""
+    return match[1]
 
 
 def _find_things(text: str) -> list[str]:
@@ -88,72 +90,77 @@ def _compare(
     things: list[str],
     other_people: list[str],
     all_things: list[str],
-    count: int,
+    per_problem: int,
     rng: random.Random,
 ) -> list[MathWordProblem]:
-    """Return `count` problems about a person and things of a problem, with other people and things."""
+    """Return `per_problem` problems about a person and things of a problem, with other people and things."""
     new_problems: list[MathWordProblem] = []
-    for number in range(1, count + 1):
-        thing = rng.choice(things)
-        other_things = [other for other in all_things if _noun(other) != _noun(thing)]
+    for number in range(1, per_problem + 1):
+        first_thing = rng.choice(things)
+        noun = _noun(first_thing)
+        other_things = [thing for thing in all_things if _noun(thing) != noun]
         if len(other_people) < 2 or len(other_things) < 2:
             break
         names = [person, *rng.sample(other_people, 2)]
-        counted = [thing, *rng.sample(other_things, 2)]
-        write = rng.choice((_write_relation, _write_parts, _write_parts))
+        three_things = [first_thing, *rng.sample(other_things, 2)]
+        write = rng.choice((_write_relation, _write_groups, _write_groups))
         largest = rng.choice((20, 100, 900))
         counts = rng.sample(range(2, largest), 6)
-        text, answer, equation = write(names, counted, counts, rng)
+        text, answer, equation = write(names, three_things, counts, rng)
         new_problems.append(MathWordProblem(text, equation, str(answer), f"{problem.id}-C{number}", "en"))
     return new_problems
 
 
-def _write_parts(names: list[str], things: list[str], counts: list[int], rng: random.Random) -> tuple[str, int, str]:
-    """Write a problem with the counts of two or three parts, which asks for their difference or for the sum of some.
-    Return its text, answer and equation."""
-    about = rng.choice(list(_TEXTS["questions"]))
+def _write_groups(names: list[str], things: list[str], counts: list[int], rng: random.Random) -> tuple[str, int, str]:
+    """Write a problem with the counts of two or three groups (things, people or times), which asks for the difference
+    of two groups or for the sum of two or all. Return its text, answer and equation."""
+    category = rng.choice(list(_TEXTS["questions"]))
     verb, base = rng.choice(list(_TEXTS["verbs"].items()))
     times = rng.choice(_TEXTS["times"])
-    parts = {"things": things, "people": names, "times": times}[about]
-    parts = parts[: rng.choice((2, 3))]
+    groups = {"things": things, "people": names, "times": times}[category]
+    groups = groups[: rng.choice((2, 3))]
     # Counts of a second thing, which is not asked for.
-    is_bare = rng.random() < 0.5 or about == "things"
-    second_counts = [] if is_bare else counts[3:]
-    story = _tell_story(about, verb, names[0], things, parts, counts, second_counts)
-    smaller, larger = sorted(rng.sample(range(len(parts)), 2), key=counts.__getitem__)
-    words = {"x": parts[larger], "y": parts[smaller], "thing": things[0], "name": names[0], "base": base}
-    difference, some, every = [question.format(**words) for question in _TEXTS["questions"][about]]
+    second_counts = counts[3:]
+    if rng.random() < 0.5 or category == "things":
+        second_counts = []
+    story = _tell_story(category, verb, names[0], things, groups, counts, second_counts)
+    smaller, larger = sorted(rng.sample(range(len(groups)), 2), key=counts.__getitem__)
+    words = {"x": groups[larger], "y": groups[smaller], "thing": things[0], "name": names[0], "base": base}
+    ask_difference, ask_sum, ask_total = [question.format(**words) for question in _TEXTS["questions"][category]]
     if rng.random() < 0.6:
         answer = counts[larger] - counts[smaller]
-        return f"{story} {difference}", answer, f"{counts[larger]}-{counts[smaller]}"
-    added = counts[: len(parts)]
-    question = every
-    if len(parts) == 3 and rng.random() < 0.5:
-        added = [counts[larger], counts[smaller]]
-        question = some
-    return f"{story} {question}", sum(added), "+".join(map(str, added))
+        return f"{story} {ask_difference}", answer, f"{counts[larger]}-{counts[smaller]}"
+    question = ask_total
+    summands = counts[: len(groups)]
+    if len(groups) == 3 and rng.random() < 0.5:
+        question = ask_sum
+        summands = [counts[larger], counts[smaller]]
+    return f"{story} {question}", sum(summands), "+".join(map(str, summands))
 
 
 def _tell_story(
-    about: str,
+    category: str,
     verb: str,
     name: str,
     things: list[str],
-    parts: list[str],
+    groups: list[str],
     counts: list[int],
     second_counts: list[int],
 ) -> str:
-    """Write what the parts have: sentences about people, or one sentence about things or times."""
+    """State the counts of the groups: one sentence for each person, or one sentence about all things or times."""
     facts = []
-    for index, part in enumerate(parts):
-        if about == "things":
-            facts.append(f"{counts[index]} {part}")
+    for index, group in enumerate(groups):
+        if category == "things":
+            facts.append(f"{counts[index]} {group}")
             continue
         fact = f"{counts[index]} {things[0]}"
         if second_counts:
             fact += f" and {second_counts[index]} {things[1]}"
-        facts.append(f"{part} {verb} {fact}." if about == "people" else f"{fact} {part}")
-    if about == "people":
+        if category == "people":
+            facts.append(f"{group} {verb} {fact}.")
+        else:
+            facts.append(f"{fact} {group}")
+    if category == "people":
         return " ".join(facts)
     return f"{name} {verb} {', '.join(facts[:-1])} and {facts[-1]}."
 
@@ -164,12 +171,11 @@ def _write_relation(
     """Write a problem in which a person has some more or fewer than another, and which asks for that person's count.
     Return its text, answer and equation."""
     verb, base = rng.choice(list(_TEXTS["verbs"].items()))
-    count = max(counts[:2])
-    difference = min(counts[:2])
+    difference, first_count = sorted(counts[:2])
     is_more = rng.random() < 0.5
     word = "more" if is_more else "fewer"
     facts = [
-        f"{names[0]} {verb} {count} {things[0]}.",
+        f"{names[0]} {verb} {first_count} {things[0]}.",
         f"{names[1]} {verb} {difference} {word} {things[0]} than {names[0]}.",
         f"{names[2]} {verb} {counts[2]} {things[rng.randrange(2)]}.",
     ]
@@ -177,5 +183,5 @@ def _write_relation(
     rng.shuffle(facts)
     text = f"{' '.join(facts)} How many {things[0]} did {names[1]} {base}?"
     if is_more:
-        return text, count + difference, f"{count}+{difference}"
-    return text, count - difference, f"{count}-{difference}"
+        return text, first_count + difference, f"{first_count}+{difference}"
+    return text, first_count - difference, f"{first_count}-{difference}"

@@ -30,56 +30,68 @@ Statement = tuple[str, Fraction, str]  # sentence with a single number, its valu
 
 def add_english_distractors(problems: Sequence[MathWordProblem], seed: int) -> Iterator[tuple[str, int] | None]:
     """Yield the text of each problem with distractors, and the number of added numbers ([`add_distractors`])."""
-    statements = [found for problem in problems if (found := _opening(problem))]
+    statements = []
+    for problem in problems:
+        statement = _opening(problem)
+        if statement is not None:
+            statements.append(statement)
     for index, problem in enumerate(problems):
-        yield _distract(problem, statements, random.Random(f"{seed} {index} {problem.text}"))
+        rng = random.Random(f"{seed} {index} {problem.text}")
+        yield _distract(problem, statements, rng)
 
 
 def _opening(problem: MathWordProblem) -> Statement | None:
     """Return the first sentence of a problem if it has a single number and makes sense in a different problem."""
-    spans = [match.span() for match in _SENTENCE.finditer(problem.text)]
-    if len(spans) < 2:
+    matches = list(_SENTENCE.finditer(problem.text))
+    if len(matches) < 2:
         return None
-    start, stop = spans[0]
-    sentence = problem.text[start:stop]
-    inside = [mention for mention in problem.masked.mentions if mention.start < stop]
-    if len(inside) != 1 or len(sentence) > _MAX_STATEMENT or sentence[-1] != "." or _OPEN.search(sentence):
+    sentence = matches[0][0]
+    numbers = [mention for mention in problem.masked.mentions if mention.start < matches[0].end()]
+    if len(numbers) != 1 or len(sentence) > _MAX_STATEMENT or sentence[-1] != "." or _OPEN.search(sentence):
         return None
     if _PRONOUN.match(sentence) or not sentence[0].isupper():
         return None
     subject = _SUBJECT.match(sentence)
-    return sentence, inside[0].value, subject[1] if subject else ""
+    name = subject[1] if subject else ""
+    return sentence, numbers[0].value, name
 
 
 def _content(text: str) -> set[str]:
     """Return the content words of a text in lower case, without a final s."""
-    words = (word.lower() for word in _WORD.findall(text))
-    return {word.removesuffix("s") for word in words if len(word) > 2 and word not in _COMMON}
+    content = set()
+    for written in _WORD.findall(text):
+        word = written.lower()
+        if len(word) > 2 and word not in _COMMON:
+            content.add(word.removesuffix("s"))
+    return content
 
 
 def _distract(problem: MathWordProblem, statements: Sequence[Statement], rng: random.Random) -> tuple[str, int] | None:
-    sentences = [match[0] for match in _SENTENCE.finditer(problem.text)]
-    if len(sentences) < 2 or not problem.masked.mentions or not problem.agrees():
+    sentences = _SENTENCE.findall(problem.text)
+    if len(sentences) < 2 or not problem.masked.mentions or not problem.agrees() or not statements:
         return None
-    known = _content(problem.text)
-    taken = problem.known_values
+    used_words = _content(problem.text)
+    used_values = problem.known_values
     subject = _SUBJECT.search(problem.text)
-    added = 0
-    for _ in range(_TRIES if statements else 0):
-        if added == 1 and rng.random() < 0.6:
+    num_added = 0
+    for _ in range(_TRIES):
+        if num_added == 1 and rng.random() < 0.6:
             break
         statement, value, name = rng.choice(statements)
-        # The last sentence is the question. After the distractor, a pronoun would refer to the distractor's subject.
-        place = len(sentences) - 1 if rng.random() < 0.7 else rng.randrange(1, len(sentences))
+        index = len(sentences) - 1  # of the question
+        if rng.random() >= 0.7:
+            index = rng.randrange(1, len(sentences))
         if name and subject and name != subject[1] and rng.random() < 0.6:
             statement = statement.replace(name, subject[1])
-        elif _PRONOUN.search(sentences[place]):
+        elif _PRONOUN.search(sentences[index]):  # It would refer to the subject of the distractor.
             continue
-        about = _content(statement) - ({subject[1].lower()} if subject else set())
-        if value in taken or about & known or added == 3:
+        words = _content(statement)
+        if subject:
+            words.discard(subject[1].lower())
+        if value in used_values or words & used_words or num_added == 3:
             continue
-        sentences.insert(place, statement)
-        taken.add(value)
-        known |= about
-        added += 1
-    return " ".join(sentences), added
+        sentences.insert(index, statement)
+        used_values.add(value)
+        used_words |= words
+        num_added += 1
+    return " ".join(sentences), num_added

@@ -41,9 +41,9 @@ def write_prices(count: int, seed: int = 0) -> Iterator[MathWordProblem]:
         if rng.random() < OFFERS:
             text, equation = _write_offer(rng)
         else:
-            chosen = rng.choice(_TEXTS["others"])
-            text = chosen["text"]
-            equation = chosen["equation"]
+            template = rng.choice(_TEXTS["others"])
+            text = template["text"]
+            equation = template["equation"]
         words = {"name": rng.choice(_TEXTS["names"]), "thing": rng.choice(_TEXTS["things"])}
         text = text.format(**words, **numbers)
         problem = MathWordProblem(text, equation.format(**numbers), id=f"prices-{index}", language="en")
@@ -57,17 +57,17 @@ def _choose_numbers(rng: random.Random) -> dict[str, int | float]:
     price = rng.randrange(12, 120) * step
     percent = rng.choice(_PERCENTAGES)
     amount = rng.randrange(2, 10)
-    count = rng.randrange(3, 12)
+    num_tickets = rng.randrange(3, 12)
     if price == int(price):
         price = int(price)
-    return {"price": price, "percent": percent, "amount": amount, "count": count, "sets": 3 * count}
+    return {"price": price, "percent": percent, "amount": amount, "count": num_tickets, "sets": 3 * num_tickets}
 
 
 def _write_offer(rng: random.Random) -> tuple[str, str]:
     """Return a text and an equation, with placeholders, about an offer for one thing."""
     offer = rng.choice(_TEXTS["offers"])
-    asked = rng.choice(("paid", "paid", "saved"))
+    amount = rng.choice(("paid", "paid", "saved"))  # that the question asks for
     price = rng.choice(_TEXTS["prices"])
     sentence = rng.choice(offer["texts"])
-    question = rng.choice(_TEXTS["questions"][asked])
-    return f"{price} {sentence} {question}", offer[asked]
+    question = rng.choice(_TEXTS["questions"][amount])
+    return f"{price} {sentence} {question}", offer[amount]

@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from collections.abc import Collection
 from fractions import Fraction
 from pathlib import Path
 
@@ -19,7 +20,9 @@ def _past(base: str) -> str:
         return f"{base}{base[-1]}ed"
     if base[-1] == "y" and base[-2] not in "aeiou":
         return f"{base[:-1]}ied"
-    return f"{base}d" if base[-1] == "e" else f"{base}ed"
+    if base[-1] == "e":
+        return f"{base}d"
+    return f"{base}ed"
 
 
 def _third(base: str) -> str:
@@ -27,7 +30,9 @@ def _third(base: str) -> str:
         return "has"
     if base[-1] == "y" and base[-2] not in "aeiou":
         return f"{base[:-1]}ies"
-    return f"{base}es" if base.endswith(("s", "x", "ch", "sh", "o")) else f"{base}s"
+    if base.endswith(("s", "x", "ch", "sh", "o")):
+        return f"{base}es"
+    return f"{base}s"
 
 
 BASES = frozenset(_VERBS["irregular"]).union(_VERBS["regular"].split()) - {"do"}
@@ -42,6 +47,7 @@ INFLECTED = {(auxiliary, base): form for form, (auxiliary, base) in AUXILIARIES.
 
 MODALS = frozenset({"will", "would", "can", "could", "should", "must"})
 BE = frozenset({"is", "are", "was", "were"})
+_VERB_FORMS = MODALS | BE | AUXILIARIES.keys()
 
 _ASKS = re.compile(r"\bhow (?:many|much)\b", flags=re.IGNORECASE)
 SENTENCE_END = re.compile(r"(?<=[.?!])\s+")
@@ -65,11 +71,14 @@ _NO_NAMES = frozenset("he she they it we you the a an each every his her their i
 _LEADS = frozenset({"for", "in", "on", "at", "by", "during", "last", "next"})
 _PRONOUNS = frozenset({"he", "she", "they", "it", "we", "you"})
 _MAX_SUBJECT = 5
+_MARKS_IN_NAMES = str.maketrans("", "", "'-.")
 
 
 def answer_in_english(value: Fraction, answer: str, text: str) -> str | None:
     """Return the answer as a literal for the text, or `None` for a percentage."""
-    return None if "%" in answer or "percent" in answer else literal_of(value)
+    if "%" in answer or "percent" in answer:
+        return None
+    return literal_of(value)
 
 
 def reword_english(text: str, mention: NumberMention, answer: str) -> str | None:
@@ -81,83 +90,119 @@ def reword_english(text: str, mention: NumberMention, answer: str) -> str | None
     if question is None or len(_ASKS.findall(text)) != 1 or text.count("?") != 1:
         return None
     lead = question["lead"]
-    if condition := _CONDITION.fullmatch(lead):
-        facts, lead = [*facts, f"{capitalized(condition['fact'])}."], ""
-    statement = _state(question["rest"], question["kind"].lower() == "much", lead, answer, text)
-    place = _find(mention, text, facts)
-    if statement is None or place is None or mention.is_percent:
+    condition = _CONDITION.fullmatch(lead)
+    if condition is not None:
+        facts.append(f"{capitalized(condition['fact'])}.")
+        lead = ""
+    is_amount = question["kind"].lower() == "much"
+    statement = _state(question["rest"], is_amount, lead, answer, text)
+    position = _find(mention, text, facts)
+    if statement is None or position is None or mention.is_percent:
         return None
-    index, start = place
-    asked = ask_in_english(facts[index], start, start + len(mention.text))
-    if asked is None:
+    index, start = position
+    reworded = ask_in_english(facts[index], start, start + len(mention.text))
+    if reworded is None:
         return None
-    facts[index], new_question = asked
+    facts[index], new_question = reworded
     return " ".join([*facts, statement, new_question])
 
 
 def _find(mention: NumberMention, text: str, facts: list[str]) -> tuple[int, int] | None:
     """Return the index of the sentence with a number and the offset there, or `None` if `facts` lacks the number."""
     pattern = re.compile(rf"(?<![\w.]){re.escape(mention.text)}(?!\w)", flags=re.IGNORECASE)
-    places = [(index, match.start()) for index, sentence in enumerate(facts) for match in pattern.finditer(sentence)]
-    before = len(pattern.findall(text[: mention.start]))
-    return places[before] if before < len(places) else None
+    positions = []
+    for index, sentence in enumerate(facts):
+        for match in pattern.finditer(sentence):
+            positions.append((index, match.start()))
+    num_before = len(pattern.findall(text[: mention.start]))
+    if num_before >= len(positions):
+        return None
+    return positions[num_before]
 
 
 def _state(rest: str, is_amount: bool, lead: str, answer: str, text: str) -> str | None:
     """Turn a question into a statement: "pens did she buy" with the answer 5 becomes "She bought 5 pens."."""
-    asked = _ASKED.fullmatch(rest)
-    if asked is None or re.search(r"\d", lead):
+    question = _ASKED.fullmatch(rest)
+    if question is None or re.search(r"\d", lead):
         return None
-    thing, auxiliary, rest = asked["thing"].strip(), asked["auxiliary"].lower(), asked["rest"].split()
+    thing = question["thing"].strip()
+    auxiliary = question["auxiliary"].lower()
+    words = question["rest"].split()
     quantity = f"{answer} {thing}".strip()
     if is_amount:
         if thing.lower() not in ("", "money") or not re.search(r"\$|\bdollars?\b", text):
             return None
         quantity = f"${answer}" if "$" in text else f"{answer} dollars"
     # "are there in all", "are in the box", or an auxiliary, a subject and a verb: "did she buy".
-    if rest[:1] == ["there"]:
-        verb = 1 if auxiliary in BE else 2
-        words = ["there", auxiliary, *rest[1:verb], quantity, *rest[verb:]]
+    if words[:1] == ["there"]:
+        last_verb = 1 if auxiliary in BE else 2
+        words.insert(1, auxiliary)
+        words.insert(last_verb + 1, quantity)
     elif auxiliary in BE:
-        words = [quantity, auxiliary, *rest]
+        words = [quantity, auxiliary, *words]
     else:
-        verb = next((place for place, word in enumerate(rest) if place and word.lower() in BASES), None)
-        if verb is None:
-            return None
-        # "did ... buy" becomes "bought"; in "want to buy" the quantity comes after the last verb.
-        if auxiliary not in MODALS:
-            auxiliary, rest[verb] = "", INFLECTED.get((auxiliary, rest[verb]), rest[verb])
-        while rest[verb + 1 : verb + 2] == ["to"] and rest[verb + 2 : verb + 3] and rest[verb + 2].lower() in BASES:
-            verb += 2
-        modal = [auxiliary] if auxiliary else []
-        verbs = BASES | AUXILIARIES.keys()
-        subject = rest[: next(place for place, word in enumerate(rest) if place and word.lower() in verbs)]
-        words = [*subject, *modal, *rest[len(subject) : verb + 1], quantity, *rest[verb + 1 :]]
+        words = _answer_clause(words, auxiliary, quantity)
+    if words is None:
+        return None
     return f"{capitalized(lead + ' '.join(words))}."
+
+
+def _answer_clause(words: list[str], auxiliary: str, quantity: str) -> list[str] | None:
+    """Return a question's subject and verbs as a statement about a quantity, or `None` if it has no known verb."""
+    first_verb = _find_word(words, BASES)
+    if first_verb is None:
+        return None
+    words = list(words)
+    # In "want to buy", the quantity comes after the last verb.
+    last_verb = first_verb
+    while words[last_verb + 1 : last_verb + 2] == ["to"] and _find_word(words[last_verb + 1 :], BASES) == 1:
+        last_verb += 2
+    words.insert(last_verb + 1, quantity)
+    if auxiliary in MODALS:
+        words.insert(_find_word(words, AUXILIARIES), auxiliary)
+    else:
+        # "did ... buy" becomes "bought".
+        words[first_verb] = INFLECTED.get((auxiliary, words[first_verb]), words[first_verb])
+    return words
+
+
+def _find_word(words: list[str], choices: Collection[str]) -> int | None:
+    """Return the index of the first word that is one of `choices`, or `None`. The subject at index 0 is skipped."""
+    for index, word in enumerate(words):
+        if index and word.lower() in choices:
+            return index
+    return None
 
 
 def ask_in_english(sentence: str, start: int, stop: int) -> tuple[str, str] | None:
     """Return the sentence with "some" for the number at `[start, stop)` and a question for it, or `None` (no rule)."""
     # Split the sentence into the clause before the number, a filler ("another"), and the counted things.
-    before, after = sentence[:start].rstrip(), sentence[stop:]
-    thing = _THING.match(after)
+    before = sentence[:start].rstrip()
+    after = sentence[stop:]
     is_money = before.endswith("$")
     before = before.removesuffix("$").rstrip()
+    unknown = "some"
     filler = _FILLER.search(before)
-    bare = before[: filler.start()] if filler else before
-    clause = _CLAUSE_START.sub("", bare, count=1).split()
-    counted = thing["thing"].split()
-    if after[:1] not in ("", " ", ".", ",", "?") or (is_money and counted):
+    if filler is not None:
+        before = before[: filler.start()]
+        if filler[0].strip().lower() == "another":
+            unknown = "some more"
+    clause = _CLAUSE_START.sub("", before, count=1).split()
+    match = _THING.match(after)
+    thing = match["thing"].split()
+    if after[:1] not in ("", " ", ".", ",", "?") or (is_money and thing):
         return None
-    if counted and (counted[0].lower() in _NOT_COUNTED or counted[-1].lower() == "of"):
+    if thing and (thing[0].lower() in _NOT_COUNTED or thing[-1].lower() == "of"):
         return None
     verb = _clause_verb(clause)
     if verb is None:
         return None
-    words = ["How much"] if is_money else ["How many", *counted]
-    question = f"{' '.join([*words, *verb])}{thing['rest'].rstrip()}?"
-    more = " more" if filler and filler.group().strip().lower() == "another" else ""
-    return f"{bare} some{more}{' money' if is_money else ''}{after}", question
+    words = ["How many", *thing, *verb]
+    if is_money:
+        words[0] = "How much"
+        unknown += " money"
+    question = f"{' '.join(words)}{match['rest'].rstrip()}?"
+    return f"{before} {unknown}{after}", question
 
 
 def _clause_verb(clause: list[str]) -> list[str] | None:
@@ -166,7 +211,7 @@ def _clause_verb(clause: list[str]) -> list[str] | None:
         return None
     *subject, verb = clause
     verb = verb.lower()
-    if verb in BE and [word.lower() for word in subject] == ["there"]:
+    if verb in BE and " ".join(subject).lower() == "there":
         return [verb, "there"]
     if verb in BASES and subject[-1].lower() in MODALS:
         *subject, auxiliary = subject
@@ -176,14 +221,18 @@ def _clause_verb(clause: list[str]) -> list[str] | None:
     else:
         return None
     words = [word.lower() for word in subject]
-    if not 0 < len(words) <= _MAX_SUBJECT or any(word in AUXILIARIES or word in MODALS | BE for word in words):
+    if not 0 < len(words) <= _MAX_SUBJECT or "to" in words or _VERB_FORMS.intersection(words):
         return None
-    if not all(word.replace("'", "").replace("-", "").replace(".", "").isalpha() for word in words) or "to" in words:
+    if not all(word.translate(_MARKS_IN_NAMES).isalpha() for word in words):
         return None
-    begin = max((place for place, word in enumerate(words) if word in _PRONOUNS), default=0)
+    # Words before a pronoun are put at the end: "last week he bought" becomes "did he buy last week".
+    pronoun = 0
+    for index, word in enumerate(words):
+        if word in _PRONOUNS:
+            pronoun = index
     if words[0] in _NO_NAMES | _LEADS:
         subject[0] = words[0]
-    return [auxiliary.lower(), *subject[begin:], base, *subject[:begin]]
+    return [auxiliary.lower(), *subject[pronoun:], base, *subject[:pronoun]]
 
 
 def capitalized(text: str) -> str:

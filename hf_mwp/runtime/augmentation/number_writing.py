@@ -19,6 +19,9 @@ ONE_NUMBER = 0.5
 Form = Callable[[NumberMention, str], str | None]
 """Writes a number in another form, or returns `None`; arguments are the number and the text behind it."""
 
+MAX_DENOMINATOR = 100
+"""Largest denominator of a fraction that is rewritten."""
+
 _CURRENCIES = ("$", "£", "€", "¥", "￥")
 _MEASURE_WORD = re.compile(rf"[{UNITS}]|[千毫分厘平立]|小时")
 _PLAIN = re.compile(r"\d+(?:\.\d+)?", flags=re.ASCII)
@@ -77,35 +80,39 @@ def _rewrite_number(problem: MathWordProblem, index: int, rng: random.Random) ->
     mention = problem.masked.mentions[index]
     before = problem.text[: mention.start]
     rest = problem.text[mention.end :]
-    written = []
+    new_forms = []
     for form in _FORMS[problem.language]:
         new = form(mention, rest)
+        if new is None or new == mention.text:
+            continue
         # Nobody writes "$fifty".
-        is_usual = new is not None and not (new[0].isalpha() and before.endswith(_CURRENCIES))
-        if is_usual and new != mention.text:
-            written.append(new)
-    rng.shuffle(written)
-    for new in written:
-        text = f"{before}{new}{rest}"
-        candidate = replace(problem, text=text)
-        if candidate.values == problem.values:
-            equation = problem.expression.bind(candidate.numbers).to_infix()
-            candidate = candidate.with_equation(f"x={equation}")
-            if candidate.agrees() and candidate.expression == problem.expression:
-                return candidate
+        if new[0].isalpha() and before.endswith(_CURRENCIES):
+            continue
+        new_forms.append(new)
+    rng.shuffle(new_forms)
+    for new in new_forms:
+        candidate = replace(problem, text=f"{before}{new}{rest}")
+        if candidate.values != problem.values:
+            continue
+        equation = problem.expression.bind(candidate.numbers).to_infix()
+        candidate = candidate.with_equation(f"x={equation}")
+        if candidate.agrees() and candidate.expression == problem.expression:
+            return candidate
     return None
 
 
 def _whole(mention: NumberMention) -> int | None:
     """Return the value of a whole number in plain digits, or `None`."""
-    is_plain = _PLAIN.fullmatch(mention.text) is not None and mention.value.denominator == 1
-    return int(mention.value) if is_plain and mention.value <= MAX_NUMBER else None
+    if not _PLAIN.fullmatch(mention.text) or mention.value.denominator != 1 or mention.value > MAX_NUMBER:
+        return None
+    return int(mention.value)
 
 
 def _proper_fraction(mention: NumberMention) -> Fraction | None:
-    """Return the value of a fraction below 1 that is not a percentage, or `None`."""
-    is_fraction = 0 < mention.value < 1 and not mention.is_percent
-    return mention.value if is_fraction else None
+    """Return the value of a fraction below 1, neither a percentage nor with a large denominator, or `None`."""
+    if mention.is_percent or not 0 < mention.value < 1 or mention.value.denominator > MAX_DENOMINATOR:
+        return None
+    return mention.value
 
 
 def _chinese_numeral(mention: NumberMention, rest: str) -> str | None:
@@ -119,7 +126,7 @@ def _chinese_numeral(mention: NumberMention, rest: str) -> str | None:
 def _chinese_fraction(mention: NumberMention, rest: str) -> str | None:
     """二分之一."""
     value = _proper_fraction(mention)
-    if value is None or value.denominator > 100:
+    if value is None:
         return None
     return f"{in_chinese(value.denominator)}分之{in_chinese(value.numerator)}"
 
@@ -127,7 +134,7 @@ def _chinese_fraction(mention: NumberMention, rest: str) -> str | None:
 def _chinese_fraction_in_digits(mention: NumberMention, rest: str) -> str | None:
     """2分之1."""
     value = _proper_fraction(mention)
-    if value is None or value.denominator > 100:
+    if value is None:
         return None
     return f"{value.denominator}分之{value.numerator}"
 
@@ -142,7 +149,9 @@ def _chinese_percentage(mention: NumberMention, rest: str) -> str | None:
 
 def _chinese_percentage_in_digits(mention: NumberMention, rest: str) -> str | None:
     """百分之25."""
-    return f"百分之{mention.text[:-1]}" if mention.is_percent else None
+    if not mention.is_percent:
+        return None
+    return f"百分之{mention.text[:-1]}"
 
 
 def _chinese_times(mention: NumberMention, rest: str) -> str | None:
@@ -178,7 +187,7 @@ def _english_fraction(mention: NumberMention, rest: str) -> str | None:
 def _bare_fraction(mention: NumberMention, rest: str) -> str | None:
     """3/4."""
     value = _proper_fraction(mention)
-    if value is None or value.denominator > 100:
+    if value is None:
         return None
     return f"{value.numerator}/{value.denominator}"
 
@@ -186,7 +195,7 @@ def _bare_fraction(mention: NumberMention, rest: str) -> str | None:
 def _latex_fraction(mention: NumberMention, rest: str) -> str | None:
     r"""\frac{3}{4}."""
     value = _proper_fraction(mention)
-    if value is None or value.denominator > 100:
+    if value is None:
         return None
     return rf"\frac{{{value.numerator}}}{{{value.denominator}}}"
 
@@ -194,7 +203,9 @@ def _latex_fraction(mention: NumberMention, rest: str) -> str | None:
 def _grouped(mention: NumberMention, rest: str) -> str | None:
     """12,500."""
     number = _whole(mention)
-    return f"{number:,}" if number is not None and number >= 1000 else None
+    if number is None or number < 1000:
+        return None
+    return f"{number:,}"
 
 
 _FORMS: dict[str, tuple[Form, ...]] = {

@@ -24,8 +24,7 @@ _REWORDINGS = {"zh": (answer_in_chinese, reword_chinese), "en": (answer_in_engli
 def reverse_operations(problem: MathWordProblem) -> list[MathWordProblem]:
     """
     Create problems that state the answer of `problem` and ask for one of its numbers (reverse-operation augmentation:
-    Liu et al., RODA, IEEE/ACM TASLP 2022). The rules for rewording ([`~problems.augmentation.rewording`]) are not from
-    the paper.
+    Liu et al., RODA, IEEE/ACM TASLP 2022). The rules for rewording are not from the paper.
 
     A problem is created for each number that the equation uses once, if the rules apply: the question becomes a
     statement, the clause with the number becomes the question at the end, and the equation is solved for the number.
@@ -40,8 +39,8 @@ def reverse_operations(problem: MathWordProblem) -> list[MathWordProblem]:
 
     ```python
     >>> problem = MathWordProblem("食堂运来105千克萝卜，运来的青菜是萝卜的3倍，运来青菜多少千克？", "x=105*3", "315")
-    >>> for each in reverse_operations(problem):
-    ...     print(each.text, each.equation)
+    >>> for new in reverse_operations(problem):
+    ...     print(new.text, new.equation)
     运来的青菜是萝卜的3倍，运来青菜315千克，食堂运来多少千克萝卜？ x=315/3
     食堂运来105千克萝卜，运来青菜315千克，运来的青菜是萝卜的多少倍？ x=315/105
     ```
@@ -53,7 +52,8 @@ def reverse_operations(problem: MathWordProblem) -> list[MathWordProblem]:
         return []
     answer_in_text, reword = _REWORDINGS[problem.language]
     answer = answer_in_text(value, problem.answer, problem.text)
-    values, constants = Counter(problem.values), problem.constants
+    values = Counter(problem.values)
+    constants = problem.constants
     if answer is None or problem.answer_value in values or problem.answer_value in constants:
         return []
     reversed_problems = []
@@ -64,8 +64,9 @@ def reverse_operations(problem: MathWordProblem) -> list[MathWordProblem]:
         text = reword(problem.text, mention, answer)
         if text is None:
             continue
-        fields = {"equation": f"x={expression.bind(problem.numbers).to_infix()}", "answer": mention.literal}
-        new = replace(problem, text=text, **fields, id=f"{problem.id}-N{slot}", context="", kind="")
+        equation = f"x={expression.bind(problem.numbers).to_infix()}"
+        fields = {"text": text, "equation": equation, "answer": mention.literal}
+        new = replace(problem, **fields, id=f"{problem.id}-N{slot}", context="", kind="")
         if _is_sound(new, problem):
             reversed_problems.append(new)
     return reversed_problems
@@ -75,5 +76,10 @@ def _is_sound(new: MathWordProblem, old: MathWordProblem) -> bool:
     """Return whether a reversed problem has as many numbers and operators as the original, and a correct equation."""
     if not new.agrees() or len(new.numbers) != len(old.numbers):
         return False
-    slots = [sum(leaf.is_slot for leaf in each.expression.leaves()) for each in (new, old)]
-    return new.expression.num_operators == old.expression.num_operators and slots[0] == slots[1]
+    if new.expression.num_operators != old.expression.num_operators:
+        return False
+    return _num_slots(new) == _num_slots(old)
+
+
+def _num_slots(problem: MathWordProblem) -> int:
+    return sum(leaf.is_slot for leaf in problem.expression.leaves())

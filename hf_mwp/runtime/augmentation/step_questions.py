@@ -56,27 +56,31 @@ def ask_steps(problem: MathWordProblem, worked: str) -> list[MathWordProblem]:
     *context, question = SENTENCE_END.split(problem.text.strip())
     if not context or not question.endswith("?") or _ASKS.search(" ".join(context)):
         return []
-    *lines, _ = [line.strip() for line in worked.strip().splitlines() if line.strip()] or [""]
-    made: list[MathWordProblem] = []
+    lines = [line.strip() for line in worked.splitlines() if line.strip()]
+    new_problems: list[MathWordProblem] = []
     steps: list[str] = []
-    for line in lines:
-        here = STEP.findall(line)
-        steps += here
-        asked = _ask(line) if len(here) == 1 else None
-        if asked is None:
+    for line in lines[:-1]:
+        steps_of_line = STEP.findall(line)
+        steps += steps_of_line
+        if len(steps_of_line) != 1:
             continue
-        text, answer = " ".join([*context, asked]), re.sub(r"[$€£,\s]", "", steps[-1].rpartition("=")[2])
+        new_question = _ask(line)
+        if new_question is None:
+            continue
+        text = " ".join([*context, new_question])
+        answer = re.sub(r"[$€£,\s]", "", steps[-1].rpartition("=")[2])
         new = replace(problem, text=text, answer=answer, id=f"{problem.id}-S{len(steps)}", context="", kind="")
+        worked_steps = " ".join(f"<<{step}>>" for step in steps)
         try:
-            equation = compose_steps(new, " ".join(f"<<{step}>>" for step in steps), drop_unused=True)
+            equation = compose_steps(new, worked_steps, drop_unused=True)
         except StepError:
             continue
         new = new.with_equation(f"x={equation.to_infix()}")
         # The numbers in the question of the problem are not in the new text.
         if not new.constants.intersection(problem.values).difference(new.values):
-            made.append(new)
-    asked_for = Counter(each.text for each in (problem, *made))
-    return [each for each in made if asked_for[each.text] == 1]
+            new_problems.append(new)
+    num_problems_of_text = Counter(new.text for new in (problem, *new_problems))
+    return [new for new in new_problems if num_problems_of_text[new.text] == 1]
 
 
 def _ask(line: str) -> str | None:
@@ -88,11 +92,19 @@ def _ask(line: str) -> str | None:
     after = line[match.end() :].rstrip(" .")
     if _OTHER_NUMBERS.search(before + after):
         return None
-    currency, number = match["currency"], match["number"]
+    currency = match["currency"]
     if not match["percent"]:
-        start = len(f"{before} {currency}".lstrip())
-        if asked := ask_in_english(f"{before} {currency}{number}{after}.".lstrip(), start, start + len(number)):
-            return asked[1]
-    word = "how many" if not currency and _COUNTED.match(after) else "how much"
-    question = f"{before} {'what percentage' if match['percent'] else word}{after}?".lstrip()
-    return capitalized(question) if len(question.split()) >= _MIN_WORDS else None
+        clause = f"{before} {currency}".lstrip()
+        number_end = len(clause) + len(match["number"])
+        reworded = ask_in_english(f"{clause}{match['number']}{after}.", len(clause), number_end)
+        if reworded is not None:
+            return reworded[1]
+    unknown = "how much"
+    if match["percent"]:
+        unknown = "what percentage"
+    elif not currency and _COUNTED.match(after):
+        unknown = "how many"
+    question = f"{before} {unknown}{after}?".lstrip()
+    if len(question.split()) < _MIN_WORDS:
+        return None
+    return capitalized(question)

@@ -92,7 +92,9 @@ def _convert(problem: MathWordProblem, rng: random.Random) -> MathWordProblem | 
 def _find_question_unit(problem: MathWordProblem) -> re.Match | None:
     """Return the match of the unit that the question asks for (group 1), if the text asks once."""
     matches = list(_QUESTION_UNITS[problem.language].finditer(problem.text))
-    return matches[0] if len(matches) == 1 else None
+    if len(matches) != 1:
+        return None
+    return matches[0]
 
 
 def _convert_quantities(problem: MathWordProblem) -> Iterator[MathWordProblem]:
@@ -110,7 +112,8 @@ def _convert_quantities(problem: MathWordProblem) -> Iterator[MathWordProblem]:
                 continue
             name = conversion.new_name(unit[1])
             if problem.language == "en":
-                name = conversion.new_names[-1] if value == 1 else conversion.new_names[0]
+                plural, singular = conversion.new_names
+                name = singular if value == 1 else plural
             literal = literal_of(value)
             before = problem.text[: mention.start]
             gap = problem.text[mention.end : unit.start(1)]

@@ -6,33 +6,54 @@ from fractions import Fraction
 from hf_mwp.runtime.expressions.numbers import to_half_width
 
 from .chinese_numbers import CHARACTERS, DIGITS, MEASURE, NUMBER, NUMERAL, START, UNIT, number_of
-from .number_form import CONTEXT, FormMatch, NumberForm, find_scale, misread_number, number_match, unit_names
+from .number_form import (
+    FormMatch,
+    NumberForm,
+    asks_for,
+    find_scale,
+    misread_number,
+    number_match,
+    text_around,
+    text_before,
+    unit_names,
+)
 
 
 def _quarter_hours(match: re.Match[str], text: str) -> FormMatch | None:
     value = number_of(match["number"])
-    return None if value is None else number_match(match, 15 * value, unit="分钟")
+    if value is None:
+        return None
+    return number_match(match, 15 * value, unit="分钟")
 
 
 def _dozens(match: re.Match[str], text: str) -> FormMatch | None:
-    value = Fraction(1, 2) if match["number"] == "半" else number_of(match["number"])
-    return None if value is None else number_match(match, 12 * value, unit="个")
+    if match["number"] == "半":
+        return number_match(match, 6, unit="个")
+    value = number_of(match["number"])
+    if value is None:
+        return None
+    return number_match(match, 12 * value, unit="个")
 
 
 def _formal(match: re.Match[str], text: str) -> FormMatch | None:
     """伍仟, 廿四."""
     value = number_of(match[0])
-    return None if value is None else number_match(match, value)
+    if value is None:
+        return None
+    return number_match(match, value)
 
 
 def _below_zero(match: re.Match[str], text: str) -> FormMatch | None:
     value = number_of(match["number"])
-    return None if value is None else number_match(match, -value)
+    if value is None:
+        return None
+    return number_match(match, -value)
 
 
 def _decimal_without_zero(match: re.Match[str], text: str) -> FormMatch | None:
     """`.5` in 一支铅笔.5元. After another quantity (3支.5个), the point is a full stop."""
-    clause = re.split("[，。；、,;？?！!\n.]", text[max(0, match.start() - 24) : match.start()])[-1]
+    before = text[max(0, match.start() - 24) : match.start()]
+    clause = re.split("[，。；、,;？?！!\n.]", before)[-1]
     if re.search(r"[\d两三四五六七八九十百千]", clause):
         return None
     note = f"{match[0]} was read as 0{match[0]}"
@@ -51,7 +72,8 @@ def _joined(match: re.Match[str], text: str) -> FormMatch:
 
 def _shortened_money(match: re.Match[str], text: str) -> FormMatch | None:
     """5块5: the second number counts tenths."""
-    yuan, jiao = number_of(match["yuan"]), number_of(match["jiao"])
+    yuan = number_of(match["yuan"])
+    jiao = number_of(match["jiao"])
     if yuan is None or jiao is None or jiao >= 10 or jiao.denominator != 1:
         return None
     return number_match(match, yuan + jiao / 10, unit="元")
@@ -92,8 +114,9 @@ def _compound(match: re.Match[str], text: str) -> FormMatch | None:
     if units is None or first is None or second is None or large == "时":
         return None
     smallest = first * units[large] + second * units[small]
-    asked_small = re.search(f"(?:多少|几)个?{small}", text[-CONTEXT:]) is not None
-    unit = small if asked_small else large
+    unit = large
+    if asks_for(f"(?:多少|几)个?{small}", text):
+        unit = small
     return number_match(match, smallest / units[unit], unit=unit)
 
 
@@ -101,20 +124,22 @@ _TIME_WORDS = re.compile(
     "上午|下午|早上|晚上|中午|早晨|傍晚|凌晨|时刻|开始|结束|出发|到达|开往|开车|开到|上学|放学|放映|起床"
 )
 _TIME_IN_WORDS = re.compile(r"[时点](?:[\d零一二三四五六七八九十]{1,3}分|半)")
-_MORNING = "上午 早上 早晨 凌晨"
-_AFTERNOON = "下午 晚上 傍晚"
+_MORNING = ("上午", "早上", "早晨", "凌晨")
+_AFTERNOON = ("下午", "晚上", "傍晚")
 
 
 def _clock_time(match: re.Match[str], text: str) -> FormMatch | None:
     """上午8:30, 7时20分, 两点半: in minutes if minutes are asked for, otherwise in hours."""
-    around = text[max(0, match.start() - CONTEXT) : match.end() + CONTEXT]
+    around = text_around(match, text)
     hours = number_of(match["hours"])
-    minutes = Fraction(30) if match["half"] else number_of(match["minutes"] or "零")
+    minutes = number_of(match["minutes"] or "零")
+    if match["half"]:
+        minutes = Fraction(30)
     if hours is None or minutes is None or hours > 24 or minutes >= 60:
         return None
     if not _TIME_WORDS.search(around) or "比" in around:
         return None
-    asks_minutes = re.search("(?:多少|几)分", text[-CONTEXT:]) is not None
+    asks_minutes = asks_for("(?:多少|几)分", text)
     # In words, two times with minutes: 9时 and 35分 may be numbers of their own.
     if ":" not in match[0] and "：" not in match[0] and len(_TIME_IN_WORDS.findall(around)) < 2:
         return None
@@ -130,11 +155,12 @@ def _clock_time(match: re.Match[str], text: str) -> FormMatch | None:
 
 def _is_afternoon(match: re.Match[str], text: str, around: str) -> bool:
     """Return whether 12 hours are added: after 下午, if the text also has times before noon."""
-    if not any(word in around for word in _MORNING.split()):
+    if not any(word in around for word in _MORNING):
         return False
-    before = text[max(0, match.start() - CONTEXT) : match.start()]
-    morning = max(before.rfind(word) for word in _MORNING.split())
-    return max(before.rfind(word) for word in _AFTERNOON.split()) > morning
+    before = text_before(match, text)
+    last_morning = max(before.rfind(word) for word in _MORNING)
+    last_afternoon = max(before.rfind(word) for word in _AFTERNOON)
+    return last_afternoon > last_morning
 
 
 def _scientific(match: re.Match[str], text: str) -> FormMatch:

@@ -5,13 +5,15 @@ import re
 from .chinese_amounts import CHINESE_AMOUNTS
 from .chinese_numbers import CHARACTER, COUNTER, START, UNIT, number_of
 from .chinese_shares import CHINESE_SHARES
-from .number_form import CONTEXT, FormMatch, NumberForm, no_number, number_match
+from .number_form import CONTEXT, FormMatch, NumberForm, no_number, number_match, text_before
 
 
 def _numeral(match: re.Match[str], text: str) -> FormMatch | None:
     """两个, 五盒, 三十页."""
     value = number_of(match["number"])
-    return None if value is None else number_match(match, value, group="number")
+    if value is None:
+        return None
+    return number_match(match, value, group="number")
 
 
 # Words in which a numeral before a unit is no number of the problem: ordinals (第三天), references to things that the
@@ -26,22 +28,20 @@ _SIZE = "(?:元|千克|公斤|克|吨|毫升|升|平方米|平方分米|平方�
 
 def _ordinal(match: re.Match[str], text: str) -> FormMatch | None:
     """第3天看了25页. It may be a number of the problem in a question: 第6天应从第多少页看起."""
-    start = max(text.rfind(mark, max(0, match.start() - CONTEXT), match.start()) for mark in _CLAUSE_ENDS)
-    ends = [text.find(mark, match.end(), match.end() + CONTEXT) for mark in _CLAUSE_ENDS]
-    end = min((end for end in ends if end >= 0), default=match.end() + CONTEXT)
-    if _QUESTION_WORD.search(text, max(start, 0), end):
+    context_start = max(0, match.start() - CONTEXT)
+    clause_start = max(text.rfind(mark, context_start, match.start()) for mark in _CLAUSE_ENDS)
+    rest_of_clause = re.split(f"[{_CLAUSE_ENDS}]", text[match.end() : match.end() + CONTEXT])[0]
+    if _QUESTION_WORD.search(text, max(0, clause_start), match.end() + len(rest_of_clause)):
         return None
     return no_number(match, text)
 
 
 def _numeral_among_digits(match: re.Match[str], text: str) -> FormMatch | None:
     """两个 in a text that has counted the same before: 小明有3个苹果，小红有两个苹果."""
-    noun = text[match.end("unit") : match.end("unit") + 1]
-    counted = (
-        re.search(rf"\d\s?{match['unit']}{re.escape(noun)}", text[max(0, match.start() - CONTEXT) : match.start()])
-        is not None
-    )
-    return _numeral(match, text) if counted else None
+    noun = re.escape(text[match.end() : match.end() + 1])
+    if not re.search(rf"\d\s?{match['unit']}{noun}", text_before(match, text)):
+        return None
+    return _numeral(match, text)
 
 
 CHINESE_FORMS = (

@@ -38,6 +38,8 @@ def number_of(written: str) -> Fraction | None:
         return Fraction(written)
     whole, point, decimals = written.translate(_CAPITALS).replace("廿", "二十").replace("卅", "三十").partition("点")
     value = integer_of(whole)
-    if value is None or not point:
-        return None if value is None else Fraction(value)
+    if value is None:
+        return None
+    if not point:
+        return Fraction(value)
     return value + Fraction(int(decimals.translate(DECIMALS)), 10 ** len(decimals))

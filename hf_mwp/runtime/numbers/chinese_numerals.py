@@ -38,11 +38,13 @@ def find_chinese_numerals(text: str) -> Iterator[tuple[int, int, Fraction]]:
         start, position = match.span()
         if text[start] == "两" and start == previous_end > 0:  # the weight, in 十两
             continue
-        if skipped := _word_without_number(text, start):
-            position = skipped
+        word_end = _word_without_number(text, start)
+        if word_end is not None:
+            position = word_end
             continue
+        is_unit = text[start - 1 : start].isdigit() and text[start] in _UNITS
         value = _value_of(match)
-        if value is not None and not (text[start - 1 : start].isdigit() and text[start] in _UNITS):
+        if value is not None and not is_unit:
             yield start, position, value
 
 
@@ -52,49 +54,66 @@ def numerals_in_digits(text: str) -> str:
 
 
 def _in_digits(match: re.Match) -> str:
-    numeral = match.group()
-    value = integer_of(numeral) if len(numeral) <= _MAX_LENGTH else None
-    return numeral.translate(_AS_DIGITS) if value is None else str(value)
+    numeral = match[0]
+    if len(numeral) <= _MAX_LENGTH:
+        value = integer_of(numeral)
+        if value is not None:
+            return str(value)
+    return numeral.translate(_AS_DIGITS)
 
 
 def _word_without_number(text: str, start: int) -> int | None:
     """Return the end of the common word around `start`, or `None` if there is none."""
-    words = (_NO_NUMBERS.match(text, offset) for offset in range(max(0, start - 2), start + 1))
-    return next((word.end() for word in words if word and word.end() > start), None)
+    for offset in range(max(0, start - 2), start + 1):
+        word = _NO_NUMBERS.match(text, offset)
+        if word is not None and word.end() > start:
+            return word.end()
+    return None
 
 
 def _value_of(match: re.Match) -> Fraction | None:
-    if match["numeral"]:
-        whole, denominator = integer_of(match["whole"] or "零"), integer_of(match["denominator"] or "一")
-        numerator = integer_of(match["numeral"])
-        if not denominator or whole is None or numerator is None:
-            return None
-        decimals = (match["decimals"] or "").translate(_AS_DIGITS)
-        return whole + (numerator + Fraction(int(decimals or "0"), 10 ** len(decimals))) / denominator
-    return Fraction(1, 2)
+    if not match["numeral"]:  # 半
+        return Fraction(1, 2)
+    whole = integer_of(match["whole"] or "零")
+    denominator = integer_of(match["denominator"] or "一")
+    integer = integer_of(match["numeral"])
+    if not denominator or whole is None or integer is None:
+        return None
+    decimals = (match["decimals"] or "").translate(_AS_DIGITS)
+    numerator = integer + Fraction(int(decimals or "0"), 10 ** len(decimals))
+    return whole + numerator / denominator
 
 
 def integer_of(numeral: str) -> int | None:
     """Return the value of a numeral, or `None` if it is not a valid number (一二三)."""
-    total = section = 0
-    digit: int | None = None
-    place = 1  # of a digit at the end: 100 in 一千二 (1200)
+    total = 0  # up to the last 万 or 亿
+    section = 0  # after it
+    digit: int | None = None  # before a unit or scale
+    final_unit = 1  # of a digit at the end: 100 in 一千二 (1200)
     for character in numeral:
         if character in _DIGITS:
             if digit:
                 return None
             digit = _DIGITS[character]
             if not digit:
-                place = 1
+                final_unit = 1
             continue
         if character in _UNITS:
-            section += (1 if digit is None else digit) * _UNITS[character]
-            place = _UNITS[character] // 10
+            unit = _UNITS[character]
+            if digit is None:
+                digit = 1
+            section += digit * unit
         else:
-            kept = total if character == "万" else 0  # the 亿 before 万
-            if kept % 10**8:
+            unit = _SCALES[character]
+            section += digit or 0
+            if character == "亿":
+                section += total
+                total = 0
+            # Only 亿 may come before 万.
+            if total % 10**8:
                 return None
-            total = kept + (total - kept + section + (digit or 0)) * _SCALES[character]
-            section, place = 0, _SCALES[character] // 10
+            total += section * unit
+            section = 0
+        final_unit = unit // 10
         digit = None
-    return total + section + (digit or 0) * place
+    return total + section + (digit or 0) * final_unit

@@ -21,9 +21,9 @@ def _percent(match: re.Match[str], text: str) -> FormMatch | None:
     value = number_of(match["number"])
     if value is None:
         return None
-    parts = {"百": 100, "千": 1000, "万": 10_000}[match["parts"]]
-    literal = percent_literal(value) if parts == 100 else None
-    return number_match(match, value / parts, literal)
+    if match["scale"] == "百":
+        return number_match(match, value / 100, percent_literal(value))
+    return number_match(match, value / {"千": 1000, "万": 10_000}[match["scale"]])
 
 
 def _per_mille(match: re.Match[str], text: str) -> FormMatch:
@@ -31,7 +31,7 @@ def _per_mille(match: re.Match[str], text: str) -> FormMatch:
 
 
 def _percent_of_fraction(match: re.Match[str], text: str) -> FormMatch | None:
-    whole, numerator, denominator = (int(part or 0) for part in match.groups())
+    whole, numerator, denominator = map(int, match.groups("0"))
     if not denominator:
         return None
     return number_match(match, (whole + Fraction(numerator, denominator)) / 100)
@@ -39,12 +39,14 @@ def _percent_of_fraction(match: re.Match[str], text: str) -> FormMatch | None:
 
 def _fraction(match: re.Match[str], text: str) -> FormMatch | None:
     """四分之一, 4分之一, 四分之1, 3又二分之一."""
-    written = match.group("whole", "numerator", "denominator")
-    whole, numerator, denominator = (number_of(part or "零") for part in written)
+    groups = match.groupdict("零")
+    whole = number_of(groups["whole"])
+    numerator = number_of(groups["numerator"])
+    denominator = number_of(groups["denominator"])
     if whole is None or numerator is None or not denominator:
         return None
     literal = None
-    if {1} == {part.denominator for part in (whole, numerator, denominator)}:
+    if whole.denominator == numerator.denominator == denominator.denominator == 1:
         literal = fraction_literal(int(whole), int(numerator), int(denominator))
     return number_match(match, whole + numerator / denominator, literal)
 
@@ -58,8 +60,12 @@ def _discount(match: re.Match[str], text: str) -> FormMatch | None:
     # 0.8折 is not 8 %: texts with this form calculate with 0.8.
     if written.startswith("0"):
         return None
-    value = Fraction(1, 2) * 10 if written == "对" else _tenths(written)
-    return None if value is None else number_match(match, value / 10, percent_literal(10 * value))
+    if written == "对":
+        return number_match(match, Fraction(1, 2), "50%")
+    tenths = _tenths(written)
+    if tenths is None:
+        return None
+    return number_match(match, tenths / 10, percent_literal(10 * tenths))
 
 
 _DISCOUNT_BEFORE = re.compile(r"(?:打|打了|打出|降到|按|以|享受|享)[“「\"]?\Z")
@@ -72,12 +78,14 @@ def _half_price(match: re.Match[str], text: str) -> FormMatch:
 
 def _tenths(written: str) -> Fraction | None:
     """Return the number of tenths: 8.5 for 八五, 8.5 and 85."""
-    if len(written) == 2 and written[0] in "一二三四五六七八九" and written[1] in "一二三四五六七八九":
-        return Fraction(int(written.translate(DECIMALS)), 10)
+    if re.fullmatch("[一二三四五六七八九]{2}", written):
+        written = written.translate(DECIMALS)
     value = number_of(written)
-    if value is not None and written.isdecimal() and len(written) == 2:
+    if value is None:
+        return None
+    if written.isdecimal() and len(written) == 2:
         value /= 10
-    return value if value is not None and 0 < value < 10 else None
+    return value if 0 < value < 10 else None
 
 
 def _share_in_tenths(match: re.Match[str], text: str) -> FormMatch | None:
@@ -98,8 +106,9 @@ def _times(match: re.Match[str], text: str) -> FormMatch | None:
     if match["half"]:
         return number_match(match, value + Fraction(1, 2), unit="倍")
     # The digits of 4倍 are a plain number. 增加一倍 (to double) is calculated with the constant 2.
-    is_read_already = match["number"][0].isdecimal() or match["number"] == "一"
-    return None if is_read_already else number_match(match, value, group="number")
+    if match["number"][0].isdecimal() or match["number"] == "一":
+        return None
+    return number_match(match, value, group="number")
 
 
 def _half(match: re.Match[str], text: str) -> FormMatch:
@@ -115,18 +124,22 @@ def _and_a_half(match: re.Match[str], text: str) -> FormMatch | None:
     value = number_of(match["number"])
     if value is None:
         return None
-    unit = match["unit"].removeprefix("个") if match["unit"] not in ("个", "个月") else match["unit"]
+    unit = match["unit"]
+    if unit not in ("个", "个月"):
+        unit = unit.removeprefix("个")
     return number_match(match, value + Fraction(1, 2), unit=unit)
 
 
 def _halves_of_counted(match: re.Match[str], text: str) -> FormMatch | None:
     """2个半小时: the unit follows."""
     value = number_of(match["number"])
-    return None if value is None else number_match(match, value + Fraction(1, 2))
+    if value is None:
+        return None
+    return number_match(match, value + Fraction(1, 2))
 
 
 CHINESE_SHARES = (
-    NumberForm("percent", re.compile(rf"{START}(?P<parts>[百千万])分之\s?(?P<number>{NUMBER})"), _percent, "分之"),
+    NumberForm("percent", re.compile(rf"{START}(?P<scale>[百千万])分之\s?(?P<number>{NUMBER})"), _percent, "分之"),
     NumberForm("per mille", re.compile(rf"{START}({DIGITS})\s?‰"), _per_mille, "‰"),
     NumberForm(
         "percent of a fraction",

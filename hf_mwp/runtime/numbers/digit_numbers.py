@@ -79,7 +79,11 @@ _SIGN = re.compile(
 
 def find_digit_numbers(text: str, language: str) -> Iterator[tuple[int, int, Fraction | None]]:
     """Yield start, end and value of each number in digits. The value is `None` if number or exponent is too large."""
-    spans = [match.span() for match in _PATTERN[language].finditer(text) if not _is_exponent(text, *match.span())]
+    spans = []
+    for match in _PATTERN[language].finditer(text):
+        start, end = match.span()
+        if not _is_exponent(text, start, end):
+            spans.append((start, end))
     if len(spans) > 1 and _HAS_SLASH.search(text):
         spans = _join_fractions(text, spans, language)
     if spans and _HAS_MINUS.search(text):
@@ -99,26 +103,29 @@ def _is_exponent(text: str, start: int, end: int) -> bool:
 def _join_fractions(text: str, spans: list[tuple[int, int]], language: str) -> list[tuple[int, int]]:
     """Merge the spans of the numerator, the denominator and the whole part of each bare fraction."""
     joined: list[tuple[int, int]] = []
-    denominator = None
-    for first, second in pairwise([*spans, (len(text), len(text))]):
-        if first == denominator:
+    last_denominator = None
+    for numerator, next_span in pairwise([*spans, (len(text), len(text))]):
+        if numerator == last_denominator:
             continue
-        whole = second
+        start, end = next_span
         # Without a percent sign: 5 1/2% is a mixed number.
-        second = second[0], second[1] - text.endswith(("%", "％"), *second)
-        if _is_fraction(text, first, second, language):
-            denominator = whole
-            start = first[0]
-            if joined and _is_mixed(text, joined[-1], first, second):
-                start = joined.pop()[0]
-            joined.append((start, second[1]))
-        else:
-            joined.append(first)
+        if text.endswith(("%", "％"), start, end):
+            end -= 1
+        denominator = (start, end)
+        if not _is_fraction(text, numerator, denominator, language):
+            joined.append(numerator)
+            continue
+        last_denominator = next_span
+        start = numerator[0]
+        if joined and _is_mixed(text, joined[-1], numerator, denominator):
+            start = joined.pop()[0]
+        joined.append((start, end))
     return joined
 
 
-def _is_fraction(text: str, first: tuple[int, int], second: tuple[int, int], language: str) -> bool:
-    start, end = first[0], second[1]
+def _is_fraction(text: str, numerator: tuple[int, int], denominator: tuple[int, int], language: str) -> bool:
+    start = numerator[0]
+    end = denominator[1]
     if not _BARE_FRACTION[language].fullmatch(text, start, end):
         return False
     reach = max(0, start - _REACH)
@@ -131,10 +138,12 @@ def _is_fraction(text: str, first: tuple[int, int], second: tuple[int, int], lan
     )
 
 
-def _is_mixed(text: str, whole: tuple[int, int], first: tuple[int, int], second: tuple[int, int]) -> bool:
+def _is_mixed(text: str, whole: tuple[int, int], numerator: tuple[int, int], denominator: tuple[int, int]) -> bool:
     """Return whether `whole` and a fraction below 1 are a mixed number, with a space, 又 or "and" between them."""
     mixed = _MIXED.match(text, whole[0])
-    if mixed is None or mixed.end() != second[1] or int(text[slice(*first)]) >= int(text[slice(*second)]):
+    if mixed is None or mixed.end() != denominator[1]:
+        return False
+    if int(text[slice(*numerator)]) >= int(text[slice(*denominator)]):
         return False
     return not (mixed[1] and _PAIR_BEFORE.search(text, max(0, whole[0] - _REACH), whole[0]))
 
@@ -143,19 +152,25 @@ def _start_of_sign(text: str, start: int) -> int:
     """Return the start of the minus sign before the number at `start`, or `start` if there is no sign."""
     reach = max(0, start - _REACH)
     minus = _MINUS_BEFORE.search(text, reach, start)
-    return minus.start() if minus and _SIGN.search(text, reach, start) else start
+    if minus is not None and _SIGN.search(text, reach, start):
+        return minus.start()
+    return start
 
 
 def literal_in_digits(written: str) -> str:
     """Convert digits to a literal: `1/2` to `(1/2)`, `1½` to `1(1/2)`, `1.5e3` to `1500`, `− 4` and `-$4` to `-4`."""
-    if sign := _SIGN_BEFORE.match(written):
+    sign = _SIGN_BEFORE.match(written)
+    if sign is not None:
         return "-" + to_half_width(literal_in_digits(written[sign.end() :]))
     for pattern, literal in _WRITTEN.items():
-        if match := pattern.fullmatch(written):
+        match = pattern.fullmatch(written)
+        if match is not None:
             return to_half_width(match.expand(literal))
-    if vulgar := VULGAR_PATTERN.fullmatch(written):
+    vulgar = VULGAR_PATTERN.fullmatch(written)
+    if vulgar is not None:
         return vulgar_literal(vulgar)
-    if scientific := _SCIENTIFIC.fullmatch(written):
+    scientific = _SCIENTIFIC.fullmatch(written)
+    if scientific is not None:
         mantissa, exponent = scientific.groups()
         if abs(int(exponent)) >= MAX_NUMBER_LENGTH:
             raise ExpressionError(f"an exponent must be below {MAX_NUMBER_LENGTH}", token=written)
@@ -164,11 +179,15 @@ def literal_in_digits(written: str) -> str:
 
 
 def literal_of(value: Fraction) -> str:
-    """Return the shortest literal of a non-negative value: `12`, `0.75`, or `(1/3)` if no decimal is exact."""
-    if value.denominator == 1:
-        return str(value.numerator)
-    digits = next((each for each in range(value.denominator.bit_length()) if 10**each % value.denominator == 0), None)
-    if digits is None:
-        return f"({value.numerator}/{value.denominator})"
-    whole, decimals = divmod(value.numerator * 10**digits // value.denominator, 10**digits)
-    return f"{whole}.{decimals:0{digits}d}"
+    """Return the shortest literal of a value: `12`, `-0.75`, or `(1/3)` if no decimal is exact."""
+    if value < 0:
+        return f"-{literal_of(-value)}"
+    numerator, denominator = value.as_integer_ratio()
+    if denominator == 1:
+        return str(numerator)
+    for num_decimals in range(denominator.bit_length()):
+        scale = 10**num_decimals
+        if scale % denominator == 0:
+            whole, decimals = divmod(numerator * scale // denominator, scale)
+            return f"{whole}.{decimals:0{num_decimals}d}"
+    return f"({numerator}/{denominator})"

@@ -11,6 +11,7 @@ DIGITS = "zero one two three four five six seven eight nine".split()
 _TEENS = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()
 ONES = {word: value for value, word in enumerate(DIGITS + _TEENS)}
 TENS = dict(zip("twenty thirty forty fifty sixty seventy eighty ninety".split(), range(20, 100, 10), strict=True))
+WORD_VALUES = ONES | TENS
 _SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9}
 
 
@@ -33,7 +34,7 @@ _TAIL = rf"(?:{_AND}{_BELOW_1000}\b(?!{_GAP}{_choice(_SCALES)}\b))?"
 _THOUSANDS = rf"(?:{_AND}{_HEAD}{_GAP}thousand\b)?"
 _MILLIONS = rf"(?:{_AND}{_HEAD}{_GAP}million\b)?"
 # The lookaheads reject most words before the alternatives are tried. If case is ignored, `ſ` matches s.
-_FIRST = rf"(?-i:(?=[adefhnostzſADEFHNOSTZ]))(?=an?[\s-]|half|dozen|{_choice([*ONES, *TENS])})"
+_FIRST = rf"(?-i:(?=[adefhnostzſADEFHNOSTZ]))(?=an?[\s-]|half|dozen|{_choice(WORD_VALUES)})"
 _PATTERN = re.compile(
     rf"\b{_FIRST}(?:half(?:-|\s(?:a\s)?)dozen|dozens?|{_HEAD}{_GAP}billion\b{_MILLIONS}{_THOUSANDS}{_TAIL}"
     rf"|{_HEAD}{_GAP}million\b{_THOUSANDS}{_TAIL}|{_HEAD}{_GAP}thousand\b{_TAIL}|{_BELOW_1000}{_AND_A_HALF})\b",
@@ -45,9 +46,10 @@ _WORDS = re.compile("[a-z]+")
 def find_english_numerals(text: str) -> Iterator[tuple[int, int, Fraction]]:
     """Yield the start, end and value of the number words. "8 dozen" are two numbers, as in the equations of MAWPS."""
     for match in _PATTERN.finditer(text):
-        words = _WORDS.findall(match.group().lower())
+        words = _WORDS.findall(match[0].lower())
         # If case is ignored, some letters outside of ASCII match, too: a dotless i in "sıx".
-        if words != ["one"] and "".join(match.group().split()).isascii():
+        is_ascii = "".join(match[0].split()).isascii()
+        if is_ascii and words != ["one"]:
             yield match.start(), match.end(), Fraction(words_value(words))
 
 
@@ -56,8 +58,9 @@ def words_value(words: list[str]) -> Fraction | int:
     if words[-1] == "half":  # two and a half
         return words_value(words[:-3]) + Fraction(1, 2)
     if words[-1].startswith("dozen"):
-        return 6 if len(words) > 1 else 12
-    total = group = 0
+        return 6 if len(words) > 1 else 12  # half a dozen
+    total = 0
+    group = 0  # of three digits
     for word in words:
         if word in _SCALES:
             total += group * _SCALES[word]
@@ -67,5 +70,5 @@ def words_value(words: list[str]) -> Fraction | int:
         elif word in ("a", "an"):
             group = 1
         elif word != "and":
-            group += ONES[word] if word in ONES else TENS[word]
+            group += WORD_VALUES[word]
     return total + group

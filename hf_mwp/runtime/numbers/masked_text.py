@@ -74,23 +74,33 @@ class MaskedText:
     @property
     def shown_segments(self) -> tuple[str, ...]:
         """Texts between the placeholders of the masked text: `segments`, with the units inside of the numbers."""
-        units = ("", *(mention.unit for mention in self.mentions))
-        return tuple(unit + segment for unit, segment in zip(units, self.segments, strict=True))
+        segments = [self.segments[0]]
+        for mention, segment in zip(self.mentions, self.segments[1:], strict=True):
+            segments.append(mention.unit + segment)
+        return tuple(segments)
 
     def placeholders(self, indexed: bool = False, limit: int | None = None) -> list[str]:
         """Return `[NUM]` for each number or, if `indexed`, `[NUM0]`, `[NUM1]`, ... for the first `limit` numbers."""
-        count = len(self.mentions)
-        with_index = 0 if not indexed else count if limit is None else min(limit, count)
-        return [f"[NUM{index}]" for index in range(with_index)] + ["[NUM]"] * (count - with_index)
+        num_numbers = len(self.mentions)
+        if not indexed:
+            return ["[NUM]"] * num_numbers
+        num_indexed = num_numbers
+        if limit is not None:
+            num_indexed = min(limit, num_numbers)
+        names = [f"[NUM{index}]" for index in range(num_indexed)]
+        return names + ["[NUM]"] * (num_numbers - num_indexed)
 
     def text(self, indexed: bool = False, limit: int | None = None) -> str:
         """Return the masked text. The arguments are those of [`~MaskedText.placeholders`]."""
-        pairs = zip(self.shown_segments, [*self.placeholders(indexed, limit), ""], strict=True)
-        return "".join(part for pair in pairs for part in pair)
+        text, *segments = self.shown_segments
+        for name, segment in zip(self.placeholders(indexed, limit), segments, strict=True):
+            text += name + segment
+        return text
 
     def placeholder_offsets(self, indexed: bool = False, limit: int | None = None) -> list[tuple[int, int]]:
         """Return the half-open character range of each placeholder in the result of [`~MaskedText.text`]."""
-        offsets, end = [], 0
+        offsets = []
+        end = 0
         for segment, name in zip(self.shown_segments[:-1], self.placeholders(indexed, limit), strict=True):
             start = end + len(segment)
             end = start + len(name)
@@ -108,19 +118,19 @@ def mask_numbers(
         raise ValueError(f"`language` must be one of {', '.join(LANGUAGES)}, not {language!r}.")
     if number_reading not in NUMBER_READINGS:
         raise ValueError(f"`number_reading` must be one of {', '.join(NUMBER_READINGS)}, not {number_reading!r}.")
-    found = list(find_digit_numbers(text, language))
+    mentions: list[NumberMention] = []
+    unreadable = []
+    for start, end, value in find_digit_numbers(text, language):
+        written = text[start:end]
+        if value is None:
+            unreadable.append(written)
+        else:
+            mentions.append(NumberMention(written, start, end, value))
     reads_words = parse_number_words
     if reads_words is None:
-        reads_words = language == "en" or not found
-    unreadable = tuple(text[start:end] for start, end, value in found if value is None)
-    found = [each for each in found if each[2] is not None]
+        reads_words = language == "en" or not (mentions or unreadable)
     if reads_words:
-        numerals = _NUMERAL_FINDERS[language](text)
-        numerals = (each for each in numerals if max(each[2].as_integer_ratio()).bit_length() <= _MAX_NUMERAL_BITS)
-        # Numbers in digits may begin with a numeral: in 三百分之1, the number is 百分之1.
-        covered = {place for start, end, _ in found for place in range(start, end)}
-        found += [each for each in numerals if covered.isdisjoint(range(*each[:2]))]
-    mentions = [NumberMention(text[start:end], start, end, value) for start, end, value in sorted(found)]
+        mentions = _with_number_words(text, mentions, language)
     notes: list[str] = []
     if number_reading != "original":
         matches = find_forms(text, _FORMS[language, number_reading])
@@ -130,30 +140,47 @@ def mask_numbers(
         mentions = scale_numbers(text, mentions, language)
         notes = [mention.note for mention in mentions if mention.note]
         notes += find_unread(text, mentions, language, reads_words)
-    starts = [0, *(mention.end for mention in mentions)]
-    ends = [*(mention.start for mention in mentions), len(text)]
-    segments = tuple(text[start:end] for start, end in zip(starts, ends, strict=True))
-    return MaskedText(segments, tuple(mentions), unreadable, tuple(notes))
+    segments = []
+    start = 0
+    for mention in mentions:
+        segments.append(text[start : mention.start])
+        start = mention.end
+    segments.append(text[start:])
+    return MaskedText(tuple(segments), tuple(mentions), tuple(unreadable), tuple(notes))
+
+
+def _with_number_words(text: str, mentions: list[NumberMention], language: str) -> list[NumberMention]:
+    """Return the numbers in digits, and the number words outside of them, from left to right."""
+    # Numbers in digits may begin with a numeral: in 三百分之1, the number is 百分之1.
+    covered: set[int] = set()
+    for mention in mentions:
+        covered.update(range(mention.start, mention.end))
+    result = list(mentions)
+    for start, end, value in _NUMERAL_FINDERS[language](text):
+        num_bits = max(value.as_integer_ratio()).bit_length()
+        if num_bits <= _MAX_NUMERAL_BITS and covered.isdisjoint(range(start, end)):
+            result.append(NumberMention(text[start:end], start, end, value))
+    return sorted(result, key=lambda mention: mention.start)
 
 
 def _replace_by_forms(text: str, mentions: list[NumberMention], matches: list[FormMatch]) -> list[NumberMention]:
     """Replace the numbers inside of forms by the numbers of the forms. A form that cuts a number is left out."""
     result: list[NumberMention] = []
-    place = 0  # of the first mention that is not copied or replaced
+    first = 0  # index of the first mention that is not copied or replaced
     for match in matches:
-        while place < len(mentions) and mentions[place].end <= match.start:
-            result.append(mentions[place])
-            place += 1
-        after = place
+        while first < len(mentions) and mentions[first].end <= match.start:
+            result.append(mentions[first])
+            first += 1
+        # Mentions from `first` to `after` overlap with the form.
+        after = first
         while after < len(mentions) and mentions[after].start < match.end:
             after += 1
-        is_cut = after > place and (mentions[place].start < match.start or mentions[after - 1].end > match.end)
-        if is_cut:
+        if after > first and (mentions[first].start < match.start or mentions[after - 1].end > match.end):
             continue
-        place = after
+        first = after
         if match.value is not None:
             written = text[match.start : match.end]
             result.append(
                 NumberMention(written, match.start, match.end, match.value, match.unit, match.note, match.literal)
             )
-    return result + mentions[place:]
+    return result + mentions[first:]

@@ -76,6 +76,21 @@ def misread_number(match: re.Match[str], text: str) -> FormMatch:
     return number_match(match, Fraction(literal), note=f"{match[0]} was read as {literal}")
 
 
+def text_before(match: re.Match[str], text: str) -> str:
+    """Return the characters before a match that are searched for context."""
+    return text[max(0, match.start() - CONTEXT) : match.start()]
+
+
+def text_around(match: re.Match[str], text: str) -> str:
+    """Return a match with the characters on both sides that are searched for context."""
+    return text[max(0, match.start() - CONTEXT) : match.end() + CONTEXT]
+
+
+def asks_for(pattern: str, text: str) -> bool:
+    """Return whether the end of a text, which has the question, contains a pattern in any case."""
+    return re.search(pattern, text[-CONTEXT:], re.IGNORECASE) is not None
+
+
 def unit_names(scales: Iterable[Mapping[str, int]]) -> str:
     """Return a pattern for the names of all units, the longest first. Each scale has the sizes of its units."""
     names = set().union(*scales)
@@ -102,7 +117,7 @@ def number_match(
     value = Fraction(value)
     start, end = match.span(group)
     if literal is None:
-        literal = literal_of(value) if value >= 0 else f"-{literal_of(-value)}"
+        literal = literal_of(value)
     return FormMatch(start, end, value, literal, unit, note)
 
 
@@ -114,7 +129,9 @@ def no_number(match: re.Match[str], text: str) -> FormMatch:
 def percent_literal(percentage: Fraction) -> str:
     """Return the literal of a percentage: `12.5%` for 25/2."""
     literal = literal_of(percentage)
-    return literal_of(percentage / 100) if literal.startswith("(") else f"{literal}%"
+    if literal.startswith("("):
+        return literal_of(percentage / 100)
+    return f"{literal}%"
 
 
 def fraction_literal(whole: int, numerator: int, denominator: int) -> str:

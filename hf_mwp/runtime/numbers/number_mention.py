@@ -39,4 +39,6 @@ class NumberMention:
         """Return the literal of the number for expressions. Number words are converted to digits."""
         if self.written_literal:
             return self.written_literal
-        return literal_in_digits(self.text) if IN_DIGITS.search(self.text) else literal_of(self.value)
+        if IN_DIGITS.search(self.text):
+            return literal_in_digits(self.text)
+        return literal_of(self.value)

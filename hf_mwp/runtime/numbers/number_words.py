@@ -1,12 +1,12 @@
 """Functions that write whole numbers in English and Chinese words."""
 
-from .english_numerals import ONES, TENS
+from .english_numerals import WORD_VALUES
 
 
 MAX_NUMBER = 99_999
 """Largest number that [`in_english`] and [`in_chinese`] write."""
 
-_WORDS = {value: word for word, value in [*ONES.items(), *TENS.items()]}
+_WORDS = {value: word for word, value in WORD_VALUES.items()}
 _CHINESE_DIGITS = "零一二三四五六七八九"
 _CHINESE_UNITS = {1000: "千", 100: "百", 10: "十"}
 
@@ -14,20 +14,22 @@ _CHINESE_UNITS = {1000: "千", 100: "百", 10: "十"}
 def in_english(number: int) -> str:
     """Write a number from 0 to 99,999: "twenty-five", "two hundred and five", "three thousand five hundred"."""
     _check(number)
-    if number >= 1000:
-        thousands, rest = divmod(number, 1000)
-        words = f"{in_english(thousands)} thousand"
-        if not rest:
-            return words
-        return f"{words} and {in_english(rest)}" if rest < 100 else f"{words} {in_english(rest)}"
-    if number >= 100:
-        hundreds, rest = divmod(number, 100)
-        words = f"{_WORDS[hundreds]} hundred"
-        return f"{words} and {in_english(rest)}" if rest else words
     if number in _WORDS:
         return _WORDS[number]
-    ones = number % 10
-    return f"{_WORDS[number - ones]}-{_WORDS[ones]}"
+    if number < 100:
+        ones = number % 10
+        return f"{_WORDS[number - ones]}-{_WORDS[ones]}"
+    if number < 1000:
+        hundreds, rest = divmod(number, 100)
+        words = f"{_WORDS[hundreds]} hundred"
+    else:
+        thousands, rest = divmod(number, 1000)
+        words = f"{in_english(thousands)} thousand"
+    if not rest:
+        return words
+    if rest < 100:
+        words += " and"
+    return f"{words} {in_english(rest)}"
 
 
 def in_chinese(number: int) -> str:
@@ -38,28 +40,28 @@ def in_chinese(number: int) -> str:
     if number >= 10_000:
         ten_thousands, rest = divmod(number, 10_000)
         words = f"{_CHINESE_DIGITS[ten_thousands]}万"
-        if not rest:
-            return words
-        gap = "零" if rest < 1000 else ""
-        return words + gap + _below_ten_thousand(rest)
+        if 0 < rest < 1000:
+            words += "零"
+        return words + _below_ten_thousand(rest)
     words = _below_ten_thousand(number)
-    return words.removeprefix("一") if number < 20 else words
+    if number < 20:
+        return words.removeprefix("一")
+    return words
 
 
 def _below_ten_thousand(number: int) -> str:
     words = ""
-    has_gap = False
+    gap = ""
     for value, unit in _CHINESE_UNITS.items():
         digit, number = divmod(number, value)
         if digit:
-            gap = "零" if has_gap else ""
             words += f"{gap}{_CHINESE_DIGITS[digit]}{unit}"
-        # A zero is written once, between two other digits.
-        has_gap = bool(words) and not digit
-    if not number:
-        return words
-    gap = "零" if has_gap else ""
-    return f"{words}{gap}{_CHINESE_DIGITS[number]}"
+            gap = ""
+        elif words:
+            gap = "零"  # written once, between two other digits
+    if number:
+        words += f"{gap}{_CHINESE_DIGITS[number]}"
+    return words
 
 
 def _check(number: int) -> None:

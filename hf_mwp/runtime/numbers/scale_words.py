@@ -3,7 +3,6 @@
 import re
 from collections import defaultdict
 from dataclasses import replace
-from fractions import Fraction
 
 from .digit_numbers import literal_of
 from .number_mention import NumberMention
@@ -14,7 +13,7 @@ _SCALES = {
 }  # fmt: skip
 _SCALE = {
     "zh": re.compile(r"\s?(?P<scale>万|亿)\s?(?P<unit>[\u3400-\u9fff]?)"),
-    "en": re.compile(r"(?:[\s-]?(?P<scale>thousand|million|billion)\b|(?P<k>[kK])\b)(?:\s(?P<unit>[a-z]+))?"),
+    "en": re.compile(r"[\s-]?(?P<scale>thousand|million|billion|(?<![\s-])[kK])\b(?:\s(?P<unit>[a-z]+))?"),
 }
 _UNIT = {"zh": re.compile(r"\s?(?P<unit>[\u3400-\u9fff])"), "en": re.compile(r"\s(?P<unit>[a-z]+)")}
 _ASKED = {"zh": re.compile("(?:多少|几|单位[:：]?)[万亿]"), "en": re.compile(r"how many (?:thousand|million|billion)")}
@@ -27,27 +26,23 @@ def scale_numbers(text: str, mentions: list[NumberMention], language: str) -> li
     scales = [_SCALE[language].match(text, mention.end) for mention in mentions]
     if not any(scales) or _ASKED[language].search(text):
         return mentions
-    numbers_of_unit: defaultdict[str, set[str]] = defaultdict(set)
+    words = {scale["scale"].lower() for scale in scales if scale is not None}
+    words_of_unit: defaultdict[str, set[str]] = defaultdict(set)
     units = []
     for mention, scale in zip(mentions, scales, strict=True):
         unit = _unit_of(text, mention, scale, language)
         units.append(unit)
         if unit and not mention.is_percent:
-            numbers_of_unit[unit].add(_word_of(scale))
-    words = {_word_of(scale) for scale in scales if scale is not None}
+            word = ""
+            if scale is not None:
+                word = scale["scale"].lower()
+            words_of_unit[unit].add(word)
     scaled = []
     for mention, scale, unit in zip(mentions, scales, units, strict=True):
-        if scale is not None and (len(words) > 1 or len(numbers_of_unit[unit]) > 1):
+        if scale is not None and (len(words) > 1 or len(words_of_unit[unit]) > 1):
             mention = _scaled(text, mention, scale)
         scaled.append(mention)
     return scaled
-
-
-def _word_of(scale: re.Match[str] | None) -> str:
-    if scale is None:
-        return ""
-    groups = scale.groupdict()
-    return groups["scale"] or "k"
 
 
 def _unit_of(text: str, mention: NumberMention, scale: re.Match[str] | None, language: str) -> str:
@@ -55,15 +50,19 @@ def _unit_of(text: str, mention: NumberMention, scale: re.Match[str] | None, lan
     currency = _CURRENCY.search(text, max(0, mention.start - 2), mention.start)
     if currency is not None:
         return currency[0][0]
-    unit = scale if scale is not None else _UNIT[language].match(text, mention.end)
-    return (unit["unit"] or "") if unit is not None else ""
+    match = scale
+    if match is None:
+        match = _UNIT[language].match(text, mention.end)
+    if match is None:
+        return ""
+    return match["unit"] or ""
 
 
 def _scaled(text: str, mention: NumberMention, scale: re.Match[str]) -> NumberMention:
-    word = _word_of(scale)
-    end = scale.end("scale") if scale.groupdict()["scale"] else scale.end("k")
-    value: Fraction = mention.value * _SCALES[word]
+    word = scale["scale"].lower()
+    end = scale.end("scale")
+    value = mention.value * _SCALES[word]
     written = text[mention.start : end]
-    literal = literal_of(value) if value >= 0 else f"-{literal_of(-value)}"
+    literal = literal_of(value)
     note = f"{written} was read as {literal}, because the text also has numbers without {word}"
     return replace(mention, text=written, end=end, value=value, written_literal=literal, note=note)

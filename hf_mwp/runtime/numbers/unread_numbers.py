@@ -3,6 +3,7 @@
 import re
 
 from .chinese_forms import CHINESE_COUNTS
+from .number_form import find_forms
 from .number_mention import NumberMention
 
 
@@ -27,12 +28,13 @@ def find_unread(text: str, mentions: list[NumberMention], language: str, parse_n
         covered[mention.start : mention.end] = b"\1" * (mention.end - mention.start)
     spans = [match.span() for match in _UNREAD[language].finditer(text)]
     if language == "zh" and not parse_number_words:
-        for form in CHINESE_COUNTS:
-            spans += [(match.start, match.end) for match in form.find(text)]
+        spans += [(match.start, match.end) for match in find_forms(text, CHINESE_COUNTS)]
     words: list[str] = []
     for start, end in sorted(spans):
+        word = text[start:end]
         # A numeral is shown with its unit.
-        word = text[start:end] if len(text[start:end]) > 1 else text[start : end + 1]
+        if len(word) == 1:
+            word = text[start : end + 1]
         if word not in words and not all(covered[start:end]):
             words.append(word)
     return [f"{word} was not read as a number" for word in words[:MAX_NOTES]]

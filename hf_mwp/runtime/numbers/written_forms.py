@@ -13,7 +13,8 @@ _NARROW_SPACE = "\u00a0\u2007-\u2009\u202f"
 
 def _latex_fraction(match: re.Match[str], text: str) -> FormMatch | None:
     whole = int(match["whole"] or 0)
-    numerator, denominator = (int(match[name].strip("{} ")) for name in ("numerator", "denominator"))
+    numerator = int(match["numerator"].strip("{} "))
+    denominator = int(match["denominator"].strip("{} "))
     if not denominator:
         return None
     literal = fraction_literal(whole, numerator, denominator)
@@ -27,8 +28,11 @@ def _grouped(match: re.Match[str], text: str) -> FormMatch:
     return number_match(match, Fraction(f"{digits}{point}{decimals}"))
 
 
-def _with_invisible(match: re.Match[str], text: str) -> FormMatch:
-    return number_match(match, Fraction(re.sub(f"[{_INVISIBLE}]", "", match[0])))
+def _with_invisible(match: re.Match[str], text: str) -> FormMatch | None:
+    digits = re.sub(f"[{_INVISIBLE}]", "", match[0])
+    if digits.count(".") > 1:
+        return None
+    return number_match(match, Fraction(digits))
 
 
 def _marked(match: re.Match[str], text: str) -> FormMatch:
@@ -65,7 +69,7 @@ WRITTEN_FORMS = (
     NumberForm(
         "invisible characters",
         re.compile(rf"(?<![\d.])\d{{1,12}}(?:[{_INVISIBLE}]{{1,3}}[\d.]{{1,9}}){{1,6}}(?<=\d)(?![\d.]\d)"),
-        lambda match, text: _with_invisible(match, text) if match[0].count(".") < 2 else None,
+        _with_invisible,
     ),
     NumberForm("marks", re.compile(r"(\*\*|__)(\d{1,12}(?:\.\d{1,6})?)\1"), _marked, "** __"),
     NumberForm("circled numbers", re.compile(r"[\u3251-\u325f\u32b1-\u32bf](?=\s?[\u3400-\u9fffa-z])"), _circled),

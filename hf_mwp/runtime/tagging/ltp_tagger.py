@@ -79,14 +79,19 @@ class LtpTagger:
 
     def tag(self, texts: Sequence[str]) -> list[list[TaggedWord]]:
         """Split texts into words and tag them (see [`PosTagger`]), all texts in one call of the model."""
-        pieces = [(index, start, piece) for index, text in enumerate(texts) for start, piece in _split(text)]
+        pieces = []
+        positions = []  # index of the text of each piece, and offset there
+        for index, text in enumerate(texts):
+            for start, piece in _split(text):
+                pieces.append(piece)
+                positions.append((index, start))
         words: list[list[TaggedWord]] = [[] for _ in texts]
         if pieces:
             # The default tasks include named entities, which some models lack. LTP raises IndexError without texts.
-            result = self._model.pipeline([piece for _, _, piece in pieces], tasks=_TASKS)
-            for (index, start, piece), found, tags in zip(pieces, result.cws, result.pos, strict=True):
-                words[index] += locate_words(piece, zip(found, tags, strict=True), start)
-        return [join_numbers(text, each) for text, each in zip(texts, words, strict=True)]
+            result = self._model.pipeline(pieces, tasks=_TASKS)
+            for piece, (index, start), written, tags in zip(pieces, positions, result.cws, result.pos, strict=True):
+                words[index] += locate_words(piece, zip(written, tags, strict=True), start)
+        return list(map(join_numbers, texts, words))
 
     def __reduce__(self) -> tuple:
         return type(self), (self._source,)
@@ -105,8 +110,10 @@ def _find_folder(source: str) -> Path:
 def _model_files(folder: Path, config: dict[str, Any]) -> list[Path]:
     """Return the model files that affect the tags."""
     if config["nerual"]:  # sic
-        present = {path for pattern in _FILES for path in folder.glob(pattern)}
-        return sorted(present | {folder / "config.json", folder / "pytorch_model.bin"})
+        paths = {folder / "config.json", folder / "pytorch_model.bin"}
+        for pattern in _FILES:
+            paths.update(folder.glob(pattern))
+        return sorted(paths)
     return [folder / config["tasks"][task] for task in _TASKS]
 
 
@@ -116,8 +123,8 @@ def _split(text: str) -> Iterator[tuple[int, str]]:
     while start < len(text):
         end = start + _MAX_LENGTH
         if end < len(text):
-            ends = [match.end() for match in _SENTENCE_END.finditer(text, start, end)]
-            end = ends[-1] if ends else end
+            for match in _SENTENCE_END.finditer(text, start, end):
+                end = match.end()
         if not text[start:end].isspace():
             yield start, text[start:end]
         start = end
@@ -125,7 +132,8 @@ def _split(text: str) -> Iterator[tuple[int, str]]:
 
 def locate_words(text: str, pairs: Iterable[tuple[str, str]], offset: int = 0) -> list[TaggedWord]:
     """Convert `(word, tag)` pairs to tagged words, split at white space, with `offset` added to their positions."""
-    words, position = [], 0
+    words = []
+    position = 0
     for written, tag in pairs:
         for piece in written.split():
             start = text.index(piece, position)

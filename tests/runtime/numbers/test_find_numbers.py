@@ -156,6 +156,8 @@ def test_long_texts():
         (Fraction(157, 50), "3.14"),
         (Fraction(1, 1024), "0.0009765625"),
         (Fraction(1001, 1000), "1.001"),
+        (Fraction(-5, 2), "-2.5"),
+        (Fraction(-1, 3), "-(1/3)"),
     ],
 )
 def test_literals_of_values(value, literal):
