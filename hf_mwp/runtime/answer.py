@@ -148,7 +148,7 @@ def answer_records(answer: Answer, top_k: int = 1, confidence_threshold: float |
         records = [_no_answer(problem, answer.error)]
     elif confidence_threshold is not None:
         records = _if_sure(problem, records, confidence_threshold)
-    details: dict[str, Any] = {"unknown_share": beam.unknown_share}
+    details = {"unknown_share": beam.unknown_share}
     if beam.capped:
         details["capped"] = True
     warnings = _warnings(problem, beam)
@@ -238,10 +238,10 @@ def _if_sure(problem: MathWordProblem, records: list[dict[str, Any]], threshold:
         return records
     subject = "answer has the plausibility" if "plausibility" in best else "equation has the probability"
     unsure = _no_answer(problem, f"Unsure: the best {subject} {confidence:.4g}, below {threshold:g}.")
+    names = ["equation", "answer", "value", "score"]
+    if "plausibility" in best:
+        names.append("plausibility")
     candidates = []
     for record in records:
-        candidate = {name: record[name] for name in ("equation", "answer", "value", "score")}
-        if "plausibility" in record:
-            candidate["plausibility"] = record["plausibility"]
-        candidates.append(candidate)
+        candidates.append({name: record[name] for name in names})
     return [unsure | {"score": best["score"], "status": "unsure", "candidates": candidates}]

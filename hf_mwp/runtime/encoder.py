@@ -88,7 +88,7 @@ class Encoder:
 
     def _layer(self, index: int) -> dict[str, Any]:
         prefix = f"encoder.encoder.layer.{index}"
-        layer: dict[str, Any] = {
+        layer = {
             "heads": size_of_layer(self.config["num_attention_heads"], index),
             "neurons": size_of_layer(self.config["intermediate_size"], index),
             "attention_norm": self._norm(f"{prefix}.attention.output.LayerNorm"),

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Self
 
 from hf_mwp.utils.checked_types import checked
-from hf_mwp.utils.json_fields import REMEDY
-from hf_mwp.utils.usage_error import UsageError
+from hf_mwp.utils.json_fields import damaged
 
 from .expressions import OPERATORS, Expression, ExpressionError, parse_number
 from .problems import MathWordProblem, ProblemError
@@ -51,7 +50,7 @@ class OutputVocabulary:
     def from_problems(cls, problems: Iterable[MathWordProblem], min_constant_count: int = 5) -> Self:
         """Create the vocabulary with the constants that occur in at least `min_constant_count` training problems (5 in
         the original implementation of GTS). Problems with an equation that cannot be parsed are skipped."""
-        counts: Counter[str] = Counter()
+        counts = Counter()
         for problem in problems:
             try:
                 leaves = problem.expression.leaves()
@@ -120,4 +119,4 @@ def check_symbols(operators: Sequence[str], constants: Sequence[str], path: Path
         for constant in constants:
             parse_number(constant)
     except (ExpressionError, ValueError) as error:
-        raise UsageError(f"{path}: `operators` or `constants` cannot be used: {error}. {REMEDY}") from error
+        raise damaged(f"{path}: `operators` or `constants` cannot be used: {error}") from error

@@ -6,11 +6,11 @@ from typing import Any
 
 from hf_mwp.utils.json_fields import (
     OBJECT,
-    REMEDY,
     TEXT,
     Field,
     check_fields,
     choice,
+    damaged,
     integer,
     list_of,
     number,
@@ -92,12 +92,14 @@ def check_config(content: Mapping[str, Any], path: Path) -> dict[str, Any]:
         fields = check_fields(config["decoder_config"], DECODER, path, "decoder_config")
         check_symbols(fields["operators"], fields["constants"], path)
         if not fields["operators"]:
-            raise UsageError(f"{path}: `decoder_config.operators` is empty. {REMEDY}")
+            raise damaged(f"{path}: `decoder_config.operators` is empty")
         config["decoder_config"] = config["decoder_config"] | fields
         width = config["encoder_config"].get("hidden_size")
         if _is_student(config) and fields["encoder_hidden_size"] != width:
-            fault = f"`encoder_config.hidden_size` is {width}, but `decoder_config.encoder_hidden_size` is"
-            raise UsageError(f"{path}: {fault} {fields['encoder_hidden_size']}. {REMEDY}")
+            raise damaged(
+                f"{path}: `encoder_config.hidden_size` is {width}, but `decoder_config.encoder_hidden_size` is "
+                f"{fields['encoder_hidden_size']}"
+            )
     return config
 
 
@@ -115,15 +117,16 @@ def _check_encoder(fields: Mapping[str, Any], path: Path) -> None:
     for name in ("num_attention_heads", "intermediate_size"):
         counts = fields[name]
         if isinstance(counts, list) and len(counts) != layers:
-            fault = f"`encoder_config.{name}` has {len(counts)} items for {layers} layers"
-            raise UsageError(f"{path}: {fault}. {REMEDY}")
+            raise damaged(f"{path}: `encoder_config.{name}` has {len(counts)} items for {layers} layers")
     offset = fields["position_offset"]
     positions = fields["max_position_embeddings"]
     if offset >= positions:
-        fault = f"`encoder_config.position_offset` must be below `max_position_embeddings` ({positions}), not {offset}"
-        raise UsageError(f"{path}: {fault}. {REMEDY}")
+        raise damaged(
+            f"{path}: `encoder_config.position_offset` must be below `max_position_embeddings` ({positions}), "
+            f"not {offset}"
+        )
     if offset and fields["pad_token_id"] is None:
-        raise UsageError(f"{path}: `encoder_config.pad_token_id` is missing. {REMEDY}")
+        raise damaged(f"{path}: `encoder_config.pad_token_id` is missing")
 
 
 def _check_bottlenecks(config: Mapping[str, Any], path: Path) -> None:
@@ -133,8 +136,9 @@ def _check_bottlenecks(config: Mapping[str, Any], path: Path) -> None:
     has_repetition = len(set(layers)) != len(layers)
     has_size = size is not None
     if has_repetition or max(layers, default=0) > num_layers or bool(layers) != has_size:
-        fault = f"`bottleneck_layers` {layers!r:.80} and `bottleneck_size` {size} do not fit {num_layers} layers"
-        raise UsageError(f"{path}: {fault}. {REMEDY}")
+        raise damaged(
+            f"{path}: `bottleneck_layers` {layers!r:.80} and `bottleneck_size` {size} do not fit {num_layers} layers"
+        )
 
 
 def check_weights(weights: Weights, config: Mapping[str, Any], any_size: bool = False) -> None:
@@ -214,7 +218,7 @@ def encoder_shapes(config: Mapping[str, Any]) -> Shapes:
     encoder = config["encoder_config"]
     width = encoder["hidden_size"]
     embedding_width = encoder["embedding_size"] or width
-    shapes: Shapes = {
+    shapes = {
         "encoder.embeddings.word_embeddings.weight": (encoder["vocab_size"], embedding_width),
         "encoder.embeddings.position_embeddings.weight": (encoder["max_position_embeddings"], embedding_width),
         "encoder.embeddings.token_type_embeddings.weight": (encoder["type_vocab_size"], embedding_width),
@@ -227,9 +231,8 @@ def encoder_shapes(config: Mapping[str, Any]) -> Shapes:
         features = size_of_layer(encoder["num_attention_heads"], index) * encoder["head_dim"]
         neurons = size_of_layer(encoder["intermediate_size"], index)
         if features:
-            shapes |= _linear(f"{layer}.attention.self.query", width, features)
-            shapes |= _linear(f"{layer}.attention.self.key", width, features)
-            shapes |= _linear(f"{layer}.attention.self.value", width, features)
+            for name in ("query", "key", "value"):
+                shapes |= _linear(f"{layer}.attention.self.{name}", width, features)
         shapes |= _linear(f"{layer}.attention.output.dense", features, width)
         shapes |= _norm(f"{layer}.attention.output.LayerNorm", width)
         if neurons:
@@ -249,7 +252,7 @@ def decoder_shapes(decoder: Mapping[str, Any]) -> Shapes:
     width = decoder["hidden_size"]
     operator_width = decoder["operator_embedding_size"]
     operators = len(decoder["operators"])
-    shapes: Shapes = {
+    shapes = {
         "decoder.operator_embedding.weight": (operators, operator_width),
         "decoder.constant_embedding": (len(decoder["constants"]), width),
     }
@@ -270,7 +273,7 @@ def decoder_shapes(decoder: Mapping[str, Any]) -> Shapes:
 
 def _linear(prefix: str, inputs: int, outputs: int) -> Shapes:
     """Return the shapes of a linear layer, which has only a bias if all its inputs are pruned."""
-    shapes: Shapes = {f"{prefix}.bias": (outputs,)}
+    shapes = {f"{prefix}.bias": (outputs,)}
     if inputs:
         shapes[f"{prefix}.weight"] = (outputs, inputs)
     return shapes

@@ -10,7 +10,17 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
-from hf_mwp.utils.json_fields import FLAG, REMEDY, TEXT, check_fields, choice, integer, list_of, optional, read_mapping
+from hf_mwp.utils.json_fields import (
+    FLAG,
+    TEXT,
+    check_fields,
+    choice,
+    damaged,
+    integer,
+    list_of,
+    optional,
+    read_mapping,
+)
 from hf_mwp.utils.usage_error import UsageError
 
 from .numbers.masked_text import DEFAULT_READING, NUMBER_READINGS
@@ -123,16 +133,17 @@ def open_tokenizer(path: Path, fields: Mapping[str, Any]) -> Tokenizer:
     except UsageError:
         raise
     except Exception as error:  # The library raises no subclass.
-        raise UsageError(f"{path} cannot be read ({error}). {REMEDY}") from error
+        raise damaged(f"{path} cannot be read ({error})") from error
     placeholders = ["[NUM]"]
     if fields["indexed_numbers"]:
         placeholders += [f"[NUM{index}]" for index in range(fields["num_index_tokens"])]
     for name in placeholders:
         if tokenizer.token_to_id(name) is None:
-            raise UsageError(f"{path} lacks the token {name} of {FILE_NAME}. {REMEDY}")
+            raise damaged(f"{path} lacks the token {name} of {FILE_NAME}")
     if added >= fields["max_length"]:
-        fault = f"adds {added} tokens to a text, but `max_length` of {FILE_NAME} is {fields['max_length']}"
-        raise UsageError(f"{path} {fault}. {REMEDY}")
+        raise damaged(
+            f"{path} adds {added} tokens to a text, but `max_length` of {FILE_NAME} is {fields['max_length']}"
+        )
     return tokenizer
 
 
@@ -150,8 +161,8 @@ def check_fit(
         )
     highest = max(*tokenizer.get_vocab().values(), *tokenizer.encode(PROBE).ids)
     if highest >= num_embeddings:
-        fault = f"the id {highest:,} is not among the {num_embeddings:,} embeddings of the encoder"
-        raise UsageError(f"{Path(folder) / TOKENIZER_NAME}: {fault}. {REMEDY}")
+        path = Path(folder) / TOKENIZER_NAME
+        raise damaged(f"{path}: the id {highest:,} is not among the {num_embeddings:,} embeddings of the encoder")
 
 
 def check_growth(tokenizer: Tokenizer, path: Path) -> None:
@@ -164,19 +175,13 @@ def check_growth(tokenizer: Tokenizer, path: Path) -> None:
         normalizer = normalizers.pop()
         normalizers += normalizer.get("normalizers", ())
         if normalizer["type"] == "Replace":
-            growth *= max(1, _growth_of(normalizer["pattern"], normalizer["content"]))
+            old_length = len(normalizer["pattern"].get("String", ""))
+            new_length = len(normalizer["content"])
+            # A regular expression may match the empty text before and after a character.
+            factor = new_length / old_length if old_length else new_length + 1
+            growth *= max(1, factor)
     if growth > MAX_GROWTH:
-        fault = f"may replace a character by {growth:,.0f}, more than {MAX_GROWTH}"
-        raise UsageError(f"{path}: the normalizer {fault}. {REMEDY}")
-
-
-def _growth_of(pattern: Mapping[str, str], content: str) -> float:
-    """Return how many characters a replacement may make of one."""
-    text = pattern.get("String", "")
-    if text:
-        return len(content) / len(text)
-    # A regular expression may match the empty text before and after a character.
-    return len(content) + 1
+        raise damaged(f"{path}: the normalizer may replace a character by {growth:,.0f}, more than {MAX_GROWTH}")
 
 
 def foreign_tokenizer(path: str | PathLike) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hf_mwp.utils.json_fields import REMEDY, TEXT, check_fields, object_of, read_mapping
+from hf_mwp.utils.json_fields import TEXT, check_fields, damaged, object_of, read_mapping
 from hf_mwp.utils.usage_error import UsageError
 
 
@@ -48,9 +48,9 @@ class StoredTensor:
             # Not mapped into memory, because a process is killed when a mapped file is cut short.
             values = np.fromfile(self.path, _TYPES[self.dtype], size, offset=self.offset)
         except OSError as error:
-            raise UsageError(f"{self.path} cannot be read ({error}). {REMEDY}") from error
+            raise damaged(f"{self.path} cannot be read ({error})") from error
         if values.size != size:
-            raise UsageError(f"{self.path} is damaged (it was cut short). {REMEDY}")
+            raise damaged(f"{self.path} is damaged (it was cut short)")
         return values.reshape(self.shape)
 
 
@@ -150,9 +150,9 @@ def read_header(path: Path) -> dict[str, StoredTensor]:
     except (FileNotFoundError, NotADirectoryError) as error:
         raise UsageError(f"{path.parent} has a config.json but no weights ({path.name}).") from error
     except RecursionError as error:
-        raise UsageError(f"{path} is damaged (its header is nested too deeply). {REMEDY}") from error
+        raise damaged(f"{path} is damaged (its header is nested too deeply)") from error
     except (OSError, ValueError) as error:
-        raise UsageError(f"{path} is damaged or cut short ({error}). {REMEDY}") from error
+        raise damaged(f"{path} is damaged or cut short ({error})") from error
     return stored
 
 
@@ -180,7 +180,7 @@ def _are_sizes(values: Any) -> bool:
 
 def quantize_int8(tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Round matrices to int8, with scales `(rows,)` named `name.scale`, and other tensors to float16."""
-    quantized: dict[str, np.ndarray] = {}
+    quantized = {}
     for name, values in tensors.items():
         if values.ndim != 2 or values.size < MIN_SIZE:
             quantized[name] = values.astype(np.float16)

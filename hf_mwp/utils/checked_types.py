@@ -115,7 +115,7 @@ def check_type(name: str, value: Any, hint: Any) -> None:
 def _hints_of(target: Any) -> dict[str, Any]:
     """Return the annotations of a function or class. A class that is imported only for type checkers is replaced by a
     [`_NamedClass`]."""
-    unknown: dict[str, type] = {}
+    unknown = {}
     while True:
         try:
             return get_type_hints(target, localns=unknown)

@@ -41,7 +41,7 @@ def download_options(model: Any, source: str | PathLike | None = None) -> dict[s
         source = model_source
     if not source or Path(source).is_dir():
         return {}
-    options: dict[str, Any] = {}
+    options = {}
     # An object that is not a model may not be usable as a key of the dictionary.
     with suppress(TypeError):
         options |= _options.get(model, {})

@@ -59,6 +59,11 @@ class Field:
         return " or ".join(words)
 
 
+def damaged(fault: str) -> UsageError:
+    """Return the error for a file that is damaged or does not fit the other files of its folder."""
+    return UsageError(f"{fault}. {REMEDY}")
+
+
 TEXT = Field((str,))
 FLAG = Field((bool,))
 OBJECT = Field((dict,))
@@ -104,11 +109,11 @@ def read_mapping(path: Path) -> dict[str, Any]:
     except (FileNotFoundError, NotADirectoryError) as error:
         raise UsageError(f"{path} does not exist. Pass the folder of a saved solver.") from error
     except RecursionError as error:
-        raise UsageError(f"{path} is damaged (it is nested too deeply). {REMEDY}") from error
+        raise damaged(f"{path} is damaged (it is nested too deeply)") from error
     except (OSError, ValueError) as error:
-        raise UsageError(f"{path} is damaged ({error}). {REMEDY}") from error
+        raise damaged(f"{path} is damaged ({error})") from error
     if not isinstance(content, dict):
-        raise UsageError(f"{path} is damaged (it contains no JSON object). {REMEDY}")
+        raise damaged(f"{path} is damaged (it contains no JSON object)")
     return content
 
 
@@ -130,8 +135,10 @@ def check_fields(
     """
     unknown = [name for name in content if name not in description]
     if closed and unknown:
-        cause = f"perhaps of a newer version of hf_mwp (known fields: {[*description]})"
-        raise UsageError(f"{path} has unknown fields {unknown!r:.80}, {cause}. {REMEDY}")
+        raise damaged(
+            f"{path} has unknown fields {unknown!r:.80}, perhaps of a newer version of hf_mwp "
+            f"(known fields: {[*description]})"
+        )
     fields = {}
     for name, field in description.items():
         full_name = f"{inside}.{name}" if inside else name
@@ -139,7 +146,7 @@ def check_fields(
             _check_value(content[name], field, path, full_name)
             fields[name] = content[name]
         elif field.default is REQUIRED:
-            raise UsageError(f"{path}: `{full_name}` is missing. {REMEDY}")
+            raise damaged(f"{path}: `{full_name}` is missing")
         else:
             fields[name] = field.default
     return fields
@@ -147,10 +154,12 @@ def check_fields(
 
 def _check_value(value: Any, field: Field, path: Path, name: str) -> None:
     if not field.accepts(value):
-        raise UsageError(f"{path}: `{name}` must be {field.rule}, not {value!r:.80}. {REMEDY}")
-    if field.items is not None and isinstance(value, dict):
+        raise damaged(f"{path}: `{name}` must be {field.rule}, not {value!r:.80}")
+    if field.items is None:
+        return
+    if isinstance(value, dict):
         for key, item in value.items():
             _check_value(item, field.items, path, f"{name}.{key:.80}")
-    elif field.items is not None and isinstance(value, list):
+    elif isinstance(value, list):
         for index, item in enumerate(value):
             _check_value(item, field.items, path, f"{name}[{index}]")

@@ -9,7 +9,7 @@ def lazy_names(
     package: str, names: Mapping[str, Iterable[str]]
 ) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
     """Return `__all__`, `__getattr__` and `__dir__` of a package; `names` maps each module to its public names."""
-    modules: dict[str, str] = {}
+    modules = {}
     for module, module_names in names.items():
         modules |= dict.fromkeys(module_names, module)
 

@@ -135,7 +135,7 @@ def given_options(options: Any) -> list[str]:
 
 def option_values(*options: Any) -> dict[str, Any]:
     """Return the values of options by name, as they were before `__post_init__`, for `--config` to read again."""
-    values: dict[str, Any] = {}
+    values = {}
     for instance in options:
         given_values = getattr(instance, GIVEN, None)
         values |= given_values or {name: getattr(instance, name) for name in options_in(type(instance))}

@@ -33,7 +33,7 @@ def evaluate_postfix(
     tokens: Sequence[str], numbers: Sequence[str | Number] | None = None, steps: list[Step] | None = None
 ) -> Number:
     """Compute the value of a postfix tree ([`Expression.evaluate`]). Operations are appended to `steps`, if given."""
-    stack: list[Number] = []
+    stack = []
     for index, token in enumerate(tokens):
         try:
             if token in PRECEDENCE:

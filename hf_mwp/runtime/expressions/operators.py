@@ -25,7 +25,7 @@ def fold_postfix(
     tokens: Sequence[str], leaf: Callable[[str], Value], combine: Callable[[str, Value, Value], Value]
 ) -> Value:
     """Compute a value of a postfix tree bottom up: `leaf(token)`, or `combine(operator, left, right)` of operands."""
-    stack: list[Value] = []
+    stack = []
     for token in tokens:
         if token in PRECEDENCE:
             right = stack.pop()

@@ -154,7 +154,7 @@ def candidate_answers(question: Question, trees: Sequence[tuple[Expression, floa
     groups: dict[Fraction, CandidateAnswer] = {}
     for rank, (expression, log_probability) in enumerate(trees):
         postfix = expression.to_postfix()
-        steps: list[Step] = []
+        steps = []
         try:
             value = evaluate_postfix(postfix, question.literals, steps)
         except ExpressionError:

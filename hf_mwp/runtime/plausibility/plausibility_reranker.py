@@ -230,7 +230,7 @@ def _violations(
     losses = [weight * (best - value) for weight, best, value in zip(weights, best_row, row, strict=True)]
     least = LEAST_SHARE * sum(loss for loss in losses if loss > 0)
     shown_value = _shown_value(answer)
-    complaints: list[str] = []
+    complaints = []
     for index in sorted(range(len(losses)), key=lambda index: -losses[index]):
         loss = losses[index]
         if len(complaints) == MOST_VIOLATIONS or loss <= 0 or loss < least:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property
@@ -33,15 +33,15 @@ class QuestionWords:
         path = Path(__file__).with_name(f"words_{language}.toml")
         content = tomllib.loads(path.read_text(encoding="utf-8"))
         # Kind of each unit, and words that indicate the kind of question.
-        self.kind_of: dict[str, str] = {}
-        self.kinds: dict[str, re.Pattern[str]] = {}
+        self.kind_of = {}
+        self.kinds = {}
         for entry in content["kinds"]:
             for unit in entry.get("units", ()):
                 self.kind_of[unit.lower()] = entry["name"]
             if entry.get("words"):
                 self.kinds[entry["name"]] = _pattern(_any_of(entry["words"]))
         # Canonical name of each unit with several names.
-        self.same: dict[str, str] = {}
+        self.same = {}
         for names in content["same"]:
             self.same |= dict.fromkeys(names, names[0])
         # If true, all other nouns after numbers are units too.
@@ -64,14 +64,9 @@ class QuestionWords:
         self.negatives = _pattern(_any_of(content["negatives"]))
         # A word (in Chinese, a character), and function words to ignore.
         self.word = re.compile("[a-z]{3,}" if language == "en" else "[\u3400-\u9fff]")
-        self.ignored: set[str] = set()
+        self.ignored = set()
         for text in content["ignored"]:
             self.ignored.update(text.split() if " " in text else text)
-
-    def asked_unit(self, question: str) -> str | None:
-        """Return the canonical name of the last unit that a question asks for, or `None`."""
-        units = [unit for unit in self.asks.findall(question) if unit]
-        return self.name_of(units[-1]) if units else None
 
     def name_of(self, unit: str | None) -> str | None:
         """Return the canonical name of a unit."""
@@ -140,14 +135,17 @@ class Question:
         units = []
         for literal, before, behind in zip(numbers, segments, segments[1:], strict=False):
             units.append(_unit_of(literal, before, behind, words))
-        unit = words.asked_unit(question)
-        if unit is not None:
+        # The last unit that the question asks for decides the kind, otherwise its words do.
+        asked_units = [unit for unit in words.asks.findall(question) if unit]
+        unit = None
+        if asked_units:
+            unit = words.name_of(asked_units[-1])
             answer_kinds = {words.kind_of.get(unit, "counted")}
         else:
-            answer_kinds = _search_all(words.kinds, question)
+            answer_kinds = {name for name, pattern in words.kinds.items() if pattern.search(question)}
             if "share" in answer_kinds:
                 answer_kinds = {"share"}
-        cues = _search_all(words.cues, question)
+        cues = {name for name, pattern in words.cues.items() if pattern.search(question)}
         is_signed = words.negatives.search(problem.text) or _SIGNED_NUMBER.search(problem.text)
         return cls(
             kinds=frozenset(answer_kinds),
@@ -179,11 +177,6 @@ class Question:
         return all(value.denominator == 1 for value in self.values)
 
 
-def _search_all(patterns: Mapping[str, re.Pattern[str]], text: str) -> set[str]:
-    """Return the names of the patterns that occur in a text."""
-    return {name for name, pattern in patterns.items() if pattern.search(text)}
-
-
 def _count_used(trees: Sequence[tuple[Expression, float]]) -> int:
     """Return how many of the first numbers contain all that trees use, at least `_MAX_NUMBERS`."""
     num_numbers = _MAX_NUMBERS
@@ -201,8 +194,8 @@ def _overlaps(
     maximum overlap with a different clause: the number of common words divided by 3, at most 1. Both are 1 in the
     question."""
     contents = [set(words.word.findall(clause.lower())) - words.ignored for clause in clauses]
-    question_overlaps: list[float] = []
-    clause_overlaps: list[float] = []
+    question_overlaps = []
+    clause_overlaps = []
     for clause, content in zip(clauses, contents, strict=True):
         num_numbers = clause.count(_MARK)
         if not num_numbers:

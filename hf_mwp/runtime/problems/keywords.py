@@ -41,7 +41,7 @@ def _matcher(language: str) -> tuple[re.Pattern[str], frozenset[str]]:
     exceptions = frozenset(content["exceptions"])
     # Words that match anywhere, including exceptions, and words that match only after a number.
     words = set(exceptions)
-    number_words: set[str] = set()
+    number_words = set()
     for group in content["groups"]:
         if group.get("after_number", False):
             number_words.update(group["words"])

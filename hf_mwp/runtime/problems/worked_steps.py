@@ -139,7 +139,7 @@ def _step_readings(tree: Tokens, results: list[Fraction], numbers: _TextNumbers,
             choices.append([((token,), None)])
             continue
         value = parse_number(token)
-        candidates: list[tuple[Tokens, int | None]] = []
+        candidates = []
         for index, result in enumerate(results):
             if result == value:
                 candidates.append(((f"N{index}",), index))
@@ -150,8 +150,8 @@ def _step_readings(tree: Tokens, results: list[Fraction], numbers: _TextNumbers,
     readings: dict[Tokens, Reading] = {}
     combinations = _combinations(choices, f"<<{step}>>")
     for combination in combinations:
-        tokens: list[str] = []
-        used: set[int] = set()
+        tokens = []
+        used = set()
         for subtree, index in combination:
             tokens += subtree
             if index is not None:
@@ -210,9 +210,9 @@ def _used_steps(readings: Iterable[Reading]) -> set[int]:
 
 def _insert(trees: list[Tokens]) -> Tokens:
     """Return the last tree with each slot replaced by the tree of the earlier step."""
-    complete: list[Tokens] = []
+    complete = []
     for tree in trees:
-        tokens: list[str] = []
+        tokens = []
         for token in tree:
             if is_slot(token):
                 tokens += complete[int(token[1:])]
