@@ -39,20 +39,29 @@ class Answer:
     @property
     def expression(self) -> Expression | None:
         """Expression of the answer over number slots (`N0`, `N1`, ...), or `None` if no expression was found."""
-        return self.ranked[0].expression if self.ranked else self.beam.trees[0][0] if self.beam.trees else None
+        return self._best[0]
 
     @property
     def log_probability(self) -> float:
         """Log probability of the expression, or minus infinity if no expression was found."""
-        trees = self.beam.trees
-        return self.ranked[0].log_probability if self.ranked else trees[0][1] if trees else -math.inf
+        return self._best[1]
+
+    @property
+    def _best(self) -> tuple[Expression | None, float]:
+        """Expression of the answer with its log probability."""
+        if self.ranked:
+            return self.ranked[0].expression, self.ranked[0].log_probability
+        if self.beam.trees:
+            return self.beam.trees[0]
+        return None, -math.inf
 
     @property
     def error(self) -> str | None:
         """Sentence that explains why no expression was found, or `None` if an expression was found."""
         if self.beam.trees:
             return None
-        if reason := refusal(self.problem):
+        reason = refusal(self.problem)
+        if reason is not None:
             return reason
         if self.beam.fault is not None:
             return self.beam.fault
@@ -75,8 +84,10 @@ class Answer:
     @property
     def displaced(self) -> RankedAnswer | None:
         """The solver's first answer if re-ranking replaced it with a different answer, otherwise `None`."""
-        first = min(self.ranked or (), key=lambda answer: answer.rank, default=None)
-        return None if first is None or first is self.ranked[0] else first
+        if not self.ranked:
+            return None
+        first = min(self.ranked, key=lambda answer: answer.rank)
+        return None if first is self.ranked[0] else first
 
     def without_reranking(self) -> Self:
         """Return the answer before re-ranking."""
@@ -85,7 +96,9 @@ class Answer:
     def instead_of(self, equation: str, value: str) -> dict[str, Any] | None:
         """Return the equation and value of the displaced answer, with these keys, and its violations."""
         first = self.displaced
-        return first and {
+        if first is None:
+            return None
+        return {
             equation: first.expression.bind(self.problem.numbers).to_infix(),
             value: float(first.value),
             "violations": list(first.violations),
@@ -112,36 +125,55 @@ def read_trees(
     trees: Iterable[tuple[Sequence[int], float]], decode: Callable[[list[int]], Expression]
 ) -> tuple[tuple[Expression, float], ...]:
     """Decode prefix ids (negative ids are padding), without incomplete trees, whose log probability is -inf."""
-    found = []
+    decoded = []
     for ids, log_probability in trees:
+        if not math.isfinite(log_probability):
+            continue
         with suppress(ExpressionError):
-            if math.isfinite(log_probability):
-                found.append((decode([symbol for symbol in ids if symbol >= 0]), float(log_probability)))
-    return tuple(found)
+            expression = decode([symbol for symbol in ids if symbol >= 0])
+            decoded.append((expression, float(log_probability)))
+    return tuple(decoded)
 
 
 def answer_records(answer: Answer, top_k: int = 1, confidence_threshold: float | None = None) -> list[dict[str, Any]]:
     """Return the best `top_k` results of [`MathWordProblemPipeline`] for a problem, or one `"unsure"` result if the
     confidence is below `confidence_threshold`. Its candidates are all expressions in `answer`."""
-    problem, beam = answer.problem, answer.beam
+    problem = answer.problem
+    beam = answer.beam
     if beam.unknown_share is None:
         return [_no_answer(problem, answer.error)]
-    count = top_k if confidence_threshold is None else None
-    if answer.ranked:
-        records = [
-            _described(ranked.expression, problem, ranked.log_probability)
-            | {"plausibility": round(ranked.plausibility, 4), "violations": list(ranked.violations)}
-            for ranked in answer.ranked[:count]
-        ]
-        if answer.displaced:
-            records[0]["instead_of"] = answer.instead_of("equation", "answer")
-    else:
-        records = [_described(expression, problem, score) for expression, score in beam.trees[:count]]
+    # Candidates of an unsure result are all expressions.
+    limit = top_k if confidence_threshold is None else None
+    records = _candidate_records(answer, limit)
     if not records:
         records = [_no_answer(problem, answer.error)]
     elif confidence_threshold is not None:
         records = _if_sure(problem, records, confidence_threshold)
-    known: dict[str, Any] = {"unknown_share": beam.unknown_share} | ({"capped": True} if beam.capped else {})
+    details = {"unknown_share": beam.unknown_share}
+    if beam.capped:
+        details["capped"] = True
+    warnings = _warnings(problem, beam)
+    if warnings:
+        details |= {"warning": " ".join(warnings), "warnings": warnings}
+    return [record | details for record in records[:top_k]]
+
+
+def _candidate_records(answer: Answer, limit: int | None) -> list[dict[str, Any]]:
+    """Return the results for the first `limit` expressions of an answer, best first."""
+    if not answer.ranked:
+        return [_described(expression, answer.problem, score) for expression, score in answer.beam.trees[:limit]]
+    records = []
+    for ranked in answer.ranked[:limit]:
+        record = _described(ranked.expression, answer.problem, ranked.log_probability)
+        record |= {"plausibility": round(ranked.plausibility, 4), "violations": list(ranked.violations)}
+        records.append(record)
+    if answer.displaced:
+        records[0]["instead_of"] = answer.instead_of("equation", "answer")
+    return records
+
+
+def _warnings(problem: MathWordProblem, beam: Beam) -> list[str]:
+    """Return the sentences on a text that was not read completely, or on a search that was cut short."""
     warnings = []
     if beam.num_cut:
         warnings.append(
@@ -152,9 +184,10 @@ def answer_records(answer: Answer, top_k: int = 1, confidence_threshold: float |
     unreadable = unknown_tokens_warning(
         beam.unknown_share, PROBLEM_LIMIT, "the text's tokens", "the solver's vocabulary", advice
     )
+    is_english = problem.language == "zh" and language_of(problem.text) == "en"
     if unreadable is not None:
         warnings.append(unreadable)
-    elif (problem.language, language_of(problem.text)) == ("zh", "en") and len(LATIN_WORD.findall(problem.text)) >= 3:
+    elif is_english and len(LATIN_WORD.findall(problem.text)) >= 3:
         # Chinese vocabularies contain Latin letters, so few tokens of an English text are unknown.
         warnings.append(
             "The solver was trained on Chinese problems, and the text is not Chinese. The answer may be a guess."
@@ -163,9 +196,7 @@ def answer_records(answer: Answer, top_k: int = 1, confidence_threshold: float |
         warnings.append("The search reached the decoder's candidate limit and may have missed a likelier equation.")
     if problem.masked.notes:
         warnings.append(f"Check the numbers: {'; '.join(problem.masked.notes)}.")
-    if warnings:
-        known |= {"warning": " ".join(warnings), "warnings": warnings}
-    return [record | known for record in records[:top_k]]
+    return warnings
 
 
 def check_search(confidence_threshold: float | None, **counts: int | None) -> None:
@@ -202,11 +233,16 @@ def _no_answer(problem: MathWordProblem, error: str | None) -> dict[str, Any]:
 
 def _if_sure(problem: MathWordProblem, records: list[dict[str, Any]], threshold: float) -> list[dict[str, Any]]:
     """Return the results or, if the confidence of the first is below the threshold, one unsure result with them."""
-    best, names = records[0], ("equation", "answer", "value", "score", "plausibility")
-    certainty = best.get("plausibility", best["score"])
-    if certainty >= threshold:
+    best = records[0]
+    confidence = best.get("plausibility", best["score"])
+    if confidence >= threshold:
         return records
-    kind = "answer has the plausibility" if "plausibility" in best else "equation has the probability"
-    unsure = _no_answer(problem, f"Unsure: the best {kind} {certainty:.4g}, below {threshold:g}.")
-    candidates = [{name: record[name] for name in names if name in record} for record in records]
+    subject = "answer has the plausibility" if "plausibility" in best else "equation has the probability"
+    unsure = _no_answer(problem, f"Unsure: the best {subject} {confidence:.4g}, below {threshold:g}.")
+    names = ["equation", "answer", "value", "score"]
+    if "plausibility" in best:
+        names.append("plausibility")
+    candidates = []
+    for record in records:
+        candidates.append({name: record[name] for name in names})
     return [unsure | {"score": best["score"], "status": "unsure", "candidates": candidates}]

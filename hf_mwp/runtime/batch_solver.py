@@ -45,10 +45,13 @@ class BatchSolver:
     def __init__(self, folder: str | Path, column: str = "text", **search: Any) -> None:
         if "top_k" in search:
             raise ValueError("`top_k` is not supported, because a row has one answer. Remove it.")
-        self.folder, self.column, self.search = str(folder), column, search
+        self.folder = str(folder)
+        self.column = column
+        self.search = search
         # So that `datasets` does not reuse the answers of an earlier solver or re-ranker.
         reranker = search.get("rerank")
-        self.digest = content_digest(folder), content_digest(reranker) if isinstance(reranker, str | Path) else ""
+        reranker_digest = content_digest(reranker) if isinstance(reranker, str | Path) else ""
+        self.digest = content_digest(folder), reranker_digest
 
     def __call__(self, columns: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
         """Solve a batch, whose columns are lists, arrays or a data frame. Returns the columns with `answer`, `value`,
@@ -59,28 +62,37 @@ class BatchSolver:
         texts = self._texts(columns)
         records = _solver(self.folder, self.digest)(texts, **self.search)
         solved = {name: list(columns[name]) for name in columns}
-        for name, empty in EMPTY.items():
-            values = [record.get(name) for record in records]
-            solved[name] = [empty if value is None else value for value in values]
+        for name in EMPTY:
+            solved[name] = [_value_of(record, name) for record in records]
         return solved
 
     def _texts(self, columns: Mapping[str, Sequence[Any]]) -> list[str]:
         """Return the texts of a batch, `""` for missing ones."""
-        names = [] if isinstance(columns, str | bytes) else list(columns)
+        names = []
+        if not isinstance(columns, str | bytes):
+            names = list(columns)
         if self.column not in names:
             raise KeyError(f"The batch has no column {self.column!r}, only {names}. Pass `column=`.")
         values = columns[self.column]
         if isinstance(values, str | bytes | Mapping):
-            kind = type(values).__name__
             raise TypeError(
-                f"The column {self.column!r} must contain a list of texts, not a {kind}. Set `batched=True`."
+                f"The column {self.column!r} must contain a list of texts, not a {type(values).__name__}. "
+                "Set `batched=True`."
             )
         texts = []
         for row, value in enumerate(values):
-            if not isinstance(value, str):
-                if str(value) not in MISSING:
-                    found = f"{type(value).__name__}: {value!r:.80}"
-                    raise TypeError(f"Row {row} of the column {self.column!r} must be a text, not {found}.")
-                value = ""
-            texts.append(value)
+            if isinstance(value, str):
+                texts.append(value)
+            elif str(value) in MISSING:
+                texts.append("")
+            else:
+                raise TypeError(
+                    f"Row {row} of the column {self.column!r} must be a text, not {type(value).__name__}: "
+                    f"{value!r:.80}."
+                )
         return texts
+
+
+def _value_of(record: Mapping[str, Any], name: str) -> Any:
+    value = record.get(name)
+    return EMPTY[name] if value is None else value

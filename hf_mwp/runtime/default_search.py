@@ -51,7 +51,9 @@ class FolderSearch:
     once. `model` has the download options of a repository, see [`~downloads.download_options`]."""
 
     def __init__(self, source: str | PathLike, language: str, model: Any = None) -> None:
-        self._source, self._language, self._model = str(source), language, model
+        self._source = str(source)
+        self._language = language
+        self._model = model
         self._rerankers: dict[str, PlausibilityReranker] = {}
 
     @cached_property
@@ -88,7 +90,8 @@ class FolderSearch:
         """Return the re-ranker, `None` without re-ranking, and the number of beams for the options of a call. Raises
         `PlausibilityError` if the re-ranker cannot be loaded, or does not support the language or number of beams."""
         if num_beams is None and rerank is None:
-            num_beams, rerank = self.default_search.num_beams, self.default_search.rerank
+            num_beams = self.default_search.num_beams
+            rerank = self.default_search.rerank
         reranker = self.find_reranker(rerank)
         return reranker, count_beams(num_beams, top_k, reranker, self._language)
 
@@ -96,5 +99,9 @@ class FolderSearch:
 def count_beams(num_beams: int | None, top_k: int | None, reranker: PlausibilityReranker | None, language: str) -> int:
     """Return the number of beams to search: `num_beams` (default: that of the re-ranker, or 1), but at least `top_k`.
     Raises `PlausibilityError` if the re-ranker does not support the language or number of beams."""
-    given = num_beams and max(num_beams, top_k or 1)
-    return max(given or 1 if reranker is None else reranker.check(language, given), top_k or 1)
+    top_k = top_k or 1
+    if num_beams:
+        num_beams = max(num_beams, top_k)
+    if reranker is not None:
+        num_beams = reranker.check(language, num_beams)
+    return max(num_beams or 1, top_k)

@@ -1,7 +1,7 @@
 """Encoders of the runtime: students in NumPy, and ONNX graphs of all encoders."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from hf_mwp.utils.usage_error import UsageError
 
-from .weights import Weights
+from .weights import Linear, Weights
 
 
 GRAPH = "encoder.onnx"
@@ -22,31 +22,33 @@ class Encoder:
 
     def __init__(self, weights: Weights, config: Mapping[str, Any], bottleneck_layers=()) -> None:
         check_encoder(config)
-        self.weights, self.config = weights, config
+        self.weights = weights
+        self.config = config
         self.words = weights.table("encoder.embeddings.word_embeddings.weight")
         self.positions = weights.table("encoder.embeddings.position_embeddings.weight")
         self.activation = ACTIVATIONS[config["hidden_act"]]
         self.epsilon = config["layer_norm_eps"]
-        projects = config.get("embedding_size") is not None
-        self.projection = weights.linear("encoder.embeddings_project") if projects else None
+        self.projection = None
+        if config.get("embedding_size") is not None:
+            self.projection = weights.linear("encoder.embeddings_project")
         self.embedding_norm = self._norm("encoder.embeddings.LayerNorm")
         self.segment = weights["encoder.embeddings.token_type_embeddings.weight"][:1]
         self.layers = [self._layer(index) for index in range(config["num_hidden_layers"])]
-        self.bottlenecks = {layer: self._bottleneck(f"bottlenecks.{layer}") for layer in bottleneck_layers}
+        self.bottlenecks = {number: self._bottleneck(f"bottlenecks.{number}") for number in bottleneck_layers}
 
     def __call__(self, input_ids: np.ndarray) -> np.ndarray:
         """Compute the hidden states `(S, H)` of a text's tokens `(S,)`."""
         words = self.words.rows(input_ids)
-        places = self.positions.rows(self._positions(input_ids))
-        states = self._normalise(words + self.segment + places, self.embedding_norm)
+        positions = self.positions.rows(self._positions(input_ids))
+        states = self._normalise(words + self.segment + positions, self.embedding_norm)
         if self.projection is not None:
-            states = states @ self.projection[0] + self.projection[1]
-        for index, layer in enumerate(self.layers, 1):
+            states = apply_linear(self.projection, states)
+        for number, layer in enumerate(self.layers, 1):
             states = self._normalise(self._attend(states, layer) + states, layer["attention_norm"])
             states = self._normalise(self._feed_forward(states, layer) + states, layer["output_norm"])
-            if index in self.bottlenecks:
-                (reduce, bias), (expand, expand_bias) = self.bottlenecks[index]
-                states = (states @ reduce + bias) @ expand + expand_bias
+            if number in self.bottlenecks:
+                reduce, expand = self.bottlenecks[number]
+                states = apply_linear(expand, apply_linear(reduce, states))
         return states
 
     def _positions(self, input_ids: np.ndarray) -> np.ndarray:
@@ -57,48 +59,52 @@ class Encoder:
         return np.cumsum(is_token) * is_token + offset - 1
 
     def _attend(self, states: np.ndarray, layer: Mapping[str, Any]) -> np.ndarray:
-        weight, bias = layer["attention_output"]
+        output = layer["attention_output"]
         if layer["heads"] == 0:
-            return bias
-        matrix, shift = layer["query_key_value"]
-        split = (states @ matrix + shift).reshape(len(states), 3, layer["heads"], self.config["head_dim"])
-        query, key, value = split.transpose(1, 2, 0, 3)
+            return output[1]
+        projected = apply_linear(layer["query_key_value"], states)
+        projected = projected.reshape(len(states), 3, layer["heads"], self.config["head_dim"])
+        query, key, value = projected.transpose(1, 2, 0, 3)
         scores = query @ key.transpose(0, 2, 1)
         context = softmax(scores) @ value
-        return context.transpose(1, 0, 2).reshape(len(states), -1) @ weight + bias
+        return apply_linear(output, context.transpose(1, 0, 2).reshape(len(states), -1))
 
     def _feed_forward(self, states: np.ndarray, layer: Mapping[str, Any]) -> np.ndarray:
-        weight, bias = layer["output"]
+        output = layer["output"]
         if layer["neurons"] == 0:
-            return bias
-        matrix, shift = layer["intermediate"]
-        return self.activation(states @ matrix + shift) @ weight + bias
+            return output[1]
+        hidden = self.activation(apply_linear(layer["intermediate"], states))
+        return apply_linear(output, hidden)
 
-    def _normalise(self, states: np.ndarray, norm: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    def _normalise(self, states: np.ndarray, norm: Linear) -> np.ndarray:
         centred = states - states.mean(-1, keepdims=True)
         variance = np.einsum("sh,sh->s", centred, centred)[:, None] / states.shape[-1]
         centred /= np.sqrt(variance + self.epsilon)
-        return centred * norm[0] + norm[1]
+        weight, bias = norm
+        return centred * weight + bias
 
-    def _norm(self, prefix: str) -> tuple[np.ndarray, np.ndarray]:
+    def _norm(self, prefix: str) -> Linear:
         return self.weights[f"{prefix}.weight"], self.weights[f"{prefix}.bias"]
 
     def _layer(self, index: int) -> dict[str, Any]:
         prefix = f"encoder.encoder.layer.{index}"
-        heads, neurons = self.config["num_attention_heads"], self.config["intermediate_size"]
-        layer: dict[str, Any] = {
-            "heads": heads if isinstance(heads, int) else heads[index],
-            "neurons": neurons if isinstance(neurons, int) else neurons[index],
+        layer = {
+            "heads": size_of_layer(self.config["num_attention_heads"], index),
+            "neurons": size_of_layer(self.config["intermediate_size"], index),
             "attention_norm": self._norm(f"{prefix}.attention.output.LayerNorm"),
             "output_norm": self._norm(f"{prefix}.output.LayerNorm"),
             "attention_output": self._last(f"{prefix}.attention.output.dense"),
             "output": self._last(f"{prefix}.output.dense"),
         }
         if layer["heads"]:
-            parts = [self.weights.linear(f"{prefix}.attention.self.{name}") for name in ("query", "key", "value")]
+            query, query_bias = self.weights.linear(f"{prefix}.attention.self.query")
+            key, key_bias = self.weights.linear(f"{prefix}.attention.self.key")
+            value, value_bias = self.weights.linear(f"{prefix}.attention.self.value")
+            # Scale the queries here instead of the scores of each text.
             scaling = self.config["head_dim"] ** -0.5
-            parts[0] = (parts[0][0] * scaling, parts[0][1] * scaling)
-            layer["query_key_value"] = tuple(np.concatenate(each, -1) for each in zip(*parts, strict=True))
+            matrix = np.concatenate([query * scaling, key, value], -1)
+            bias = np.concatenate([query_bias * scaling, key_bias, value_bias], -1)
+            layer["query_key_value"] = matrix, bias
         if layer["neurons"]:
             layer["intermediate"] = self.weights.linear(f"{prefix}.intermediate.dense")
         return layer
@@ -109,17 +115,18 @@ class Encoder:
             return self.weights.linear(prefix)
         return None, self.weights[f"{prefix}.bias"]
 
-    def _bottleneck(self, prefix: str) -> tuple[tuple, tuple]:
+    def _bottleneck(self, prefix: str) -> tuple[Linear, Linear]:
         expand = np.ascontiguousarray(self.weights[f"{prefix}.expand_weight"].T)
         return self.weights.linear(f"{prefix}.reduce"), (expand, self.weights[f"{prefix}.expand_bias"])
 
 
 def check_encoder(config: Mapping[str, Any]) -> None:
     """Raise `UsageError` if [`Encoder`] does not support the type or the activation of an encoder."""
-    kind, activation = config.get("model_type"), config.get("hidden_act")
-    if kind != STUDENT or activation not in ACTIVATIONS:
-        found = f"encoder of the type {kind} with the activation {activation}"
-        raise UsageError(f"The runtime needs `hf-mwp export --format onnx` for an {found}.")
+    model_type = config.get("model_type")
+    activation = config.get("hidden_act")
+    if model_type != STUDENT or activation not in ACTIVATIONS:
+        encoder = f"encoder of the type {model_type} with the activation {activation}"
+        raise UsageError(f"The runtime needs `hf-mwp export --format onnx` for an {encoder}.")
 
 
 def load_graph(path: Path, width: int) -> Callable[[np.ndarray], np.ndarray]:
@@ -139,11 +146,31 @@ def load_graph(path: Path, width: int) -> Callable[[np.ndarray], np.ndarray]:
         raise UsageError(f"{path} cannot be read ({error}). Export the solver again.") from error
     inputs = [node.name for node in session.get_inputs()]
     shapes = [node.shape for node in session.get_outputs()]
+    # The width may be symbolic, a name.
     widths = [shape[-1] for shape in shapes if shape and isinstance(shape[-1], int)]
     if inputs != ["input_ids"] or len(shapes) != 1 or widths not in ([], [width]):
-        found = f"inputs {inputs} and outputs of the shapes {shapes}"
-        raise UsageError(f"{path} has {found}, not tokens and states of width {width}. Export the solver again.")
-    return lambda input_ids: session.run(None, {"input_ids": input_ids[None].astype(np.int64)})[0][0]
+        raise UsageError(
+            f"{path} has inputs {inputs} and outputs of the shapes {shapes}, not tokens and states of width {width}. "
+            "Export the solver again."
+        )
+
+    def encode(input_ids: np.ndarray) -> np.ndarray:
+        batch = {"input_ids": input_ids[None].astype(np.int64)}
+        (states,) = session.run(None, batch)
+        return states[0]
+
+    return encode
+
+
+def apply_linear(linear: Linear, x: np.ndarray) -> np.ndarray:
+    """Multiply by the matrix `(in, out)` of a linear layer and add its bias."""
+    matrix, bias = linear
+    return x @ matrix + bias
+
+
+def size_of_layer(sizes: int | Sequence[int], layer: int) -> int:
+    """Return the size of a layer from a configuration that has one size for all layers or one for each."""
+    return sizes if isinstance(sizes, int) else sizes[layer]
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:

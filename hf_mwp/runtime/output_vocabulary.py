@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Self
 
 from hf_mwp.utils.checked_types import checked
-from hf_mwp.utils.json_fields import REMEDY
-from hf_mwp.utils.usage_error import UsageError
+from hf_mwp.utils.json_fields import damaged
 
 from .expressions import OPERATORS, Expression, ExpressionError, parse_number
 from .problems import MathWordProblem, ProblemError
@@ -51,19 +50,20 @@ class OutputVocabulary:
     def from_problems(cls, problems: Iterable[MathWordProblem], min_constant_count: int = 5) -> Self:
         """Create the vocabulary with the constants that occur in at least `min_constant_count` training problems (5 in
         the original implementation of GTS). Problems with an equation that cannot be parsed are skipped."""
-        counts: Counter[str] = Counter()
+        counts = Counter()
         for problem in problems:
             try:
                 leaves = problem.expression.leaves()
             except (ExpressionError, ProblemError):
                 continue
             counts.update({leaf.token for leaf in leaves if not leaf.is_slot})
-        return cls(constants=[constant for constant, count in counts.most_common() if count >= min_constant_count])
+        frequent = [constant for constant, num_problems in counts.most_common() if num_problems >= min_constant_count]
+        return cls(constants=frequent)
 
     def with_constants(self, constants: Iterable[str], written: bool = False) -> Self:
         """Return the vocabulary with further constants at the end. With `written=True`, new constants are also listed
         in the attribute `written`. Raises `ExpressionError` if a constant is not a number."""
-        given = []
+        tokens = []
         for constant in constants:
             # With the spelling that equations have: 2 for 2.0, 0.5 for 50%.
             try:
@@ -72,10 +72,13 @@ class OutputVocabulary:
                 tree = None
             if tree is None or tree.left is not None or tree.is_slot:
                 raise ExpressionError(f"the constant {constant!r} is not a number", token=str(constant))
-            given.append(tree.token)
-        added = [each for each in dict.fromkeys(given) if each not in self.constants]
-        marked = [*self.written, *added] if written else [each for each in self.written if each not in given]
-        return replace(self, constants=(*self.constants, *added), written=tuple(marked))
+            tokens.append(tree.token)
+        new_constants = [token for token in dict.fromkeys(tokens) if token not in self.constants]
+        if written:
+            written_constants = [*self.written, *new_constants]
+        else:
+            written_constants = [token for token in self.written if token not in tokens]
+        return replace(self, constants=(*self.constants, *new_constants), written=tuple(written_constants))
 
     @property
     def num_operators(self) -> int:
@@ -102,7 +105,7 @@ class OutputVocabulary:
 
     def encode(self, expression: Expression) -> list[int]:
         """Return the prefix ids of an expression over slots and constants."""
-        return [self.token_to_id(token) for token in expression.to_prefix()]
+        return list(map(self.token_to_id, expression.to_prefix()))
 
     def decode(self, ids: Iterable[int]) -> Expression:
         """Return the expression of prefix ids, ignoring negative ids. Raises `ExpressionError` for invalid trees."""
@@ -116,4 +119,4 @@ def check_symbols(operators: Sequence[str], constants: Sequence[str], path: Path
         for constant in constants:
             parse_number(constant)
     except (ExpressionError, ValueError) as error:
-        raise UsageError(f"{path}: `operators` or `constants` cannot be used: {error}. {REMEDY}") from error
+        raise damaged(f"{path}: `operators` or `constants` cannot be used: {error}") from error

@@ -25,8 +25,11 @@ from .tree_search import NotFiniteError, TreeDecoder
 from .weights import Weights
 
 
-EXPORT_RECORD, EXPORT_VERSION = "export.json", 1
-"""Name of the record in an exported folder, and the version of the export format."""
+EXPORT_RECORD = "export.json"
+"""Name of the record in an exported folder."""
+
+EXPORT_VERSION = 1
+"""Version of the export format."""
 
 
 class RuntimeSolver(FolderSearch):
@@ -42,14 +45,16 @@ class RuntimeSolver(FolderSearch):
         self.folder = Path(folder)
         config = read_config(self.folder)
         if not has_tree_decoder(config):
-            kind = TreeDecoder.model_type
-            raise UsageError(f"{folder} is not a solver with the decoder {kind!r}. Use `--runtime torch`.")
+            raise UsageError(
+                f"{folder} is not a solver with the decoder {TreeDecoder.model_type!r}. Use `--runtime torch`."
+            )
         record = self.folder / EXPORT_RECORD
         if record.is_file():
             version = read_mapping(record).get("version")
             if version != EXPORT_VERSION:
                 raise UsageError(f"{folder} has version {version!r} of the export format. Export the solver again.")
-        encoder, decoder = config["encoder_config"], config["decoder_config"]
+        encoder = config["encoder_config"]
+        decoder = config["decoder_config"]
         graph = self.folder / GRAPH
         if not graph.is_file():
             check_encoder(encoder)
@@ -88,13 +93,16 @@ class RuntimeSolver(FolderSearch):
         """
         check_search(confidence_threshold, num_beams=num_beams, top_k=top_k, max_decode_length=max_decode_length)
         single = isinstance(problems, str | bytes | MathWordProblem | Mapping) or not isinstance(problems, Iterable)
+        if single:
+            problems = [problems]
         reranker, num_beams = self.search(num_beams, rerank, top_k)
-        found = []
-        for problem in [problems] if single else problems:
+        results = []
+        for problem in problems:
             answer = self.answer(self.reader.problem(problem), num_beams, reranker, max_decode_length)
-            records = answer_records(answer, top_k or 1, confidence_threshold)
-            found.append(records[0] if top_k is None else records)
-        return found[0] if single and top_k is not None else found
+            results.append(answer_records(answer, top_k or 1, confidence_threshold))
+        if top_k is None:
+            return [records[0] for records in results]
+        return results[0] if single else results
 
     def answer(
         self,
@@ -111,14 +119,17 @@ class RuntimeSolver(FolderSearch):
             beam = Beam((), self.reader.unknown_share(input_ids), num_cut, self.reader.max_length)
             if number_positions:
                 try:
-                    # Weights may be NaN or infinite. A sentence says so, no warning.
+                    # Weights may be NaN or infinite, which a sentence reports instead of NumPy's warnings.
                     with np.errstate(invalid="ignore", over="ignore"):
                         states = self.encoder(np.array(input_ids))
                         trees = self.decoder.search(states, number_positions, num_beams, num_beams, max_decode_length)
                     beam = replace(beam, trees=read_trees(trees, self.reader.vocabulary.decode))
                 except NotFiniteError:
                     beam = replace(beam, fault=self._not_finite)
-        return Answer(problem, beam, None if reranker is None else tuple(reranker.rerank(problem, beam.trees)))
+        ranked = None
+        if reranker is not None:
+            ranked = tuple(reranker.rerank(problem, beam.trees))
+        return Answer(problem, beam, ranked)
 
     @cached_property
     def _not_finite(self) -> str:
@@ -158,7 +169,8 @@ def load_solver(folder: str | Path) -> RuntimeSolver:
     ```
     """
     name = Path(folder)
-    if fault := missing_folder(folder):
+    fault = missing_folder(folder)
+    if fault is not None:
         raise UsageError(fault)
     if not name.exists() and len(name.parts) == 2:
         download = f"hf download {name} --local-dir {name.name}"

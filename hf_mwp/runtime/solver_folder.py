@@ -6,11 +6,11 @@ from typing import Any
 
 from hf_mwp.utils.json_fields import (
     OBJECT,
-    REMEDY,
     TEXT,
     Field,
     check_fields,
     choice,
+    damaged,
     integer,
     list_of,
     number,
@@ -19,7 +19,7 @@ from hf_mwp.utils.json_fields import (
 )
 from hf_mwp.utils.usage_error import UsageError, not_a_solver
 
-from .encoder import GRAPH, STUDENT
+from .encoder import GRAPH, STUDENT, size_of_layer
 from .output_vocabulary import check_symbols
 from .tree_search import TreeDecoder
 from .weights import FILE_NAME, INDEX_NAME, SCALE, Weights
@@ -74,9 +74,9 @@ def read_config(folder: str | Path) -> dict[str, Any]:
     """
     path = Path(folder) / CONFIG_NAME
     content = read_mapping(path)
-    kind = content.get("model_type")
-    if kind != SOLVER_TYPE:
-        raise UsageError(not_a_solver(folder, kind))
+    model_type = content.get("model_type")
+    if model_type != SOLVER_TYPE:
+        raise UsageError(not_a_solver(folder, model_type))
     return check_config(content, path)
 
 
@@ -92,12 +92,14 @@ def check_config(content: Mapping[str, Any], path: Path) -> dict[str, Any]:
         fields = check_fields(config["decoder_config"], DECODER, path, "decoder_config")
         check_symbols(fields["operators"], fields["constants"], path)
         if not fields["operators"]:
-            raise UsageError(f"{path}: `decoder_config.operators` is empty. {REMEDY}")
+            raise damaged(f"{path}: `decoder_config.operators` is empty")
         config["decoder_config"] = config["decoder_config"] | fields
         width = config["encoder_config"].get("hidden_size")
         if _is_student(config) and fields["encoder_hidden_size"] != width:
-            fault = f"`encoder_config.hidden_size` is {width}, but `decoder_config.encoder_hidden_size` is"
-            raise UsageError(f"{path}: {fault} {fields['encoder_hidden_size']}. {REMEDY}")
+            raise damaged(
+                f"{path}: `encoder_config.hidden_size` is {width}, but `decoder_config.encoder_hidden_size` is "
+                f"{fields['encoder_hidden_size']}"
+            )
     return config
 
 
@@ -115,22 +117,28 @@ def _check_encoder(fields: Mapping[str, Any], path: Path) -> None:
     for name in ("num_attention_heads", "intermediate_size"):
         counts = fields[name]
         if isinstance(counts, list) and len(counts) != layers:
-            fault = f"`encoder_config.{name}` has {len(counts)} items for {layers} layers"
-            raise UsageError(f"{path}: {fault}. {REMEDY}")
-    offset, positions = fields["position_offset"], fields["max_position_embeddings"]
+            raise damaged(f"{path}: `encoder_config.{name}` has {len(counts)} items for {layers} layers")
+    offset = fields["position_offset"]
+    positions = fields["max_position_embeddings"]
     if offset >= positions:
-        fault = f"`encoder_config.position_offset` must be below `max_position_embeddings` ({positions}), not {offset}"
-        raise UsageError(f"{path}: {fault}. {REMEDY}")
+        raise damaged(
+            f"{path}: `encoder_config.position_offset` must be below `max_position_embeddings` ({positions}), "
+            f"not {offset}"
+        )
     if offset and fields["pad_token_id"] is None:
-        raise UsageError(f"{path}: `encoder_config.pad_token_id` is missing. {REMEDY}")
+        raise damaged(f"{path}: `encoder_config.pad_token_id` is missing")
 
 
 def _check_bottlenecks(config: Mapping[str, Any], path: Path) -> None:
-    layers, size = config["bottleneck_layers"], config["bottleneck_size"]
-    count = config["encoder_config"]["num_hidden_layers"]
-    if len({*layers}) != len(layers) or max(layers, default=0) > count or bool(layers) != (size is not None):
-        fault = f"`bottleneck_layers` {layers!r:.80} and `bottleneck_size` {size} do not fit {count} layers"
-        raise UsageError(f"{path}: {fault}. {REMEDY}")
+    layers = config["bottleneck_layers"]
+    size = config["bottleneck_size"]
+    num_layers = config["encoder_config"]["num_hidden_layers"]
+    has_repetition = len(set(layers)) != len(layers)
+    has_size = size is not None
+    if has_repetition or max(layers, default=0) > num_layers or bool(layers) != has_size:
+        raise damaged(
+            f"{path}: `bottleneck_layers` {layers!r:.80} and `bottleneck_size` {size} do not fit {num_layers} layers"
+        )
 
 
 def check_weights(weights: Weights, config: Mapping[str, Any], any_size: bool = False) -> None:
@@ -139,23 +147,31 @@ def check_weights(weights: Weights, config: Mapping[str, Any], any_size: bool = 
     if not has_tree_decoder(config):
         return
     expected = decoder_shapes(config["decoder_config"])
-    if (weights.folder / GRAPH).is_file():
-        others: list[str] = []
-    elif _is_student(config):
-        expected |= encoder_shapes(config)
-        others = [name for name in weights.stored if name not in expected]
-    else:
+    has_graph = (weights.folder / GRAPH).is_file()
+    if not has_graph and not _is_student(config):
         return
-    scales = {name for name in others if name.endswith(SCALE) and is_int8(weights, name.removesuffix(SCALE))}
-    missing = [name for name in expected if name not in weights]
-    missing += [f"{name}{SCALE}" for name in expected if is_int8(weights, name) and name + SCALE not in weights]
-    unexpected = [name for name in others if name not in scales]
-    changed = [(name, expected[name]) for name in expected if name in weights and not any_size]
-    changed += [(name, expected[name.removesuffix(SCALE)][:1]) for name in scales]
+    if not has_graph:
+        expected |= encoder_shapes(config)
+    missing = []
+    different = []
+    for name, shape in expected.items():
+        if name not in weights:
+            missing.append(name)
+        elif not any_size and weights.stored[name].shape != shape:
+            different.append((name, weights.stored[name].shape, shape))
+    # An int8 tensor has a scale for each row.
+    scales = {f"{name}{SCALE}": shape[:1] for name, shape in expected.items() if is_int8(weights, name)}
+    missing += [name for name in scales if name not in weights]
+    unexpected = []
+    if not has_graph:
+        for name in weights.stored:
+            if name in scales and weights.stored[name].shape != scales[name]:
+                different.append((name, weights.stored[name].shape, scales[name]))
+            elif name not in expected and name not in scales:
+                unexpected.append(name)
     file = FILE_NAME if (weights.folder / FILE_NAME).is_file() else INDEX_NAME
-    different = [(name, weights.stored[name].shape, shape) for name, shape in changed]
-    different = [each for each in different if each[1] != each[2]]
-    if fault := weights_fault(file, missing, unexpected, different):
+    fault = weights_fault(file, missing, unexpected, different)
+    if fault is not None:
         raise UsageError(f"{weights.folder}: {fault}. Download or train it again.")
 
 
@@ -185,16 +201,16 @@ def weights_fault(
     if unexpected:
         return f"{file} has {_listed(unexpected)} that the solver of config.json does not have; {foreign}"
     if different:
-        name, stored, own = min(different)
-        return f"{name} is {tuple(stored)} in {file} and {tuple(own)} by config.json; {foreign}"
+        name, stored_shape, config_shape = min(different)
+        return f"{name} is {tuple(stored_shape)} in {file} and {tuple(config_shape)} by config.json; {foreign}"
     return None
 
 
 def _listed(names: Sequence[str]) -> str:
-    shown = sorted(names)[:3]
+    examples = sorted(names)[:3]
     if len(names) > 3:
-        shown.append("...")
-    return f"{len(names)} weight{'s' * (len(names) > 1)} ({', '.join(shown)})"
+        examples.append("...")
+    return f"{len(names)} weight{'s' * (len(names) > 1)} ({', '.join(examples)})"
 
 
 def encoder_shapes(config: Mapping[str, Any]) -> Shapes:
@@ -202,21 +218,21 @@ def encoder_shapes(config: Mapping[str, Any]) -> Shapes:
     encoder = config["encoder_config"]
     width = encoder["hidden_size"]
     embedding_width = encoder["embedding_size"] or width
-    rows = {
-        "word_embeddings": encoder["vocab_size"],
-        "position_embeddings": encoder["max_position_embeddings"],
-        "token_type_embeddings": encoder["type_vocab_size"],
+    shapes = {
+        "encoder.embeddings.word_embeddings.weight": (encoder["vocab_size"], embedding_width),
+        "encoder.embeddings.position_embeddings.weight": (encoder["max_position_embeddings"], embedding_width),
+        "encoder.embeddings.token_type_embeddings.weight": (encoder["type_vocab_size"], embedding_width),
     }
-    shapes: Shapes = {f"encoder.embeddings.{name}.weight": (count, embedding_width) for name, count in rows.items()}
     shapes |= _norm("encoder.embeddings.LayerNorm", embedding_width)
     if encoder["embedding_size"] is not None:
         shapes |= _linear("encoder.embeddings_project", embedding_width, width)
     for index in range(encoder["num_hidden_layers"]):
         layer = f"encoder.encoder.layer.{index}"
-        features = _count(encoder["num_attention_heads"], index) * encoder["head_dim"]
-        neurons = _count(encoder["intermediate_size"], index)
-        for name in ("query", "key", "value") if features else ():
-            shapes |= _linear(f"{layer}.attention.self.{name}", width, features)
+        features = size_of_layer(encoder["num_attention_heads"], index) * encoder["head_dim"]
+        neurons = size_of_layer(encoder["intermediate_size"], index)
+        if features:
+            for name in ("query", "key", "value"):
+                shapes |= _linear(f"{layer}.attention.self.{name}", width, features)
         shapes |= _linear(f"{layer}.attention.output.dense", features, width)
         shapes |= _norm(f"{layer}.attention.output.LayerNorm", width)
         if neurons:
@@ -226,15 +242,17 @@ def encoder_shapes(config: Mapping[str, Any]) -> Shapes:
     for index in config["bottleneck_layers"]:
         size = config["bottleneck_size"]
         shapes |= _linear(f"bottlenecks.{index}.reduce", width, size)
-        shapes |= {f"bottlenecks.{index}.expand_weight": (width, size), f"bottlenecks.{index}.expand_bias": (width,)}
+        shapes[f"bottlenecks.{index}.expand_weight"] = (width, size)
+        shapes[f"bottlenecks.{index}.expand_bias"] = (width,)
     return shapes
 
 
 def decoder_shapes(decoder: Mapping[str, Any]) -> Shapes:
     """Return the shapes of a tree decoder's weights by name."""
-    width, operator_width = decoder["hidden_size"], decoder["operator_embedding_size"]
+    width = decoder["hidden_size"]
+    operator_width = decoder["operator_embedding_size"]
     operators = len(decoder["operators"])
-    shapes: Shapes = {
+    shapes = {
         "decoder.operator_embedding.weight": (operators, operator_width),
         "decoder.constant_embedding": (len(decoder["constants"]), width),
     }
@@ -248,18 +266,17 @@ def decoder_shapes(decoder: Mapping[str, Any]) -> Shapes:
     shapes |= _linear("decoder.operator_scorer", 2 * width, operators)
     for name, query_width in (("attention", width), ("candidate_scorer", 2 * width)):
         shapes |= _linear(f"decoder.{name}.query", query_width, width)
-        shapes |= {f"decoder.{name}.key.weight": (width, width), f"decoder.{name}.score.weight": (1, width)}
+        shapes[f"decoder.{name}.key.weight"] = (width, width)
+        shapes[f"decoder.{name}.score.weight"] = (1, width)
     return shapes
-
-
-def _count(counts: int | Sequence[int], layer: int) -> int:
-    return counts if isinstance(counts, int) else counts[layer]
 
 
 def _linear(prefix: str, inputs: int, outputs: int) -> Shapes:
     """Return the shapes of a linear layer, which has only a bias if all its inputs are pruned."""
-    bias = {f"{prefix}.bias": (outputs,)}
-    return {f"{prefix}.weight": (outputs, inputs), **bias} if inputs else bias
+    shapes = {f"{prefix}.bias": (outputs,)}
+    if inputs:
+        shapes[f"{prefix}.weight"] = (outputs, inputs)
+    return shapes
 
 
 def _norm(prefix: str, width: int) -> Shapes:

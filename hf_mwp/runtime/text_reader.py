@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from os import PathLike
@@ -11,8 +10,17 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
-from hf_mwp.utils.json_fields import FLAG, REMEDY, TEXT, check_fields, choice, integer, list_of, optional, read_mapping
-from hf_mwp.utils.unknown_tokens import share_of_unknown
+from hf_mwp.utils.json_fields import (
+    FLAG,
+    TEXT,
+    check_fields,
+    choice,
+    damaged,
+    integer,
+    list_of,
+    optional,
+    read_mapping,
+)
 from hf_mwp.utils.usage_error import UsageError
 
 from .numbers.masked_text import DEFAULT_READING, NUMBER_READINGS
@@ -22,7 +30,8 @@ from .problems.clauses import find_question
 
 
 Offsets = Sequence[tuple[int, int]]
-FILE_NAME, TOKENIZER_NAME = "mwp_processor.json", "tokenizer.json"
+FILE_NAME = "mwp_processor.json"
+TOKENIZER_NAME = "tokenizer.json"
 # Fields of the file. The last ones are only for decoders that need more inputs than number positions, or further
 # constants to write expressions, and the digest is missing in folders of the first version.
 PROCESSOR = {
@@ -51,13 +60,14 @@ class TextReader:
         folder = Path(folder)
         self.fields = read_fields(folder / FILE_NAME)
         self.vocabulary = OutputVocabulary(tuple(self.fields["operators"]), tuple(self.fields["constants"]))
-        self.language, self.max_length = self.fields["language"], self.fields["max_length"]
+        self.language = self.fields["language"]
+        self.max_length = self.fields["max_length"]
         # Style of number placeholders, as arguments for `MaskedText.text`.
         self.style = {"indexed": self.fields["indexed_numbers"], "limit": self.fields["num_index_tokens"]}
         path = folder / TOKENIZER_NAME
         self.tokenizer = open_tokenizer(path, self.fields)
-        probe_ids = self.tokenizer.encode(PROBE).ids
-        if self.fields["tokenizer_digest"] not in (None, vocabulary_digest(self.tokenizer.get_vocab(), probe_ids)):
+        digest = vocabulary_digest(self.tokenizer.get_vocab(), self.tokenizer.encode(PROBE).ids)
+        if self.fields["tokenizer_digest"] not in (None, digest):
             raise UsageError(foreign_tokenizer(path))
         self.tokenizer.enable_truncation(self.max_length)
 
@@ -90,10 +100,12 @@ class TextReader:
     def _unknown_and_aside(self) -> tuple[int | None, set[int]]:
         """Id of the unknown token, and ids of the other special tokens."""
         # A Unigram model does not tell its unknown token.
-        names = getattr(self.tokenizer.model, "unk_token", None), "<unk>", "[UNK]"
-        found = (self.tokenizer.token_to_id(name) for name in names if name)
-        unknown = next((index for index in found if index is not None), None)
-        special = {index for index, token in self.tokenizer.get_added_tokens_decoder().items() if token.special}
+        unknown = None
+        for name in (getattr(self.tokenizer.model, "unk_token", None), "<unk>", "[UNK]"):
+            if unknown is None and name:
+                unknown = self.tokenizer.token_to_id(name)
+        added_tokens = self.tokenizer.get_added_tokens_decoder()
+        special = {token_id for token_id, token in added_tokens.items() if token.special}
         return unknown, special - {unknown}
 
 
@@ -120,14 +132,17 @@ def open_tokenizer(path: Path, fields: Mapping[str, Any]) -> Tokenizer:
     except UsageError:
         raise
     except Exception as error:  # The library raises no subclass.
-        raise UsageError(f"{path} cannot be read ({error}). {REMEDY}") from error
-    indices = range(fields["num_index_tokens"]) if fields["indexed_numbers"] else ()
-    for name in ("[NUM]", *(f"[NUM{index}]" for index in indices)):
+        raise damaged(f"{path} cannot be read ({error})") from error
+    placeholders = ["[NUM]"]
+    if fields["indexed_numbers"]:
+        placeholders += [f"[NUM{index}]" for index in range(fields["num_index_tokens"])]
+    for name in placeholders:
         if tokenizer.token_to_id(name) is None:
-            raise UsageError(f"{path} lacks the token {name} of {FILE_NAME}. {REMEDY}")
+            raise damaged(f"{path} lacks the token {name} of {FILE_NAME}")
     if added >= fields["max_length"]:
-        fault = f"adds {added} tokens to a text, but `max_length` of {FILE_NAME} is {fields['max_length']}"
-        raise UsageError(f"{path} {fault}. {REMEDY}")
+        raise damaged(
+            f"{path} adds {added} tokens to a text, but `max_length` of {FILE_NAME} is {fields['max_length']}"
+        )
     return tokenizer
 
 
@@ -138,32 +153,34 @@ def check_fit(
     ids that are not among the rows of the encoder's embeddings."""
     if own != decoder:
         raise UsageError(f"{folder}: {FILE_NAME} and config.json have different symbols. Save both again.")
-    tokens = tokenizer.get_vocab_size()
-    if tokens > num_embeddings:
+    num_tokens = tokenizer.get_vocab_size()
+    if num_tokens > num_embeddings:
         raise UsageError(
-            f"{folder}: the tokenizer has {tokens} tokens, the encoder {num_embeddings}. Save both again."
+            f"{folder}: the tokenizer has {num_tokens} tokens, the encoder {num_embeddings}. Save both again."
         )
     highest = max(*tokenizer.get_vocab().values(), *tokenizer.encode(PROBE).ids)
     if highest >= num_embeddings:
-        fault = f"the id {highest:,} is not among the {num_embeddings:,} embeddings of the encoder"
-        raise UsageError(f"{Path(folder) / TOKENIZER_NAME}: {fault}. {REMEDY}")
+        path = Path(folder) / TOKENIZER_NAME
+        raise damaged(f"{path}: the id {highest:,} is not among the {num_embeddings:,} embeddings of the encoder")
 
 
 def check_growth(tokenizer: Tokenizer, path: Path) -> None:
     """Raise `UsageError` if the replacements of a tokenizer may make more than `MAX_GROWTH` characters of one."""
     growth = 1
-    todo = [] if tokenizer.normalizer is None else [json.loads(tokenizer.normalizer.__getstate__())]
-    while todo:
-        step = todo.pop()
-        todo += step.get("normalizers", ())
-        if step["type"] == "Replace":
-            # An expression may match the empty text before and after a character.
-            shortest = len(step["pattern"].get("String", ""))
-            content = len(step["content"])
-            growth *= max(1, content / shortest if shortest else content + 1)
+    normalizers = []
+    if tokenizer.normalizer is not None:
+        normalizers.append(json.loads(tokenizer.normalizer.__getstate__()))
+    while normalizers:
+        normalizer = normalizers.pop()
+        normalizers += normalizer.get("normalizers", ())
+        if normalizer["type"] == "Replace":
+            old_length = len(normalizer["pattern"].get("String", ""))
+            new_length = len(normalizer["content"])
+            # A regular expression may match the empty text before and after a character.
+            factor = new_length / old_length if old_length else new_length + 1
+            growth *= max(1, factor)
     if growth > MAX_GROWTH:
-        fault = f"may replace a character by {growth:,.0f}, more than {MAX_GROWTH}"
-        raise UsageError(f"{path}: the normalizer {fault}. {REMEDY}")
+        raise damaged(f"{path}: the normalizer may replace a character by {growth:,.0f}, more than {MAX_GROWTH}")
 
 
 def foreign_tokenizer(path: str | PathLike) -> str:
@@ -174,17 +191,19 @@ def foreign_tokenizer(path: str | PathLike) -> str:
 def vocabulary_digest(vocabulary: Mapping[str, int], probe_ids: Sequence[int]) -> str:
     """Return a digest of a tokenizer's vocabulary and its ids for `PROBE`."""
     # The file is not compared, because different library versions write different files for the same tokenizer.
-    parts = [sorted(vocabulary.items()), list(probe_ids)]
-    return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
+    text = json.dumps([sorted(vocabulary.items()), list(probe_ids)])
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def find_number_positions(problem: MathWordProblem, offsets: Offsets, style: Mapping[str, Any]) -> list[int]:
     """Return the token index of each number in a problem, from token offsets, up to the last number that has a token.
     Numbers in the truncated part of the text are left out, so that they are no candidates of the decoder."""
     tokens = {start: token for token, (start, end) in enumerate(offsets) if end > start}
-    last = max(tokens, default=-1)
-    starts = [start for start, _ in problem.masked.placeholder_offsets(**style)]
-    positions = [tokens.get(start, -1) for start in starts[: bisect_right(starts, last)]]
+    last_start = max(tokens, default=-1)
+    positions = []
+    for start, _ in problem.masked.placeholder_offsets(**style):
+        if start <= last_start:
+            positions.append(tokens.get(start, -1))
     while positions and positions[-1] < 0:
         positions.pop()
     return positions
@@ -197,7 +216,14 @@ def count_cut(problem: MathWordProblem, number_positions: Sequence[int]) -> int:
 
 def find_question_positions(problem: MathWordProblem, offsets: Offsets, style: Mapping[str, Any]) -> list[int]:
     """Return the indices of the tokens in the question or, if it was cut off, of the text's last token."""
-    clauses, place = find_question(problem.masked.text(**style), problem.language)
-    start, end = clauses[place] if clauses else (0, 0)
-    tokens = [token for token, (first, last) in enumerate(offsets) if last > first]
-    return [token for token in tokens if offsets[token][0] < end and start < offsets[token][1]] or tokens[-1:]
+    clauses, question_index = find_question(problem.masked.text(**style), problem.language)
+    start, end = clauses[question_index] if clauses else (0, 0)
+    tokens = []
+    question_tokens = []
+    for token, (token_start, token_end) in enumerate(offsets):
+        # Special tokens are empty.
+        if token_start < token_end:
+            tokens.append(token)
+            if token_start < end and start < token_end:
+                question_tokens.append(token)
+    return question_tokens or tokens[-1:]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hf_mwp.utils.json_fields import REMEDY, TEXT, check_fields, object_of, read_mapping
+from hf_mwp.utils.json_fields import TEXT, check_fields, damaged, object_of, read_mapping
 from hf_mwp.utils.usage_error import UsageError
 
 
@@ -20,6 +20,9 @@ SCALE = ".scale"
 
 MIN_SIZE = 4096
 """Minimum number of elements of a quantized matrix; quantizing smaller matrices saves no space."""
+
+Linear = tuple[np.ndarray, np.ndarray | float]
+"""Matrix `(in, out)` and bias `(out,)` of a linear layer."""
 
 _TYPES = {"F64": np.float64, "F32": np.float32, "F16": np.float16, "BF16": np.uint16, "I8": np.int8}
 _INDEX = {"weight_map": object_of(TEXT)}
@@ -34,6 +37,10 @@ class StoredTensor:
     dtype: str  # name in the header
     shape: tuple[int, ...]
 
+    @property
+    def num_bytes(self) -> int:
+        return math.prod(self.shape) * np.dtype(_TYPES[self.dtype]).itemsize
+
     def read(self) -> np.ndarray:
         """Read the values as they are stored (bfloat16 as integers). Raises `UsageError` if the file was cut short."""
         size = math.prod(self.shape)
@@ -41,9 +48,9 @@ class StoredTensor:
             # Not mapped into memory, because a process is killed when a mapped file is cut short.
             values = np.fromfile(self.path, _TYPES[self.dtype], size, offset=self.offset)
         except OSError as error:
-            raise UsageError(f"{self.path} cannot be read ({error}). {REMEDY}") from error
+            raise damaged(f"{self.path} cannot be read ({error})") from error
         if values.size != size:
-            raise UsageError(f"{self.path} is damaged (it was cut short). {REMEDY}")
+            raise damaged(f"{self.path} is damaged (it was cut short)")
         return values.reshape(self.shape)
 
 
@@ -85,7 +92,9 @@ class Weights:
     def table(self, name: str) -> Table:
         """Return the rows of a tensor, which takes less memory than all of them in float32."""
         stored = self._find(name)
-        scales = self._find(name + SCALE).read() if stored.dtype == "I8" else None
+        scales = None
+        if stored.dtype == "I8":
+            scales = self._find(name + SCALE).read()
         return Table(stored.read(), stored.dtype == "BF16", scales)
 
     def _find(self, name: str) -> StoredTensor:
@@ -97,9 +106,10 @@ class Weights:
         """Return the names of tensors with NaN or infinite values."""
         return [name for name in self.stored if not np.isfinite(self[name]).all()]
 
-    def linear(self, prefix: str, bias: bool = True) -> tuple[np.ndarray, np.ndarray | float]:
+    def linear(self, prefix: str, bias: bool = True) -> Linear:
         """Return matrix `(in, out)` and bias `(out,)` of a linear layer."""
-        return np.ascontiguousarray(self[f"{prefix}.weight"].T), self[f"{prefix}.bias"] if bias else 0.0
+        matrix = np.ascontiguousarray(self[f"{prefix}.weight"].T)
+        return matrix, self[f"{prefix}.bias"] if bias else 0.0
 
 
 def weight_files(folder: Path) -> list[str]:
@@ -107,7 +117,8 @@ def weight_files(folder: Path) -> list[str]:
     index = folder / INDEX_NAME
     if (folder / FILE_NAME).is_file() or not index.is_file():
         return [FILE_NAME]
-    names = sorted({*check_fields(read_mapping(index), _INDEX, index)["weight_map"].values()})
+    fields = check_fields(read_mapping(index), _INDEX, index)
+    names = sorted(set(fields["weight_map"].values()))
     for name in names:
         if Path(name).name != name:
             raise UsageError(f"{index}: `weight_map` must contain names of files in the folder, not {name!r:.80}.")
@@ -129,20 +140,19 @@ def read_header(path: Path) -> dict[str, StoredTensor]:
         header.pop("__metadata__", None)
         stored = {name: _read_entry(name, entry, path, start) for name, entry in header.items()}
         end = start
-        # Empty tensors come before the tensor at the same place.
-        order = sorted(stored.items(), key=lambda item: (item[1].offset, math.prod(item[1].shape)))
-        for name, tensor in order:
-            if tensor.offset != end:
+        # Empty tensors come before the tensor at the same offset.
+        for name in sorted(stored, key=lambda name: (stored[name].offset, stored[name].num_bytes)):
+            if stored[name].offset != end:
                 raise ValueError(f"`{name}` does not begin where the tensor before it ends")
-            end += math.prod(tensor.shape) * np.dtype(_TYPES[tensor.dtype]).itemsize
+            end += stored[name].num_bytes
         if end != size:
             raise ValueError(f"its tensors end at byte {end:,} of {size:,}")
     except (FileNotFoundError, NotADirectoryError) as error:
         raise UsageError(f"{path.parent} has a config.json but no weights ({path.name}).") from error
     except RecursionError as error:
-        raise UsageError(f"{path} is damaged (its header is nested too deeply). {REMEDY}") from error
+        raise damaged(f"{path} is damaged (its header is nested too deeply)") from error
     except (OSError, ValueError) as error:
-        raise UsageError(f"{path} is damaged or cut short ({error}). {REMEDY}") from error
+        raise damaged(f"{path} is damaged or cut short ({error})") from error
     return stored
 
 
@@ -150,15 +160,18 @@ def _read_entry(name: str, entry: Any, path: Path, start: int) -> StoredTensor:
     """Return the place of a tensor by its entry in the header. Raises `ValueError` if the entry is invalid."""
     if not isinstance(entry, dict):
         raise ValueError(f"`{name}` has no entry in the header")
-    dtype, shape, offsets = (entry.get(field) for field in ("dtype", "shape", "data_offsets"))
+    dtype = entry.get("dtype")
+    shape = entry.get("shape")
+    offsets = entry.get("data_offsets")
     if not isinstance(dtype, str) or dtype not in _TYPES:
         raise ValueError(f"`{name}` has the type {dtype!r:.20}, which is none of {', '.join(_TYPES)}")
     if not _are_sizes(shape) or not _are_sizes(offsets) or len(offsets) != 2:
         raise ValueError(f"`{name}` has the shape {shape!r:.80} and the offsets {offsets!r:.80}")
     begin, end = offsets
-    if end - begin != math.prod(shape) * np.dtype(_TYPES[dtype]).itemsize:
+    tensor = StoredTensor(path, start + begin, dtype, tuple(shape))
+    if end - begin != tensor.num_bytes:
         raise ValueError(f"`{name}` has {end - begin:,} bytes, which do not fit the shape {shape} of {dtype}")
-    return StoredTensor(path, start + begin, dtype, tuple(shape))
+    return tensor
 
 
 def _are_sizes(values: Any) -> bool:
@@ -167,14 +180,15 @@ def _are_sizes(values: Any) -> bool:
 
 def quantize_int8(tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Round matrices to int8, with scales `(rows,)` named `name.scale`, and other tensors to float16."""
-    found: dict[str, np.ndarray] = {}
+    quantized = {}
     for name, values in tensors.items():
         if values.ndim != 2 or values.size < MIN_SIZE:
-            found[name] = values.astype(np.float16)
+            quantized[name] = values.astype(np.float16)
             continue
         values = values.astype(np.float32)
         # Divide by the scale in its stored precision, so that rounding the scale adds no error.
         scale = np.maximum(np.abs(values).max(1) / 127, 1e-7).astype(np.float16)
-        found[name] = np.clip(np.rint(values / scale.astype(np.float32)[:, None]), -127, 127).astype(np.int8)
-        found[name + SCALE] = scale
-    return found
+        steps = np.rint(values / scale.astype(np.float32)[:, None])
+        quantized[name] = np.clip(steps, -127, 127).astype(np.int8)
+        quantized[name + SCALE] = scale
+    return quantized

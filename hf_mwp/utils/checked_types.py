@@ -16,9 +16,21 @@ Target = TypeVar("Target", bound=Callable)
 
 # Names of types in messages; any other class is named by its own name.
 DESCRIPTIONS = {
-    **{bool: "True or False", int: "a whole number", float: "a number", str: "a string", type(None): "None"},
-    **{list: "a list", tuple: "a tuple", set: "a set", dict: "a dictionary", Sequence: "a list", Mapping: "a mapping"},
-    **{Iterable: "a list or another iterable", Collection: "a collection", Callable: "a function", type: "a class"},
+    bool: "True or False",
+    int: "a whole number",
+    float: "a number",
+    str: "a string",
+    type(None): "None",
+    list: "a list",
+    tuple: "a tuple",
+    set: "a set",
+    dict: "a dictionary",
+    Sequence: "a list",
+    Mapping: "a mapping",
+    Iterable: "a list or another iterable",
+    Collection: "a collection",
+    Callable: "a function",
+    type: "a class",
 }
 PLURALS = {bool: "booleans", int: "whole numbers", float: "numbers", str: "strings", Mapping: "mappings"}
 PLAIN_TYPES = frozenset({bool, int, float, str, type(None)})
@@ -45,8 +57,9 @@ def checked(target: Target) -> Target:
     @functools.wraps(target)
     def wrapper(*args, **kwargs):
         hints = _hints_of(target)
+        arguments = [*zip(positional, args, strict=False), *kwargs.items()]
         # Missing and unknown arguments are left to Python, which names them.
-        for name, value in [*zip(positional, args, strict=False), *kwargs.items()]:
+        for name, value in arguments:
             if name in defaults and value is not defaults[name]:
                 check_type(name, value, hints.get(name, Any))
         return target(*args, **kwargs)
@@ -59,7 +72,9 @@ def check_fields(options: Any, library_class: type | None = None) -> None:
     the fields of `library_class`, a base class from another library, only booleans, numbers and strings are checked,
     because the library accepts more than its annotations say."""
     hints = _hints_of(type(options))
-    library_hints = {} if library_class is None else _hints_of(library_class)
+    library_hints = {}
+    if library_class is not None:
+        library_hints = _hints_of(library_class)
     for field in fields(options):
         value = getattr(options, field.name)
         hint = hints[field.name]
@@ -77,7 +92,11 @@ def check_type(name: str, value: Any, hint: Any) -> None:
     alternatives = _alternatives(hint)
     if any(_fits(value, alternative) for alternative in alternatives):
         return
-    containers = [each for each in alternatives if get_args(each) and _is_a(value, get_origin(each))]
+    # The kinds of containers that the value may be, whatever its items.
+    containers = []
+    for alternative in alternatives:
+        if get_args(alternative) and _is_a(value, get_origin(alternative)):
+            containers.append(alternative)
     if len(containers) == 1:
         # The message names the wrong item.
         for item_name, item, item_hint in _items(name, value, containers[0]):
@@ -85,16 +104,18 @@ def check_type(name: str, value: Any, hint: Any) -> None:
     descriptions = sorted(_describe(alternative) for alternative in alternatives - {type(None)})
     if type(None) in alternatives:
         descriptions.append("None")
-    wrong_choice = isinstance(value, str) and any(get_origin(each) is Literal for each in alternatives)
-    kind = ValueError if wrong_choice or (_is_nan(value) and float in alternatives) else TypeError
-    raise kind(f"`{name}` must be {' or '.join(descriptions)}, got {_shorten(value)}.")
+    error_class = TypeError
+    is_text_choice = isinstance(value, str) and Literal in map(get_origin, alternatives)
+    if is_text_choice or (_is_nan(value) and float in alternatives):
+        error_class = ValueError
+    raise error_class(f"`{name}` must be {' or '.join(descriptions)}, got {_shorten(value)}.")
 
 
 @functools.cache
 def _hints_of(target: Any) -> dict[str, Any]:
     """Return the annotations of a function or class. A class that is imported only for type checkers is replaced by a
     [`_NamedClass`]."""
-    unknown: dict[str, type] = {}
+    unknown = {}
     while True:
         try:
             return get_type_hints(target, localns=unknown)
@@ -106,13 +127,15 @@ class _NamedClass(type):
     """Type of stand-ins for classes that are not imported. Instances of any class with the same name fit."""
 
     def __instancecheck__(cls, value: Any) -> bool:
-        return any(each.__name__ == cls.__name__ for each in type(value).__mro__)
+        return cls.__name__ in [base.__name__ for base in type(value).__mro__]
 
 
 @functools.cache
 def _alternatives(hint: Any) -> frozenset:
     """Return the members of a union, or the annotation itself."""
-    return frozenset(get_args(hint)) if get_origin(hint) in (Union, UnionType) else frozenset({hint})
+    if get_origin(hint) in (Union, UnionType):
+        return frozenset(get_args(hint))
+    return frozenset({hint})
 
 
 def _fits(value: Any, hint: Any) -> bool:
@@ -140,8 +163,8 @@ def _is_a(value: Any, kind: Any) -> bool:
         # Also the booleans of NumPy, which is not imported here.
         return type(value).__name__ in ("bool", "bool_")
     if kind in (int, float):
-        is_number = isinstance(value, Integral if kind is int else Real)
-        return is_number and not isinstance(value, bool) and not _is_nan(value)
+        abstract_type = Integral if kind is int else Real
+        return isinstance(value, abstract_type) and not isinstance(value, bool) and not _is_nan(value)
     if kind in (Sequence, Iterable, Collection):
         # Columns of datasets and tensors are not registered as sequences. A string is no list of strings, and a
         # dictionary no list of its keys.
@@ -189,15 +212,16 @@ def _describe(hint: Any) -> str:
         return "one of " + ", ".join(map(repr, arguments))
     if origin in (Union, UnionType):
         return " or ".join(map(_describe, arguments))
-    kind = origin or hint
-    if kind in (list, tuple, set, Sequence, Iterable, Collection) and arguments:
+    plain_type = origin or hint
+    if plain_type in (list, tuple, set, Sequence, Iterable, Collection) and arguments:
         items = [PLURALS.get(get_origin(item) or item) for item in _alternatives(arguments[0])]
-        return f"{DESCRIPTIONS[kind]} of {' or '.join(sorted(items))}" if None not in items else DESCRIPTIONS[kind]
-    if kind in DESCRIPTIONS:
-        return DESCRIPTIONS[kind]
-    if isinstance(kind, type) and issubclass(kind, os.PathLike):
+        if None not in items:
+            return f"{DESCRIPTIONS[plain_type]} of {' or '.join(sorted(items))}"
+    if plain_type in DESCRIPTIONS:
+        return DESCRIPTIONS[plain_type]
+    if isinstance(plain_type, type) and issubclass(plain_type, os.PathLike):
         return "a path"
-    return f"a `{getattr(kind, '__name__', kind)}`"
+    return f"a `{getattr(plain_type, '__name__', plain_type)}`"
 
 
 def _is_nan(value: Any) -> bool:
@@ -205,4 +229,5 @@ def _is_nan(value: Any) -> bool:
 
 
 def _shorten(value: Any) -> str:
-    return f"{type(value).__name__} {value!r:.80}" if not isinstance(value, str | type | None) else f"{value!r:.80}"
+    shortened = f"{value!r:.80}"
+    return shortened if isinstance(value, str | type | None) else f"{type(value).__name__} {shortened}"

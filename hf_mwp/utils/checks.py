@@ -20,21 +20,23 @@ def as_list(value: Any) -> list:
 
 def check_used(options: Any, used: Collection[str], remedy: str) -> None:
     """Raise `UsageError` if an option that is not in `used` differs from its default."""
-    if unused := [name for name in given_options(options) if name not in used]:
-        raise UsageError(f"`{unused[0]}` {remedy}.")
+    for name in given_options(options):
+        if name not in used:
+            raise UsageError(f"`{name}` {remedy}.")
 
 
 def check_options(options: Any, library_class: type | None = None) -> None:
     """Check the types of all fields ([`~checked_types.check_fields`]). Raise `ValueError` if a field is `required` but
     missing, or has a value that is not among its `choices`."""
     check_fields(options, library_class)
-    for each in fields(options):
-        values, choices = as_list(getattr(options, each.name)), each.metadata.get("choices")
-        if not values and each.metadata.get("required"):
-            raise ValueError(f"`{each.name}` must be given.")
-        for value in values if choices else ():
-            if value not in choices:
-                raise ValueError(f"`{each.name}` must be one of {', '.join(map(str, choices))}, got {value!r}.")
+    for field in fields(options):
+        values = as_list(getattr(options, field.name))
+        choices = field.metadata.get("choices")
+        if not values and field.metadata.get("required"):
+            raise ValueError(f"`{field.name}` must be given.")
+        for value in values:
+            if choices and value not in choices:
+                raise ValueError(f"`{field.name}` must be one of {', '.join(map(str, choices))}, got {value!r}.")
 
 
 def _check_range(options: Any, *names: str, rule: str, low: float = 0, high: float = math.inf) -> None:

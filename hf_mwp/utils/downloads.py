@@ -36,28 +36,34 @@ def note_download(model: Any, options: Mapping[str, Any]) -> None:
 def download_options(model: Any, source: str | PathLike | None = None) -> dict[str, Any]:
     """Return the options for downloading a file from the model's repository. For a different `source`, options
     specific to the model's repository (`revision`, `subfolder`) are left out; for a local folder, all options."""
-    own = getattr(model, "name_or_path", None)
-    source = own if source is None else source
+    model_source = getattr(model, "name_or_path", None)
+    if source is None:
+        source = model_source
     if not source or Path(source).is_dir():
         return {}
-    options: dict[str, Any] = {}
+    options = {}
     # An object that is not a model may not be usable as a key of the dictionary.
     with suppress(TypeError):
         options |= _options.get(model, {})
-    if str(source) != str(own):
+    if str(source) != str(model_source):
         return {name: value for name, value in options.items() if name not in OF_ONE_REPOSITORY}
     # Transformers before 5.23 stores the commit to which a branch or tag was resolved.
     commit = getattr(getattr(model, "config", None), "_commit_hash", None)
-    return options if commit is None else options | {"revision": commit}
+    if commit is not None:
+        options["revision"] = commit
+    return options
 
 
 def missing_folder(name: str | PathLike) -> str | None:
     """Return an error message for a local path that does not exist, `None` for an existing path or a Hub id. A name
     with one slash is taken for a Hub id, unless the local folder before the slash contains a similar name."""
-    path, parts = Path(name), str(name).split("/")
-    is_local = len(parts) > 2 or path.is_absolute() or parts[0][:1] in (".", "~")
-    beside = os.listdir(path.parent) if len(parts) > 1 and os.path.isdir(path.parent) else ()
-    similar = [str(path.parent / each) for each in get_close_matches(path.name, beside)]
+    path = Path(name)
+    num_slashes = str(name).count("/")
+    is_local = num_slashes > 1 or path.is_absolute() or str(name).startswith((".", "~"))
+    siblings = []
+    if num_slashes and os.path.isdir(path.parent):
+        siblings = os.listdir(path.parent)
+    similar = [str(path.parent / sibling) for sibling in get_close_matches(path.name, siblings)]
     if os.path.exists(path) or not (is_local or similar):
         return None
     hint = f" Did you mean {' or '.join(similar)}?" if similar else ""
@@ -73,20 +79,23 @@ def find_beside(name_or_path: str | PathLike, file_name: str, **kwargs) -> Path 
 
     quiet = {"_raise_exceptions_for_missing_entries": False, "_raise_exceptions_for_connection_errors": False}
     try:
-        found = cached_file(str(name_or_path), file_name, **quiet, **kwargs)
+        path = cached_file(str(name_or_path), file_name, **quiet, **kwargs)
     except OSError:
         # Neither a folder nor a repository, for example a relative path to a deleted folder.
         return None
-    return None if found is None else Path(found)
+    return None if path is None else Path(path)
 
 
 def read_beside(name_or_path: str | PathLike, file_names: Iterable[str]) -> dict[str, bytes]:
     """Return the contents of the files that exist in a model's folder or repository, by name. Raises `UsageError` for
     a link to a file of another folder; see [`check_links`]."""
-    paths = {name: find_beside(name_or_path, name) for name in file_names}
-    existing = {name: path for name, path in paths.items() if path is not None}
-    check_links(existing.values())
-    return {name: path.read_bytes() for name, path in existing.items()}
+    paths = {}
+    for name in file_names:
+        path = find_beside(name_or_path, name)
+        if path is not None:
+            paths[name] = path
+    check_links(paths.values())
+    return {name: path.read_bytes() for name, path in paths.items()}
 
 
 def check_links(paths: Iterable[Path]) -> None:
@@ -98,5 +107,5 @@ def check_links(paths: Iterable[Path]) -> None:
         if folder.parent.name == "snapshots":
             allowed.append(folder.parent.parent / "blobs")
         target = path.resolve()
-        if not any(target.is_relative_to(place) for place in allowed):
+        if not any(map(target.is_relative_to, allowed)):
             raise UsageError(f"{path} is a link to {target}, outside of its folder. Replace the link by a copy.")

@@ -36,8 +36,10 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 def write_atomically(path: str | Path, lines: str | Iterable[str]) -> None:
     """Write a UTF-8 text file atomically, and create its parent folders. Lone surrogates are escaped as in JSON."""
+    if isinstance(lines, str):
+        lines = [lines]
     with replacing(path) as unfinished, unfinished.open("w", encoding="utf-8", errors="backslashreplace") as file:
-        file.writelines([lines] if isinstance(lines, str) else lines)
+        file.writelines(lines)
         file.flush()
         os.fsync(file.fileno())
 
@@ -58,12 +60,14 @@ def writing_weights(folder: str | Path) -> Iterator[None]:
         if remedy is None and not isinstance(error, SafetensorError):
             raise
         fault = str(error).rstrip(".") or "out of memory"
-        remedy = remedy or "Check the disk, or choose another folder."
+        if remedy is None:
+            remedy = "Check the disk, or choose another folder."
         raise UsageError(f"The weights cannot be written to {folder}: {fault}. {remedy}") from error
     weights = [path for path in folder.glob("*.safetensors") if path.is_file()]
-    mode = _usual_mode(folder) if weights else None
-    for path in weights:
-        path.chmod(mode)
+    if weights:
+        mode = _usual_mode(folder)
+        for path in weights:
+            path.chmod(mode)
 
 
 def _remedy(error: Exception) -> str | None:
@@ -72,8 +76,7 @@ def _remedy(error: Exception) -> str | None:
     # PyTorch raises `RuntimeError` if it can neither allocate memory nor write a file.
     if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and "alloc" in text):
         return "Close other programs to free memory, and try again."
-    codes = [f"os error {code}" for code in NO_SPACE]
-    is_full = getattr(error, "errno", None) in NO_SPACE or any(code in text for code in codes)
+    is_full = getattr(error, "errno", None) in NO_SPACE or any(f"os error {code}" in text for code in NO_SPACE)
     if is_full or "inline_container" in text or "failed writing file" in text:
         return "Free disk space, or choose another folder."
     return None
@@ -112,6 +115,14 @@ def read_json(path: str | Path) -> dict[str, Any] | None:
     return content if isinstance(content, dict) else None
 
 
+def find_names(folder: Path, patterns: Iterable[str]) -> list[str]:
+    """Return the names of the files in a folder that have one of the patterns, sorted for each pattern."""
+    names = []
+    for pattern in patterns:
+        names += sorted(path.name for path in folder.glob(pattern))
+    return names
+
+
 def remove_folder(path: str | Path) -> None:
     """Remove a folder with its contents. If the path is a link, only the link is removed."""
     path = Path(path)
@@ -125,7 +136,9 @@ def content_digest(path: str | Path) -> str:
     """Return a digest of a file, or of the names and contents of all files under a folder."""
     path = Path(path)
     digest = hashlib.blake2b(digest_size=16)
-    files = [path] if path.is_file() else sorted(file for file in path.rglob("[!.]*") if file.is_file())
+    files = [path]
+    if not path.is_file():
+        files = sorted(file for file in path.rglob("[!.]*") if file.is_file())
     for file in files:
         state = file.stat()
         digest.update(str(file.relative_to(path)).encode())
@@ -149,8 +162,10 @@ def shorten_paths(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     tagger = "ltp:" if value.startswith("ltp:") else ""
-    place = value.removeprefix(tagger)
+    path = value.removeprefix(tagger)
     # Unlike `Path.exists`, `os.path.exists` does not fail for a text that is too long for a path.
-    is_path = place.startswith(("~", "./", "../")) or place.count("/") > 1 or os.path.exists(place)
-    has_folder = "/" in place or os.sep in place
-    return tagger + Path(place).name if has_folder and (is_path or os.path.isabs(place)) else value
+    is_local = path.startswith(("~", "./", "../")) or path.count("/") > 1 or os.path.exists(path)
+    has_folder = "/" in path or os.sep in path
+    if has_folder and (is_local or os.path.isabs(path)):
+        return tagger + Path(path).name
+    return value

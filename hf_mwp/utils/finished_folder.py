@@ -23,9 +23,12 @@ logger = logging.getLogger(__name__)
 
 # Prefix of the folder's own files. All other files belong to the job.
 OWN = "stage."
-RECORD, LOCK, START = "stage.json", "stage.lock", "stage.start.json"
+RECORD = "stage.json"
+LOCK = "stage.lock"
+START = "stage.start.json"
 # Names in Transformers, whose import would be slow.
-CHECKPOINT, TRAINER_STATE = "checkpoint", "trainer_state.json"
+CHECKPOINT = "checkpoint"
+TRAINER_STATE = "trainer_state.json"
 # Each process of a distributed training writes a file with its random state to a checkpoint; see `announce_files`.
 RANDOM_STATE = "rng_state_{}.pth"
 ANNOUNCED = "process_files.json"
@@ -37,7 +40,8 @@ class FinishedFolder:
     everything on which the result depends; see [`digest_of`]."""
 
     def __init__(self, path: str | Path, fingerprint: str):
-        self.path, self.fingerprint = Path(path), fingerprint
+        self.path = Path(path)
+        self.fingerprint = fingerprint
 
     @classmethod
     def named(cls, parent: str | Path, name: str, fingerprint: str) -> FinishedFolder:
@@ -48,7 +52,9 @@ class FinishedFolder:
     def record(self) -> dict[str, Any] | None:
         """Record of the completed job with its duration in `seconds`, or `None` if the job is not complete."""
         record = read_json(self.path / RECORD)
-        return record if record is not None and record.get("fingerprint") == self.fingerprint else None
+        if record is None or record.get("fingerprint") != self.fingerprint:
+            return None
+        return record
 
     @property
     def is_done(self) -> bool:
@@ -68,13 +74,14 @@ class FinishedFolder:
     @property
     def is_begun(self) -> bool:
         """Return whether the folder contains files of the job."""
-        return self.path.is_dir() and any(not each.name.startswith(OWN) for each in self.path.iterdir())
+        return self.path.is_dir() and not all(name.startswith(OWN) for name in os.listdir(self.path))
 
     def check_own(self) -> None:
         """Raise [`UsageError`] if the folder contains the results of a different job."""
-        found = (read_json(self.path / RECORD) or {}).get("fingerprint", self.fingerprint)
-        if found != self.fingerprint:
-            difference = f"fingerprint {found} instead of {self.fingerprint}"
+        record = read_json(self.path / RECORD) or {}
+        fingerprint = record.get("fingerprint", self.fingerprint)
+        if fingerprint != self.fingerprint:
+            difference = f"fingerprint {fingerprint} instead of {self.fingerprint}"
             raise UsageError(f"{self.path} has results of a different run ({difference}). Choose another folder.")
 
     def fill(self, work: Callable[[], Any], details: Mapping[str, Any] | None = None) -> bool:
@@ -86,28 +93,32 @@ class FinishedFolder:
         with process_lock(self.path / LOCK):
             if self.is_done:
                 return False
-            before, started = self._seconds_until(self.checkpoint), time.time()
-            write_json(self.path / START, {"started": started, "seconds_before": before})
+            seconds_before = self._seconds_until(self.checkpoint)
+            started = time.time()
+            write_json(self.path / START, {"started": started, "seconds_before": seconds_before})
             work()
-            seconds = round(before + time.time() - started, 1)
+            seconds = round(seconds_before + time.time() - started, 1)
             record = {**(details or {}), "fingerprint": self.fingerprint, "seconds": seconds}
             write_json(self.path / RECORD, record)
             return True
 
     def _seconds_until(self, checkpoint: str | None) -> float:
         """Return the seconds that earlier starts took to reach the checkpoint from which this start resumes."""
-        last = read_json(self.path / START)
-        if checkpoint is None or last is None:
+        last_start = read_json(self.path / START)
+        if checkpoint is None or last_start is None:
             return 0.0
         saved = (Path(checkpoint) / TRAINER_STATE).stat().st_mtime
         # A checkpoint older than the last start is the checkpoint from which that start resumed.
-        return last["seconds_before"] + max(0.0, saved - last["started"])
+        return last_start["seconds_before"] + max(0.0, saved - last_start["started"])
 
 
 def last_complete_checkpoint(folder: str | os.PathLike) -> str | None:
     """Return the newest complete checkpoint in a run's folder, or `None` if there is none."""
-    steps = _checkpoints(folder)
-    return next((str(steps[step]) for step in sorted(steps, reverse=True) if is_complete(steps[step])), None)
+    checkpoints = _checkpoints(folder)
+    for step in sorted(checkpoints, reverse=True):
+        if is_complete(checkpoints[step]):
+            return str(checkpoints[step])
+    return None
 
 
 def is_complete(checkpoint: str | os.PathLike) -> bool:
@@ -126,7 +137,7 @@ def is_complete(checkpoint: str | os.PathLike) -> bool:
                 pass
     except (OSError, ValueError, SafetensorError):
         return False
-    return all(zipfile.is_zipfile(path) for path in checkpoint.glob("*.pt*"))
+    return all(map(zipfile.is_zipfile, checkpoint.glob("*.pt*")))
 
 
 def _process_files(checkpoint: Path) -> list[str]:
@@ -135,16 +146,18 @@ def _process_files(checkpoint: Path) -> list[str]:
     if announced is not None:
         return list(announced.get("files", ()))
     # A checkpoint of `Trainer` does not tell the number of processes, but a file between two others must exist.
-    names = {path.name for path in checkpoint.glob(RANDOM_STATE.format("*"))}
-    ranks = [name.removeprefix("rng_state_").removesuffix(".pth") for name in names]
-    last = max((int(rank) for rank in ranks if rank.isdecimal()), default=-1)
-    return [RANDOM_STATE.format(rank) for rank in range(last + 1)]
+    num_processes = 0
+    for path in checkpoint.glob(RANDOM_STATE.format("*")):
+        rank = path.name.removeprefix("rng_state_").removesuffix(".pth")
+        if rank.isdecimal():
+            num_processes = max(num_processes, int(rank) + 1)
+    return list(map(RANDOM_STATE.format, range(num_processes)))
 
 
 def announce_files(checkpoint: str | os.PathLike, ranks: Iterable[int]) -> None:
     """Record which processes will write their random states to a checkpoint. The main process writes the trainer's
     state without waiting for them, so that the state does not show that all files are written."""
-    write_json(Path(checkpoint) / ANNOUNCED, {"files": [RANDOM_STATE.format(rank) for rank in ranks]})
+    write_json(Path(checkpoint) / ANNOUNCED, {"files": list(map(RANDOM_STATE.format, ranks))})
 
 
 def invalidate_checkpoint(checkpoint: str | os.PathLike) -> None:
@@ -161,8 +174,12 @@ def remove_checkpoints(folder: str | os.PathLike) -> None:
 
 def _checkpoints(folder: str | os.PathLike) -> dict[int, Path]:
     """Return the checkpoints in a folder by step, including links and broken links."""
-    paths = {path.name.removeprefix(f"{CHECKPOINT}-"): path for path in Path(folder).glob(f"{CHECKPOINT}-*")}
-    return {int(step): path for step, path in paths.items() if step.isdecimal() and not path.is_file()}
+    checkpoints = {}
+    for path in Path(folder).glob(f"{CHECKPOINT}-*"):
+        step = path.name.removeprefix(f"{CHECKPOINT}-")
+        if step.isdecimal() and not path.is_file():
+            checkpoints[int(step)] = path
+    return checkpoints
 
 
 def digest_of(content: Any) -> str:
@@ -178,9 +195,9 @@ def process_lock(path: Path) -> Iterator[None]:
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(path)
     try:
-        held = lock.acquire(timeout=0)
+        acquired = lock.acquire(timeout=0)
     except Timeout:
         logger.warning(f"Another process writes to {path.parent}. Waiting for its end.")
-        held = lock.acquire()
-    with held:
+        acquired = lock.acquire()
+    with acquired:
         yield

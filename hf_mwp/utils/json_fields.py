@@ -34,20 +34,24 @@ class Field:
             return False
         if type(value) in (int, float):
             return self.low <= value <= self.high
-        return not (self.choices and isinstance(value, str)) or value in self.choices
+        if self.choices and isinstance(value, str):
+            return value in self.choices
+        return True
 
     @property
     def rule(self) -> str:
         """Words for what the field accepts, such as "an integer from 1 to 1,000"."""
         if self.choices:
             return f"one of {', '.join(self.choices)}"
-        words = [_NAMES[kind] for kind in self.types if kind in _NAMES]
-        if {int, float} <= {*self.types}:
+        words = [_NAMES[json_type] for json_type in self.types if json_type in _NAMES]
+        if int in self.types and float in self.types:
             words.remove(_NAMES[int])
         if math.isfinite(self.low) and math.isfinite(self.high):
             words[0] += f" from {self.low:,} to {self.high:,}"
         if list in self.types:
-            words.append("a list" if self.items is None else f"a list whose items are each {self.items.rule}")
+            words.append("a list")
+            if self.items is not None:
+                words[-1] += f" whose items are each {self.items.rule}"
         if dict in self.types and self.items is not None:
             words[-1] = f"an object whose values are each {self.items.rule}"
         if type(None) in self.types:
@@ -55,7 +59,14 @@ class Field:
         return " or ".join(words)
 
 
-TEXT, FLAG, OBJECT = Field((str,)), Field((bool,)), Field((dict,))
+def damaged(fault: str) -> UsageError:
+    """Return the error for a file that is damaged or does not fit the other files of its folder."""
+    return UsageError(f"{fault}. {REMEDY}")
+
+
+TEXT = Field((str,))
+FLAG = Field((bool,))
+OBJECT = Field((dict,))
 
 
 def integer(low: int, high: int) -> Field:
@@ -85,7 +96,9 @@ def object_of(item: Field) -> Field:
 
 def optional(field: Field, default: Any = None) -> Field:
     """Return the description of a field that may be missing, or null if that is the default."""
-    types = (*field.types, type(None)) if default is None else field.types
+    types = field.types
+    if default is None:
+        types = (*types, type(None))
     return replace(field, types=types, default=default)
 
 
@@ -96,11 +109,11 @@ def read_mapping(path: Path) -> dict[str, Any]:
     except (FileNotFoundError, NotADirectoryError) as error:
         raise UsageError(f"{path} does not exist. Pass the folder of a saved solver.") from error
     except RecursionError as error:
-        raise UsageError(f"{path} is damaged (it is nested too deeply). {REMEDY}") from error
+        raise damaged(f"{path} is damaged (it is nested too deeply)") from error
     except (OSError, ValueError) as error:
-        raise UsageError(f"{path} is damaged ({error}). {REMEDY}") from error
+        raise damaged(f"{path} is damaged ({error})") from error
     if not isinstance(content, dict):
-        raise UsageError(f"{path} is damaged (it contains no JSON object). {REMEDY}")
+        raise damaged(f"{path} is damaged (it contains no JSON object)")
     return content
 
 
@@ -122,8 +135,10 @@ def check_fields(
     """
     unknown = [name for name in content if name not in description]
     if closed and unknown:
-        known = f"perhaps of a newer version of hf_mwp (known fields: {[*description]})"
-        raise UsageError(f"{path} has unknown fields {unknown!r:.80}, {known}. {REMEDY}")
+        raise damaged(
+            f"{path} has unknown fields {unknown!r:.80}, perhaps of a newer version of hf_mwp "
+            f"(known fields: {[*description]})"
+        )
     fields = {}
     for name, field in description.items():
         full_name = f"{inside}.{name}" if inside else name
@@ -131,7 +146,7 @@ def check_fields(
             _check_value(content[name], field, path, full_name)
             fields[name] = content[name]
         elif field.default is REQUIRED:
-            raise UsageError(f"{path}: `{full_name}` is missing. {REMEDY}")
+            raise damaged(f"{path}: `{full_name}` is missing")
         else:
             fields[name] = field.default
     return fields
@@ -139,10 +154,12 @@ def check_fields(
 
 def _check_value(value: Any, field: Field, path: Path, name: str) -> None:
     if not field.accepts(value):
-        raise UsageError(f"{path}: `{name}` must be {field.rule}, not {value!r:.80}. {REMEDY}")
-    if field.items is not None and isinstance(value, dict):
+        raise damaged(f"{path}: `{name}` must be {field.rule}, not {value!r:.80}")
+    if field.items is None:
+        return
+    if isinstance(value, dict):
         for key, item in value.items():
             _check_value(item, field.items, path, f"{name}.{key:.80}")
-    elif field.items is not None and isinstance(value, list):
+    elif isinstance(value, list):
         for index, item in enumerate(value):
             _check_value(item, field.items, path, f"{name}[{index}]")

@@ -9,7 +9,9 @@ def lazy_names(
     package: str, names: Mapping[str, Iterable[str]]
 ) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
     """Return `__all__`, `__getattr__` and `__dir__` of a package; `names` maps each module to its public names."""
-    modules = {name: module for module, own in names.items() for name in own}
+    modules = {}
+    for module, module_names in names.items():
+        modules |= dict.fromkeys(module_names, module)
 
     def get(name: str) -> Any:
         if name in modules:

@@ -10,7 +10,8 @@ from .usage_error import UsageError
 
 def is_main_process() -> bool:
     """Return whether this process has rank 0, and therefore prints and writes files."""
-    return rank_and_world_size()[0] == 0
+    rank, _ = rank_and_world_size()
+    return rank == 0
 
 
 def rank_and_world_size() -> tuple[int, int]:
@@ -20,15 +21,15 @@ def rank_and_world_size() -> tuple[int, int]:
 
 def wait_for_all() -> None:
     """Wait until all processes have called this function. Raises `UsageError` if Accelerate cannot connect them."""
-    processes = rank_and_world_size()[1]
-    if processes > 1:
+    _, num_processes = rank_and_world_size()
+    if num_processes > 1:
         import torch
         from accelerate import PartialState
 
         # On machines without a GPU, Accelerate connects the processes only with `cpu=True`.
         state = PartialState(cpu=not torch.accelerator.is_available())
-        if state.num_processes != processes:
-            fault = f"{processes} processes were started, but Accelerate found {state.num_processes}."
+        if state.num_processes != num_processes:
+            fault = f"{num_processes} processes were started, but Accelerate found {state.num_processes}."
             raise UsageError(f"{fault} Start them with `accelerate launch` or `torchrun`.")
         state.wait_for_everyone()
 
@@ -36,22 +37,26 @@ def wait_for_all() -> None:
 def share_rows(make: Callable[[list], list], rows: list) -> list:
     """Return `make(rows)`, a list with a result for each row, of which each process computes a part. All processes
     must call this function, and receive all results in the order of the rows."""
-    if rank_and_world_size()[1] == 1:
+    _, num_processes = rank_and_world_size()
+    if num_processes == 1:
         return make(rows)
     from accelerate import PartialState
     from accelerate.utils import gather_object
 
     wait_for_all()
-    with PartialState().split_between_processes(rows) as mine:
-        return gather_object(make(mine) if mine else [])
+    with PartialState().split_between_processes(rows) as process_rows:
+        results = make(process_rows) if process_rows else []
+        return gather_object(results)
 
 
 def check_one_process(command: str, launches: bool = True) -> None:
     """Raise `UsageError` if there are several processes. With `launches`, the message recommends `--launch`."""
-    processes = rank_and_world_size()[1]
-    if processes > 1:
-        more = f" To train in several, add --launch 'torchrun --nproc_per_node {processes}'." if launches else ""
-        raise UsageError(f"Start `hf-mwp {command}` in one process, not in {processes}.{more}")
+    _, num_processes = rank_and_world_size()
+    if num_processes > 1:
+        message = f"Start `hf-mwp {command}` in one process, not in {num_processes}."
+        if launches:
+            message += f" To train in several, add --launch 'torchrun --nproc_per_node {num_processes}'."
+        raise UsageError(message)
 
 
 def shards_weights(args: Any) -> bool:

@@ -12,24 +12,66 @@ from typing import Any
 WITHOUT_EFFECT = frozenset(
     {
         # start and place
-        *("output_dir", "hub_token"),
-        *("teacher_cache_dir", "stages_dir", "run_name", "project"),
+        "output_dir",
+        "hub_token",
+        "teacher_cache_dir",
+        "stages_dir",
+        "run_name",
+        "project",
         # progress and log
-        *("disable_tqdm", "logging_first_step", "report_to", "log_level", "log_level_replica", "log_on_each_node"),
-        *("trackio_space_id", "trackio_bucket_id", "trackio_static_space_id", "do_train", "do_eval", "do_predict"),
-        *("logging_strategy", "logging_nan_inf_filter", "include_num_input_tokens_seen"),
-        *("skip_memory_metrics", "debug"),
+        "disable_tqdm",
+        "logging_first_step",
+        "report_to",
+        "log_level",
+        "log_level_replica",
+        "log_on_each_node",
+        "trackio_space_id",
+        "trackio_bucket_id",
+        "trackio_static_space_id",
+        "do_train",
+        "do_eval",
+        "do_predict",
+        "logging_strategy",
+        "logging_nan_inf_filter",
+        "include_num_input_tokens_seen",
+        "skip_memory_metrics",
+        "debug",
         # checkpoints and publishing
-        *("save_strategy", "save_total_limit", "save_only_model", "save_on_each_node"),
-        *("enable_jit_checkpoint", "push_to_hub", "hub_private_repo", "hub_model_id", "hub_strategy"),
-        *("hub_always_push", "hub_revision"),
+        "save_strategy",
+        "save_total_limit",
+        "save_only_model",
+        "save_on_each_node",
+        "enable_jit_checkpoint",
+        "push_to_hub",
+        "hub_private_repo",
+        "hub_model_id",
+        "hub_strategy",
+        "hub_always_push",
+        "hub_revision",
         # device
-        *("use_cpu", "local_rank", "per_device_eval_batch_size", "eval_accumulation_steps", "torch_compile"),
-        *("torch_compile_backend", "torch_compile_mode", "torch_empty_cache_steps", "use_cache"),
-        *("activation_checkpointing", "activation_checkpointing_kwargs", "gradient_checkpointing"),
-        *("gradient_checkpointing_kwargs", "dataloader_num_workers", "dataloader_pin_memory"),
-        *("dataloader_persistent_workers", "dataloader_prefetch_factor", "dataloader_multiprocessing_context"),
-        *("ddp_backend", "ddp_timeout", "ddp_bucket_cap_mb", "ddp_find_unused_parameters", "ddp_static_graph"),
+        "use_cpu",
+        "local_rank",
+        "per_device_eval_batch_size",
+        "eval_accumulation_steps",
+        "torch_compile",
+        "torch_compile_backend",
+        "torch_compile_mode",
+        "torch_empty_cache_steps",
+        "use_cache",
+        "activation_checkpointing",
+        "activation_checkpointing_kwargs",
+        "gradient_checkpointing",
+        "gradient_checkpointing_kwargs",
+        "dataloader_num_workers",
+        "dataloader_pin_memory",
+        "dataloader_persistent_workers",
+        "dataloader_prefetch_factor",
+        "dataloader_multiprocessing_context",
+        "ddp_backend",
+        "ddp_timeout",
+        "ddp_bucket_cap_mb",
+        "ddp_find_unused_parameters",
+        "ddp_static_graph",
     }
 )
 
@@ -57,7 +99,7 @@ def option(
     returns its path, or `None` for a Hub id, and raises `ValueError` if it does not exist. A `positional` option has
     no flag. A list of `choices` may grow.
     """
-    metadata: dict[str, Any] = {
+    metadata = {
         "help": f"{help} Must be given." if required else help,
         "required": required,
         "common": common,
@@ -84,23 +126,27 @@ def default_of(option: Field) -> Any:
 
 def given_options(options: Any) -> list[str]:
     """Return the names of the fields whose value differs from the default."""
-    return [each.name for each in fields(options) if getattr(options, each.name) != default_of(each)]
+    names = []
+    for option in fields(options):
+        if getattr(options, option.name) != default_of(option):
+            names.append(option.name)
+    return names
 
 
 def option_values(*options: Any) -> dict[str, Any]:
     """Return the values of options by name, as they were before `__post_init__`, for `--config` to read again."""
-    values: dict[str, Any] = {}
-    for each in options:
-        values |= getattr(each, GIVEN, None) or {name: getattr(each, name) for name in options_in(type(each))}
+    values = {}
+    for instance in options:
+        given_values = getattr(instance, GIVEN, None)
+        values |= given_values or {name: getattr(instance, name) for name in options_in(type(instance))}
     return values
 
 
 def options_in(*dataclass_types: type) -> dict[str, Field]:
     """Return the option fields of dataclasses by name."""
-    options: dict[str, Field] = {}
+    options = {}
     for dataclass_type in dataclass_types:
         for option in fields(dataclass_type):
-            # `HfArgumentParser` has a flag for each field with `init`.
-            if option.init or option.metadata.get("only_in_commands"):
+            if option.init:
                 options[option.name] = option
     return options

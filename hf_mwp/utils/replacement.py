@@ -1,15 +1,17 @@
 """Replacement of files in a folder, which does not lose them if the process is killed or the disk is full."""
 
+import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from .files import read_json, write_json
+from .files import find_names, read_json, write_json
 
 
 # Folders inside the folder whose files are replaced: with incomplete new files, and with all new files.
-UNFINISHED, COMPLETE = ".unfinished", ".complete"
+UNFINISHED = ".unfinished"
+COMPLETE = ".complete"
 # Names of the old files to delete.
 OUTDATED = "outdated.json"
 # Moved last, so that a folder without it is incomplete.
@@ -27,9 +29,9 @@ def replacing_files(folder: Path, find_outdated: Callable[[Path], Iterable[str]]
     unfinished.mkdir(parents=True)
     try:
         yield unfinished
-        old_names = {path.name for pattern in find_outdated(unfinished) for path in folder.glob(pattern)}
-        new_names = {path.name for path in unfinished.iterdir()}
-        write_json(unfinished / OUTDATED, {"names": sorted(old_names - new_names)})
+        outdated = set(find_names(folder, find_outdated(unfinished)))
+        outdated.difference_update(os.listdir(unfinished))
+        write_json(unfinished / OUTDATED, {"names": sorted(outdated)})
         unfinished.rename(folder / COMPLETE)
     finally:
         _remove(unfinished)
@@ -47,13 +49,13 @@ def finish_replacement(folder: Path) -> None:
     if not is_interrupted(folder):
         return
     complete = folder / COMPLETE
-    names = [path.name for path in complete.iterdir() if path.name not in (LAST, OUTDATED)]
-    outdated = (read_json(complete / OUTDATED) or {}).get("names", [])
+    names = [name for name in os.listdir(complete) if name not in (LAST, OUTDATED)]
+    record = read_json(complete / OUTDATED) or {}
     if (complete / LAST).exists():
         # Until all files are moved, the folder must not load: its files may belong to two models.
         (folder / LAST).unlink(missing_ok=True)
         names.append(LAST)
-    for name in outdated:
+    for name in record.get("names", ()):
         _remove(folder / name)
     for name in names:
         if (folder / name).is_dir():

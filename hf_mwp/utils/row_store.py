@@ -51,10 +51,11 @@ class RowFile:
             size = path.stat().st_size
             if size != self.nbytes:
                 return f"has {size} bytes instead of {self.nbytes}"
-            wrong = verify and _checksum(path) != self.checksum
+            if verify and _checksum(path) != self.checksum:
+                return "does not have the content that was written to it"
         except OSError as error:
             return f"cannot be read: {error.strerror}"
-        return "does not have the content that was written to it" if wrong else None
+        return None
 
 
 class RowStore:
@@ -75,7 +76,9 @@ class RowStore:
     remedy = "choose another folder"
 
     def __init__(self, folder: str | Path, fingerprint: str, verify: bool = True) -> None:
-        self.folder, self.fingerprint, self._verify = Path(folder), fingerprint, verify
+        self.folder = Path(folder)
+        self.fingerprint = fingerprint
+        self._verify = verify
         self._manifest = ""
         self.clear()
         self._read_manifest()
@@ -88,7 +91,8 @@ class RowStore:
         self._waiting: list[pyarrow.RecordBatch] = []
         self._waiting_bytes = 0
         self._ends: list[int] = []
-        self._keys, self._numbers = np.zeros(0, KEY), np.zeros(0, np.int64)
+        self._keys = np.zeros(0, KEY)
+        self._numbers = np.zeros(0, np.int64)
 
     def __len__(self) -> int:
         return self._ends[-1] if self._ends else 0
@@ -110,23 +114,28 @@ class RowStore:
     def _read_manifest(self) -> None:
         path = self.folder / MANIFEST
         # Bytes that are not UTF-8, as after a power failure, become invalid JSON.
-        text = path.read_text("utf-8", "replace") if path.is_file() else ""
+        text = ""
+        if path.is_file():
+            text = path.read_text("utf-8", "replace")
         if text == self._manifest:
             return
         try:
             manifest = json.loads(text)
-            found = f"format {manifest['format']}, fingerprint {manifest['fingerprint']}"
-            about, files = dict(manifest["about"]), [RowFile(**file) for file in manifest["files"]]
+            version = f"format {manifest['format']}, fingerprint {manifest['fingerprint']}"
+            details = dict(manifest["about"])
+            files = [RowFile(**file) for file in manifest["files"]]
         except (ValueError, KeyError, TypeError) as error:
             raise StoreError(f"{path} is damaged ({error}). Remove the folder to compute its rows again.") from error
-        wanted = f"format {FORMAT}, fingerprint {self.fingerprint}"
-        if found != wanted:
-            fault = f"{path} belongs to {self.made_by} ({found} instead of {wanted})"
+        expected = f"format {FORMAT}, fingerprint {self.fingerprint}"
+        if version != expected:
+            fault = f"{path} belongs to {self.made_by} ({version} instead of {expected})"
             raise StoreError(f"{fault}. Remove the folder, or {self.remedy}.")
         self.clear()
-        self._manifest, self.about = text, about
+        self._manifest = text
+        self.about = details
         for file in files:
-            if fault := file.fault(self.folder, self._verify):
+            fault = file.fault(self.folder, self._verify)
+            if fault is not None:
                 logger.warning(f"{self.folder / file.name} {fault}. Its {file.rows} rows will be computed again.")
             else:
                 self._files.append(file)
@@ -134,16 +143,19 @@ class RowStore:
 
     def _index(self, files: Iterable[int]) -> None:
         """Add the rows of further files to the index of keys."""
-        before = len(self._keys)
         self._ends = list(accumulate(file.rows for file in self._files))
-        tables = [self._open(number) for number in files]
-        found = [part for table in tables if "key" in table.column_names for part in table["key"].chunks]
-        if found:
-            keys = np.concatenate([np.frombuffer(part.buffers()[1], KEY, len(part)) for part in found])
+        chunks = []
+        for table in map(self._open, files):
+            if "key" in table.column_names:
+                chunks += table["key"].chunks
+        if chunks:
+            keys = np.concatenate([np.frombuffer(chunk.buffers()[1], KEY, len(chunk)) for chunk in chunks])
             order = np.argsort(keys, kind="stable")
-            places = np.searchsorted(self._keys, keys[order])
-            self._keys = np.insert(self._keys, places, keys[order])
-            self._numbers = np.insert(self._numbers, places, before + order)
+            numbers = len(self._keys) + order
+            # The keys stay sorted, with the number of the row of each.
+            positions = np.searchsorted(self._keys, keys[order])
+            self._keys = np.insert(self._keys, positions, keys[order])
+            self._numbers = np.insert(self._numbers, positions, numbers)
 
     def _open(self, number: int) -> pyarrow.Table:
         import pyarrow
@@ -158,11 +170,11 @@ class RowStore:
     def find(self, keys: Sequence[bytes]) -> np.ndarray:
         """Return the row number of each key, -1 for missing keys."""
         keys = np.array(keys, KEY)
-        places = np.searchsorted(self._keys, keys)
-        known = places < len(self._keys)
-        known[known] = self._keys[places[known]] == keys[known]
+        positions = np.searchsorted(self._keys, keys)
+        is_present = positions < len(self._keys)
+        is_present[is_present] = self._keys[positions[is_present]] == keys[is_present]
         numbers = np.full(len(keys), -1)
-        numbers[known] = self._numbers[places[known]]
+        numbers[is_present] = self._numbers[positions[is_present]]
         return numbers
 
     def missing(self, keys: Sequence[bytes]) -> np.ndarray:
@@ -174,13 +186,17 @@ class RowStore:
 
     def rows(self, numbers: Sequence[int], names: Sequence[str]) -> list[dict[str, Any]]:
         """Return the named columns of rows, with bytes as buffers that are not copied."""
-        found = []
+        rows = []
         for number in numbers:
             file = bisect_right(self._ends, number)
-            table, place = self._open(file), number - (self._ends[file - 1] if file else 0)
-            values = {name: table[name][place] for name in names}
-            found.append({n: v.as_buffer() if v.type == "binary" else v.as_py() for n, v in values.items()})
-        return found
+            table = self._open(file)
+            index = number - self._ends[file] + len(table)
+            row = {}
+            for name in names:
+                value = table[name][index]
+                row[name] = value.as_buffer() if value.type == "binary" else value.as_py()
+            rows.append(row)
+        return rows
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -193,16 +209,18 @@ class RowStore:
     @contextmanager
     def writing(self, schema: pyarrow.Schema, about: Mapping[str, Any] | None = None) -> Iterator[None]:
         """Allow [`~RowStore.append`] in the context, which needs the lock. Unlisted files are removed."""
-        known = {file.name for file in self._files}
+        listed = {file.name for file in self._files}
         for path in self.folder.glob("rows-*"):
-            if path.name not in known:
+            if path.name not in listed:
                 path.unlink()
-        self.about, self._schema = self.about or dict(about or {}), schema
+        self.about = self.about or dict(about or {})
+        self._schema = schema
         try:
             yield
             self.complete()
         finally:
-            self._waiting, self._waiting_bytes = [], 0
+            self._waiting = []
+            self._waiting_bytes = 0
 
     def append(self, columns: Mapping[str, Sequence[Any]]) -> None:
         """Add rows, given as columns. They are written when they have `FILE_BYTES` bytes."""
@@ -221,25 +239,32 @@ class RowStore:
         if not self._waiting:
             return
         table = pyarrow.Table.from_batches(self._waiting, self._schema).combine_chunks()
-        self._waiting, self._waiting_bytes = [], 0
+        self._waiting = []
+        self._waiting_bytes = 0
         number = 1 + max((int(file.name[5:-6]) for file in self._files), default=-1)
         path = self.folder / f"rows-{number:05d}.arrow"
-        part = path.with_suffix(".part")
+        unfinished = path.with_suffix(".part")
         try:
-            with open(part, "wb") as file:
+            with open(unfinished, "wb") as file:
                 with pyarrow.ipc.new_stream(file, self._schema) as stream:
                     stream.write_table(table)
                 file.flush()
                 os.fsync(file.fileno())
-            entry = RowFile(path.name, len(table), part.stat().st_size, _checksum(part))
-            part.replace(path)
+            entry = RowFile(path.name, len(table), unfinished.stat().st_size, _checksum(unfinished))
+            unfinished.replace(path)
         finally:
-            part.unlink(missing_ok=True)
+            unfinished.unlink(missing_ok=True)
         files = [*self._files, entry]
-        fields = {"format": FORMAT, "fingerprint": self.fingerprint, "about": self.about}
-        text = json.dumps({**fields, "files": [asdict(file) for file in files]}, indent=1)
+        manifest = {
+            "format": FORMAT,
+            "fingerprint": self.fingerprint,
+            "about": self.about,
+            "files": list(map(asdict, files)),
+        }
+        text = json.dumps(manifest, indent=1)
         write_atomically(self.folder / MANIFEST, text)
-        self._files, self._manifest = files, text
+        self._files = files
+        self._manifest = text
         self._index([len(files) - 1])
 
 

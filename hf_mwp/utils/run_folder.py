@@ -17,13 +17,15 @@ from typing import Any
 import yaml
 from filelock import FileLock, Timeout
 
-from .files import content_digest, read_json, write_atomically, write_json
+from .files import content_digest, find_names, read_json, write_atomically, write_json
 from .main_process import is_main_process
 from .replacement import UNFINISHED, finish_replacement, replacing_files
 from .usage_error import UsageError
 
 
-CONFIG, RECORD, LOCK = "run_config.yaml", "run.json", "run.lock"
+CONFIG = "run_config.yaml"
+RECORD = "run.json"
+LOCK = "run.lock"
 RECORDS = (CONFIG, RECORD, "data.json", "metrics.json", "run.log", "learning_curve.png")
 # Digests of training texts, which are also written to the folders of pseudo-labels.
 TEXTS = "training_texts.safetensors"
@@ -32,8 +34,12 @@ MODEL_FILES = ("config.json", *WEIGHTS)
 SHARDS = "model-*-of-*.safetensors"
 # Files beside the weights that are valid only for these weights, such as the re-ranker and the record of the card.
 MODEL_SPECIFIC_FILES = (
-    *("record.json", "plausibility.json", "generation_config.json"),
-    *("export.json", "encoder.onnx", "model.safetensors.index.json"),
+    "record.json",
+    "plausibility.json",
+    "generation_config.json",
+    "export.json",
+    "encoder.onnx",
+    "model.safetensors.index.json",
 )
 # Files of a model that must not stay beside the weights of another model.
 OLD_MODEL = (*MODEL_SPECIFIC_FILES, SHARDS, TEXTS)
@@ -74,10 +80,13 @@ class RunFolder(AbstractContextManager):
             finish_replacement(self.path)
         self.command = f"hf-mwp {command}"
         # Options that start a run would start the next run of the recorded `run_config.yaml`, too.
-        self.values = {name: plain(value) for name, value in (values or {}).items() if name not in START_OPTIONS}
-        secrets = [*SECRETS, *(name.replace("_", "-") for name in SECRETS)]
-        secrets += [values[name] for name in SECRETS if values and values.get(name)]
-        self.arguments = [word for word in sys.argv[1:] if not any(secret in word for secret in secrets)]
+        values = values or {}
+        self.values = {name: plain(value) for name, value in values.items() if name not in START_OPTIONS}
+        self.arguments = sys.argv[1:]
+        for name in SECRETS:
+            for secret in (name, name.replace("_", "-"), values.get(name)):
+                if secret:
+                    self.arguments = [argument for argument in self.arguments if secret not in argument]
         self.record: dict[str, Any] = {}
         self._log: logging.Handler | None = None
         self._started = time.time()
@@ -96,9 +105,13 @@ class RunFolder(AbstractContextManager):
             **describe_environment(),
         }
         if checkpoint is not None:
-            last = last_record(self.path)
-            earlier = [*last.pop("earlier_starts", []), *([last] if last else [])]
-            self.record |= {"resumed_from": checkpoint, "changes": dict(changes or {}), "earlier_starts": earlier}
+            record = last_record(self.path)
+            earlier_starts = record.pop("earlier_starts", [])
+            if record:
+                earlier_starts.append(record)
+            self.record["resumed_from"] = checkpoint
+            self.record["changes"] = dict(changes or {})
+            self.record["earlier_starts"] = earlier_starts
         if self.writes:
             write_atomically(self.path / CONFIG, yaml.safe_dump(self.values, allow_unicode=True))
             self.write_json(RECORD, self.record)
@@ -116,9 +129,9 @@ class RunFolder(AbstractContextManager):
 
     def check_unused(self, overwrite: bool, files: tuple[str, ...] = MODEL_FILES) -> None:
         """Raise `UsageError` if files with these patterns exist and `overwrite` is false."""
-        found = [path.name for pattern in files for path in sorted(self.path.glob(pattern))]
-        if found and not overwrite:
-            fault = f"{self.path} already contains results of an earlier run ({', '.join(found[:2])})."
+        names = find_names(self.path, files)
+        if names and not overwrite:
+            fault = f"{self.path} already contains results of an earlier run ({', '.join(names[:2])})."
             raise UsageError(f"{fault} Pass --overwrite, or choose another --output_dir.")
 
     @contextmanager
@@ -133,16 +146,17 @@ class RunFolder(AbstractContextManager):
         def find_outdated(unfinished: Path) -> Sequence[str]:
             if outdated is not None:
                 return outdated
-            return () if _weights_of(unfinished) == _weights_of(self.path) else OLD_MODEL
+            has_same_weights = _weights_of(unfinished) == _weights_of(self.path)
+            return () if has_same_weights else OLD_MODEL
 
         with replacing_files(self.path, find_outdated) as unfinished:
             yield unfinished
 
     def check_record(self) -> None:
         """Raise `UsageError` if the folder contains the record of a different command."""
-        other = last_record(self.path).get("command")
-        if other is not None and other != self.command:
-            fault = f"{self.path} contains the record of `{other}`, which `{self.command}` would replace."
+        last_command = last_record(self.path).get("command")
+        if last_command is not None and last_command != self.command:
+            fault = f"{self.path} contains the record of `{last_command}`, which `{self.command}` would replace."
             raise UsageError(f"{fault} Choose another --output_dir.")
 
     def write_json(self, name: str, content: Any) -> None:
@@ -183,17 +197,19 @@ def _weights_of(folder: Path) -> dict[str, str]:
 def check_output_folder(path: str | Path, for_model: bool = False) -> None:
     """Raise `UsageError` if the folder or a parent is a file, or if the folder contains a model. Commands that write
     models pass `for_model`, which skips the check for models, and call [`RunFolder.check_unused`]."""
-    existing = next((place for place in (Path(path), *Path(path).parents) if place.exists()), None)
-    if existing is not None and not existing.is_dir():
-        raise UsageError(f"{existing} is a file. Choose another output folder.")
-    weights = {file.name for pattern in WEIGHTS for file in Path(path).glob(pattern)} - {TEXTS}
+    folder = Path(path)
+    for existing in filter(Path.exists, (folder, *folder.parents)):
+        if not existing.is_dir():
+            raise UsageError(f"{existing} is a file. Choose another output folder.")
+    weights = set(find_names(folder, WEIGHTS)) - {TEXTS}
     if weights and not for_model:
         raise UsageError(f"{path} contains a model ({min(weights)}). Choose another output folder.")
 
 
 def describe_contents(path: Path, *made: str) -> str:
     """Return a description of a run's folder that lists the results `made` and the existing records."""
-    return f"{path} has {', '.join((*made, *(name for name in RECORDS if (path / name).is_file())))}"
+    records = [name for name in RECORDS if (path / name).is_file()]
+    return f"{path} has {', '.join([*made, *records])}"
 
 
 def last_record(folder: Path) -> dict[str, Any]:
@@ -210,14 +226,15 @@ def read_mapping(path: Path, missing: Mapping | None = None) -> Mapping[str, Any
     """Read the mapping in a JSON or YAML file; if the file does not exist, return `missing` unless it is `None`."""
     if missing is not None and not path.exists():
         return missing
-    kind = "JSON" if path.suffix == ".json" else "YAML"
+    file_format = "JSON" if path.suffix == ".json" else "YAML"
     try:
         text = path.read_text(encoding="utf-8")
-        content = json.loads(text) if kind == "JSON" else yaml.safe_load(text)
+        content = json.loads(text) if file_format == "JSON" else yaml.safe_load(text)
         if not isinstance(content, Mapping):
             raise ValueError(f"expected a mapping, got {content!r}")
     except (OSError, ValueError, yaml.YAMLError) as error:
-        raise UsageError(f"{path} cannot be read as {kind}: {error}. Pass the output folder of a run.") from error
+        fault = f"{path} cannot be read as {file_format}: {error}"
+        raise UsageError(f"{fault}. Pass the output folder of a run.") from error
     return content
 
 
@@ -226,12 +243,13 @@ def plain(value: Any) -> Any:
     if isinstance(value, Enum):
         return value.value
     # Some options of `TrainingArguments` are objects that can be created from a mapping.
-    value = value.to_dict() if hasattr(value, "to_dict") else value
+    if hasattr(value, "to_dict"):
+        value = value.to_dict()
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
-    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
+    return value if isinstance(value, bool | int | float | str | None) else str(value)
 
 
 def git_revision() -> str | None:

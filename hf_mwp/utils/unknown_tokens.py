@@ -12,7 +12,7 @@ TRAINING_LIMIT = 0.05
 
 def share_of_unknown(input_ids: Sequence[int], unknown: int | None, aside: Container[int]) -> float:
     """Return the share of unknown tokens among the tokens that are not in `aside`."""
-    words = [token for token in input_ids if token not in aside]
+    words = [token_id for token_id in input_ids if token_id not in aside]
     return words.count(unknown) / len(words) if words else 0.0
 
 

@@ -316,6 +316,13 @@ def test_texts_are_limited_to_the_positions_of_the_encoder(whole_folder, tmp_pat
     assert load_torch_solver(str(folder))[1].max_length == 64
 
 
+def test_unexpected_int8_weights_are_refused(whole_folder, tmp_path):
+    folder = shutil.copytree(whole_folder, tmp_path / "solver")
+    extra = {"extra.weight": torch.zeros(4, 4, dtype=torch.int8), "extra.weight.scale": torch.ones(4)}
+    change_weights(folder, lambda tensors: tensors.update(extra))
+    assert "has 2 weights (extra.weight, extra.weight.scale) that" in sentence_of(load_solver, folder)
+
+
 def test_weights_in_double_precision_are_read(whole_folder, tmp_path):
     folder = shutil.copytree(whole_folder, tmp_path / "solver")
     change_weights(folder, lambda tensors: tensors.update({name: each.double() for name, each in tensors.items()}))

@@ -25,25 +25,32 @@ class _Group:
     def tokens(self) -> Tokens:
         if len(self.direct) == 1 and not self.inverse:
             return self.direct[0]
-        direct, inverse = sorted(self.direct, key=_order), sorted(self.inverse, key=_order)
-        operators = [_INVERSE[self.operator]] * len(inverse) + [self.operator] * (len(direct) - 1)
-        return tuple(operators) + tuple(token for term in direct + inverse for token in term)
+        # The operators of all terms precede the terms.
+        tokens = [_INVERSE[self.operator]] * len(self.inverse)
+        tokens += [self.operator] * (len(self.direct) - 1)
+        for term in sorted(self.direct, key=_order) + sorted(self.inverse, key=_order):
+            tokens += term
+        return tuple(tokens)
 
 
 def canonical_prefix(postfix: Sequence[str]) -> Tokens:
     """Return the canonical form ([`Expression.canonical`]) of a tree in postfix order, as prefix tokens."""
-    return fold_postfix(postfix, lambda token: _Group("", [(_spelling(token),)], []), _join).tokens()
+    group = fold_postfix(postfix, lambda token: _Group("", [(_spelling(token),)], []), _join)
+    return group.tokens()
 
 
 def _join(token: str, left: _Group, right: _Group) -> _Group:
     """Join the terms of both operands; the terms of a subtrahend or divisor change sides."""
     if token == "^":
         return _Group("", [("^", *left.tokens(), *right.tokens())], [])
-    left, right = _regroup(left, _GROUP[token]), _regroup(right, _GROUP[token])
-    if token not in COMMUTATIVE:
-        right.direct, right.inverse = right.inverse, right.direct
-    left.direct += right.direct
-    left.inverse += right.inverse
+    left = _regroup(left, _GROUP[token])
+    right = _regroup(right, _GROUP[token])
+    if token in COMMUTATIVE:
+        left.direct += right.direct
+        left.inverse += right.inverse
+    else:
+        left.direct += right.inverse
+        left.inverse += right.direct
     return left
 
 
@@ -59,11 +66,14 @@ def _spelling(token: str) -> str:
     if value.denominator == 1:
         return str(value.numerator)
     digits = token.lstrip("-").strip("0")
-    return ("-" if value < 0 else "") + ("0" if digits.startswith(".") else "") + digits
+    if digits.startswith("."):
+        digits = f"0{digits}"
+    return f"-{digits}" if value < 0 else digits
 
 
 def _order(tokens: Tokens) -> tuple[bool, int, Tokens]:
     """Return the sort key of a term: slots by index, then numbers and operations by length."""
     first = tokens[0]
-    slot = is_slot(first)
-    return not slot, int(first[1:]) if slot else len(tokens), tokens
+    if is_slot(first):
+        return False, int(first[1:]), tokens
+    return True, len(tokens), tokens

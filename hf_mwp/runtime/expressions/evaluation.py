@@ -4,6 +4,7 @@ import math
 import operator as operators
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import NamedTuple
 
 from .numbers import ExpressionError, parse_number
 from .operators import MARK, PRECEDENCE, infix_from_postfix
@@ -14,7 +15,17 @@ from .parsing import is_slot
 MAX_BITS = 1000
 
 Number = Fraction | float
-Step = tuple[str, Number, Number, Number]  # operator, left and right operand, result
+
+
+class Step(NamedTuple):
+    """Operation of an evaluated tree."""
+
+    operator: str
+    left: Number
+    right: Number
+    result: Number
+
+
 _COMPUTE = {"+": operators.add, "-": operators.sub, "*": operators.mul, "/": operators.truediv}
 
 
@@ -22,16 +33,20 @@ def evaluate_postfix(
     tokens: Sequence[str], numbers: Sequence[str | Number] | None = None, steps: list[Step] | None = None
 ) -> Number:
     """Compute the value of a postfix tree ([`Expression.evaluate`]). Operations are appended to `steps`, if given."""
-    stack: list[Number] = []
+    stack = []
     for index, token in enumerate(tokens):
         try:
             if token in PRECEDENCE:
-                right, left = stack.pop(), stack.pop()
-                stack.append(_apply(token, left, right))
+                right = stack.pop()
+                left = stack.pop()
+                value = _apply(token, left, right)
                 if steps is not None:
-                    steps.append((token, left, right, stack[-1]))
+                    steps.append(Step(token, left, right, value))
+            elif is_slot(token):
+                value = _slot_value(token, numbers or ())
             else:
-                stack.append(_slot_value(token, numbers or ()) if is_slot(token) else parse_number(token))
+                value = parse_number(token)
+            stack.append(value)
         except (ExpressionError, OverflowError) as error:
             reason = error.reason if isinstance(error, ExpressionError) else "the result is too large"
             raise ExpressionError(reason, infix_from_postfix(tokens, index).index(MARK), token) from error

@@ -55,7 +55,8 @@ class Expression:
         if token in PRECEDENCE:
             if not isinstance(left, Expression) or not isinstance(right, Expression):
                 raise ExpressionError("an operator needs two operands of type Expression", token=token)
-            size, depth = len(left) + len(right) + 1, max(left.depth, right.depth) + 1
+            size = len(left) + len(right) + 1
+            depth = max(left.depth, right.depth) + 1
             if size > MAX_NODES:
                 raise ExpressionError(f"an expression may have at most {MAX_NODES} nodes", token=token)
         elif left is not None or right is not None:
@@ -64,7 +65,8 @@ class Expression:
             if not is_slot(token):
                 parse_number(token)
                 token = normalize_number(token)
-            size, depth = 1, 0
+            size = 1
+            depth = 0
         set_field = object.__setattr__
         set_field(self, "token", token)
         set_field(self, "left", left)
@@ -107,12 +109,13 @@ class Expression:
         Raises:
             ExpressionError: If the tokens do not form a tree. `position` is an index into `tokens`.
         """
-        return cls._build([(token, place) for place, token in enumerate(tokens)])
+        return cls._build([(token, index) for index, token in enumerate(tokens)])
 
     @classmethod
     def from_prefix(cls, tokens: Sequence[str]) -> "Expression":
         """Build a tree from prefix tokens. See [`~Expression.from_postfix`]."""
-        return cls._build([(token, place) for place, token in enumerate(tokens)][::-1], reverse=True)
+        positions = [(token, index) for index, token in enumerate(tokens)]
+        return cls._build(positions[::-1], reverse=True)
 
     @classmethod
     def _build(cls, tokens: list[tuple[str, int]], reverse: bool = False) -> "Expression":
@@ -123,7 +126,8 @@ class Expression:
             if token in PRECEDENCE:
                 if len(stack) < 2:
                     raise ExpressionError("the operator has fewer than two operands", position, token)
-                last, first = stack.pop()[0], stack.pop()[0]
+                last, _ = stack.pop()
+                first, _ = stack.pop()
                 operands = (last, first) if reverse else (first, last)
             try:
                 stack.append((cls(token, *operands), position))
@@ -175,7 +179,8 @@ class Expression:
 
     def to_postfix(self) -> list[str]:
         """Return the tokens in postfix order: left operand, right operand, operator."""
-        tokens, todo = [], [self]
+        tokens = []
+        todo = [self]
         while todo:
             node = todo.pop()
             tokens.append(node.token)
@@ -213,7 +218,8 @@ class Expression:
             index = node.slot_index
             if index is not None and index >= len(numbers):
                 raise ExpressionError(f"the slot has no number: only {len(numbers)} were passed", token=node.token)
-            tokens.append(node.token if index is None else numbers[index])
+            token = node.token if index is None else numbers[index]
+            tokens.append(token)
         return Expression.from_prefix(tokens)
 
     def canonical(self) -> "Expression":
@@ -243,7 +249,9 @@ class Expression:
         nesting = nesting_level(self.to_postfix())
         if self.num_operators >= 5 or nesting >= 2:
             return "high"
-        return "medium" if self.num_operators >= 3 or nesting == 1 else "low"
+        if self.num_operators >= 3 or nesting == 1:
+            return "medium"
+        return "low"
 
     def __setattr__(self, name: str, value: object = None) -> None:
         raise AttributeError(f"an Expression is immutable: cannot set or delete {name}")
@@ -256,8 +264,10 @@ class Expression:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Expression):
             return NotImplemented
-        same = self._hash == other._hash and self._size == other._size
-        return self is other or (same and self.to_prefix() == other.to_prefix())
+        if self is other:
+            return True
+        may_be_equal = self._hash == other._hash and self._size == other._size
+        return may_be_equal and self.to_prefix() == other.to_prefix()
 
     def __hash__(self) -> int:
         return self._hash

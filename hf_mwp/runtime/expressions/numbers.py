@@ -8,7 +8,8 @@ from functools import lru_cache
 
 MAX_NUMBER_LENGTH = 256  # maximum number of characters of a literal; bounds the size of exact arithmetic
 # Minimum decimals of a number that may be a rounded fraction, and maximum denominator of the fraction.
-MIN_DECIMALS, MAX_DENOMINATOR = 9, 100
+MIN_DECIMALS = 9
+MAX_DENOMINATOR = 100
 
 _DOUBLE_ROUNDING = Fraction(1, 2**53)
 
@@ -50,12 +51,17 @@ class ExpressionError(ValueError):
     """
 
     def __init__(self, message: str, position: int | None = None, token: str | None = None):
-        self.reason, self.position, self.token = message, position, token
-        shown = None if token is None else repr(token if len(token) <= 40 else f"{token[:37]}...")
-        if position is not None:
-            message = f"{message} (at {position})" if shown is None else f"{message} (at {position}: {shown})"
-        elif shown is not None:
-            message = f"{message} (token {shown})"
+        self.reason = message
+        self.position = position
+        self.token = token
+        if token is not None and len(token) > 40:
+            token = f"{token[:37]}..."
+        if position is None and token is not None:
+            message += f" (token {token!r})"
+        elif position is not None and token is not None:
+            message += f" (at {position}: {token!r})"
+        elif position is not None:
+            message += f" (at {position})"
         super().__init__(message)
 
 
@@ -104,7 +110,8 @@ def parse_number(text: str) -> Fraction:
 
 
 def _decimal_value(decimal: str) -> Fraction:
-    value, decimals = Fraction(decimal), len(decimal.partition(".")[2])
+    value = Fraction(decimal)
+    decimals = len(decimal.partition(".")[2])
     if decimals < MIN_DECIMALS:
         return value
     fraction = value.limit_denominator(MAX_DENOMINATOR)
@@ -112,4 +119,5 @@ def _decimal_value(decimal: str) -> Fraction:
     if 10**decimals % fraction.denominator == 0:
         return value
     # Rounded as a double first, then as a decimal.
-    return fraction if abs(fraction - value) <= Fraction(1, 10**decimals) + value * _DOUBLE_ROUNDING else value
+    rounding = Fraction(1, 10**decimals) + value * _DOUBLE_ROUNDING
+    return fraction if abs(fraction - value) <= rounding else value

@@ -25,10 +25,11 @@ def fold_postfix(
     tokens: Sequence[str], leaf: Callable[[str], Value], combine: Callable[[str, Value, Value], Value]
 ) -> Value:
     """Compute a value of a postfix tree bottom up: `leaf(token)`, or `combine(operator, left, right)` of operands."""
-    stack: list[Value] = []
+    stack = []
     for token in tokens:
         if token in PRECEDENCE:
-            right, left = stack.pop(), stack.pop()
+            right = stack.pop()
+            left = stack.pop()
             stack.append(combine(token, left, right))
         else:
             stack.append(leaf(token))
@@ -51,9 +52,11 @@ def infix_from_postfix(tokens: Sequence[str], marked: int | None = None) -> str:
         if token not in PRECEDENCE:
             stack.append((mark + token, ""))
             continue
-        right, left = stack.pop(), stack.pop()
-        text = _operand(token, left, False, literals) + mark + token + _operand(token, right, True, literals)
-        stack.append((text, token))
+        right = stack.pop()
+        left = stack.pop()
+        left_text = _operand(token, left, False, literals)
+        right_text = _operand(token, right, True, literals)
+        stack.append((left_text + mark + token + right_text, token))
     return stack.pop()[0]
 
 
@@ -73,9 +76,11 @@ def nesting_level(tokens: Sequence[str]) -> int:
     """Return the depth of brackets that change the value of a postfix tree: 1 for `a-(b+c)`, 2 for `(a-(b-c))*d`."""
 
     def combine(operator: str, left: tuple[int, str], right: tuple[int, str]) -> tuple[int, str]:
-        return max(_operand_level(operator, left, False), _operand_level(operator, right, True)), operator
+        level = max(_operand_level(operator, left, False), _operand_level(operator, right, True))
+        return level, operator
 
-    return fold_postfix(tokens, lambda _: (0, ""), combine)[0]
+    level, _ = fold_postfix(tokens, lambda _: (0, ""), combine)
+    return level
 
 
 def _operand_level(parent: str, operand: tuple[int, str], is_right: bool) -> int:

@@ -30,14 +30,17 @@ _CLOSING = frozenset(BRACKETS.values())
 
 def split_equation(text: str) -> tuple[int, int]:
     """Return start and end of the side to compute: `4+2` in `x=4+2` and `4+2=x`, `7+2` in `7+2=9` and `9=7+2`."""
-    if (place := text.find(";")) >= 0:
-        raise ExpressionError("a system of equations cannot be converted to one expression", place, ";")
+    semicolon = text.find(";")
+    if semicolon >= 0:
+        raise ExpressionError("a system of equations cannot be converted to one expression", semicolon, ";")
     equals = text.find("=")
     if equals < 0:
         return 0, len(text)
-    if (second := text.find("=", equals + 1)) >= 0:
-        raise ExpressionError("the equation has more than one equals sign", second, "=")
-    left, right = text[:equals].strip(), text[equals + 1 :].strip()
+    second_equals = text.find("=", equals + 1)
+    if second_equals >= 0:
+        raise ExpressionError("the equation has more than one equals sign", second_equals, "=")
+    left = text[:equals].strip()
+    right = text[equals + 1 :].strip()
     if _is_unknown(left):
         return equals + 1, len(text)
     if _is_unknown(right):
@@ -75,7 +78,9 @@ class _Scan:
     """Parser state: output tokens, stack of pending operators and open brackets, and position in the text."""
 
     def __init__(self, text: str, start: int, end: int, numbers: Iterable[str]):
-        self.text, self.position, self.end = text, start, end
+        self.text = text
+        self.position = start
+        self.end = end
         written = {normalize_number(number) for number in numbers}
         # Fractions and negative numbers are literals only if the problem text contains them.
         self.fractions = {number for number in written if number[:1] == "("}
@@ -91,9 +96,11 @@ class _Scan:
             if self.position >= self.end:
                 break
             expects_operand = self._operand() if expects_operand else self._operator()
+        if not self.output and not self.stack:
+            raise ExpressionError("the expression is empty", self.position)
         if expects_operand:
             fault = "expected a number, slot or bracket, but the expression ends"
-            raise ExpressionError(fault if self.output or self.stack else "the expression is empty", self.position)
+            raise ExpressionError(fault, self.position)
         self._reduce(1)
         if self.stack:
             symbol, _, offset = self.stack[-1]
@@ -104,8 +111,10 @@ class _Scan:
         """Parse a literal, slot, sign or opening bracket. Return whether an operand must follow."""
         position = self.position
         symbol = self.text[position]
-        may_be_listed = symbol in "(-" and (self.fractions or self.negatives) or self.bare_fractions
-        if may_be_listed and (literal := self._listed_literal()):
+        literal = None
+        if self.bare_fractions or (symbol in "(-" and (self.fractions or self.negatives)):
+            literal = self._listed_literal()
+        if literal:
             self.output.append((literal, position))
             return False
         if symbol in BRACKETS:
@@ -123,7 +132,8 @@ class _Scan:
     def _listed_literal(self) -> str | None:
         """Parse a fraction or negative number that the problem text contains; return its literal or `None`."""
         position = self.position
-        if bare := _BARE_FRACTION.match(self.text, position, self.end):
+        bare = _BARE_FRACTION.match(self.text, position, self.end)
+        if bare:
             # a/1/2 is not a/(1/2), and a/-1/2 is not a/-(1/2).
             divides = bool(self.stack) and (self.stack[-1][0] in "/^" or self.stack[-1][1] == SIGN_PRECEDENCE)
             if divides or _POWER.match(self.text, bare.end(), self.end) or bare.group() not in self.bare_fractions:
@@ -139,7 +149,9 @@ class _Scan:
             number = _FRACTION.match(self.text, position, self.end)
         if number is None:
             return None
-        literal = f"-{_literal(number)}" if self.text[position] == "-" else _literal(number)
+        literal = _literal(number)
+        if self.text[position] == "-":
+            literal = f"-{literal}"
         # Fractions are compared as written (3/6 is not 1/2), negative numbers by value (-2.0 is -2).
         if literal not in self.fractions and not (literal[0] == "-" and parse_number(literal) in self.negatives):
             return None
@@ -152,11 +164,13 @@ class _Scan:
 
     def _number_or_slot(self) -> None:
         position = self.position
-        if number := self._number(position):
+        number = self._number(position)
+        if number:
             literal = _literal(number)
+            tokens = [literal]
             # Like (1/2), ½ is a division if the problem text does not contain it.
-            divided = literal[0] == "(" and literal not in self.fractions
-            tokens = [*literal[1:-1].split("/"), "/"] if divided else [literal]
+            if literal[0] == "(" and literal not in self.fractions:
+                tokens = [*literal[1:-1].split("/"), "/"]
             self.output += [(token, position) for token in tokens]
             self.position = number.end()
             return
@@ -172,7 +186,8 @@ class _Scan:
     def _operator(self) -> bool:
         """Parse an operator, percent sign or closing bracket. Return whether an operand must follow."""
         position = self.position
-        if match := _OPERATOR.match(self.text, position, self.end):
+        match = _OPERATOR.match(self.text, position, self.end)
+        if match:
             operator = OPERATOR_SPELLINGS[match.group()]
             precedence = PRECEDENCE[operator]
             self._reduce(precedence + (operator in RIGHT_ASSOCIATIVE))

@@ -18,7 +18,8 @@ from .question import RATIO, Question
 
 
 # Maximum number of decimals of an exact number, and maximum number of significant digits to count.
-MOST_DECIMALS, MOST_DIGITS = 4, 8
+MOST_DECIMALS = 4
+MOST_DIGITS = 8
 # Endings of length units, the only units whose product with the same unit is meaningful.
 _LENGTHS = ("米", "m", "foot", "inch", "yard", "mile", "meter")
 
@@ -35,25 +36,37 @@ class Dimensions:
     @classmethod
     def of(cls, postfix: Sequence[str], units: Sequence[str | None]) -> Dimensions:
         """Compute the units of a tree in postfix order from the units of its numbers. Constants have no known unit."""
-        found = cls()
-        found.unit = fold_postfix(
-            postfix, lambda token: units[int(token[1:])] if token[0] == "N" else None, found._apply
-        )
-        return found
+
+        def unit_of_leaf(token: str) -> str | None:
+            return units[int(token[1:])] if token[0] == "N" else None
+
+        dimensions = cls()
+        dimensions.unit = fold_postfix(postfix, unit_of_leaf, dimensions._apply)
+        return dimensions
 
     def _apply(self, operator: str, left: str | None, right: str | None) -> str | None:
-        if left is None or right is None:
-            # The sum has the known unit; it is unknown if the known operand is a ratio.
-            return (left or right or None) if operator in "+-" else None
         if operator in "+-":
-            self.shares_added += left != right and RATIO in (left, right)
-            self.clashes += left != right and RATIO not in (left, right)
-            return left if left == right else None
-        if operator == "*":
-            self.squares += left == right != RATIO and not left.endswith(_LENGTHS)
-            return left or right if RATIO in (left, right) else None
-        if operator == "/":
-            return left if right == RATIO else RATIO if left == right else None
+            if left is None or right is None:
+                # The sum has the known unit; it is unknown if the known operand is a ratio.
+                return left or right or None
+            if left == right:
+                return left
+            if RATIO in (left, right):
+                self.shares_added += 1
+            else:
+                self.clashes += 1
+        elif left is None or right is None:
+            return None
+        elif operator == "*":
+            if RATIO in (left, right):
+                return left or right
+            if left == right and not left.endswith(_LENGTHS):
+                self.squares += 1
+        elif operator == "/":
+            if right == RATIO:
+                return left
+            if left == right:
+                return RATIO
         return None
 
 
@@ -83,13 +96,14 @@ class CandidateAnswer:
     @cached_property
     def log_mass(self) -> float:
         """Return the logarithm of the total probability of the trees."""
-        top = self.best.log_probability
-        return top + math.log(math.fsum(math.exp(tree.log_probability - top) for tree in self.trees))
+        highest = self.best.log_probability
+        ratios = [math.exp(tree.log_probability - highest) for tree in self.trees]
+        return highest + math.log(math.fsum(ratios))
 
     @cached_property
     def inner_results(self) -> tuple[Number, ...]:
         """Return the results of all operations except the last."""
-        return tuple(step[3] for step in self.steps[:-1])
+        return tuple(step.result for step in self.steps[:-1])
 
     @cached_property
     def slots(self) -> tuple[int, ...]:
@@ -99,12 +113,13 @@ class CandidateAnswer:
     @cached_property
     def unused(self) -> tuple[int, ...]:
         """Return the indices of the unused numbers."""
-        return tuple(index for index in range(len(self.question.values)) if index not in self.slots)
+        indices = range(len(self.question.values))
+        return tuple(index for index in indices if index not in self.slots)
 
     @cached_property
     def last_operator(self) -> str:
         """Return the operator of the root, or `""` if the tree is a single number."""
-        return self.steps[-1][0] if self.steps else ""
+        return self.steps[-1].operator if self.steps else ""
 
     @cached_property
     def dimensions(self) -> Dimensions:
@@ -119,8 +134,11 @@ def is_whole(number: Number) -> bool:
 
 def decimals(number: Number) -> int:
     """Return how many decimals write a number exactly, or `MOST_DECIMALS + 1` if `MOST_DECIMALS` are too few."""
-    exact = range(MOST_DECIMALS + 1) if isinstance(number, Fraction) else ()
-    return next((count for count in exact if not 10**count % number.denominator), MOST_DECIMALS + 1)
+    if isinstance(number, Fraction):
+        for num_decimals in range(MOST_DECIMALS + 1):
+            if 10**num_decimals % number.denominator == 0:
+                return num_decimals
+    return MOST_DECIMALS + 1
 
 
 def digits(number: Number) -> int:
@@ -135,12 +153,15 @@ def candidate_answers(question: Question, trees: Sequence[tuple[Expression, floa
     of the best tree of each. Trees without a value are skipped. Rounded values are equal if twelve digits are."""
     groups: dict[Fraction, CandidateAnswer] = {}
     for rank, (expression, log_probability) in enumerate(trees):
-        postfix, steps = expression.to_postfix(), []
+        postfix = expression.to_postfix()
+        steps = []
         try:
             value = evaluate_postfix(postfix, question.literals, steps)
         except ExpressionError:
             continue
-        key = value if isinstance(value, Fraction) else Fraction(f"{value:.12g}")
+        key = value
+        if not isinstance(value, Fraction):
+            key = Fraction(f"{value:.12g}")
         answer = groups.setdefault(key, CandidateAnswer(question, value, [], tuple(postfix), tuple(steps)))
         answer.trees.append(BeamTree(expression, log_probability, rank))
     return list(groups.values())

@@ -2,14 +2,14 @@
 
 import math
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from hf_mwp.runtime.expressions.evaluation import Number, Step
-from hf_mwp.runtime.expressions.operators import PRECEDENCE
 
 from .candidate_answer import MOST_DECIMALS, CandidateAnswer, decimals, digits, is_whole
 from .question import RATIO
@@ -59,11 +59,16 @@ def _denominator(number: Number) -> float:
 
 def _numerator(number: Number) -> float:
     """Return the decimal logarithm of 1 plus the numerator, at most 12. The numerator of a float is the float."""
-    return min(math.log10(1 + abs(number.numerator if isinstance(number, Fraction) else number)), 12.0)
+    numerator = number.numerator if isinstance(number, Fraction) else number
+    return min(math.log10(1 + abs(numerator)), 12.0)
 
 
-def _unused(answer: CandidateAnswer, ratio: bool) -> int:
-    return sum((answer.question.units[index] == RATIO) == ratio for index in answer.unused)
+def _select(values: Sequence[Any], indices: Iterable[int]) -> list[Any]:
+    return [values[index] for index in indices]
+
+
+def _unused_ratios(answer: CandidateAnswer) -> int:
+    return _select(answer.question.units, answer.unused).count(RATIO)
 
 
 def _most(measure: Callable[[Number], float], answer: CandidateAnswer) -> float:
@@ -71,16 +76,39 @@ def _most(measure: Callable[[Number], float], answer: CandidateAnswer) -> float:
 
 
 def _is_uneven(step: Step) -> bool:
-    operator, left, right, result = step
-    return operator == "/" and is_whole(left) and is_whole(right) and not is_whole(result)
+    return step.operator == "/" and is_whole(step.left) and is_whole(step.right) and not is_whole(step.result)
+
+
+def _has_same_operands(step: Step) -> bool:
+    return step.operator in "-/" and step.left == step.right
+
+
+def _is_by_one(step: Step) -> bool:
+    return (step.operator in "*/" and step.right == 1) or (step.operator == "*" and step.left == 1)
+
+
+def _is_small_by_large(step: Step) -> bool:
+    return step.operator == "/" and abs(step.left) < abs(step.right)
 
 
 def _asked(answer: CandidateAnswer) -> float:
     """Return the mean overlap between the question and the clauses of the used numbers; 0 without numbers."""
-    used = set(answer.slots)
-    return sum(answer.question.asked[index] for index in used) / len(used) if used else 0.0
+    overlaps = _select(answer.question.asked, set(answer.slots))
+    return sum(overlaps) / len(overlaps) if overlaps else 0.0
 
 
+def _used_unrelated(answer: CandidateAnswer) -> float:
+    return sum(1 - overlap for overlap in _select(answer.question.related, set(answer.slots)))
+
+
+def _inversions(answer: CandidateAnswer) -> float:
+    """Return the share of the pairs of successive numbers that have the order of the text reversed."""
+    pairs = list(pairwise(answer.slots))
+    inversions = sum(first > second for first, second in pairs)
+    return inversions / max(len(pairs), 1)
+
+
+# `a` is the answer.
 _MEASURES: Mapping[str, Callable[[CandidateAnswer], float]] = {
     # Probabilities of the solver.
     "log_mass": lambda a: a.log_mass,
@@ -106,7 +134,7 @@ _MEASURES: Mapping[str, Callable[[CandidateAnswer], float]] = {
     "one": lambda a: a.value == 1,
     # The value compared with the numbers in the text.
     "in_text": lambda a: a.value in a.question.values,
-    "in_text_used": lambda a: a.value in [a.question.values[index] for index in a.slots],
+    "in_text_used": lambda a: a.value in _select(a.question.values, a.slots),
     "orders_above": lambda a: _orders(a.value, max(a.question.amounts)),
     "orders_below": lambda a: _orders(min(a.question.amounts), a.value),
     "total_small": lambda a: "total" in a.question.cues and not _above_all(a),
@@ -120,7 +148,7 @@ _MEASURES: Mapping[str, Callable[[CandidateAnswer], float]] = {
     "numerator": lambda a: _numerator(a.value),
     "round": lambda a: a.value != 0 and a.value % 10 == 0,
     # Steps of the calculation.
-    "negative_step": lambda a: any(v < 0 for v in a.inner_results),
+    "negative_step": lambda a: min(a.inner_results, default=0) < 0,
     "zero_step": lambda a: 0 in a.inner_results,
     "one_step": lambda a: 1 in a.inner_results,
     "uneven_step": lambda a: any(map(_is_uneven, a.steps[:-1])),
@@ -129,18 +157,18 @@ _MEASURES: Mapping[str, Callable[[CandidateAnswer], float]] = {
     "step_digits": lambda a: _most(digits, a),
     "step_denominator": lambda a: _most(_denominator, a),
     "step_numerator": lambda a: _most(_numerator, a),
-    "same_operands": lambda a: any(s[0] in "-/" and s[1] == s[2] for s in a.steps),
-    "by_one": lambda a: any((s[0] in "*/" and s[2] == 1) or (s[0] == "*" and s[1] == 1) for s in a.steps),
-    "small_by_large": lambda a: not _asks(a, "share") and any(s[0] == "/" and abs(s[1]) < abs(s[2]) for s in a.steps),
+    "same_operands": lambda a: any(map(_has_same_operands, a.steps)),
+    "by_one": lambda a: any(map(_is_by_one, a.steps)),
+    "small_by_large": lambda a: not _asks(a, "share") and any(map(_is_small_by_large, a.steps)),
     "unused_any": lambda a: bool(a.unused),
-    "unused_amounts": lambda a: _unused(a, False),
-    "unused_ratios": lambda a: _unused(a, True),
+    "unused_amounts": lambda a: len(a.unused) - _unused_ratios(a),
+    "unused_ratios": _unused_ratios,
     "used_twice": lambda a: len(a.slots) - len(set(a.slots)),
-    "constants": lambda a: sum(token[0] != "N" and token not in PRECEDENCE for token in a.postfix),
+    "constants": lambda a: len(a.postfix) - len(a.slots) - len(a.steps),
     "operators": lambda a: len(a.steps),
     "depth": lambda a: a.best.expression.depth,
-    "inversions": lambda a: sum(first > second for first, second in pairwise(a.slots)) / max(len(a.slots) - 1, 1),
-    "power": lambda a: any(s[0] == "^" for s in a.steps),
+    "inversions": _inversions,
+    "power": lambda a: "^" in a.postfix,
     # Units.
     "clashes": lambda a: a.dimensions.clashes,
     "shares_added": lambda a: a.dimensions.shares_added,
@@ -152,9 +180,9 @@ _MEASURES: Mapping[str, Callable[[CandidateAnswer], float]] = {
     "no_operation": lambda a: not a.steps,
     "lone_asked": lambda a: 0.0 if a.steps else _asked(a),
     "used_asked": _asked,
-    "unused_asked": lambda a: sum(a.question.asked[index] for index in a.unused),
-    "used_unrelated": lambda a: sum(1 - a.question.related[index] for index in set(a.slots)),
-    "unused_related": lambda a: sum(a.question.related[index] for index in a.unused),
+    "unused_asked": lambda a: sum(_select(a.question.asked, a.unused)),
+    "used_unrelated": _used_unrelated,
+    "unused_related": lambda a: sum(_select(a.question.related, a.unused)),
     # The last operation compared with the question.
     "minus_last": lambda a: a.last_operator == "-",
     "plus_last": lambda a: a.last_operator == "+",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
@@ -36,7 +37,8 @@ from .question import Question
 # Folders of the re-rankers included in the package, by language.
 GENERAL = {language: Path(__file__).parent / "general" / language for language in ("en", "zh")}
 # Maximum number of beams and size of a weight in a file, far above all that were fitted.
-MAX_BEAMS, MAX_WEIGHT = 1_000, 1_000_000
+MAX_BEAMS = 1_000
+MAX_WEIGHT = 1_000_000
 # Fields of the file.
 RERANKER = {
     "language": choice("zh", "en"),
@@ -48,7 +50,8 @@ RERANKER = {
     "min_beams": optional(integer(2, MAX_BEAMS)),
 }
 # Maximum number of reasons against an answer, and minimum share of each in the difference between two scores.
-MOST_VIOLATIONS, LEAST_SHARE = 2, 0.2
+MOST_VIOLATIONS = 2
+LEAST_SHARE = 0.2
 # Factor of the plausibility of an impossible answer, which would be near 1 if the beam has no other.
 IMPOSSIBLE_FACTOR = 0.1
 _NEGATIVE = next(feature for feature in FEATURES if feature.name == "negative")
@@ -160,21 +163,23 @@ class PlausibilityReranker:
         if not answers:
             return []
         rows = [feature_row(answer) for answer in answers]
-        weights = [self.weights[feature.name] for feature in FEATURES]
-        scores = [math.fsum(map(float.__mul__, row, map(float, weights))) for row in rows]
-        top = max(scores)
-        total = math.fsum(math.exp(score - top) for score in scores)
-        judged = sorted(zip(answers, rows, scores, strict=True), key=lambda each: (-each[2], each[0].best.rank))
+        weights = [float(self.weights[feature.name]) for feature in FEATURES]
+        scores = [math.fsum(map(operator.mul, row, weights)) for row in rows]
+        highest = max(scores)
+        total = math.fsum(math.exp(score - highest) for score in scores)
+        order = sorted(range(len(answers)), key=lambda index: (-scores[index], answers[index].best.rank))
+        best_row = rows[order[0]]
         ranked = []
-        for answer, row, score in judged:
-            violations = _violations(answer, row, judged[0][1], weights) if ranked else ()
-            plausibility = math.exp(score - top) / total
+        for index in order:
+            answer = answers[index]
+            plausibility = math.exp(scores[index] - highest) / total
+            # The first answer has no violations, because its row is the best.
+            violations = _violations(answer, rows[index], best_row, weights)
             if self._is_impossible(answer):
                 complaint = _complaint(_NEGATIVE, answer)
-                others = [violation for violation in violations if violation != complaint]
-                violations = (complaint, *others[: MOST_VIOLATIONS - 1])
+                violations = [complaint, *(violation for violation in violations if violation != complaint)]
                 plausibility *= IMPOSSIBLE_FACTOR
-            ranked.append(RankedAnswer(answer.value, *answer.best, plausibility, violations))
+            ranked.append(RankedAnswer(answer.value, *answer.best, plausibility, tuple(violations[:MOST_VIOLATIONS])))
         return ranked
 
     def _is_impossible(self, answer: CandidateAnswer) -> bool:
@@ -183,8 +188,15 @@ class PlausibilityReranker:
     def save_pretrained(self, save_directory: str | PathLike) -> None:
         """Save the re-ranker as `plausibility.json` in a folder, such as the model folder."""
         weights = {feature.name: round(float(self.weights[feature.name]), 4) for feature in FEATURES}
-        content = {name: getattr(self, name) for name in ("feature_list", "language", "num_beams", "min_beams")}
-        content |= {"weights": weights, "fitted_on": dict(self.fitted_on), "measured": dict(self.measured)}
+        content = {
+            "feature_list": self.feature_list,
+            "language": self.language,
+            "num_beams": self.num_beams,
+            "min_beams": self.min_beams,
+            "weights": weights,
+            "fitted_on": dict(self.fitted_on),
+            "measured": dict(self.measured),
+        }
         write_json(Path(save_directory) / self.file_name, content)
 
     @classmethod
@@ -212,32 +224,38 @@ class PlausibilityReranker:
 
 
 def _violations(
-    answer: CandidateAnswer, row: Sequence[float], better: Sequence[float], weights: Sequence[float]
-) -> tuple[str, ...]:
+    answer: CandidateAnswer, row: Sequence[float], best_row: Sequence[float], weights: Sequence[float]
+) -> list[str]:
     """Return the reasons against an answer (`"2.4 人"`): the features that lower its score most."""
-    losses = [weight * (theirs - ours) for weight, theirs, ours in zip(weights, better, row, strict=True)]
+    losses = [weight * (best - value) for weight, best, value in zip(weights, best_row, row, strict=True)]
     least = LEAST_SHARE * sum(loss for loss in losses if loss > 0)
-    value = _shown_value(answer)
-    found: list[str] = []
-    columns = zip(losses, row, better, FEATURES, strict=True)
-    for loss, ours, theirs, feature in sorted(columns, key=lambda each: -each[0]):
-        if len(found) == MOST_VIOLATIONS or loss <= 0 or loss < least:
+    shown_value = _shown_value(answer)
+    complaints = []
+    for index in sorted(range(len(losses)), key=lambda index: -losses[index]):
+        loss = losses[index]
+        if len(complaints) == MOST_VIOLATIONS or loss <= 0 or loss < least:
             break
-        # Skip features that speak for the better answer instead of against this answer.
-        if (ours > theirs) != (feature.worse == "larger"):
+        # Skip features that speak for the best answer instead of against this answer.
+        feature = FEATURES[index]
+        is_larger = row[index] > best_row[index]
+        if is_larger != (feature.worse == "larger"):
             continue
         complaint = _complaint(feature, answer)
         # At most one reason shows the value.
-        if complaint and complaint not in found and not (value in complaint and any(value in each for each in found)):
-            found.append(complaint)
-    return tuple(found)
+        repeats_value = shown_value in complaint and shown_value in "\n".join(complaints)
+        if complaint and complaint not in complaints and not repeats_value:
+            complaints.append(complaint)
+    return complaints
 
 
 def _complaint(feature: Feature, answer: CandidateAnswer) -> str:
     """Return the reason against an answer that a feature is, empty if it is none."""
-    kind = next(iter(answer.question.kinds)) if len(answer.question.kinds) == 1 else "answer"
-    kind = kind.replace("counted", "count")
-    return feature.complaint.format(value=_shown_value(answer), unit=answer.question.unit or kind, kind=kind)
+    answer_kind = "answer"
+    if len(answer.question.kinds) == 1:
+        (answer_kind,) = answer.question.kinds
+    answer_kind = answer_kind.replace("counted", "count")
+    unit = answer.question.unit or answer_kind
+    return feature.complaint.format(value=_shown_value(answer), unit=unit, kind=answer_kind)
 
 
 def _shown_value(answer: CandidateAnswer) -> str:
@@ -246,8 +264,10 @@ def _shown_value(answer: CandidateAnswer) -> str:
 
 def check_fit(num_beams: int, min_beams: int | None = None, regularization: float = 1.0) -> None:
     """Raise `PlausibilityError` if an argument of fitting is out of range."""
-    if num_beams < 2 or not (min_beams is None or 2 <= min_beams <= num_beams):
-        given = f"not {num_beams} and {min_beams}"
-        raise PlausibilityError(f"`num_beams` must be at least 2, and `min_beams` from 2 to `num_beams`, {given}")
+    least = 2 if min_beams is None else min_beams
+    if not 2 <= least <= num_beams:
+        raise PlausibilityError(
+            f"`num_beams` must be at least 2, and `min_beams` from 2 to `num_beams`, not {num_beams} and {min_beams}"
+        )
     if regularization <= 0:
         raise PlausibilityError(f"`regularization` must be greater than 0, not {regularization}")

@@ -30,20 +30,32 @@ class QuestionWords:
     """Patterns for words that indicate questions and units, loaded from `words_zh.toml` or `words_en.toml`."""
 
     def __init__(self, language: str) -> None:
-        content = tomllib.loads(Path(__file__).with_name(f"words_{language}.toml").read_text(encoding="utf-8"))
-        kinds = {kind["name"]: kind for kind in content["kinds"]}
-        # Kind of each unit, and the canonical name of each unit with several names.
-        self.kind_of = {unit.lower(): name for name, kind in kinds.items() for unit in kind.get("units", ())}
-        self.same = {name: names[0] for names in content["same"] for name in names}
+        path = Path(__file__).with_name(f"words_{language}.toml")
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        # Kind of each unit, and words that indicate the kind of question.
+        self.kind_of = {}
+        self.kinds = {}
+        for entry in content["kinds"]:
+            for unit in entry.get("units", ()):
+                self.kind_of[unit.lower()] = entry["name"]
+            if entry.get("words"):
+                self.kinds[entry["name"]] = _pattern(_any_of(entry["words"]))
+        # Canonical name of each unit with several names.
+        self.same = {}
+        for names in content["same"]:
+            self.same |= dict.fromkeys(names, names[0])
         # If true, all other nouns after numbers are units too.
         self.counts_nouns = bool(content.get("counts_nouns"))
-        unit = _any_of(self.kind_of) + ("|[a-z]{3,}" if self.counts_nouns else "")
-        between = rf"[\s（(]*(?:(?:{_any_of(content['between'])})\s+)*" if content.get("between") else r"[\s（(]*"
+        unit = _any_of(self.kind_of)
+        if self.counts_nouns:
+            unit += "|[a-z]{3,}"
+        between = r"[\s（(]*"
+        if content.get("between"):
+            between += rf"(?:(?:{_any_of(content['between'])})\s+)*"
         # A word that asks for an amount, and the unit after it as a group; the unit after a number as a group.
         self.asks = _pattern(f"(?:{_any_of(content['asks'])}){between}({unit})?")
         self.unit = _pattern(rf"{between}({unit})(?!\s*[/／每])")
-        # Words that indicate the kind of question; words for further hints ("total", "left").
-        self.kinds = {name: _pattern(_any_of(kind["words"])) for name, kind in kinds.items() if kind.get("words")}
+        # Words for further hints ("total", "left").
         self.cues = {cue["name"]: _pattern(_any_of(cue["words"])) for cue in content["cues"]}
         # Words before the number of a rate, and words after a share or multiple.
         self.rate = _pattern(_any_of(content["rates"]))
@@ -52,7 +64,9 @@ class QuestionWords:
         self.negatives = _pattern(_any_of(content["negatives"]))
         # A word (in Chinese, a character), and function words to ignore.
         self.word = re.compile("[a-z]{3,}" if language == "en" else "[\u3400-\u9fff]")
-        self.ignored = {word for text in content["ignored"] for word in (text.split() if " " in text else text)}
+        self.ignored = set()
+        for text in content["ignored"]:
+            self.ignored.update(text.split() if " " in text else text)
 
     def name_of(self, unit: str | None) -> str | None:
         """Return the canonical name of a unit."""
@@ -69,10 +83,13 @@ read_question_words = cache(QuestionWords)
 
 def _any_of(words: Iterable[str]) -> str:
     """Return a pattern for any of the words that prefers longer words. English words must match whole words."""
-    ordered = sorted(set(words), key=lambda word: (-len(word), word))
-    return "|".join(
-        rf"\b{re.escape(word)}\b" if re.fullmatch(r"[a-z][a-z ]*", word) else re.escape(word) for word in ordered
-    )
+    patterns = []
+    for word in sorted(set(words), key=lambda word: (-len(word), word)):
+        pattern = re.escape(word)
+        if re.fullmatch(r"[a-z][a-z ]*", word):
+            pattern = rf"\b{pattern}\b"
+        patterns.append(pattern)
+    return "|".join(patterns)
 
 
 def _pattern(text: str) -> re.Pattern[str]:
@@ -102,43 +119,57 @@ class Question:
         `_MAX_NUMBERS` numbers are read, or as many as the `trees` of the beam use."""
         words = read_question_words(problem.language)
         mentions = problem.masked.mentions
-        limit = _MAX_NUMBERS if len(mentions) <= _MAX_NUMBERS else _count_used(trees)
+        limit = _MAX_NUMBERS
+        if len(mentions) > limit:
+            limit = _count_used(trees)
+        numbers = problem.numbers[:limit]
         segments = problem.masked.shown_segments[: limit + 1]
-        numbers, values = problem.numbers[:limit], problem.values[:limit]
         text = _MARK.join(segments)
         if len(mentions) > limit:
             # The question may be at the end.
             text += problem.text[mentions[limit].start :]
-        spans, place = find_question(text, problem.language)
+        spans, question_index = find_question(text, problem.language)
         clauses = [text[start:end] for start, end in spans]
-        clause = clauses[place] if clauses else ""
-        asked, related = _overlaps(clauses, place, words)
-        unit = words.name_of(next(filter(None, reversed(words.asks.findall(clause))), None))
-        if unit is not None:
-            kinds = {words.kind_of.get(unit, "counted")}
+        question = clauses[question_index] if clauses else ""
+        question_overlaps, clause_overlaps = _overlaps(clauses, question_index, words)
+        units = []
+        for literal, before, behind in zip(numbers, segments, segments[1:], strict=False):
+            units.append(_unit_of(literal, before, behind, words))
+        # The last unit that the question asks for decides the kind, otherwise its words do.
+        asked_units = [unit for unit in words.asks.findall(question) if unit]
+        unit = None
+        if asked_units:
+            unit = words.name_of(asked_units[-1])
+            answer_kinds = {words.kind_of.get(unit, "counted")}
         else:
-            kinds = {name for name, pattern in words.kinds.items() if pattern.search(clause)}
-            kinds = {"share"} if "share" in kinds else kinds
-        cues = frozenset(name for name, pattern in words.cues.items() if pattern.search(clause))
+            answer_kinds = {name for name, pattern in words.kinds.items() if pattern.search(question)}
+            if "share" in answer_kinds:
+                answer_kinds = {"share"}
+        cues = {name for name, pattern in words.cues.items() if pattern.search(question)}
         is_signed = words.negatives.search(problem.text) or _SIGNED_NUMBER.search(problem.text)
-        around = zip(numbers, segments, segments[1:], strict=False)
         return cls(
-            kinds=frozenset(kinds),
-            cues=cues,
-            unit=None if kinds == {"share"} else unit,
-            values=values,
+            kinds=frozenset(answer_kinds),
+            cues=frozenset(cues),
+            unit=None if answer_kinds == {"share"} else unit,
+            values=problem.values[:limit],
             literals=numbers,
-            units=tuple(_unit_of(literal, before, behind, words) for literal, before, behind in around),
-            asked=asked,
-            related=related,
-            may_be_negative=not kinds or not kinds <= NEVER_NEGATIVE or "difference" in cues or bool(is_signed),
+            units=tuple(units),
+            asked=question_overlaps,
+            related=clause_overlaps,
+            may_be_negative=not answer_kinds
+            or not answer_kinds <= NEVER_NEGATIVE
+            or "difference" in cues
+            or bool(is_signed),
         )
 
     @cached_property
     def amounts(self) -> tuple[Fraction, ...]:
         """Return the numbers except shares, multiples and 0, or 1 if there are none."""
-        pairs = zip(self.values, self.units, strict=True)
-        return tuple(value for value, unit in pairs if unit != RATIO and value) or (Fraction(1),)
+        amounts = []
+        for value, unit in zip(self.values, self.units, strict=True):
+            if value and unit != RATIO:
+                amounts.append(value)
+        return tuple(amounts) or (Fraction(1),)
 
     @cached_property
     def all_whole(self) -> bool:
@@ -148,29 +179,37 @@ class Question:
 
 def _count_used(trees: Sequence[tuple[Expression, float]]) -> int:
     """Return how many of the first numbers contain all that trees use, at least `_MAX_NUMBERS`."""
-    count = _MAX_NUMBERS
+    num_numbers = _MAX_NUMBERS
     for expression, _ in trees:
         for leaf in expression.leaves():
             if leaf.is_slot:
-                count = max(count, leaf.slot_index + 1)
-    return count
+                num_numbers = max(num_numbers, leaf.slot_index + 1)
+    return num_numbers
 
 
-def _overlaps(clauses: Sequence[str], place: int, words: QuestionWords) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return, for each number, the overlap of its clause with the question (the clause at `place`), and the maximum
-    overlap with a different clause: the number of common words divided by 3, at most 1. Both are 1 in the question."""
+def _overlaps(
+    clauses: Sequence[str], question_index: int, words: QuestionWords
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return, for each number, the overlap of its clause with the question (`clauses[question_index]`), and the
+    maximum overlap with a different clause: the number of common words divided by 3, at most 1. Both are 1 in the
+    question."""
     contents = [set(words.word.findall(clause.lower())) - words.ignored for clause in clauses]
-    asked, related = [], []
+    question_overlaps = []
+    clause_overlaps = []
     for clause, content in zip(clauses, contents, strict=True):
-        if _MARK not in clause:
+        num_numbers = clause.count(_MARK)
+        if not num_numbers:
             continue
-        overlaps = [1.0]
-        if content is not contents[place]:
-            others = (each for each in (*contents[:_MAX_COMPARED], contents[place]) if each is not content)
-            overlaps = [min(len(content & other), 3) / 3 for other in others]
-        asked += clause.count(_MARK) * [overlaps[-1]]
-        related += clause.count(_MARK) * [max(overlaps)]
-    return tuple(asked), tuple(related)
+        overlaps = []
+        # The question is last.
+        for other_content in (*contents[:_MAX_COMPARED], contents[question_index]):
+            if other_content is not content:
+                overlaps.append(min(len(content & other_content), 3) / 3)
+        if content is contents[question_index]:
+            overlaps = [1.0]
+        question_overlaps += num_numbers * [overlaps[-1]]
+        clause_overlaps += num_numbers * [max(overlaps)]
+    return tuple(question_overlaps), tuple(clause_overlaps)
 
 
 def _unit_of(literal: str, before: str, behind: str, words: QuestionWords) -> str | None:
@@ -180,4 +219,6 @@ def _unit_of(literal: str, before: str, behind: str, words: QuestionWords) -> st
     if match is None:
         # A fraction without a unit is a share.
         return RATIO if literal[0] in "(（" else None
-    return None if words.rate.search(CLAUSE_BREAK.split(before)[-1]) else words.name_of(match.group(1))
+    # A rate ("3 per box") has a different unit.
+    clause = CLAUSE_BREAK.split(before)[-1]
+    return None if words.rate.search(clause) else words.name_of(match.group(1))

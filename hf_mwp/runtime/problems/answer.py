@@ -67,7 +67,7 @@ def final_answer(answer: str) -> str:
     for match in _MARK.finditer(answer):
         start = match.end()
     final = answer[start:] if start > 0 else answer
-    return final if any(character.isalnum() for character in final) else answer
+    return final if any(map(str.isalnum, final)) else answer
 
 
 def _braced(text: str) -> str:
@@ -94,11 +94,12 @@ def _read(answer: str) -> tuple[Fraction | float | None, str | None]:
     # In a mixed number, the bracket follows the whole part without an operator, which the expression parser rejects.
     if _ARITHMETIC.fullmatch(text) and not _MIXED.fullmatch(text):
         try:
-            return Expression.from_infix(text).evaluate(), (fraction or literal) if number.group() == text else None
+            value = Expression.from_infix(text).evaluate()
+            return value, (fraction or literal) if number.group() == text else None
         except ExpressionError:
             pass
-    rest = _FURTHER.split(_REMAINDER.sub("", text[number.end() :]))[0]
-    if any(character.isdecimal() for character in rest):
+    unit = _FURTHER.split(_REMAINDER.sub("", text[number.end() :]))[0]
+    if any(map(str.isdecimal, unit)):
         return None, None
     try:
         value = Fraction(fraction) if fraction else parse_number(literal)
@@ -110,6 +111,6 @@ def _read(answer: str) -> tuple[Fraction | float | None, str | None]:
 def _read_words(text: str) -> tuple[Fraction | None, str | None]:
     """Return the value and literal of an answer in words (五个, "seven apples"), if it is the only number."""
     mentions = mask_numbers(text, language_of(text) or "zh", parse_number_words=True).mentions
-    if len(mentions) != 1 or any(character.isdecimal() for character in text):
+    if len(mentions) != 1 or any(map(str.isdecimal, text)):
         return None, None
     return mentions[0].value, mentions[0].literal.removeprefix("-")

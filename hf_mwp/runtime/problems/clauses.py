@@ -31,10 +31,16 @@ def find_question_words(text: str) -> list[tuple[int, int]]:
 def find_question(text: str, language: str = "zh") -> tuple[list[tuple[int, int]], int]:
     """Return the half-open character ranges of the clauses in a text, without separators, and the index of the
     question: the last clause with a question word or question mark or else the last clause (-1 in a blank text)."""
-    breaks = [match.span() for match in CLAUSE_BREAK.finditer(text)]
-    starts = [0, *(end for _, end in breaks)]
-    ends = [*(start for start, _ in breaks), len(text)]
-    clauses = [(start, end) for start, end in zip(starts, ends, strict=True) if text[start:end].strip()]
+    spans = []
+    start = 0
+    for match in CLAUSE_BREAK.finditer(text):
+        spans.append((start, match.start()))
+        start = match.end()
+    spans.append((start, len(text)))
+    clauses = [(start, end) for start, end in spans if text[start:end].strip()]
     asks = _ASKS[language]
-    asking = (place for place in reversed(range(len(clauses))) if asks.search(text[slice(*clauses[place])]))
-    return clauses, next(asking, len(clauses) - 1)
+    for index in reversed(range(len(clauses))):
+        start, end = clauses[index]
+        if asks.search(text[start:end]):
+            return clauses, index
+    return clauses, len(clauses) - 1

@@ -28,7 +28,8 @@ def align_literals(expression: Expression, mentions: Sequence[NumberMention]) ->
     opposites = _opposites(mentions, by_value)
     tokens = _use_opposites(expression, opposites) if opposites else expression.to_postfix()
     # Each literal is looked up once, although it may occur several times.
-    symbols = {token: _symbol(token, by_kind, by_value) for token in {leaf.token for leaf in expression.leaves()}}
+    literals = {leaf.token for leaf in expression.leaves()}
+    symbols = {literal: _symbol(literal, by_kind, by_value) for literal in literals}
     return Expression.from_postfix([symbols.get(token, token) for token in tokens])
 
 
@@ -52,14 +53,19 @@ def _use_opposites(expression: Expression, opposites: dict) -> list[str]:
     def opposite(operator: str, operand: list[str]) -> str | None:
         if len(operand) > 1 or operand[0][:1] == "N":
             return None
-        return opposites.get(("+-" if operator in "+-" else "*/", parse_number(operand[0])))
+        operators = "+-" if operator in "+-" else "*/"
+        return opposites.get((operators, parse_number(operand[0])))
 
     def rewritten(operator: str, left: list[str], right: list[str]) -> list[str]:
+        if operator == "^":
+            return [*left, *right, operator]
+        left_slot = opposite(operator, left)
+        right_slot = opposite(operator, right)
+        if right_slot:
+            return [*left, right_slot, INVERSE[operator]]
         # `5+a` has the missing value on the left: the operands change places, as in `a-(-5)`.
-        if operator in "+*" and (found := opposite(operator, left)) and not opposite(operator, right):
-            return [*right, found, INVERSE[operator]]
-        if operator != "^" and (found := opposite(operator, right)):
-            return [*left, found, INVERSE[operator]]
+        if left_slot and operator in "+*":
+            return [*right, left_slot, INVERSE[operator]]
         return [*left, *right, operator]
 
     return fold_postfix(expression.to_postfix(), lambda token: [token], rewritten)

@@ -39,25 +39,34 @@ def _matcher(language: str) -> tuple[re.Pattern[str], frozenset[str]]:
     """Return a pattern for keywords and exceptions, which prefers the longest match, and the set of exceptions."""
     content = read_keywords(language)
     exceptions = frozenset(content["exceptions"])
-    # False: words that match anywhere, and exceptions; True: words that match only after a number.
-    words: dict[bool, set[str]] = {False: set(exceptions), True: set()}
+    # Words that match anywhere, including exceptions, and words that match only after a number.
+    words = set(exceptions)
+    number_words = set()
     for group in content["groups"]:
-        words[group.get("after_number", False)].update(group["words"])
-    matched = [(word, "") for word in words[False]] + [(word, _COUNTS) for word in words[True] - words[False]]
-    matched.sort(key=lambda pair: (-len(pair[0]), pair[0]))
+        if group.get("after_number", False):
+            number_words.update(group["words"])
+        else:
+            words.update(group["words"])
     # One branch per initial letter, so that at each character only the words with this letter are tried.
     branches: dict[str, list[str]] = {}
-    for word, counts in matched:
-        branches.setdefault(word[0].lower(), []).append(re.escape(word[1:]) + _condition(word, counts))
-    pattern = "|".join(
-        ("(?<![a-z])" if initial.isascii() else "") + f"{re.escape(initial)}(?:{'|'.join(rest)})"
-        for initial, rest in branches.items()
-    )
-    return re.compile(pattern, flags=re.IGNORECASE), exceptions
+    for word in sorted(words | number_words, key=lambda word: (-len(word), word)):
+        ending = re.escape(word[1:]) + _condition(word, after_number=word not in words)
+        branches.setdefault(word[0].lower(), []).append(ending)
+    patterns = []
+    for initial, endings in branches.items():
+        pattern = f"{re.escape(initial)}(?:{'|'.join(endings)})"
+        if initial.isascii():
+            pattern = f"(?<![a-z]){pattern}"
+        patterns.append(pattern)
+    return re.compile("|".join(patterns), flags=re.IGNORECASE), exceptions
 
 
-def _condition(word: str, counts: str) -> str:
+def _condition(word: str, after_number: bool) -> str:
     """Return the pattern after a word: lookbehinds for the text before the word, and a lookahead for its end."""
-    escaped = re.escape(word)
-    condition = f"(?:(?<=[{counts}]{escaped})|(?<=[{counts}][{_SPACES}]{escaped}))" if counts else ""
-    return condition + "(?![a-z])" if word[-1].isascii() else condition
+    condition = ""
+    if after_number:
+        escaped = re.escape(word)
+        condition = f"(?:(?<=[{_COUNTS}]{escaped})|(?<=[{_COUNTS}][{_SPACES}]{escaped}))"
+    if word[-1].isascii():
+        condition += "(?![a-z])"
+    return condition

@@ -38,6 +38,10 @@ class LinearForm:
         """Return whether a term contains the unknown."""
         return bool(self.added_factors or self.subtracted_factors)
 
+    def total(self) -> Expression:
+        """Return the sum of the terms without the unknown."""
+        return _total(self.added, self.subtracted)
+
     def plus(self, other: "LinearForm") -> "LinearForm":
         """Return the sum of two sides."""
         return LinearForm(
@@ -61,10 +65,10 @@ class LinearForm:
 
     def _with_terms(self, change: Callable[[Expression], Expression]) -> "LinearForm":
         return LinearForm(
-            [change(term) for term in self.added_factors],
-            [change(term) for term in self.subtracted_factors],
-            [change(term) for term in self.added],
-            [change(term) for term in self.subtracted],
+            list(map(change, self.added_factors)),
+            list(map(change, self.subtracted_factors)),
+            list(map(change, self.added)),
+            list(map(change, self.subtracted)),
         )
 
 
@@ -92,13 +96,16 @@ def solve_equation(equation: str) -> Expression:
     right = _parse_side(sides[1], name)
     counts = [side.to_prefix().count(_SLOT) for side in (left, right)]
     if counts == [1, 0]:
-        solutions = dict(solve_for_slots(left, right))
+        solutions = list(solve_for_slots(left, right))
     elif counts == [0, 1]:
-        solutions = dict(solve_for_slots(right, left))
+        solutions = list(solve_for_slots(right, left))
     else:
-        solutions = {}
+        solutions = []
     # A power cannot be inverted.
-    return next(iter(solutions.values()), None) or _solve_linear(left, right)
+    if not solutions:
+        return _solve_linear(left, right)
+    (_, solution) = solutions[0]
+    return solution
 
 
 def solve_for_slots(tree: Expression, value: Expression) -> Iterator[tuple[int, Expression]]:
@@ -110,13 +117,13 @@ def solve_for_slots(tree: Expression, value: Expression) -> Iterator[tuple[int, 
         if node.is_slot and counts[node.token] == 1:
             yield node.slot_index, result
         elif not node.is_leaf and node.token != "^":
-            left, right = node.left, node.right
             inverse = INVERSE[node.token]
             if node.token in "+*":
-                waiting.append((right, Expression(inverse, result, left)))
+                right_result = Expression(inverse, result, node.left)
             else:
-                waiting.append((right, Expression(node.token, left, result)))
-            waiting.append((left, Expression(inverse, result, right)))
+                right_result = Expression(node.token, node.left, result)
+            waiting.append((node.right, right_result))
+            waiting.append((node.left, Expression(inverse, result, node.right)))
 
 
 def _parse_side(text: str, name: str) -> Expression:
@@ -152,24 +159,21 @@ def _combined_form(operator: str, left: LinearForm, right: LinearForm) -> Linear
     if operator == "-":
         return left.plus(right.negative())
     if not left.has_unknown and not right.has_unknown:
-        value = Expression(operator, _total(left.added, left.subtracted), _total(right.added, right.subtracted))
-        return LinearForm(added=[value])
+        return LinearForm(added=[Expression(operator, left.total(), right.total())])
     if operator == "*" and not left.has_unknown:
-        return right.times(_total(left.added, left.subtracted))
+        return right.times(left.total())
     if operator == "*" and not right.has_unknown:
-        return left.times(_total(right.added, right.subtracted))
+        return left.times(right.total())
     if operator == "/" and not right.has_unknown:
-        return left.divided_by(_total(right.added, right.subtracted))
+        return left.divided_by(right.total())
     raise ExpressionError("the equation is not linear in its unknown", token=operator)
 
 
 def _total(added: list[Expression], subtracted: list[Expression]) -> Expression:
     """Return the sum of the added terms, less the subtracted terms; `0` without terms."""
-    total = None
-    for term in added:
-        total = term if total is None else Expression("+", total, term)
-    if total is None:
-        total = Expression("0")
+    total = added[0] if added else Expression("0")
+    for term in added[1:]:
+        total = Expression("+", total, term)
     for term in subtracted:
         total = Expression("-", total, term)
     return total

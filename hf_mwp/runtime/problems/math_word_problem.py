@@ -79,9 +79,9 @@ class MathWordProblem:
 
     def with_equation(self, equation: str) -> Self:
         """Return the problem with a different equation, without searching the numbers in the text again."""
-        new = replace(self, equation=equation)
-        vars(new)["masked"] = self.masked
-        return new
+        problem = replace(self, equation=equation)
+        vars(problem)["masked"] = self.masked
+        return problem
 
     @property
     def is_too_long(self) -> bool:
@@ -110,8 +110,16 @@ class MathWordProblem:
         """Return, for each number, the index of the first number with the same value and kind (percentage or not).
         Labels contain the first; a loss over the group accepts all of them."""
         first: dict[tuple[Fraction, bool], int] = {}
-        kinds = [(mention.value, mention.is_percent) for mention in self.masked.mentions]
-        return tuple(first.setdefault(kind, index) for index, kind in enumerate(kinds))
+        groups = []
+        for index, mention in enumerate(self.masked.mentions):
+            groups.append(first.setdefault((mention.value, mention.is_percent), index))
+        return tuple(groups)
+
+    @property
+    def equation_literals(self) -> tuple[str, ...]:
+        """Return the numbers as an equation may contain them: `numbers`, and bare fractions without brackets."""
+        bare_fractions = [mention.literal[1:-1] for mention in self.masked.mentions if mention.is_bare_fraction]
+        return (*self.numbers, *bare_fractions)
 
     @cached_property
     def masked_key(self) -> str:
@@ -124,9 +132,8 @@ class MathWordProblem:
         text). Raises `ProblemError` without an equation, and `ExpressionError` if the equation cannot be parsed."""
         if self.equation is None or not self.equation.strip():
             raise ProblemError(f"problem {self.id!r} has no equation: set `equation` to compute its expression")
-        bare = (mention.literal[1:-1] for mention in self.masked.mentions if mention.is_bare_fraction)
-        written = Expression.from_infix(self.equation, (*self.numbers, *bare))
-        return align_literals(written, self.masked.mentions)
+        expression = Expression.from_infix(self.equation, self.equation_literals)
+        return align_literals(expression, self.masked.mentions)
 
     @property
     def constants(self) -> set[Fraction]:
@@ -182,10 +189,15 @@ def refusal(problem: MathWordProblem) -> str | None:
     if not problem.text.strip():
         return "The text is empty."
     if problem.masked.unreadable:
-        listed = ", ".join(each if len(each) <= 20 else f"{each[:20]}..." for each in problem.masked.unreadable)
-        return f"The text has a number that cannot be parsed: {listed}. Use up to {MAX_NUMBER_LENGTH} digits 0 to 9."
+        numbers = ", ".join(map(_shortened, problem.masked.unreadable))
+        return f"The text has a number that cannot be parsed: {numbers}. Use up to {MAX_NUMBER_LENGTH} digits 0 to 9."
     if not problem.numbers:
         return "The text contains no number to calculate with. Write its numbers in digits."
-    if division := zero_division(problem.text):
+    division = zero_division(problem.text)
+    if division:
         return f"The text divides by zero ({division}), which has no value."
     return None
+
+
+def _shortened(number: str) -> str:
+    return number if len(number) <= 20 else f"{number[:20]}..."

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 from fractions import Fraction
-from itertools import islice, product
+from itertools import chain, islice, product
 
 from hf_mwp.runtime.expressions import Expression, ExpressionError, parse_number
 from hf_mwp.runtime.expressions.canonical import canonical_prefix
@@ -84,17 +84,21 @@ class _TextNumbers:
         mentions = problem.masked.mentions
         self.values = set(problem.values)
         self.percentages = {100 * mention.value for mention in mentions if mention.is_percent}
-        shares: dict[Fraction, Tokens] = {value / 100: (f"{literal_of(value)}%",) for value in self.percentages}
+        shares: dict[Fraction, Tokens] = {}
+        for value in self.percentages:
+            shares[value / 100] = (f"{literal_of(value)}%",)
         if "percent" in problem.text.lower():
-            written = {value: literal_of(value) for value in problem.values if value > 0}
-            shares |= {value / 100: _postfix(f"{literal}/100") for value, literal in written.items()}
+            for value in problem.values:
+                if value > 0:
+                    shares[value / 100] = _postfix(f"{literal_of(value)}/100")
         # A step may use 0.2, 1.2, 0.8, 20, 120 and 80 for 20%.
         self.derived: dict[Fraction, Tokens] = {}
         for value, share in shares.items():
-            parts = {value: share, 1 + value: ("1", *share, "+"), 1 - value: ("1", *share, "-")}
-            self.derived |= {100 * part: (*tree, "100", "*") for part, tree in parts.items()} | parts
-        # The same literals as in `MathWordProblem.expression`.
-        self.literals = (*problem.numbers, *(each.literal[1:-1] for each in mentions if each.is_bare_fraction))
+            trees = {value: share, 1 + value: ("1", *share, "+"), 1 - value: ("1", *share, "-")}
+            for number, tree in trees.items():
+                self.derived[100 * number] = (*tree, "100", "*")
+            self.derived |= trees
+        self.literals = problem.equation_literals
 
     def percentage(self, match: re.Match) -> str:
         """Replace a match of `_PERCENTAGE` (`20/100`, `20*.01`) by `20%` if the text contains `20%`."""
@@ -116,7 +120,8 @@ def _read_step(step: str, numbers: _TextNumbers) -> tuple[Tokens, Fraction]:
     calculation, _, written = _CURRENCY.sub("", to_half_width(step)).rpartition("=")
     calculation = _PERCENTAGE.sub(numbers.percentage, calculation)
     try:
-        tree, result = _postfix(calculation, numbers.literals), parse_number(written)
+        tree = _postfix(calculation, numbers.literals)
+        result = parse_number(written)
         value = Fraction(evaluate_postfix(tree))
     except ExpressionError as error:
         raise StepError("unreadable_step", f"<<{step}>>") from error
@@ -134,26 +139,35 @@ def _step_readings(tree: Tokens, results: list[Fraction], numbers: _TextNumbers,
             choices.append([((token,), None)])
             continue
         value = parse_number(token)
-        earlier = [((f"N{index}",), index) for index, result in enumerate(results) if result == value]
-        if value in numbers.values or not earlier:
-            earlier.append((_number(token, value, numbers, step), None))
-        choices.append(earlier)
+        candidates = []
+        for index, result in enumerate(results):
+            if result == value:
+                candidates.append(((f"N{index}",), index))
+        if value in numbers.values or not candidates:
+            candidates.append((_number(token, value, numbers, step), None))
+        choices.append(candidates)
     # Interpretations with the same canonical tree count once.
     readings: dict[Tokens, Reading] = {}
     combinations = _combinations(choices, f"<<{step}>>")
-    for chosen in combinations:
-        filled = tuple(token for tokens, _ in chosen for token in tokens)
-        used = frozenset(index for _, index in chosen if index is not None)
-        readings.setdefault(canonical_prefix(filled) if len(combinations) > 1 else filled, (filled, used))
+    for combination in combinations:
+        tokens = []
+        used = set()
+        for subtree, index in combination:
+            tokens += subtree
+            if index is not None:
+                used.add(index)
+        reading = tuple(tokens)
+        key = canonical_prefix(reading) if len(combinations) > 1 else reading
+        readings.setdefault(key, (reading, frozenset(used)))
     return list(readings.values())
 
 
-def _combinations(choices: list[list], place: str) -> list[tuple]:
+def _combinations(choices: list[list], source: str) -> list[tuple]:
     """Return all ways to choose an item of each list. Raises `StepError` if there are more than `MAX_READINGS`."""
-    found = list(islice(product(*choices), MAX_READINGS + 1))
-    if len(found) > MAX_READINGS:
-        raise StepError("ambiguous_steps", place)
-    return found
+    combinations = list(islice(product(*choices), MAX_READINGS + 1))
+    if len(combinations) > MAX_READINGS:
+        raise StepError("ambiguous_steps", source)
+    return combinations
 
 
 def _number(literal: str, value: Fraction, numbers: _TextNumbers, step: str) -> Tokens:
@@ -167,34 +181,44 @@ def _number(literal: str, value: Fraction, numbers: _TextNumbers, step: str) -> 
 
 def _put_together(readings: list[list[Reading]], steps: list[str], drop_unused: bool) -> Expression:
     """Insert the earlier steps into the last one. Raises `StepError` unless one expression contains all steps."""
-    needed = frozenset(range(len(steps) - 1))
-    while unused := needed.difference(*(used for step in readings for _, used in step)):
-        place = min(unused)
+    needed = set(range(len(steps) - 1))
+    while unused := needed - _used_steps(chain.from_iterable(readings)):
+        index = min(unused)
         if not drop_unused:
-            raise StepError("unused_step", f"<<{steps[place]}>>")
-        needed -= {place}
-        readings[place] = [((), frozenset())]
+            raise StepError("unused_step", f"<<{steps[index]}>>")
+        needed.remove(index)
+        readings[index] = [((), frozenset())]
     # Try each combination of interpretations in which every earlier step is used.
-    found: dict[Tokens, Tokens] = {}
-    for chosen in _combinations(readings, "the steps can be combined in too many ways"):
-        if needed.issubset(frozenset().union(*(used for _, used in chosen))):
-            whole = _insert([tree for tree, _ in chosen])
-            found.setdefault(canonical_prefix(whole), whole)
-    if len(found) != 1:
-        ways = " or ".join(sorted(infix_from_postfix(each) for each in found.values()))
-        raise StepError("ambiguous_steps" if found else "unused_step", ways)
-    (whole,) = found.values()
-    if len(whole) == 1:
+    expressions: dict[Tokens, Tokens] = {}
+    for combination in _combinations(readings, "the steps can be combined in too many ways"):
+        if needed <= _used_steps(combination):
+            tokens = _insert([tree for tree, _ in combination])
+            expressions.setdefault(canonical_prefix(tokens), tokens)
+    if len(expressions) != 1:
+        reason = "ambiguous_steps" if expressions else "unused_step"
+        raise StepError(reason, " or ".join(sorted(map(infix_from_postfix, expressions.values()))))
+    (tokens,) = expressions.values()
+    if len(tokens) == 1:
         raise StepError("no_steps", f"<<{steps[-1]}>>")
-    return Expression.from_postfix(whole)
+    return Expression.from_postfix(tokens)
+
+
+def _used_steps(readings: Iterable[Reading]) -> set[int]:
+    """Return the indices of the earlier steps in interpretations."""
+    return set().union(*(used for _, used in readings))
 
 
 def _insert(trees: list[Tokens]) -> Tokens:
     """Return the last tree with each slot replaced by the tree of the earlier step."""
-    whole: list[Tokens] = []
+    complete = []
     for tree in trees:
-        parts = (whole[int(token[1:])] if is_slot(token) else (token,) for token in tree)
-        whole.append(tuple(token for part in parts for token in part))
-        if len(whole[-1]) > MAX_NODES:
+        tokens = []
+        for token in tree:
+            if is_slot(token):
+                tokens += complete[int(token[1:])]
+            else:
+                tokens.append(token)
+        if len(tokens) > MAX_NODES:
             raise StepError("unreadable_step", f"the expression has more than {MAX_NODES:,} nodes")
-    return whole[-1]
+        complete.append(tuple(tokens))
+    return complete[-1]

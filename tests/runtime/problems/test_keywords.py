@@ -127,4 +127,4 @@ def test_every_word_is_found_where_it_stands_alone(language):
 
 def test_the_lists_go_into_the_wheel(repository):
     setup = (repository / "setup.cfg").read_text(encoding="utf-8")
-    assert re.search(r"\[options\.package_data\]\n(?:.+\n)*hf_mwp\.problems =\n    \*\.yaml", setup)
+    assert re.search(r"\[options\.package_data\]\n(?:.+\n)*hf_mwp\.runtime\.problems =\n    \*\.yaml", setup)
