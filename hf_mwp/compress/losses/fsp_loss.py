@@ -40,8 +40,7 @@ class FSPLoss(StateLoss):
         student_flow = ours[0].transpose(1, 2) @ ours[1] / lengths
         teacher_flow = theirs[0].transpose(1, 2) @ theirs[1] / lengths
         num_texts = self.count(mask).clamp(min=1)
-        return (student_flow - teacher_flow).square().sum() / (
-            num_texts * student_flow.shape[1] * student_flow.shape[2]
-        )
+        num_entries = student_flow.shape[1] * student_flow.shape[2]
+        return (student_flow - teacher_flow).square().sum() / (num_texts * num_entries)
 
     citation = citation_of("yim2017gift")
