@@ -9,6 +9,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
+from .compress.trainers import publishing
+from .utils import provenance
 from .utils.lazy_names import lazy_names
 
 
@@ -52,6 +54,10 @@ _PACKAGES = {
 }
 
 __all__ = [*_all, *_PACKAGES]
+
+# What `compress` uses of the boxes above, which it may not import.
+provenance.load_record_class = lambda: import_module(".solver.data", __name__).TrainingTexts
+publishing.load_hub = lambda: import_module(".commands.hub", __name__)
 
 
 def _is_command() -> bool:

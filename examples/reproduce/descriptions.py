@@ -9,13 +9,13 @@ from transformers import AutoConfig
 from transformers.utils import cached_file
 
 from hf_mwp.commands.building.encoder import parse_layers
-from hf_mwp.commands.options.yaml_values import parse_mapping
 from hf_mwp.commands.recipes import Recipe, Stage
 from hf_mwp.compress.models import MwpStudentConfig, MwpStudentModel
 from hf_mwp.solver.metrics import count_flops, count_parameters
 from hf_mwp.utils.checks import as_list
 from hf_mwp.utils.files import shorten_paths
 from hf_mwp.utils.run_folder import last_options
+from hf_mwp.utils.yaml_values import parse_mapping
 
 
 # Layers of a student where nothing else is said.

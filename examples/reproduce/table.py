@@ -6,10 +6,10 @@ from pathlib import Path
 from string import Template
 from typing import Any, Self
 
-from hf_mwp.commands.options.yaml_values import read_yaml
 from hf_mwp.commands.recipes import Recipe, RecipeError, read_recipe
 from hf_mwp.commands.recipes.recipe import unknown_name
 from hf_mwp.compress.metrics.glue import GLUE_FIGURES
+from hf_mwp.utils.yaml_values import read_yaml
 
 
 KEYS = (

@@ -9,7 +9,7 @@ from functools import partial
 from importlib import import_module
 
 from hf_mwp import __version__
-from hf_mwp.runtime.problems.control_characters import show_controls
+from hf_mwp.utils.control_characters import show_controls
 from hf_mwp.utils.main_process import end_process_group
 
 from .options.parsing import parse

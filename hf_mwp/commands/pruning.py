@@ -17,11 +17,11 @@ from hf_mwp.compress.trainers import (
     RecursiveDistillationConfig,
     recursive_distillation,
 )
-from hf_mwp.solver.data.training_lineage import write_training_texts
 from hf_mwp.solver.metrics import compare_costs
 from hf_mwp.utils.files import write_json, writing_weights
 from hf_mwp.utils.main_process import is_main_process
 from hf_mwp.utils.option import option_values
+from hf_mwp.utils.provenance import write_training_texts
 from hf_mwp.utils.run_folder import RunFolder, check_output_folder
 from hf_mwp.utils.usage_error import UsageError
 

@@ -10,13 +10,13 @@ from hf_mwp.compress.trainers.generate_texts import generate_texts
 from hf_mwp.runtime.expressions import ExpressionError
 from hf_mwp.solver.data.file_format import FileArguments
 from hf_mwp.solver.data.sources import read_part
-from hf_mwp.solver.data.training_lineage import ancestry_of
 from hf_mwp.solver.labelling.label_problems import label_problems
 from hf_mwp.solver.labelling.language_model_labeller import LanguageModelLabeller
 from hf_mwp.solver.labelling.solver_labeller import SolverLabeller
 from hf_mwp.utils.files import remove_folder, write_json_lines
 from hf_mwp.utils.main_process import is_main_process, share_rows, wait_for_all
 from hf_mwp.utils.option import option_values, options_in
+from hf_mwp.utils.provenance import ancestry_of
 from hf_mwp.utils.run_folder import RunFolder
 from hf_mwp.utils.usage_error import UsageError
 

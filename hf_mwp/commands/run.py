@@ -10,8 +10,8 @@ from hf_mwp.solver.metrics.accuracy import is_share, metric_cell, percent
 from hf_mwp.utils.checks import check_at_least_one, check_share
 from hf_mwp.utils.main_process import check_one_process
 from hf_mwp.utils.usage_error import UsageError
+from hf_mwp.utils.yaml_values import read_value
 
-from .options.yaml_values import read_value
 from .recipes import Recipe, Stage, StageResult, run_recipe
 from .recipes.recipe import caution
 from .recipes.stage import Commands

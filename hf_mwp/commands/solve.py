@@ -11,10 +11,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from hf_mwp.runtime.problems.control_characters import show_controls
 from hf_mwp.solver.data.file_format import FileArguments
 from hf_mwp.solver.data.problem_lines import problem_batches
 from hf_mwp.utils.checks import check_at_least_one
+from hf_mwp.utils.control_characters import show_controls
 from hf_mwp.utils.main_process import check_one_process
 from hf_mwp.utils.option import option
 from hf_mwp.utils.usage_error import UsageError

@@ -1,7 +1,7 @@
-"""Solvers that need only NumPy and tokenizers, not PyTorch or Transformers."""
+"""Word problems without PyTorch and Transformers: expressions, numbers, and solvers that need NumPy and tokenizers."""
 
-from .batch_solver import BatchSolver
-from .solver import RuntimeSolver, load_solver
+from hf_mwp.utils.lazy_names import lazy_names
 
 
-__all__ = ["BatchSolver", "RuntimeSolver", "load_solver"]
+_NAMES = {"batch_solver": ("BatchSolver",), "solver": ("RuntimeSolver", "load_solver")}
+__all__, __getattr__, __dir__ = lazy_names(__name__, _NAMES)

@@ -8,11 +8,12 @@ from numbers import Integral, Real
 from os import PathLike
 from typing import Any, Self
 
+from hf_mwp.utils.language import LATIN_WORD, language_of
+from hf_mwp.utils.unknown_tokens import PROBLEM_LIMIT, unknown_tokens_warning
+
 from .expressions import Expression, ExpressionError
 from .plausibility import RankedAnswer
 from .problems import MathWordProblem, refusal
-from .problems.language import LATIN_WORD, language_of
-from .unknown_tokens import PROBLEM_LIMIT, unknown_tokens_warning
 
 
 @dataclass(frozen=True)

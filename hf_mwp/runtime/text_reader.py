@@ -12,13 +12,13 @@ from typing import Any
 from tokenizers import Tokenizer
 
 from hf_mwp.utils.json_fields import FLAG, REMEDY, TEXT, check_fields, choice, integer, list_of, optional, read_mapping
+from hf_mwp.utils.unknown_tokens import share_of_unknown
 from hf_mwp.utils.usage_error import UsageError
 
 from .numbers.masked_text import DEFAULT_READING, NUMBER_READINGS
 from .output_vocabulary import OutputVocabulary, check_symbols
 from .problems import MathWordProblem
 from .problems.clauses import find_question
-from .unknown_tokens import share_of_unknown
 
 
 Offsets = Sequence[tuple[int, int]]

@@ -20,9 +20,9 @@ from hf_mwp.commands.tasks.make_task import make_task
 from hf_mwp.commands.training import make_trainer, train
 from hf_mwp.compress.trainers import DistillationConfig, RecursiveDistillationConfig
 from hf_mwp.solver.data import TrainingTexts
-from hf_mwp.solver.data.training_lineage import ancestry_of
 from hf_mwp.solver.training import SolverTrainingConfig
 from hf_mwp.utils.option import option_values, options_in
+from hf_mwp.utils.provenance import ancestry_of
 from hf_mwp.utils.run_folder import RunFolder, last_options, plain
 
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hf_mwp.commands.options.yaml_values import parse_mapping
 from hf_mwp.utils.checks import check_options, check_share
 from hf_mwp.utils.option import option
 from hf_mwp.utils.usage_error import UsageError
+from hf_mwp.utils.yaml_values import parse_mapping
 
 from .model_sources import (
     check_fields,
@@ -124,7 +124,7 @@ def load_encoder(
     """Load an encoder. `with_heads` keeps its pretraining heads and also accepts a solver, whose encoder is loaded."""
     from transformers import AutoModel, AutoModelForMaskedLM, AutoModelForPreTraining
 
-    from hf_mwp.solver.data.training_lineage import inherit_training_texts
+    from hf_mwp.utils.provenance import inherit_training_texts
 
     config = load_config(source)
     if with_heads and solver_class(config.model_type) is not None:
@@ -143,7 +143,7 @@ def load_encoder(
 
 def derive_student(kind: Any, encoder: PreTrainedModel, **fields) -> PreTrainedModel:
     """Create a student of class `kind` with `from_encoder`. It inherits the record of the encoder's training texts."""
-    from hf_mwp.solver.data.training_lineage import inherit_training_texts
+    from hf_mwp.utils.provenance import inherit_training_texts
 
     student = kind.from_encoder(encoder, **fields)
     inherit_training_texts(student, encoder)
@@ -154,7 +154,7 @@ def keep_layers(encoder: PreTrainedModel, layers: int | list[int] | None) -> Pre
     """Keep any layers of BERT-like encoders, or first layers of other types. Raises `UsageError` if impossible."""
     from hf_mwp.compress.models import MwpStudentModel
     from hf_mwp.compress.models.mwp_student.conversion_mwp_student import SOURCES
-    from hf_mwp.solver.data.training_lineage import inherit_training_texts
+    from hf_mwp.utils.provenance import inherit_training_texts
 
     if layers is None:
         return encoder

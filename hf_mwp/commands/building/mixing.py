@@ -57,7 +57,7 @@ def mix_solvers(options: MixArguments) -> tuple[Solver, MwpProcessor]:
     from transformers import AutoModel
 
     from hf_mwp.compress.distillation import average_parameters, mix_parameters
-    from hf_mwp.solver.data.training_lineage import ancestry_of
+    from hf_mwp.utils.provenance import ancestry_of
 
     if options.solvers is not None:
         solvers, processors = zip(*map(load_solver, options.solvers), strict=True)

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hf_mwp.commands.options.yaml_values import parse_mapping
 from hf_mwp.runtime.problems import MathWordProblem
 from hf_mwp.utils.option import option
 from hf_mwp.utils.usage_error import UsageError
+from hf_mwp.utils.yaml_values import parse_mapping
 
 from .encoder import EncoderArguments, derive_student, keep_layers, load_encoder, parse_layers, project_on_problems
 from .model_sources import check_same_tokens, has_tokenizer, load_tokenizer
@@ -58,7 +58,7 @@ class PretrainingArguments(EncoderArguments, ShapeTargets):
 
     def use_shape(self, shape: StudentShape, encoder: PreTrainedConfig | None) -> None:
         """Take the sizes that were chosen for a target, and as many layers of the encoder, at equal distances."""
-        from hf_mwp.compress.distillation.cut_student import choose_layers
+        from hf_mwp.compress.distillation.layer_mapping import choose_layers
 
         sizes = dict(shape.sizes)
         if encoder is None:

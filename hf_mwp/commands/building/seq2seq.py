@@ -122,7 +122,7 @@ def make_student_seq2seq(
 ) -> PreTrainedModel:
     """Create a student ([`~distillation.make_seq2seq_student`]) or load it. It has the teacher's tokens."""
     from hf_mwp.compress.distillation.seq2seq_student import make_seq2seq_student
-    from hf_mwp.solver.data.training_lineage import inherit_training_texts
+    from hf_mwp.utils.provenance import inherit_training_texts
 
     used = {*options_in(StudentArguments)} - {*UNUSED_STUDENT_OPTIONS}
     check_used(options, used, "has no effect on a sequence-to-sequence student. Remove it")

@@ -8,7 +8,6 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hf_mwp.commands.options.yaml_values import parse_mapping
 from hf_mwp.runtime.numbers.masked_text import DEFAULT_READING, NUMBER_READINGS
 from hf_mwp.utils.checked_types import checked
 from hf_mwp.utils.checks import check_at_least_one, check_positive, check_share
@@ -16,6 +15,7 @@ from hf_mwp.utils.downloads import hub_options
 from hf_mwp.utils.json_fields import read_mapping
 from hf_mwp.utils.option import option
 from hf_mwp.utils.usage_error import UsageError
+from hf_mwp.utils.yaml_values import parse_mapping
 
 from .encoder import EncoderArguments, keep_layers, load_encoder, parse_layers, set_dropout
 from .model_sources import (

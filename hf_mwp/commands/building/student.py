@@ -153,7 +153,7 @@ class StudentArguments(ShapeTargets):
 
     def layers_of(self, teacher: PreTrainedModel) -> list[int]:
         """Return the indices (from 0) of the teacher's layers from which the student starts."""
-        from hf_mwp.compress.distillation.cut_student import choose_layers
+        from hf_mwp.compress.distillation.layer_mapping import choose_layers
 
         layers, count = parse_layers(self.student_layers or "3"), teacher.config.num_hidden_layers
         return choose_layers(layers, count, self.student_layer_choice or "first")
@@ -228,9 +228,9 @@ def make_student_and_processor(
     teacher: MwpSolver, processor: MwpProcessor, rows: Iterable[Mapping[str, Any]], options: StudentArguments
 ) -> tuple[MwpSolver, MwpProcessor]:
     """Create a student ([`make_student`]) and return its processor too: the teacher's if the tokens are the same."""
-    from hf_mwp.compress.distillation import cut_student
     from hf_mwp.compress.models import MwpStudentModel
     from hf_mwp.solver.models import MwpSolver
+    from hf_mwp.solver.models.cut_student import cut_student
 
     apply_size_targets(options, teacher, processor)
     if options.student is not None:

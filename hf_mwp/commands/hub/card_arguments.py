@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from hf_mwp.commands.building.model_sources import locate_model
-from hf_mwp.commands.options.yaml_values import parse_mapping
 from hf_mwp.utils.checks import check_options
 from hf_mwp.utils.option import option
+from hf_mwp.utils.yaml_values import parse_mapping
 
 
 @dataclass

@@ -16,11 +16,11 @@ from hf_mwp.compress.models import MwpStudentModel
 from hf_mwp.compress.models.architecture import CUT_PREFIX
 from hf_mwp.compress.models.model_kind import kind_of
 from hf_mwp.solver.data.sources import LOADERS
-from hf_mwp.solver.data.training_lineage import training_texts_of
 from hf_mwp.solver.data.training_texts import TrainingTexts
 from hf_mwp.solver.metrics import count_parameters
 from hf_mwp.solver.metrics.accuracy import percent
 from hf_mwp.utils.checked_types import checked
+from hf_mwp.utils.provenance import training_texts_of
 from hf_mwp.utils.usage_error import UsageError
 
 from .usage import usage_section

@@ -22,11 +22,11 @@ from hf_mwp.runtime.default_search import DefaultSearch
 from hf_mwp.runtime.output_vocabulary import OutputVocabulary
 from hf_mwp.runtime.plausibility import PlausibilityReranker
 from hf_mwp.solver.batches.mwp_processor import MwpProcessor
-from hf_mwp.solver.data.training_lineage import training_texts_of, write_training_texts
 from hf_mwp.solver.pipelines.math_word_problem_pipeline import MathWordProblemPipeline
 from hf_mwp.utils.checked_types import checked
 from hf_mwp.utils.downloads import LICENCES, find_beside, read_beside
 from hf_mwp.utils.files import writing_weights
+from hf_mwp.utils.provenance import training_texts_of, write_training_texts
 from hf_mwp.utils.run_folder import MODEL_FILES, OLD_MODEL, RunFolder, check_output_folder
 from hf_mwp.utils.usage_error import UsageError
 

@@ -27,11 +27,11 @@ from hf_mwp.runtime.encoder import GRAPH
 from hf_mwp.runtime.plausibility import PlausibilityReranker
 from hf_mwp.runtime.solver import EXPORT_RECORD
 from hf_mwp.solver.batches.mwp_processor import MwpProcessor
-from hf_mwp.solver.data.training_lineage import training_texts_of
 from hf_mwp.solver.data.training_texts import TrainingTexts
 from hf_mwp.utils.checked_types import checked
 from hf_mwp.utils.downloads import LICENCES, check_links
 from hf_mwp.utils.files import read_json, write_json, writing_weights
+from hf_mwp.utils.provenance import training_texts_of
 from hf_mwp.utils.usage_error import UsageError
 
 from .card_figures import check_card

@@ -12,8 +12,7 @@ from typing import Any, NoReturn, Union, get_args, get_origin, get_type_hints
 
 from hf_mwp.utils.option import GIVEN, OWN_KEYS, default_of, options_in
 from hf_mwp.utils.usage_error import UsageError
-
-from .yaml_values import read_yaml
+from hf_mwp.utils.yaml_values import read_yaml
 
 
 TRUE = ("true", "yes", "t", "y", "1")

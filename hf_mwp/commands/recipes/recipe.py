@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, Self
 
 from hf_mwp.commands.options.stages import STAGES, options_of, trains
-from hf_mwp.commands.options.yaml_values import check_no_resolvers, read_yaml
 from hf_mwp.utils.finished_folder import FinishedFolder
 from hf_mwp.utils.option import affects_result
 from hf_mwp.utils.run_folder import check_output_folder
 from hf_mwp.utils.usage_error import UsageError
+from hf_mwp.utils.yaml_values import check_no_resolvers, read_yaml
 
 from .stage import Commands, Stage, StageResult, fingerprint
 

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from transformers import PreTrainedModel
@@ -15,7 +16,8 @@ from hf_mwp.compress.trainers import DistillationTrainer
 from hf_mwp.compress.trainers.base_config import BaseConfig
 from hf_mwp.compress.trainers.base_trainer import BaseTrainer
 from hf_mwp.solver.data import LoadReport
-from hf_mwp.solver.data.training_lineage import inherit_from_labeller
+from hf_mwp.solver.data.training_texts import TrainingTexts
+from hf_mwp.utils.provenance import inherit_training_texts
 from hf_mwp.utils.usage_error import UsageError
 
 from .data_options import DataArguments
@@ -98,7 +100,8 @@ class Task(ABC):
     def trainer_arguments(self, model: PreTrainedModel, processor: Any, generates: bool = False) -> dict[str, Any]:
         """Return a trainer's arguments except its config. With `generates`, evaluations measure generated texts."""
         if self.source is not None:
-            inherit_from_labeller(model, self.source)
+            labeller = SimpleNamespace(training_texts=TrainingTexts.of_labeller(self.source))
+            inherit_training_texts(model, labeller)
         validation = self.rows("validation", needed=False)
         return {
             "model": model,

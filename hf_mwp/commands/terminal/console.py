@@ -13,8 +13,8 @@ from rich.text import Text
 
 from hf_mwp.commands.tasks.reporter import Reporter
 from hf_mwp.runtime.expressions import Expression, draw
-from hf_mwp.runtime.problems.control_characters import show_controls
 from hf_mwp.solver.metrics.accuracy import LEVELS, metric_cell, report_cells
+from hf_mwp.utils.control_characters import show_controls
 from hf_mwp.utils.main_process import is_main_process
 
 from .counting_bar import counting_bar

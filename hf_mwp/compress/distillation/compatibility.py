@@ -6,7 +6,6 @@ from typing import Any
 from torch import Tensor, nn
 
 from hf_mwp.compress.models.model_kind import kind_of, unwrapped
-from hf_mwp.solver.batches.mwp_processor import MwpProcessor
 from hf_mwp.utils.usage_error import UsageError
 
 from .features import Features
@@ -48,7 +47,7 @@ def check_decoding(student: nn.Module, teacher: nn.Module) -> None:
         _check_equal(name, *(getattr(unwrapped(model).config, name, None) for model in (student, teacher)), remedy)
 
 
-def check_solvers(student: nn.Module, teacher: nn.Module, teacher_processing: MwpProcessor | None = None) -> None:
+def check_solvers(student: nn.Module, teacher: nn.Module, teacher_processing: Any = None) -> None:
     """Raise `ValueError` unless two solvers have the same symbols, the same kind of decoder and fitting embeddings."""
     _check_kind("a solver", kind_of(teacher).is_solver, teacher)
     student, teacher = unwrapped(student), unwrapped(teacher)
@@ -78,23 +77,25 @@ def _check_equal(name: str, ours: Any, theirs: Any, remedy: str) -> None:
 
 
 def needs_own_inputs(processing: Any, teacher_processing: Any) -> bool:
-    """Return whether a teacher needs inputs of its own, since its [`MwpProcessor`] has different tokens. Raises
-    `ValueError` if tokenizers differ in tokens, or processors in how they read numbers and symbols."""
+    """Return whether a teacher needs inputs of its own, since its processor masks numbers and has different tokens.
+    Raises `ValueError` if tokenizers differ in tokens, or processors in how they read numbers and symbols."""
     if processing is None:
         raise UsageError("`teacher_processing_class` is compared with `processing_class`. Pass the student's, too.")
-    ours, theirs = (getattr(each, "tokenizer", each) for each in (processing, teacher_processing))
-    same_tokens = ours.get_vocab() == theirs.get_vocab()
-    are_processors = all(isinstance(each, MwpProcessor) for each in (processing, teacher_processing))
-    if not are_processors and not same_tokens:
+    student_tokenizer = getattr(processing, "tokenizer", processing)
+    teacher_tokenizer = getattr(teacher_processing, "tokenizer", teacher_processing)
+    same_tokens = student_tokenizer.get_vocab() == teacher_tokenizer.get_vocab()
+    mask_numbers = hasattr(processing, "number_tokens") and hasattr(teacher_processing, "number_tokens")
+    if not mask_numbers and not same_tokens:
         raise ValueError(
-            f"Student and teacher have different tokenizers (with {len(ours)} and {len(theirs)} tokens), so the same "
-            "ids mean different words. Create the student with the teacher's tokenizer. A sequence-to-sequence "
-            "student can also learn from texts that the teacher generates (`hf-mwp pseudo-label`)."
+            f"Student and teacher have different tokenizers (with {len(student_tokenizer)} and "
+            f"{len(teacher_tokenizer)} tokens), so the same ids mean different words. Create the student with the "
+            "teacher's tokenizer. A sequence-to-sequence student can also learn from texts that the teacher generates "
+            "(`hf-mwp pseudo-label`)."
         )
     remedy = "Both processors must read problems in the same way: use the teacher's processor."
     for name in ("vocabulary", "parse_number_words", "number_reading", "language"):
-        _check_equal(name, *(getattr(each, name, None) for each in (processing, teacher_processing)), remedy)
-    return are_processors and not (same_tokens and processing.number_tokens == teacher_processing.number_tokens)
+        _check_equal(name, getattr(processing, name, None), getattr(teacher_processing, name, None), remedy)
+    return mask_numbers and not (same_tokens and processing.number_tokens == teacher_processing.number_tokens)
 
 
 def check_only_predictions(objectives: Sequence[Objective]) -> None:

@@ -1,12 +1,13 @@
-"""Mapping from student layers to the teacher layers that they learn from."""
+"""Choice of the teacher layers that student layers start from, and learn from."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from operator import index
 
 from hf_mwp.utils.checked_types import checked
 
 
 STRATEGIES = ("uniform", "alternating", "first", "last")
+LAYER_CHOICES = ("first", "last", "uniform", "alternate")
 
 
 @checked
@@ -66,3 +67,24 @@ def _explicit_pairs(mapping: str | Sequence[Sequence[int]], counts: dict[str, in
     if twice := [layer for layer in students if students.count(layer) > 1]:
         raise ValueError(f"The layer mapping contains layer {twice[0]} of the student twice.")
     return pairs
+
+
+def choose_layers(layers: int | Iterable[int], num_teacher_layers: int, choice: str = "first") -> list[int]:
+    """
+    Return the indices, from 0, of the teacher's layers that a student starts from. For 3 layers from 12, `"first"`
+    returns 0, 1, 2 (the best in table 4 of the compact model, AAAI 2025), `"last"` 9, 10, 11, `"uniform"` 3, 7, 11 as
+    in the uniform mapping, and `"alternate"` 0, 4, 8 as in DistilBERT. If `layers` are indices, return them. Raises
+    `TypeError` if `layers` are not whole numbers, `ValueError` for anything else.
+    """
+    if isinstance(layers, Iterable):
+        layers = list(layers)
+        if not layers or not {*layers} <= {*range(num_teacher_layers)}:
+            raise ValueError(f"`layers` must be indices from 0 to {num_teacher_layers - 1}, got {layers}.")
+        return layers
+    if choice not in LAYER_CHOICES:
+        raise ValueError(f"Unknown choice of layers {choice!r}. Use one of {list(LAYER_CHOICES)}, or layer indices.")
+    if not 1 <= layers <= num_teacher_layers:
+        raise ValueError(f"A student of {layers} layers cannot be made from a teacher of {num_teacher_layers}.")
+    if choice == "alternate":
+        return [index * num_teacher_layers // layers for index in range(layers)]
+    return [teacher - 1 for _, teacher in map_layers(choice, layers, num_teacher_layers)]

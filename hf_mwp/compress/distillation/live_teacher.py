@@ -7,7 +7,6 @@ import torch
 from torch import nn
 
 from hf_mwp.compress.models.model_kind import input_names, kind_of
-from hf_mwp.solver.batches.mwp_processor import MwpProcessor
 from hf_mwp.utils.usage_error import UsageError
 
 from .compatibility import check_decoding, check_embeddings, check_frozen_teacher, check_solvers, needs_own_inputs
@@ -36,7 +35,7 @@ class LiveTeacher:
         if len(self.processors) != len(members):
             counts = f"{len(self.processors)} processors for {len(members)} teachers"
             raise UsageError(f"`teacher_processing_class` has {counts}. Pass one for all teachers, or one for each.")
-        self.own_processors: dict[int, MwpProcessor] = {}  # of members with different tokens, by number
+        self.own_processors: dict[int, Any] = {}  # of members with different tokens, by number
         for number, each in enumerate(self.processors):
             if each is not None and needs_own_inputs(processing, each):
                 self.own_processors[number] = each
@@ -85,7 +84,7 @@ class LiveTeacher:
         return read_features(self.model.eval(), {**inputs, **own}, self.request.options, self.request.features)
 
 
-def add_teacher_inputs(dataset: Any, processors: Mapping[int, MwpProcessor]) -> Any:
+def add_teacher_inputs(dataset: Any, processors: Mapping[int, Any]) -> Any:
     """Add a column with the problems as each teacher's processor encodes them. Raises `UsageError` without texts."""
     if "text" not in dataset.column_names:
         raise UsageError("A teacher with another tokenizer needs `text`. Keep the columns of `load_mwp_dataset`.")
@@ -106,7 +105,7 @@ def add_teacher_inputs(dataset: Any, processors: Mapping[int, MwpProcessor]) -> 
 class TeacherInputsCollator:
     """Collator that adds the inputs of teachers with different tokenizers to the batches of a given collator."""
 
-    def __init__(self, collator: Callable[[list], Mapping[str, Any]], processors: Mapping[int, MwpProcessor]) -> None:
+    def __init__(self, collator: Callable[[list], Mapping[str, Any]], processors: Mapping[int, Any]) -> None:
         self.collator, self.processors = collator, dict(processors)
 
     def __call__(self, features: list[dict[str, Any]]) -> dict[str, Any]:

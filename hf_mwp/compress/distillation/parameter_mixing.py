@@ -7,9 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from hf_mwp.compress.models.model_kind import kind_of, unwrapped
-from hf_mwp.solver.data.training_lineage import inherit_training_texts
 from hf_mwp.utils.checked_types import checked
 from hf_mwp.utils.checks import check_weight
+from hf_mwp.utils.provenance import inherit_training_texts
 
 
 @checked

@@ -8,12 +8,12 @@ import torch
 from transformers import PreTrainedModel
 from transformers.utils import logging
 
+from hf_mwp.compress.metrics.efficiency import describe_compression
 from hf_mwp.compress.models.architecture import CUT_PREFIX
-from hf_mwp.solver.metrics import describe_compression
 from hf_mwp.utils.checked_types import checked
 from hf_mwp.utils.checks import check_at_least_one
 
-from .cut_student import choose_layers
+from .layer_mapping import choose_layers
 
 
 logger = logging.get_logger(__name__)

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
-from transformers import PreTrainedModel
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_mwp.solver.batches.tokenizer_files import tokenizer_settings
 from hf_mwp.utils.finished_folder import digest_of
 
 
@@ -60,6 +59,15 @@ def hash_processing(processing: Any) -> str | None:
     if tokenizer is not processing:
         parts["settings"] = _settings(processing, 1)
     return digest_of(parts)
+
+
+def tokenizer_settings(tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
+    """Return the settings of a tokenizer as a dictionary, without the truncation and padding of the last call."""
+    backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
+    if not hasattr(backend, "to_str"):
+        settings = getattr(tokenizer, "init_kwargs", {})
+        return {name: str(value) for name, value in settings.items() if name != "name_or_path"}
+    return {**json.loads(backend.to_str()), "truncation": None, "padding": None}
 
 
 def describe(value: Any, depth: int = DEPTH) -> Any:

@@ -87,3 +87,10 @@ CLASSES = PredictionKind()
 PIXELS = PixelClasses()
 EXPRESSION_POSITIONS = ExpressionPositions()
 CANDIDATES = JudgedCandidates()
+
+
+def symbol_groups(number_groups: Tensor, num_symbols: int) -> Tensor:
+    """Return the group of each symbol `(B, num_symbols + N)` from `number_groups` `(B, N)`: its own id, for numbers
+    of the text that of the first number with the same value, and -1 for missing numbers."""
+    symbols = torch.arange(num_symbols, device=number_groups.device).expand(len(number_groups), -1)
+    return torch.cat([symbols, number_groups.where(number_groups < 0, number_groups + num_symbols)], 1)

@@ -7,9 +7,7 @@ from contextlib import contextmanager
 from torch import nn
 from transformers import PreTrainedModel
 
-from hf_mwp.solver.data.training_lineage import inherit_training_texts, training_texts_of
-from hf_mwp.solver.models.mwp_solver import MwpSolver
-from hf_mwp.solver.models.mwp_solver.bottlenecks import detach_bottlenecks
+from hf_mwp.utils.provenance import inherit_training_texts
 
 from .architecture import CUT_PREFIX, cut_heads, find_encoder, layer_parts
 from .cut_model import CutConfig, cut_class, slice_position_bias, stock_models
@@ -32,7 +30,7 @@ def pruned_class(model: nn.Module) -> type[PreTrainedModel]:
     encoder = find_encoder(model)
     # Raises an error with advice if the model has adapters.
     layer_parts(model)
-    if isinstance(model, MwpSolver):
+    if is_built_on_encoder(model):
         pruned_class(encoder)
         return type(model)
     if isinstance(model, PreTrainedModel):
@@ -44,31 +42,32 @@ def pruned_class(model: nn.Module) -> type[PreTrainedModel]:
                 return cut_class(stock)
             if type(model) is stock and auto_class in STUDENTS:
                 return STUDENTS[auto_class]
-    own, inner = type(model).__name__, type(encoder).__name__
-    raise ValueError(f"No class can load a pruned {own}. Prune the encoder instead ({inner}).")
+    class_name = type(model).__name__
+    raise ValueError(f"No class can load a pruned {class_name}. Prune the encoder instead ({type(encoder).__name__}).")
 
 
 def to_pruned_class(model: nn.Module) -> nn.Module:
     """Convert a model to its [`pruned_class`], after [`record_pruning`]."""
-    encoder, kind = find_encoder(model), pruned_class(model)
-    if has_layer_sizes(encoder):
+    model_class = pruned_class(model)
+    if has_layer_sizes(find_encoder(model)):
         return model
-    if isinstance(model, MwpSolver):
-        return convert_encoder(model, to_pruned_class)
-    if kind in STUDENTS.values():
-        student = kind.from_encoder(model)
+    if is_built_on_encoder(model):
+        return model.convert_encoder(to_pruned_class)
+    if model_class in STUDENTS.values():
+        student = model_class.from_encoder(model)
         inherit_training_texts(student, model)
         return student
-    config = cut_config(model)
-    has_no_pooler = getattr(model, "pooler", model) is None
-    cut = kind(config, **({"add_pooling_layer": False} if has_no_pooler else {}))
+    options = {}
+    if getattr(model, "pooler", model) is None:
+        options["add_pooling_layer"] = False
+    pruned = model_class(cut_config(model), **options)
     if model.can_generate():
-        cut.generation_config = copy.deepcopy(model.generation_config)
+        pruned.generation_config = copy.deepcopy(model.generation_config)
     # Leave out modules that a trainer attaches, such as the projections of a distillation.
-    own = cut.state_dict()
-    cut.load_state_dict({name: value for name, value in model.state_dict().items() if name in own})
-    inherit_training_texts(cut, model)
-    return cut.to(model.device, model.dtype).train(model.training)
+    names = pruned.state_dict().keys()
+    pruned.load_state_dict({name: value for name, value in model.state_dict().items() if name in names})
+    inherit_training_texts(pruned, model)
+    return pruned.to(model.device, model.dtype).train(model.training)
 
 
 def cut_config(model: PreTrainedModel) -> CutConfig:
@@ -88,38 +87,36 @@ def loadable_config(model: nn.Module) -> Iterator[None]:
     if has_layer_sizes(encoder) or not any(cut_heads(model)):
         yield
         return
-    if isinstance(model, MwpSolver):
-        before = model.config.encoder_config
+    if is_built_on_encoder(model):
+        encoder_config = model.config.encoder_config
         model.config.encoder_config = cut_config(encoder)
         try:
             yield
         finally:
-            model.config.encoder_config = before
+            model.config.encoder_config = encoder_config
         return
-    stock, before = type(model), model.config
+    stock = type(model)
+    config = model.config
     model.config = cut_config(model)
     model.__class__ = cut_class(stock)
     try:
         yield
     finally:
         model.__class__ = stock
-        model.config = before
+        model.config = config
+
+
+def is_built_on_encoder(model: nn.Module) -> bool:
+    """Return whether a model, such as a solver, consists of an encoder and further modules. Such a model has a method
+    `convert_encoder`, and its config a field `encoder_config`."""
+    # Wrappers pass on attributes of the model, so look at the class.
+    return hasattr(type(model), "convert_encoder")
 
 
 def convert_encoder(model: nn.Module, convert: Callable[[nn.Module], PreTrainedModel]) -> nn.Module:
-    """Return a solver on its converted encoder, which keeps its width and layers, or a different model converted."""
-    if not isinstance(model, MwpSolver):
-        return convert(model)
-    # The solver attaches the bottleneck networks to the new encoder by hooks itself.
-    detach_bottlenecks(model.encoder)
-    encoder, config = convert(model.encoder), copy.deepcopy(model.config)
-    config.encoder_config = encoder.config
-    solver = type(model)(config, encoder=encoder, decoder=model.decoder)
-    if model.bottlenecks is not None:
-        solver.bottlenecks.load_state_dict(model.bottlenecks.state_dict())
-    solver.training_texts = training_texts_of(model)
-    inherit_training_texts(solver, model)
-    return solver.to(model.device, model.dtype).train(model.training)
+    """Return a model on its converted encoder, which keeps its width and layers, or an encoder or model with a head
+    converted."""
+    return model.convert_encoder(convert) if is_built_on_encoder(model) else convert(model)
 
 
 def has_layer_sizes(encoder: PreTrainedModel) -> bool:
@@ -131,17 +128,21 @@ def record_pruning(model: nn.Module, cut: Mapping[int, Iterable[int]]) -> None:
     """Update the config of an encoder after removing heads and neurons: the original indices of all pruned heads and,
     if the config has these fields, the numbers of remaining heads and neurons. `cut` maps layers to the heads just
     removed, by their indices before the removal."""
-    encoder, pruned, layers = find_encoder(model), cut_heads(model), layer_parts(model)
+    encoder = find_encoder(model)
     config = encoder.config
+    layers = layer_parts(model)
+    pruned = cut_heads(model)
     for layer, parts in enumerate(layers):
-        gone = list(cut.get(layer, ()))
-        total = parts.num_heads + len(gone) + len(pruned[layer])
+        removed = list(cut.get(layer, ()))
+        num_heads = parts.num_heads + len(removed) + len(pruned[layer])
         # Original indices of the heads that were left before this removal.
-        original = [head for head in range(total) if head not in pruned[layer]]
-        pruned[layer] = sorted([*pruned[layer], *(original[head] for head in gone)])
+        original = [head for head in range(num_heads) if head not in pruned[layer]]
+        removed = [original[head] for head in removed]
+        pruned[layer] = sorted([*pruned[layer], *removed])
     config.cut_heads = pruned if any(pruned) else None
     slice_position_bias(model)
-    heads, neurons = [parts.num_heads for parts in layers], [parts.num_neurons for parts in layers]
+    heads = [parts.num_heads for parts in layers]
+    neurons = [parts.num_neurons for parts in layers]
     if config.model_type.startswith(CUT_PREFIX):
         config.neurons_per_layer = neurons
     elif has_layer_sizes(encoder):

@@ -7,7 +7,7 @@ _NAMES = {
     "distillation_config": ("DistillationConfig",),
     "distillation_trainer": ("DistillationTrainer",),
     "mixing_callback": ("ParameterMixingCallback",),
-    "recursive_distillation": (
+    "generations": (
         "Generation",
         "recursive_distillation",
     ),

@@ -1,38 +1,34 @@
 """Base class of all trainers."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
-from torch.utils.data import RandomSampler, SequentialSampler
 from transformers import Trainer
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, EvalLoopOutput, has_length
 from transformers.utils import can_return_loss, find_labels
 
 from hf_mwp.compress.models.lora import has_lora, load_adapters, merged_weights, save_adapters
 from hf_mwp.compress.models.model_kind import input_names, unwrapped
-from hf_mwp.solver.data.training_lineage import ancestry_of, texts_of_rows, write_training_texts
-from hf_mwp.solver.data.training_texts import TrainingTexts
-from hf_mwp.solver.data.unknown_tokens import sample_rows, warn_of_unknown_tokens
 from hf_mwp.utils.files import writing_weights
 from hf_mwp.utils.finished_folder import announce_files, invalidate_checkpoint, last_complete_checkpoint
 from hf_mwp.utils.main_process import ranks_of_folder, shards_weights
+from hf_mwp.utils.provenance import TrainingRecord, ancestry_of, record_class, write_training_texts
 
 from .adapters import adapter_of
 from .base_config import BaseConfig
+from .data_loading import DataLoading
 from .early_stopping import ResumableEarlyStopping
 from .evaluation_loss import EvaluationLoss
-from .length_grouped_sampler import LengthGroupedSampler
 from .loss_parts import LossParts
 from .publishing import Publishing
+from .unknown_tokens import sample_rows, warn_of_unknown_tokens
 
 
-class BaseTrainer(Publishing, LossParts, Trainer):
+class BaseTrainer(Publishing, DataLoading, LossParts, Trainer):
     """`Trainer` with exact resuming (sampler, early stopping, checkpoints), separate learning rates for parts of the
     model, and an adapter for what differs between kinds of models. The model and each saved folder record the texts
     that the model was trained on ([`~data.TrainingTexts`])."""
@@ -57,23 +53,24 @@ class BaseTrainer(Publishing, LossParts, Trainer):
             train_dataset = self.adapter.training_rows(train_dataset)
             warn_of_unknown_tokens(self._sample_texts(train_dataset), processing_class)
         if isinstance(eval_dataset, dict):
-            eval_dataset = {name: self.adapter.evaluation_rows(rows) for name, rows in eval_dataset.items()}
+            eval_dataset = {split: self.adapter.evaluation_rows(rows) for split, rows in eval_dataset.items()}
         elif eval_dataset is not None:
             eval_dataset = self.adapter.evaluation_rows(eval_dataset)
         self._evaluated = None
         self._evaluation_loss = EvaluationLoss()
         if data_collator is None:
             data_collator = self.adapter.data_collator()
-        follows = args.lr_scheduler_type in ("reduce_lr_on_plateau", "greedy")
-        chooses = follows or args.load_best_model_at_end or args.early_stopping_patience is not None
-        if args.metric_for_best_model is None and (chooses or args.save_strategy == "best"):
+        follows_metric = args.lr_scheduler_type in ("reduce_lr_on_plateau", "greedy")
+        stops_early = args.early_stopping_patience is not None
+        uses = (follows_metric, stops_early, args.load_best_model_at_end, args.save_strategy == "best")
+        if args.metric_for_best_model is None and any(uses):
             args.metric_for_best_model = self._default_metric()
         if args.greater_is_better is None and args.metric_for_best_model is not None:
             args.greater_is_better = not args.metric_for_best_model.endswith("loss")
-        if follows:
+        if follows_metric:
             mode = "max" if args.greater_is_better else "min"
             args.lr_scheduler_kwargs = {"mode": mode} | (args.lr_scheduler_kwargs or {})
-        if args.early_stopping_patience is not None:
+        if stops_early:
             stopping = ResumableEarlyStopping(args.early_stopping_patience, args.early_stopping_threshold)
             kwargs["callbacks"] = [*(kwargs.get("callbacks") or []), stopping]
         super().__init__(model, args, data_collator, train_dataset, eval_dataset, processing_class, **kwargs)
@@ -87,7 +84,7 @@ class BaseTrainer(Publishing, LossParts, Trainer):
         if args.eval_strategy != "no":
             self.check_metric()
         # Read now: a run may overwrite the folder from which its model was loaded.
-        self._ancestry = ancestry_of(self._own_model) if self._notes_texts else TrainingTexts()
+        self._ancestry = ancestry_of(self._own_model) if self._notes_texts else record_class()()
         self._forget_losses()
 
     @classmethod
@@ -122,16 +119,24 @@ class BaseTrainer(Publishing, LossParts, Trainer):
 
     def check_metric(self) -> None:
         """Raise `ValueError` if it is certain that evaluations will not report `metric_for_best_model`."""
-        metric, parts = self.args.metric_for_best_model, self.eval_dataset
-        if metric is None or parts is None:
+        metric = self.args.metric_for_best_model
+        if metric is None or self.eval_dataset is None:
             return
-        # Metrics of several datasets begin with their names.
-        parts = {f"{name}_": rows for name, rows in parts.items()} if isinstance(parts, dict) else {"": parts}
-        found = {prefix: self._metric_names(rows) for prefix, rows in parts.items()}
-        names = {prefix + name for prefix, of_rows in found.items() for name in of_rows or ()}
-        if None not in found.values() and metric.removeprefix("eval_") not in names:
-            known = ", ".join(sorted(names))
-            raise ValueError(f"`metric_for_best_model`: evaluations do not report {metric!r}. Choose one of {known}.")
+        datasets = {"": self.eval_dataset}
+        if isinstance(self.eval_dataset, dict):
+            # Metrics of several datasets begin with their names.
+            datasets = {f"{name}_": rows for name, rows in self.eval_dataset.items()}
+        reported: set[str] = set()
+        for prefix, rows in datasets.items():
+            names = self._metric_names(rows)
+            if names is None:
+                return
+            reported |= {prefix + name for name in names}
+        if metric.removeprefix("eval_") not in reported:
+            choices = ", ".join(sorted(reported))
+            raise ValueError(
+                f"`metric_for_best_model`: evaluations do not report {metric!r}. Choose one of {choices}."
+            )
 
     def _metric_names(self, rows: Any) -> set[str] | None:
         """Return the names of the metrics of evaluation rows, or `None` if they are not known beforehand."""
@@ -147,8 +152,8 @@ class BaseTrainer(Publishing, LossParts, Trainer):
         if has_lora(self._own_model) and shards_weights(self.args):
             raise ValueError("LoRA adapters cannot be trained with FSDP or DeepSpeed's ZeRO-3. Use DDP.")
         if resume_from_checkpoint and self._notes_texts:
-            known = TrainingTexts.load(resume_from_checkpoint) or TrainingTexts()
-            if not np.isin(known.exact, self._all_texts().exact).all():
+            earlier = record_class().load(resume_from_checkpoint)
+            if earlier is not None and not self._all_texts().includes(earlier):
                 raise ValueError(f"{resume_from_checkpoint} was trained on other texts. Resume with the same data.")
         self._forget_losses()
         try:
@@ -182,9 +187,9 @@ class BaseTrainer(Publishing, LossParts, Trainer):
         if has_lora(self._own_model):
             return
         # A tied weight is saved under one of its names, and ignored weights are not saved: neither is missing.
-        names = ("all_tied_weights_keys", "_keys_to_ignore_on_save")
-        known = {key for name in names for key in getattr(self.model, name, None) or ()}
-        missing = [name for name in load_result.missing_keys if name not in known]
+        not_saved = {*(getattr(self.model, "all_tied_weights_keys", None) or ())}
+        not_saved |= {*(getattr(self.model, "_keys_to_ignore_on_save", None) or ())}
+        missing = [name for name in load_result.missing_keys if name not in not_saved]
         super()._issue_warnings_after_load(load_result._replace(missing_keys=missing))
 
     def _run_epoch(self, *args, **kwargs):
@@ -203,50 +208,6 @@ class BaseTrainer(Publishing, LossParts, Trainer):
             names = input_names(self._own_model) - {*self._signature_columns}
             self._signature_columns += sorted(names)
 
-    @contextmanager
-    def _collating(self, collator: Any, training: bool = False) -> Iterator[None]:
-        """Create data loaders with a different collator inside the context, which keep all rows except in training."""
-        own = self.data_collator, self.args.dataloader_drop_last
-        self.data_collator, self.args.dataloader_drop_last = collator, training and own[1]
-        try:
-            yield
-        finally:
-            self.data_collator, self.args.dataloader_drop_last = own
-
-    def _get_train_sampler(self, train_dataset=None):
-        dataset = self.train_dataset if train_dataset is None else train_dataset
-        if self.args.train_sampling_strategy != "group_by_length" or not has_length(dataset):
-            return super()._get_train_sampler(train_dataset)
-        lengths = self._lengths(dataset)
-        if lengths is None:
-            return RandomSampler(dataset)
-        args = self.args
-        size = args.train_batch_size * args.gradient_accumulation_steps * args.world_size
-        seed = args.seed if args.data_seed is None else args.data_seed
-        return LengthGroupedSampler(lengths, size, seed, first_epoch=lambda: int(self.state.epoch or 0))
-
-    def _get_eval_sampler(self, eval_dataset):
-        # `Trainer` would group evaluation rows by length too, and `predict` would return them in that order.
-        if self._numbers_rows or not has_length(eval_dataset):
-            return super()._get_eval_sampler(eval_dataset)
-        return SequentialSampler(eval_dataset) if self.args.world_size <= 1 else None
-
-    def get_eval_dataloader(self, eval_dataset=None):
-        """Return the loader of the evaluation rows, which may be raw or encoded."""
-        if eval_dataset is None or isinstance(eval_dataset, str):
-            self._evaluated = self.eval_dataset if eval_dataset is None else self.eval_dataset[eval_dataset]
-        else:
-            # With persistent workers, `Trainer` would keep the loader of the first rows for all others.
-            return self.get_test_dataloader(eval_dataset)
-        with self._collating(self.evaluation_collator):
-            return super().get_eval_dataloader(eval_dataset)
-
-    def get_test_dataloader(self, test_dataset):
-        """Return the loader of test rows, which may be raw or encoded."""
-        self._evaluated = self._prepare_evaluation(test_dataset)
-        with self._collating(self.evaluation_collator):
-            return super().get_test_dataloader(self._evaluated)
-
     def evaluate(self, eval_dataset=None, ignore_keys=None, metric_key_prefix="eval", **kwargs):
         """Evaluate as in `Trainer`. The number of given rows is logged, as they may not be the evaluation split."""
         metrics = super().evaluate(eval_dataset, ignore_keys, metric_key_prefix, **kwargs)
@@ -254,28 +215,15 @@ class BaseTrainer(Publishing, LossParts, Trainer):
             self.state.log_history[-1][f"{metric_key_prefix}_num_examples"] = len(eval_dataset)
         return metrics
 
-    @property
-    def evaluation_collator(self) -> Any:
-        """Collator of evaluation batches; `data_collator` is used for training batches."""
-        return self.adapter.evaluation_collator(self.data_collator)
-
-    @property
-    def _numbers_rows(self) -> bool:
-        """`True` if evaluation rows are numbered and can be evaluated in any order."""
-        return self.adapter.numbers_rows
-
-    def _prepare_evaluation(self, rows: Any) -> Any:
-        return self.adapter.evaluation_rows(rows)
-
     def prediction_step(self, model, inputs, prediction_loss_only, ignore_keys=None):
         """Return loss, predictions and labels of an evaluation batch, as the adapter or `Trainer` computes them."""
-        found = self.adapter.predict(self, model, inputs)
-        if found is not None:
-            return found
+        result = self.adapter.predict(self, model, inputs)
+        if result is not None:
+            return result
         loss, predictions, labels = super().prediction_step(model, inputs, prediction_loss_only, ignore_keys)
-        count = self._num_labels(inputs)
-        if loss is not None and count is not None:
-            self._evaluation_loss.add(loss, count, len(inputs["labels"]))
+        num_labels = self._num_labels(inputs)
+        if loss is not None and num_labels is not None:
+            self._evaluation_loss.add(loss, num_labels, len(inputs["labels"]))
         return loss, predictions, labels
 
     def evaluation_loop(
@@ -283,29 +231,14 @@ class BaseTrainer(Publishing, LossParts, Trainer):
     ) -> EvalLoopOutput:
         """Run the evaluation, and add the metrics of the kind of model. The loss is a mean over labels, as in
         training."""
-        loss_only = False if self.adapter.needs_predictions else prediction_loss_only
+        if self.adapter.needs_predictions:
+            prediction_loss_only = False
         self._evaluation_loss = EvaluationLoss()
-        output = super().evaluation_loop(dataloader, description, loss_only, ignore_keys, metric_key_prefix)
+        output = super().evaluation_loop(dataloader, description, prediction_loss_only, ignore_keys, metric_key_prefix)
         loss = self._evaluation_loss.mean(self.accelerator)
         if loss is not None:
             output.metrics[f"{metric_key_prefix}_loss"] = loss
         return self.adapter.add_metrics(output, self._evaluated, metric_key_prefix)
-
-    def _lengths(self, dataset: Any) -> Sequence[int] | None:
-        """Return the length of each example, or `None` if it is not known."""
-        column = self.args.length_column_name
-        if column in (getattr(dataset, "column_names", None) or ()):
-            return dataset[column]
-        if self._length(dataset[0]) is None:
-            return None
-        # A dataset that has only `__getitem__` may accept any index.
-        return [self._length(row) for _, row in zip(range(len(dataset)), dataset, strict=False)]
-
-    def _length(self, row: Any) -> int | None:
-        """Return the length of an example, or `None` if it is no sequence (such as an image)."""
-        name = getattr(self.processing_class, "model_input_names", ["input_ids"])[0]
-        values = row.get(name) if isinstance(row, Mapping) else None
-        return len(values) if hasattr(values, "__len__") and np.ndim(values[:1]) < 2 else None
 
     @property
     def _own_model(self) -> nn.Module:
@@ -313,16 +246,17 @@ class BaseTrainer(Publishing, LossParts, Trainer):
         return self.accelerator.unwrap_model(self.model)
 
     def _num_items(self, batch: dict[str, Any]) -> dict[str, torch.Tensor | int | None]:
-        count = self._num_labels(batch)
-        return {} if count is None else {"loss": count}
+        num_labels = self._num_labels(batch)
+        return {} if num_labels is None else {"loss": num_labels}
 
     def _num_labels(self, batch: Mapping[str, Any]) -> torch.Tensor | int | None:
         """Return the number of labels, or of rows, that the model's own loss is averaged over; `None` if unknown."""
         labels = batch.get("labels")
         if not isinstance(labels, torch.Tensor):
             return None
-        per_row = self.adapter.loss_per_row or labels.is_floating_point()
-        return len(labels) if per_row else (labels != -100).sum()
+        if self.adapter.loss_per_row or labels.is_floating_point():
+            return len(labels)
+        return (labels != -100).sum()
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
         """Return the loss, weighted in training by the batch's share of the step's rows or labels."""
@@ -338,10 +272,10 @@ class BaseTrainer(Publishing, LossParts, Trainer):
         return self.adapter.notes_texts or (has_length(self.train_dataset) and "text" in columns)
 
     @cached_property
-    def _own_texts(self) -> TrainingTexts:
-        return TrainingTexts() if self.train_dataset is None else texts_of_rows(self.train_dataset)
+    def _own_texts(self) -> TrainingRecord:
+        return record_class()() if self.train_dataset is None else record_class().from_rows(self.train_dataset)
 
-    def _all_texts(self) -> TrainingTexts:
+    def _all_texts(self) -> TrainingRecord:
         return ancestry_of(self._own_model) | self._ancestry | self._own_texts
 
     def _note_trained_texts(self) -> None:
@@ -370,14 +304,16 @@ class BaseTrainer(Publishing, LossParts, Trainer):
         optimizer = super().create_optimizer(model)
         if is_new:
             # `Trainer` makes two groups; the second one contains parameters without decay (biases, norms).
-            for number, group in enumerate(list(optimizer.param_groups)):
+            for index, group in enumerate(list(optimizer.param_groups)):
                 for module, rate, decay in self._own_rates():
-                    own = {id(parameter) for parameter in module.parameters()}
-                    parameters = [parameter for parameter in group["params"] if id(parameter) in own]
-                    group["params"] = [parameter for parameter in group["params"] if id(parameter) not in own]
-                    decay = 0.0 if number else decay
-                    if parameters:
-                        optimizer.add_param_group({**group, "params": parameters, "lr": rate, "weight_decay": decay})
+                    module_ids = {id(parameter) for parameter in module.parameters()}
+                    module_parameters = [parameter for parameter in group["params"] if id(parameter) in module_ids]
+                    group["params"] = [parameter for parameter in group["params"] if id(parameter) not in module_ids]
+                    if index > 0:
+                        decay = 0.0
+                    if module_parameters:
+                        options = {"params": module_parameters, "lr": rate, "weight_decay": decay}
+                        optimizer.add_param_group({**group, **options})
             optimizer.param_groups[:] = [group for group in optimizer.param_groups if group["params"]]
         return optimizer
 
@@ -388,8 +324,11 @@ class BaseTrainer(Publishing, LossParts, Trainer):
 
 def _check_not_empty(train_dataset: Any, eval_dataset: Any) -> None:
     """Raise `ValueError` if a dataset of known length is empty."""
-    parts = eval_dataset if isinstance(eval_dataset, dict) else {"": eval_dataset}
-    given = {"train_dataset": train_dataset} | {f"eval_dataset {name}".strip(): rows for name, rows in parts.items()}
-    for name, rows in given.items():
+    datasets = {"train_dataset": train_dataset, "eval_dataset": eval_dataset}
+    if isinstance(eval_dataset, dict):
+        del datasets["eval_dataset"]
+        for split, rows in eval_dataset.items():
+            datasets[f"eval_dataset {split}".strip()] = rows
+    for name, rows in datasets.items():
         if has_length(rows) and len(rows) == 0:
             raise ValueError(f"`{name}` is empty. Pass at least one row, or `None`.")

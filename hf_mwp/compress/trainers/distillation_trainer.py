@@ -15,13 +15,13 @@ from hf_mwp.compress.distillation.feature_projections import FeatureProjections
 from hf_mwp.compress.distillation.features import Features, read_features
 from hf_mwp.compress.distillation.live_teacher import LiveTeacher
 from hf_mwp.compress.distillation.objectives.objective import Objective, TeacherRequest
-from hf_mwp.solver.data.training_lineage import ancestry_of
-from hf_mwp.solver.data.unknown_tokens import sample_rows, warn_of_unknown_tokens
 from hf_mwp.utils.main_process import shards_weights
+from hf_mwp.utils.provenance import ancestry_of
 
 from .argument_order import in_trainer_order
 from .base_trainer import BaseTrainer
 from .distillation_config import DistillationConfig, default_objectives
+from .unknown_tokens import sample_rows, warn_of_unknown_tokens
 
 
 class DistillationTrainer(BaseTrainer):
@@ -109,8 +109,8 @@ class DistillationTrainer(BaseTrainer):
         self.teacher_source: LiveTeacher | CachedTeacher = teacher
         self.projections = FeatureProjections({})
         if self._notes_texts:
-            for each in members_of(teacher.model):
-                self._ancestry |= ancestry_of(each)
+            for member in members_of(teacher.model):
+                self._ancestry |= ancestry_of(member)
         # By default, Accelerate leaves models where they are with FSDP, which does not wrap the teacher.
         teacher.model = self.accelerator.prepare_model(teacher.model, device_placement=True, evaluation_mode=True)
         # Only the student may count as prepared: `Trainer` checks this when it evaluates before training.
@@ -144,51 +144,59 @@ class DistillationTrainer(BaseTrainer):
     def _plan(self, teacher: LiveTeacher) -> None:
         """Run both models on a few examples, and let each objective choose the outputs that it compares."""
         args = self.args
-        live = [each.name for each in self.objectives if not each.cacheable]
-        if args.cache_teacher_outputs and live:
+        not_cacheable = [objective.name for objective in self.objectives if not objective.cacheable]
+        if args.cache_teacher_outputs and not_cacheable:
             raise ValueError(
-                f"{', '.join(live)} need attention matrices or states of `decoder_mask='shifted'`, which cannot be "
-                "cached. Set `cache_teacher_outputs=False`, or choose another `hidden_loss`."
+                f"{', '.join(not_cacheable)} need attention matrices or states of `decoder_mask='shifted'`, which "
+                "cannot be cached. Set `cache_teacher_outputs=False`, or choose another `hidden_loss`."
             )
-        recorded = [each.name for each in self.objectives if each.reads_modules]
-        is_reentrant = args.gradient_checkpointing and (args.gradient_checkpointing_kwargs or {}).get("use_reentrant")
-        if recorded and (args.torch_compile or is_reentrant):
+        with_hooks = [objective.name for objective in self.objectives if objective.reads_modules]
+        checkpointing = args.gradient_checkpointing_kwargs or {}
+        is_reentrant = args.gradient_checkpointing and checkpointing.get("use_reentrant")
+        if with_hooks and (args.torch_compile or is_reentrant):
             raise ValueError(
-                f"{', '.join(recorded)} need hooks, which compiled models and reentrant checkpointing skip. Set "
+                f"{', '.join(with_hooks)} need hooks, which compiled models and reentrant checkpointing skip. Set "
                 "`torch_compile=False` and `use_reentrant=False`, or choose another `hidden_loss`."
             )
-        self._options = {name: value for each in self.objectives for name, value in each.options.items()}
+        self._options: dict[str, Any] = {}
+        for objective in self.objectives:
+            self._options |= objective.options
         was_training = self.model.training
         if next(self.model.parameters()).device.type != args.device.type:
             # `Trainer` moves the student later with FSDP, DeepSpeed or `bf16_full_eval`.
             self._move_model_to_device(self.model, args.device)
         self.model.eval()
         with torch.random.fork_rng(devices=[]):
-            size = max(each.num_examples for each in self.objectives)
+            size = max(objective.num_examples for objective in self.objectives)
             batch = next(self.batches_in_order(size, teacher))
             inputs = self._student_inputs(batch)
-            ours = read_features(self.model, inputs, self._options)
-            ours.model = self._own_model
-            theirs = read_features(self.teacher_model, batch, self._options)
-            theirs.model = members_of(self.accelerator.unwrap_model(self.teacher_model))[0]
+            student_features = read_features(self.model, inputs, self._options)
+            student_features.model = self._own_model
+            teacher_features = read_features(self.teacher_model, batch, self._options)
+            teacher_features.model = members_of(self.accelerator.unwrap_model(self.teacher_model))[0]
             if not {*self.label_names} & {*inputs}:
                 self.can_return_loss = True
             for objective in self.objectives:
-                objective.setup(ours, theirs, inputs)
-        parts = [part for each in self.objectives for part in each.parts]
-        if len({*parts}) < len(parts):
-            raise ValueError(f"Names of loss parts are not unique: {parts}. Set `name` of each objective.")
-        maps = {name: widths for each in self.objectives for name, widths in each.projections.items()}
-        self.projections = FeatureProjections(maps, args.shared_projection)
+                objective.setup(student_features, teacher_features, inputs)
+        loss_names: list[str] = []
+        widths: dict[str, Any] = {}
+        self._reads: list[str] = []
+        for objective in self.objectives:
+            loss_names += objective.parts
+            widths |= objective.projections
+            self._reads += objective.student_reads
+        if len({*loss_names}) < len(loss_names):
+            raise ValueError(f"Names of loss parts are not unique: {loss_names}. Set `name` of each objective.")
+        self.projections = FeatureProjections(widths, args.shared_projection)
         self.projections.move_to(self._own_model)
-        self._reads = [name for each in self.objectives for name in each.student_reads]
         teacher.request = TeacherRequest.of(self.objectives)
         # Run again, now with the hooks that read the chosen outputs, to check that the losses are finite.
         with torch.random.fork_rng(devices=[]):
-            theirs = teacher.outputs(batch)
-            ours = read_features(self.model, inputs, self._options, self._reads)
-            ours.projected = self.projections.project(ours.output)
-            check_losses(self._losses(ours, theirs, inputs), ours, theirs)
+            teacher_features = teacher.outputs(batch)
+            student_features = read_features(self.model, inputs, self._options, self._reads)
+            student_features.projected = self.projections.project(student_features.output)
+            losses = self._losses(student_features, teacher_features, inputs)
+            check_losses(losses, student_features, teacher_features)
         self.model.train(was_training)
         if args.cache_teacher_outputs and teacher.request.features:
             self.teacher_source = self._cached(teacher)
@@ -211,12 +219,15 @@ class DistillationTrainer(BaseTrainer):
 
     def _student_inputs(self, batch: Mapping[str, Any]) -> dict[str, Any]:
         """Return the entries of a batch without those that only the teacher reads."""
-        return {name: each for name, each in batch.items() if name not in self._only_teacher}
+        return {name: value for name, value in batch.items() if name not in self._only_teacher}
 
     def batches_in_order(self, size: int, teacher: LiveTeacher | None = None) -> Iterator[dict[str, Any]]:
         """Yield the model inputs of the training rows in order, on the device, the same in each process."""
-        collator = self.data_collator if teacher is None else teacher.prepare(self.train_dataset, self.data_collator)
-        collate, rows = self._get_collator_with_removed_columns(collator), iter(self.train_dataset)
+        collator = self.data_collator
+        if teacher is not None:
+            collator = teacher.prepare(self.train_dataset, collator)
+        collate = self._get_collator_with_removed_columns(collator)
+        rows = iter(self.train_dataset)
         while batch := list(islice(rows, size)):
             yield self._prepare_inputs(collate(batch))
 
@@ -225,14 +236,18 @@ class DistillationTrainer(BaseTrainer):
         # A module that is compiled already accepts no further submodules.
         self.projections.attach(self.accelerator.unwrap_model(self.model, keep_torch_compile=False))
         optimizer = super().create_optimizer(model)
-        known = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
-        if not all(id(parameter) in known for parameter in self.projections.module.parameters()):
+        missing = {id(parameter) for parameter in self.projections.module.parameters()}
+        for group in optimizer.param_groups:
+            missing -= {id(parameter) for parameter in group["params"]}
+        if missing:
             raise ValueError("`optimizers` lacks the projections between widths. Pass `optimizer_cls_and_kwargs`.")
         return optimizer
 
     def _own_rates(self):
         args = self.args
-        rate = args.learning_rate if args.projection_learning_rate is None else args.projection_learning_rate
+        rate = args.projection_learning_rate
+        if rate is None:
+            rate = args.learning_rate
         return [*super()._own_rates(), (self.projections.module, rate, args.weight_decay)]
 
     def train(self, resume_from_checkpoint=None, trial=None, ignore_keys_for_eval=None):
@@ -259,7 +274,10 @@ class DistillationTrainer(BaseTrainer):
             self.projections.load(self.state.best_model_checkpoint)
 
     def _num_items(self, batch: dict[str, Any]) -> dict[str, torch.Tensor | int | None]:
-        return {name: count for each in self.objectives for name, count in each.num_items(batch).items()}
+        num_items: dict[str, torch.Tensor | int | None] = {}
+        for objective in self.objectives:
+            num_items |= objective.num_items(batch)
+        return num_items
 
     def get_batch_samples(self, epoch_iterator, num_batches, device):
         """Return the batches of a step, and keep them for objectives with `pool_statistics`."""
@@ -269,7 +287,7 @@ class DistillationTrainer(BaseTrainer):
     def training_step(self, *args, **kwargs):
         """Train on a batch. Before the first batch of a step, the statistics of all its batches are pooled: here, the
         random state of a resumed training is restored."""
-        pooling = [each for each in self.objectives if getattr(each, "pool_statistics", False)]
+        pooling = [objective for objective in self.objectives if getattr(objective, "pool_statistics", False)]
         if pooling and self._unpooled:
             self._pool_statistics(pooling, self._unpooled)
         self._unpooled = ()
@@ -277,22 +295,28 @@ class DistillationTrainer(BaseTrainer):
 
     @torch.no_grad()
     def _pool_statistics(self, objectives: Sequence[Any], batches: Sequence[Any]) -> None:
-        totals: dict[Any, dict[str, list[torch.Tensor]]] = {each: {} for each in objectives}
-        count = len(batches) * self.accelerator.num_processes
+        sums_of_objectives: list[dict[str, list[torch.Tensor]]] = [{} for _ in objectives]
+        num_batches = len(batches) * self.accelerator.num_processes
+        if num_batches == 1:
+            # The loss computes the statistics of a single batch itself.
+            batches = ()
         self.model.train()
         # Restore the random state, so that dropout masks are the same here and in the training step.
         with random_state_kept():
-            for batch in batches if count > 1 else ():
+            for batch in batches:
                 inputs = self._prepare_inputs(batch)
                 teacher = self.teacher_source.outputs(inputs)
                 with self.compute_loss_context_manager():
                     student = read_features(self.model, self._student_inputs(inputs), self._options, self._reads)
-                for each, sums in totals.items():
-                    for part, new in each.statistics(student, teacher, inputs).items():
-                        sums[part] = list(map(torch.add, sums[part], new)) if part in sums else new
-        for each, sums in totals.items():
-            pooled = {part: [self.accelerator.reduce(x, reduction="sum") for x in new] for part, new in sums.items()}
-            each.pool(pooled, count)
+                for objective, sums in zip(objectives, sums_of_objectives, strict=True):
+                    for name, statistics in objective.statistics(student, teacher, inputs).items():
+                        if name in sums:
+                            statistics = list(map(torch.add, sums[name], statistics))
+                        sums[name] = statistics
+        for objective, sums in zip(objectives, sums_of_objectives, strict=True):
+            for name, statistics in sums.items():
+                sums[name] = [self.accelerator.reduce(tensor, reduction="sum") for tensor in statistics]
+            objective.pool(sums, num_batches)
 
     def get_train_dataloader(self):
         """Return the loader of training rows. With `cache_teacher_outputs`, batches contain the teacher's outputs."""
@@ -307,7 +331,10 @@ class DistillationTrainer(BaseTrainer):
 
     def _losses(self, student: Features, teacher: Features, inputs: dict[str, Any]) -> dict[str, torch.Tensor]:
         """Return the unweighted parts of the loss by name."""
-        return {name: loss for each in self.objectives for name, loss in each.losses(student, teacher, inputs).items()}
+        losses: dict[str, torch.Tensor] = {}
+        for objective in self.objectives:
+            losses |= objective.losses(student, teacher, inputs)
+        return losses
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
         """Return the weighted sum of all parts, or in evaluations with labels the student's own loss."""
@@ -317,13 +344,16 @@ class DistillationTrainer(BaseTrainer):
         student = read_features(model, self._student_inputs(inputs), self._options, self._reads)
         read = self.projections.read if model.training else self.projections.project
         student.projected = read(student.output)
-        weights = {name: weight for each in self.objectives for name, weight in each.parts.items()}
-        parts = self._weight_by_items(self._losses(student, teacher, inputs), inputs, num_items_in_batch)
+        weights: dict[str, float] = {}
+        for objective in self.objectives:
+            weights |= objective.parts
+        losses = self._losses(student, teacher, inputs)
+        losses = self._weight_by_items(losses, inputs, num_items_in_batch)
         if model.training:
-            self.record_loss_parts({f"loss_{name}": part for name, part in parts.items()})
-        loss = sum(weights[name] * part for name, part in parts.items())
+            self.record_loss_parts({f"loss_{name}": loss for name, loss in losses.items()})
+        loss = sum(weights[name] * loss for name, loss in losses.items())
         # Without the hidden states and attentions that the objectives read, as in other evaluations.
-        output = {name: each for name, each in student.output.items() if isinstance(each, torch.Tensor)}
+        output = {name: value for name, value in student.output.items() if isinstance(value, torch.Tensor)}
         return (loss, output) if return_outputs else loss
 
     def prediction_step(self, model, inputs, prediction_loss_only, ignore_keys=None):

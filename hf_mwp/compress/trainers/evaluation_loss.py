@@ -29,6 +29,7 @@ class EvaluationLoss:
         losses = torch.stack(self._losses)
         counts = torch.stack(self._counts)
         # The mean over no labels is NaN.
-        sums = [torch.where(counts > 0, losses * counts, 0.0).sum(), counts.sum(), counts.new_tensor(self._num_rows)]
-        total, num_labels, num_rows = accelerator.reduce(torch.stack(sums), reduction="sum").tolist()
+        total = torch.where(counts > 0, losses * counts, 0.0).sum()
+        sums = torch.stack([total, counts.sum(), counts.new_tensor(self._num_rows)])
+        total, num_labels, num_rows = accelerator.reduce(sums, reduction="sum").tolist()
         return None if num_labels in (0, num_rows) else total / num_labels

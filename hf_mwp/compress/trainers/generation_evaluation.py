@@ -42,12 +42,15 @@ class GenerationEvaluation:
     ) -> None:
         args = self._checked(model, args, kwargs)
         if not kind_of(model).has_decoder or not hasattr(model, "generate"):
-            kind = type(model).__name__
-            raise ValueError(f"`{kind}` is not a sequence-to-sequence model such as `BartForConditionalGeneration`.")
+            class_name = type(model).__name__
+            raise ValueError(
+                f"`{class_name}` is not a sequence-to-sequence model such as `BartForConditionalGeneration`."
+            )
         scores_texts = args.predict_with_generate and not args.prediction_loss_only and compute_metrics is None
         if scores_texts and not hasattr(processing_class, "batch_decode"):
             raise ValueError("Texts need a tokenizer as `processing_class`, or set `predict_with_generate=False`.")
-        self.text_metrics, self._text_names = text_metrics, []
+        self.text_metrics = text_metrics
+        self._text_names: list[str] = []
         if scores_texts:
             args.check_joint_metrics()
             compute_metrics = self._score_texts
@@ -69,8 +72,9 @@ class GenerationEvaluation:
         return {"loss", *self._text_names} if self._text_names else super()._metric_names(rows)
 
     def _score_texts(self, prediction: Any) -> dict[str, float]:
-        ids = (prediction.predictions, prediction.label_ids)
-        return self.text_metrics(*(decode_texts(self.processing_class, each) for each in ids))
+        predictions = decode_texts(self.processing_class, prediction.predictions)
+        references = decode_texts(self.processing_class, prediction.label_ids)
+        return self.text_metrics(predictions, references)
 
     def evaluation_loop(self, *args, **kwargs):
         """Run the evaluation without counting the rows that only fill up the last batch of several processes."""

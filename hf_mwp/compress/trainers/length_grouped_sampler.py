@@ -1,6 +1,7 @@
 """Sampler that groups examples of similar length, in an order that depends only on seed and epoch."""
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 
 import torch
 from torch.utils.data import Sampler
@@ -24,8 +25,10 @@ class LengthGroupedSampler(Sampler[int]):
     def __init__(
         self, lengths: Sequence[int], batch_size: int, seed: int = 0, first_epoch: Callable[[], int] | None = None
     ) -> None:
-        self.lengths, self.batch_size, self.seed = list(lengths), batch_size, seed
-        self.first_epoch = first_epoch or (lambda: 0)
+        self.lengths = list(lengths)
+        self.batch_size = batch_size
+        self.seed = seed
+        self.first_epoch = first_epoch
         self.epoch: int | None = None
 
     def __len__(self) -> int:
@@ -36,17 +39,25 @@ class LengthGroupedSampler(Sampler[int]):
         self.epoch = epoch
 
     def __iter__(self) -> Iterator[int]:
-        epoch = self.first_epoch() if self.epoch is None else self.epoch
+        epoch = self.epoch
+        if epoch is None:
+            epoch = self.first_epoch() if self.first_epoch else 0
         generator = torch.Generator().manual_seed(self.seed + epoch)
         order = torch.randperm(len(self.lengths), generator=generator).tolist()
         size = self.batch_size * BATCHES_PER_GROUP
         batches = []
         for start in range(0, len(order), size):
             group = sorted(order[start : start + size], key=lambda index: -self.lengths[index])
-            batches += [group[place : place + self.batch_size] for place in range(0, len(group), self.batch_size)]
-        last = batches.pop() if batches and len(batches[-1]) < self.batch_size else []
+            while group:
+                batches.append(group[: self.batch_size])
+                group = group[self.batch_size :]
+        incomplete = []
+        if batches and len(batches[-1]) < self.batch_size:
+            incomplete = batches.pop()
         batches = [batches[index] for index in torch.randperm(len(batches), generator=generator).tolist()]
         if batches:
-            longest = max(range(len(batches)), key=lambda batch: self.lengths[batches[batch][0]])
-            batches.insert(0, batches.pop(longest))
-        return iter([index for batch in [*batches, last] for index in batch])
+            # The first text of a batch is its longest one.
+            longest = max(batches, key=lambda batch: self.lengths[batch[0]])
+            batches.remove(longest)
+            batches.insert(0, longest)
+        return chain(*batches, incomplete)

@@ -14,8 +14,12 @@ class LossParts:
 
     def _forget_losses(self) -> None:
         """Begin a training without recorded losses."""
-        self._loss_parts, self._num_loss_parts = {}, 0
+        self._clear_loss_parts()
         self._non_finite = NonFiniteLosses()
+
+    def _clear_loss_parts(self) -> None:
+        self._loss_parts: dict[str, torch.Tensor] = {}
+        self._num_loss_parts = 0
 
     def _num_items(self, batch: dict[str, Any]) -> dict[str, torch.Tensor | int | None]:
         """Return, for each part of the loss, the number of items it averages in a batch, or `None` if unknown."""
@@ -24,12 +28,12 @@ class LossParts:
     def _stack_num_items(self, batch: dict[str, Any]) -> torch.Tensor:
         """Return the counts as one tensor (1 for an unknown count), without synchronising the device."""
         device = next(value.device for value in batch.values() if isinstance(value, torch.Tensor))
-        return torch.stack(
-            [
-                count.float() if isinstance(count, torch.Tensor) else torch.full((), count or 1.0, device=device)
-                for count in self._num_items(batch).values()
-            ]
-        )
+        counts = []
+        for num_items in self._num_items(batch).values():
+            if not isinstance(num_items, torch.Tensor):
+                num_items = torch.full((), num_items or 1.0, device=device)
+            counts.append(num_items.float())
+        return torch.stack(counts)
 
     def get_batch_samples(self, epoch_iterator, num_batches, device):
         """Return the batches of a step and, per part of the loss, the number of items in all batches and processes."""
@@ -38,8 +42,8 @@ class LossParts:
             return batches, num_items
         if len(batches) == 1 and self.accelerator.num_processes == 1:
             return batches, None
-        counts = torch.stack([self._stack_num_items(batch) for batch in batches]).sum(0).to(device)
-        return batches, self.accelerator.reduce(counts, reduction="sum")
+        counts = torch.stack([self._stack_num_items(batch) for batch in batches])
+        return batches, self.accelerator.reduce(counts.sum(0).to(device), reduction="sum")
 
     def _weight_by_items(
         self, parts: dict[str, torch.Tensor], batch: dict[str, Any], totals: torch.Tensor | None
@@ -49,15 +53,21 @@ class LossParts:
             return parts
         # `Trainer` averages over batches and processes.
         mean = totals / (self.current_gradient_accumulation_steps * self.accelerator.num_processes)
-        shares = dict(zip(self._num_items(batch), self._stack_num_items(batch) / mean.clamp(min=1e-9), strict=True))
-        # The mean over no items may be NaN.
-        return {name: (part * shares[name]).where(shares[name] > 0, 0.0) for name, part in parts.items()}
+        shares = self._stack_num_items(batch) / mean.clamp(min=1e-9)
+        share_of_part = dict(zip(self._num_items(batch), shares, strict=True))
+        weighted = {}
+        for name, loss in parts.items():
+            share = share_of_part[name]
+            # The mean over no items may be NaN.
+            weighted[name] = (loss * share).where(share > 0, 0.0)
+        return weighted
 
     def record_loss_parts(self, parts: dict[str, torch.Tensor]) -> None:
         """Record parts of the training loss for `log`, which reports their means, without synchronising the device."""
         for name, value in parts.items():
+            total = self._loss_parts.get(name)
             value = value.detach().float()
-            self._loss_parts[name] = self._loss_parts[name] + value if name in self._loss_parts else value
+            self._loss_parts[name] = value if total is None else total + value
         self._num_loss_parts += 1
         self._non_finite.note(parts, self.state.global_step + 1)
 
@@ -69,9 +79,9 @@ class LossParts:
 
     def _maybe_log_save_evaluate(self, *args, **kwargs):
         control = self.control
-        looks = control.should_log or control.should_evaluate or control.should_save or control.should_training_stop
+        flags = (control.should_log, control.should_evaluate, control.should_save, control.should_training_stop)
         # The gradient scaler of fp16 skips steps with such losses.
-        if looks and self.accelerator.scaler is None:
+        if any(flags) and self.accelerator.scaler is None:
             self._non_finite.check(self.accelerator.gather)
         super()._maybe_log_save_evaluate(*args, **kwargs)
 
@@ -81,5 +91,5 @@ class LossParts:
             means = torch.stack(list(self._loss_parts.values())) / self._num_loss_parts
             means = self.accelerator.reduce(means, reduction="mean").tolist()
             logs.update(zip(self._loss_parts, means, strict=True))
-            self._loss_parts, self._num_loss_parts = {}, 0
+            self._clear_loss_parts()
         super().log(logs, start_time)

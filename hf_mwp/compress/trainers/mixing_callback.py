@@ -31,10 +31,11 @@ class ParameterMixingCallback(TrainerCallback):
         check_weight({"pretrained_weight": pretrained_weight}, "pretrained_weight")
         if not isinstance(pretrained, nn.Module):
             options = {"use_safetensors": True, "output_loading_info": True}
-            pretrained, found = AutoModel.from_pretrained(pretrained, trust_remote_code=False, **options)
-            if any(name.startswith("pooler.") for name in found["missing_keys"]):
+            pretrained, loading_info = AutoModel.from_pretrained(pretrained, trust_remote_code=False, **options)
+            if any(name.startswith("pooler.") for name in loading_info["missing_keys"]):
                 pretrained.pooler = None  # its weights are random
-        self.pretrained, self.pretrained_weight = pretrained, pretrained_weight
+        self.pretrained = pretrained
+        self.pretrained_weight = pretrained_weight
 
     def on_train_begin(self, args, state, control, model=None, **kwargs):
         """Check before training that the weights can be mixed."""

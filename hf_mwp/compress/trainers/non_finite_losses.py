@@ -27,13 +27,17 @@ class NonFiniteLosses:
         """Clear the record. Raises `ValueError` if a loss was not finite. `gather` joins the rows of all processes."""
         if not self._first_steps:
             return
-        names, noted = list(self._first_steps), torch.stack(list(self._first_steps.values()))
+        names = list(self._first_steps)
+        first_steps = torch.stack(list(self._first_steps.values()))
         self._first_steps = {}
-        steps = dict(zip(names, gather(noted[None]).amin(0).tolist(), strict=True))
-        step = min(steps.values())
+        # The first step of each part in any process.
+        steps = gather(first_steps[None]).amin(0).tolist()
+        step = min(steps)
         if step != NEVER:
-            parts = [name for name in names if steps[name] == step]
-            bad = ", ".join(f"`{name}`" for name in parts if name != TOTAL or parts == [TOTAL])
+            parts = [name for name, first_step in zip(names, steps, strict=True) if first_step == step]
+            if len(parts) > 1 and TOTAL in parts:
+                parts.remove(TOTAL)
+            bad = ", ".join(f"`{name}`" for name in parts)
             raise ValueError(
                 f"The training loss is NaN or infinite: {bad} at step {step}. Resume from an earlier checkpoint with "
                 "a lower `learning_rate`, use bf16 or fp32 instead of fp16, or check data and weights."

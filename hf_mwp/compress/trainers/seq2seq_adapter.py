@@ -16,13 +16,17 @@ class PairCollator(DataCollatorForSeq2Seq):
         self.tokenizer.padding_side = "right"
 
     def __call__(self, features, return_tensors=None):
-        missing = ["labels" in each and all(label == -100 for label in each["labels"]) for each in features]
-        # mBART and PLBart need a token in each row of labels for the decoder's inputs.
-        pairs = zip(features, missing, strict=True)
-        rows = [{**row, "labels": row["input_ids"][:1]} if is_missing else row for row, is_missing in pairs]
+        rows = []
+        without_target = []
+        for index, row in enumerate(features):
+            if "labels" in row and all(label == -100 for label in row["labels"]):
+                # mBART and PLBart need a token in each row of labels for the decoder's inputs.
+                row = {**row, "labels": row["input_ids"][:1]}
+                without_target.append(index)
+            rows.append(row)
         batch = super().__call__(rows, return_tensors)
-        if any(missing):
-            batch["labels"][missing] = -100
+        if without_target:
+            batch["labels"][without_target] = -100
         return batch
 
 

@@ -39,10 +39,15 @@ class TrainingStages:
         methods: Iterable[Any] = (),
         **options,
     ) -> None:
-        self.parent, self.args, self.objectives, self.options = parent, args, objectives, {**data, **options}
-        # The metrics choose checkpoints. Of a method, its object is not described: a task refers to all data.
-        metrics = getattr(computes := self.options.get("compute_metrics"), "__func__", computes)
-        methods = [*objectives, *methods, *([] if metrics is None else [metrics])]
+        self.parent = parent
+        self.args = args
+        self.objectives = objectives
+        self.options = {**data, **options}
+        methods = [*objectives, *methods]
+        compute_metrics = self.options.get("compute_metrics")
+        if compute_metrics is not None:
+            # The metrics choose checkpoints. Of a method, its object is not described: a task refers to all data.
+            methods.append(getattr(compute_metrics, "__func__", compute_metrics))
         self.depends_on = describe_training(args, data, methods, free)
 
     def folder(self, name: str, *parts: Any) -> FinishedFolder:
@@ -54,7 +59,8 @@ class TrainingStages:
     ) -> DistillationTrainer:
         """Return a trainer, whose metric is checked and which may change both models; `changes` replace arguments."""
         show_attention(self.objectives, student, teacher)
-        args, objectives = copy.deepcopy(args or self.args), copy.deepcopy(list(self.objectives))
+        args = copy.deepcopy(args or self.args)
+        objectives = copy.deepcopy(list(self.objectives))
         trainer = DistillationTrainer(student, teacher, args, objectives=objectives, **(self.options | changes))
         trainer.check_metric()
         return trainer
@@ -70,25 +76,30 @@ class TrainingStages:
     ) -> dict[str, Any]:
         """Train a copy of the student in `folder`, unless the folder is complete, and return the metrics stored there.
         `on_trainer` receives the trainer before training; `finish` returns further metrics to store after it."""
-        own = copy.deepcopy(self.args)
-        own.output_dir = str(folder.path)
+        args = copy.deepcopy(self.args)
+        args.output_dir = str(folder.path)
 
         def work() -> None:
             # Accelerate modifies the models that it prepares.
-            trainer = self.make_trainer(copy.deepcopy(student), copy.deepcopy(teacher), own, **changes)
+            trainer = self.make_trainer(copy.deepcopy(student), copy.deepcopy(teacher), args, **changes)
             if on_trainer is not None:
                 on_trainer(trainer)
-            trainer.train(resume_from_checkpoint=None if own.save_only_model else folder.checkpoint)
+            checkpoint = None if args.save_only_model else folder.checkpoint
+            trainer.train(resume_from_checkpoint=checkpoint)
             trainer.save_model()
             trainer.save_state()
-            args, evaluated = trainer.args, {} if trainer.eval_dataset is None else trainer.evaluate()
-            metric = "eval_" + (args.metric_for_best_model or "loss").removeprefix("eval_")
-            compared = {"metric": metric, "greater_is_better": bool(args.greater_is_better)}
-            metrics = {**compared, "eval": evaluated, **finish(trainer)}
+            evaluated = {} if trainer.eval_dataset is None else trainer.evaluate()
+            metric = (trainer.args.metric_for_best_model or "loss").removeprefix("eval_")
+            metrics = {
+                "metric": f"eval_{metric}",
+                "greater_is_better": bool(trainer.args.greater_is_better),
+                "eval": evaluated,
+                **finish(trainer),
+            }
             if trainer.is_world_process_zero():
                 write_json(folder.path / "metrics.json", metrics)
 
-        fill_together(folder, work, own)
+        fill_together(folder, work, args)
         return folder.metrics
 
 
@@ -98,19 +109,25 @@ def describe_training(
     """Return a fingerprint of a training: its arguments (except the names in `free`), data and methods."""
     ignored = WITHOUT_EFFECT | {*START_OPTIONS, *free}
     options = {name: value for name, value in args.to_dict().items() if name not in ignored}
-    held_out = data["eval_dataset"]
-    parts = held_out if isinstance(held_out, Mapping) else {"eval_dataset": held_out}
-    rows = digest_of_rows({"train_dataset": data["train_dataset"], **parts})
-    collator, processing = describe(data["data_collator"]), hash_processing(data["processing_class"])
-    return digest_of([options, rows, collator, processing, [describe(each) for each in methods]])
+    datasets = {"train_dataset": data["train_dataset"]}
+    if isinstance(data["eval_dataset"], Mapping):
+        datasets |= data["eval_dataset"]
+    else:
+        datasets["eval_dataset"] = data["eval_dataset"]
+    rows = digest_of_rows(datasets)
+    collator = describe(data["data_collator"])
+    processing = hash_processing(data["processing_class"])
+    return digest_of([options, rows, collator, processing, [describe(method) for method in methods]])
 
 
-def digest_of_rows(parts: Mapping[str, Iterable[Any] | None]) -> str:
+def digest_of_rows(datasets: Mapping[str, Iterable[Any] | None]) -> str:
     """Return a fingerprint of named datasets."""
     digest = hashlib.blake2b(digest_size=16)
-    for part, rows in parts.items():
-        digest.update(part.encode())
-        for row in rows if rows is not None else ():
+    for name, rows in datasets.items():
+        digest.update(name.encode())
+        if rows is None:
+            rows = ()
+        for row in rows:
             digest.update(row_key(row))
     return digest.hexdigest()
 

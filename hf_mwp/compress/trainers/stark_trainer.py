@@ -15,16 +15,16 @@ from transformers.trainer_utils import has_length
 
 from hf_mwp.compress.distillation.cached_teacher import CachedTeacher
 from hf_mwp.compress.distillation.objectives import Objective
+from hf_mwp.compress.metrics.efficiency import count_parameters
 from hf_mwp.compress.models.fingerprints import describe, hash_model, hash_processing
 from hf_mwp.compress.pruning.knowledgeable_scores import KnowledgeableScores, UnitScores, count_units
 from hf_mwp.compress.pruning.removed_units import check_no_gates
 from hf_mwp.compress.pruning.score_density import ScoreDensity
-from hf_mwp.solver.data.training_lineage import inherit_training_texts, write_training_texts
-from hf_mwp.solver.metrics import count_parameters
 from hf_mwp.utils.checked_types import checked
 from hf_mwp.utils.files import remove_folder, writing_weights
 from hf_mwp.utils.finished_folder import FinishedFolder, digest_of
 from hf_mwp.utils.main_process import shards_weights
+from hf_mwp.utils.provenance import inherit_training_texts, write_training_texts
 from hf_mwp.utils.usage_error import UsageError
 
 from .distillation_config import DistillationConfig, default_objectives
@@ -34,7 +34,7 @@ from .stark_config import StarkConfig
 
 
 # Arguments that do not affect the student of a given teacher.
-OF_THE_LOOP = {each.name for each in fields(StarkConfig)} - {each.name for each in fields(DistillationConfig)}
+OF_THE_LOOP = {field.name for field in fields(StarkConfig)} - {field.name for field in fields(DistillationConfig)}
 
 
 @dataclass(frozen=True)
@@ -138,10 +138,13 @@ class StarkTrainer:
         on_scores: Callable[[Sequence[Any]], Iterable[Any]] | None = None,
     ) -> None:
         self.args = StarkConfig(output_dir="trainer_output") if args is None else args
-        self.model, self.teacher_model, self.scores = model, teacher_model, scores
+        self.model = model
+        self.teacher_model = teacher_model
+        self.scores = scores
         self.sparsifier = self.args.make_sparsifier()
         self.processing_class = processing_class
-        self.on_trainer, self.on_scores = on_trainer, on_scores
+        self.on_trainer = on_trainer
+        self.on_scores = on_scores
         self.score_dataset = eval_dataset if score_dataset is None else score_dataset
         self.stages_dir = Path(self.args.stages_dir or Path(self.args.output_dir) / "stages")
         self.state = TrainerState()
@@ -155,13 +158,16 @@ class StarkTrainer:
         datasets = {"train_dataset": train_dataset, "eval_dataset": eval_dataset}
         for name, rows in {**datasets, "score_dataset": self.score_dataset}.items():
             if isinstance(rows, dict | str) or not has_length(rows) or not len(rows):
-                kind = type(rows).__name__
-                raise UsageError(f"`{name}` must be a single non-empty `datasets.Dataset` or list, got `{kind}`.")
+                class_name = type(rows).__name__
+                raise UsageError(
+                    f"`{name}` must be a single non-empty `datasets.Dataset` or list, got `{class_name}`."
+                )
         self._student = copy.deepcopy(model)
-        given = default_objectives(self.args) if objectives is None else objectives
+        if objectives is None:
+            objectives = default_objectives(self.args)
         self._data = {**datasets, "processing_class": processing_class, "data_collator": data_collator}
         self.stages = TrainingStages(
-            self.stages_dir, self.args, self._data, given, OF_THE_LOOP, compute_metrics=compute_metrics
+            self.stages_dir, self.args, self._data, objectives, OF_THE_LOOP, compute_metrics=compute_metrics
         )
         self._check_models()
         self._student_folder(self.teacher_model, 0.0).check_own()
@@ -197,7 +203,8 @@ class StarkTrainer:
                 student = self._teach(teacher, sparsity)
             self.students.append(student)
         self.chosen = max(self.students, key=_merit)
-        self.model, self.state = self.chosen.load(), self.chosen.load_state()
+        self.model = self.chosen.load()
+        self.state = self.chosen.load_state()
         return self.chosen
 
     def evaluate(self, eval_dataset: Any = None, metric_key_prefix: str = "eval") -> dict[str, float]:
@@ -219,7 +226,8 @@ class StarkTrainer:
         """Raise the errors of trainers and sparsifier before the first training."""
         check_no_gates(self.teacher_model)
         args = copy.deepcopy(self.args)
-        self.sparsifier.check(self.teacher_model, self.scores, 0.0 if args.auto_sparsity else args.sparsities[-1])
+        highest = 0.0 if args.auto_sparsity else args.sparsities[-1]
+        self.sparsifier.check(self.teacher_model, self.scores, highest)
         with TemporaryDirectory() as args.output_dir:
             # A trainer runs both models on a few examples.
             trainer = self.stages.make_trainer(copy.deepcopy(self._student), copy.deepcopy(self.teacher_model), args)
@@ -240,20 +248,31 @@ class StarkTrainer:
             heads, neurons = count_units(teacher)
             return {"heads": heads, "neurons": neurons, "teacher_parameters": count_parameters(teacher)}
 
-        begin = self.on_trainer and (lambda trainer: self.on_trainer(trainer, sparsity))
-        known = self.stages.train(folder, self._student, teacher, finish, begin)
-        units = {name: tuple(known[name]) for name in ("heads", "neurons")}
-        as_known = {name: known[name] for name in ("teacher_parameters", "metric", "greater_is_better")}
+        def begin(trainer: DistillationTrainer) -> None:
+            if self.on_trainer is not None:
+                self.on_trainer(trainer, sparsity)
+
+        record = self.stages.train(folder, self._student, teacher, finish, begin)
         return StarkStudent(
-            sparsity, folder=folder.path, metrics=known["eval"], model_class=type(self._student), **units, **as_known
+            sparsity,
+            heads=tuple(record["heads"]),
+            neurons=tuple(record["neurons"]),
+            teacher_parameters=record["teacher_parameters"],
+            folder=folder.path,
+            metrics=record["eval"],
+            metric=record["metric"],
+            greater_is_better=record["greater_is_better"],
+            model_class=type(self._student),
         )
 
     def _student_folder(self, teacher: PreTrainedModel, sparsity: float) -> FinishedFolder:
-        return self.stages.folder("sparse" if sparsity else "trial", hash_model(self._student), hash_model(teacher))
+        name = "sparse" if sparsity else "trial"
+        return self.stages.folder(name, hash_model(self._student), hash_model(teacher))
 
     def _score(self, trial: StarkStudent) -> KnowledgeableScores:
         """Compute the expressiveness and the student-friendliness of the teacher's heads and neurons."""
-        args, student = self.args, trial.load()
+        args = self.args
+        student = trial.load()
         settings = [args.temperature, args.per_example, args.unstructured, args.score_batch_size, args.bf16]
         reading = [describe(self._data["data_collator"]), hash_processing(self.processing_class)]
         models = [hash_model(self.teacher_model), hash_model(student)]
@@ -261,22 +280,28 @@ class StarkTrainer:
         folder = FinishedFolder.named(self.stages_dir, "scores", digest)
 
         def measure() -> None:
-            own = copy.deepcopy(args)
-            own.eval_strategy, own.load_best_model_at_end, own.early_stopping_patience = "no", False, None
-            own.output_dir, own.cache_teacher_outputs = str(folder.path), False
-            given = {"train_dataset": self.score_dataset, "eval_dataset": None}
-            trainer = self.stages.make_trainer(student, copy.deepcopy(self.teacher_model), own, **given)
-            if trainer.is_world_process_zero():
-                batches = list(trainer.batches_in_order(args.score_batch_size))
-                batches = batches if self.on_scores is None else self.on_scores(batches)
-                unwrap = trainer.accelerator.unwrap_model
-                teacher = unwrap(trainer.teacher_model, keep_fp32_wrapper=False, keep_torch_compile=False)
-                # Gradients would underflow in fp16, so only bf16 uses autocast.
-                with trainer.accelerator.autocast() if args.bf16 else nullcontext():
-                    found = self.sparsifier.measure(
-                        teacher, batches, trainer.model, args.temperature, args.per_example
-                    )
-                found.save(folder.path)
+            score_args = copy.deepcopy(args)
+            score_args.eval_strategy = "no"
+            score_args.load_best_model_at_end = False
+            score_args.early_stopping_patience = None
+            score_args.output_dir = str(folder.path)
+            score_args.cache_teacher_outputs = False
+            teacher = copy.deepcopy(self.teacher_model)
+            trainer = self.stages.make_trainer(
+                student, teacher, score_args, train_dataset=self.score_dataset, eval_dataset=None
+            )
+            if not trainer.is_world_process_zero():
+                return
+            batches = list(trainer.batches_in_order(args.score_batch_size))
+            if self.on_scores is not None:
+                batches = self.on_scores(batches)
+            unwrap = trainer.accelerator.unwrap_model
+            teacher = unwrap(trainer.teacher_model, keep_fp32_wrapper=False, keep_torch_compile=False)
+            # Gradients would underflow in fp16, so only bf16 uses autocast.
+            precision = trainer.accelerator.autocast() if args.bf16 else nullcontext()
+            with precision:
+                scores = self.sparsifier.measure(teacher, batches, trainer.model, args.temperature, args.per_example)
+            scores.save(folder.path)
 
         fill_together(folder, measure, args)
         return KnowledgeableScores.load(folder.path)

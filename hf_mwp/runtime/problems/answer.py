@@ -9,8 +9,7 @@ from hf_mwp.runtime.expressions.numbers import VULGAR, to_half_width
 from hf_mwp.runtime.numbers.digit_numbers import literal_in_digits
 from hf_mwp.runtime.numbers.masked_text import mask_numbers
 from hf_mwp.utils.checked_types import checked
-
-from .language import language_of
+from hf_mwp.utils.language import language_of
 
 
 # Math23k writes fractions ((7)/(4)) and mixed numbers 7((2)/(3)); other datasets write 7_2/3 and 7 2/3.

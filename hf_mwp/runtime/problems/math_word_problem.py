@@ -10,9 +10,9 @@ from hf_mwp.runtime.expressions import Expression, ExpressionError, parse_number
 from hf_mwp.runtime.expressions.numbers import MAX_NUMBER_LENGTH, to_half_width
 from hf_mwp.runtime.numbers.masked_text import DEFAULT_READING, MaskedText, mask_numbers
 from hf_mwp.utils.checked_types import checked
+from hf_mwp.utils.control_characters import without_controls
 
 from .answer import answer_value
-from .control_characters import without_controls
 from .equation_alignment import align_literals
 from .zero_divisors import zero_division
 

@@ -7,8 +7,7 @@ from typing import NamedTuple, Self
 from hf_mwp.runtime.expressions.numbers import to_half_width
 from hf_mwp.runtime.numbers.chinese_numerals import numerals_in_digits
 from hf_mwp.runtime.numbers.english_numerals import find_english_numerals
-
-from .control_characters import without_controls
+from hf_mwp.utils.control_characters import without_controls
 
 
 VERSION = 1  # of the rules; digests from different versions cannot be compared

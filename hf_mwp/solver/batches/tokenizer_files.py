@@ -3,7 +3,6 @@
 import json
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
@@ -42,12 +41,3 @@ def _damage(source: str | PathLike, reason: str) -> str:
 def tokenizer_digest(tokenizer: PreTrainedTokenizerBase) -> str:
     """Return the [`~runtime.text_reader.vocabulary_digest`] of a tokenizer."""
     return vocabulary_digest(tokenizer.get_vocab(), tokenizer(PROBE)["input_ids"])
-
-
-def tokenizer_settings(tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
-    """Return the settings of a tokenizer as a dictionary, without the truncation and padding of the last call."""
-    backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
-    if not hasattr(backend, "to_str"):
-        settings = getattr(tokenizer, "init_kwargs", {})
-        return {name: str(value) for name, value in settings.items() if name != "name_or_path"}
-    return {**json.loads(backend.to_str()), "truncation": None, "padding": None}

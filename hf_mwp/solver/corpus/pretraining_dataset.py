@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hf_mwp.compress.models.fingerprints import tokenizer_settings
 from hf_mwp.runtime.problems.keywords import read_keywords
 from hf_mwp.solver.batches.mwp_processor import MwpProcessor
-from hf_mwp.solver.batches.tokenizer_files import tokenizer_settings
 from hf_mwp.solver.data.data_error import DataError
 from hf_mwp.solver.data.training_texts import TrainingTexts
 from hf_mwp.utils.checked_types import checked

@@ -7,8 +7,6 @@ from itertools import chain
 from pathlib import Path
 
 from hf_mwp.runtime.problems import MathWordProblem
-from hf_mwp.runtime.problems.control_characters import without_controls
-from hf_mwp.runtime.problems.language import language_of
 from hf_mwp.runtime.problems.math_word_problem import MAX_TEXT_LENGTH, TOO_LONG
 from hf_mwp.runtime.problems.text_keys import TextKeys
 from hf_mwp.solver.data.data_error import DataError
@@ -18,6 +16,8 @@ from hf_mwp.solver.data.file_loader import text_fields
 from hf_mwp.solver.data.schema import Record
 from hf_mwp.solver.data.sources import LOADERS, read_part, split_name
 from hf_mwp.utils.checked_types import checked
+from hf_mwp.utils.control_characters import without_controls
+from hf_mwp.utils.language import language_of
 
 
 _TEXT_FILES = (".txt", ".txt.gz")

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hf_mwp.commands.options.yaml_values import parse_mapping
 from hf_mwp.utils.checks import check_options
 from hf_mwp.utils.option import option
+from hf_mwp.utils.yaml_values import parse_mapping
 
 from .data_error import DataError
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hf_mwp.runtime.problems.language import LATIN_WORD, language_of
+from hf_mwp.utils.language import LATIN_WORD, language_of
 
 from .data_error import DataError
 from .file_contents import RECORD_SUFFIXES, RecordReader

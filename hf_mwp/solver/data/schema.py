@@ -10,9 +10,9 @@ from typing import Any, NoReturn
 
 from hf_mwp.runtime.numbers.masked_text import DEFAULT_READING
 from hf_mwp.runtime.problems import MathWordProblem
-from hf_mwp.runtime.problems.language import language_of
 from hf_mwp.runtime.problems.math_word_problem import MAX_TEXT_LENGTH, TOO_LONG
 from hf_mwp.utils.checked_types import checked
+from hf_mwp.utils.language import language_of
 
 from .data_error import DataError
 

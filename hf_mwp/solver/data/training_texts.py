@@ -3,7 +3,9 @@
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import reduce
 from hashlib import blake2b
+from operator import or_
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self
@@ -17,6 +19,7 @@ from hf_mwp.utils.files import replacing
 from hf_mwp.utils.run_folder import TEXTS
 
 from .data_error import DataError
+from .load_report import dataset_report
 
 
 NOTHING = np.empty(0, dtype=np.uint32)
@@ -45,10 +48,59 @@ class TrainingTexts:
     @classmethod
     def from_texts(cls, texts: Iterable[str], sources: Iterable[str] = ()) -> Self:
         """Create the digests of texts. `sources` contains the names of their datasets or files."""
-        keys = {keys for keys in map(TextKeys.of, texts) if keys.exact}
-        columns = (sorted({digest(key) for key in column}) for column in zip(*keys, strict=True))
-        exact, masked = (np.array(column, dtype=np.uint32) for column in columns) if keys else (NOTHING, NOTHING)
-        return cls(exact, masked, tuple(dict.fromkeys(sources)))
+        exact = set()
+        masked = set()
+        for text in texts:
+            keys = TextKeys.of(text)
+            if keys.exact:
+                exact.add(digest(keys.exact))
+                masked.add(digest(keys.masked))
+        return cls(
+            np.array(sorted(exact), dtype=np.uint32),
+            np.array(sorted(masked), dtype=np.uint32),
+            tuple(dict.fromkeys(sources)),
+        )
+
+    @classmethod
+    def from_rows(cls, dataset: Any) -> Self:
+        """Create the digests of the rows on which a solver is trained. For pseudo-labelled rows (in `extra_train` of
+        [`load_mwp_dataset`]), the training texts of the labeller are added."""
+        if isinstance(dataset, list):
+            texts = [row.get("text") for row in dataset]
+        else:
+            # Without a transform (`set_transform`), whose rows may have no texts.
+            dataset = dataset.with_format(None)
+            texts = dataset["text"] if "text" in dataset.column_names else ()
+        # Other columns of this name, such as lists of words, are no texts.
+        texts = [text for text in texts if isinstance(text, str)]
+        if not texts:
+            return cls(unknown=("rows without texts",))
+        try:
+            report = dataset_report(dataset)
+        except DataError:
+            sources = set()
+            for row in dataset:
+                names = [str(row[column]) for column in ("dataset", "file") if row.get(column)]
+                sources.add(", ".join(names) or "rows")
+            return cls.from_texts(texts, sorted(sources))
+        sources = [f"{report.dataset} ({report.scheme}), train", *map(short_name, report.extra)]
+        return reduce(or_, map(cls.of_labeller, report.extra), cls.from_texts(texts, sources))
+
+    @classmethod
+    def of_labeller(cls, source: str | PathLike) -> Self:
+        """Read the training texts of the model that labelled the problems in a file or folder."""
+        path = Path(source)
+        if not path.exists():
+            return cls()
+        texts = cls.load(path.parent if path.is_file() else path)
+        if texts is not None:
+            return texts
+        return cls(unknown=(f"labeller of {short_name(source)}",)) if path.name == "labelled.jsonl" else cls()
+
+    @classmethod
+    def of_unknown(cls, name: str) -> Self:
+        """Create the record of a model whose training texts are unknown."""
+        return cls(unknown=(short_name(name),))
 
     @property
     def complete(self) -> bool:
@@ -65,6 +117,10 @@ class TrainingTexts:
             tuple(dict.fromkeys((*self.sources, *other.sources))),
             tuple(dict.fromkeys((*self.unknown, *other.unknown))),
         )
+
+    def includes(self, other: Self) -> bool:
+        """Return whether all training texts of `other` are also in this record."""
+        return bool(np.isin(other.exact, self.exact).all())
 
     def seen(self, text: str) -> tuple[bool, bool]:
         """Return whether `text` is a training text, and whether it is a training text if numbers are ignored. Spaces,

@@ -7,7 +7,6 @@ from typing import Any
 from hf_mwp.runtime.plausibility import PlausibilityReranker
 from hf_mwp.runtime.problems import MathWordProblem
 from hf_mwp.solver.batches.mwp_processor import MwpProcessor
-from hf_mwp.solver.data.training_lineage import ancestry_of
 from hf_mwp.solver.data.training_texts import TrainingTexts
 from hf_mwp.solver.models import Solver
 from hf_mwp.solver.solving.kept_records import ProgressBar
@@ -15,6 +14,7 @@ from hf_mwp.solver.solving.solve_problems import solve_problems
 from hf_mwp.solver.solving.solver_prediction import SolverPrediction
 from hf_mwp.utils.checked_types import checked
 from hf_mwp.utils.checks import check_share
+from hf_mwp.utils.provenance import ancestry_of
 
 from .labeller import Candidate, Labeller, Proposal
 

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
 from hf_mwp.runtime.problems import MathWordProblem
-from hf_mwp.solver.data.training_lineage import training_texts_of
 from hf_mwp.solver.data.training_texts import TrainingTexts
 from hf_mwp.utils.checked_types import checked
+from hf_mwp.utils.provenance import training_texts_of
 
 from .accuracy import PredictionScore, accuracy_report
 

@@ -192,10 +192,3 @@ class Decoder(ABC):
     ) -> SolveOutput:
         """Return the most probable expressions; see [`Solver.solve`] for the arguments, and `extra_inputs` above.
         Raises `ValueError` if a count is below 1, or `num_return_sequences` above `num_beams`."""
-
-
-def symbol_groups(number_groups: Tensor, num_symbols: int) -> Tensor:
-    """Return the group of each symbol `(B, num_symbols + N)` from `number_groups` `(B, N)`: its own id, for numbers
-    of the text that of the first number with the same value, and -1 for missing numbers."""
-    symbols = torch.arange(num_symbols, device=number_groups.device).expand(len(number_groups), -1)
-    return torch.cat([symbols, number_groups.where(number_groups < 0, number_groups + num_symbols)], 1)

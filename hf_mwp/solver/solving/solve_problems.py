@@ -9,18 +9,18 @@ from typing import Any
 from torch import Tensor
 
 from hf_mwp.compress.models.fingerprints import hash_model, hash_processing
+from hf_mwp.compress.trainers.unknown_tokens import special_ids
 from hf_mwp.runtime.answer import Beam, not_finite, read_trees
 from hf_mwp.runtime.default_search import count_beams
 from hf_mwp.runtime.plausibility import PlausibilityReranker
 from hf_mwp.runtime.problems import MathWordProblem, refusal
 from hf_mwp.runtime.text_reader import count_cut
-from hf_mwp.runtime.unknown_tokens import share_of_unknown
 from hf_mwp.solver.batches.mwp_processor import MwpProcessor
-from hf_mwp.solver.data.unknown_tokens import special_ids
 from hf_mwp.solver.metrics.matching import ANSWER_MATCHES
 from hf_mwp.solver.models import SolveOutput, Solver
 from hf_mwp.utils.checked_types import checked
 from hf_mwp.utils.checks import check_at_least_one
+from hf_mwp.utils.unknown_tokens import share_of_unknown
 
 from .kept_records import ProgressBar, kept_records
 from .solver_prediction import SolverPrediction

@@ -13,11 +13,11 @@ from transformers.trainer_utils import EvalLoopOutput
 
 from hf_mwp.compress.models.model_kind import kind_of
 from hf_mwp.compress.trainers.base_trainer import BaseTrainer
+from hf_mwp.compress.trainers.unknown_tokens import sample_rows
 from hf_mwp.solver.batches.mwp_processor import MwpProcessor
 from hf_mwp.solver.corpus.pretraining_collator import PreTrainingCollator
 from hf_mwp.solver.corpus.pretraining_dataset import prepare_texts, split_texts, text_pairs, texts_of_corpus
 from hf_mwp.solver.data.training_texts import TrainingTexts
-from hf_mwp.solver.data.unknown_tokens import sample_rows
 from hf_mwp.solver.metrics.pretraining import (
     STATISTICS,
     masking_statistics,

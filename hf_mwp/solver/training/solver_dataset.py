@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from transformers.utils import logging
 
-from hf_mwp.runtime.problems.control_characters import show_controls
 from hf_mwp.solver.batches.mwp_processor import MwpProcessor
 from hf_mwp.solver.data.schema import as_text, without_nan
+from hf_mwp.utils.control_characters import show_controls
 
 
 if TYPE_CHECKING:

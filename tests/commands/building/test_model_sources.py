@@ -17,12 +17,12 @@ from hf_mwp.commands.building.pretraining import PretrainingArguments
 from hf_mwp.commands.building.solver import SolverArguments
 from hf_mwp.commands.building.student import StudentArguments
 from hf_mwp.commands.main import main
-from hf_mwp.commands.options.yaml_values import parse_mapping
 from hf_mwp.commands.run_options import locate_tagger
 from hf_mwp.runtime import load_solver as load_runtime_solver
 from hf_mwp.runtime.plausibility import PlausibilityReranker
 from hf_mwp.utils.downloads import find_beside, missing_folder
 from hf_mwp.utils.usage_error import UsageError
+from hf_mwp.utils.yaml_values import parse_mapping
 from tests.damage import change_fields, cut
 
 

@@ -100,6 +100,6 @@ def test_a_teacher_that_is_no_solver_is_led_to_its_students():
     with pytest.raises(TypeError, match="got `BartForConditionalGeneration`. .*`hf_mwp.make_seq2seq_student`"):
         hf_mwp.make_student(tiny_seq2seq(), tiny_tokenizer())
     with pytest.raises(
-        TypeError, match="got `BertForSequenceClassification`. .*`hf_mwp.compress.distillation.project_student`"
+        TypeError, match="got `BertForSequenceClassification`. .*`hf_mwp.compress.distillation.projected_student`"
     ):
         hf_mwp.make_student(tiny_classifier(), tiny_tokenizer())

@@ -43,7 +43,7 @@ from pathlib import Path
 from transformers import pipeline
 from huggingface_hub import snapshot_download
 import hf_mwp
-from hf_mwp.solver.data.training_lineage import training_texts_of
+from hf_mwp.utils.provenance import training_texts_of
 
 name, revision, token, texts = json.loads(sys.argv[1])
 solver = pipeline("math-word-problem", model=name, revision=revision, token=token, device="cpu")

@@ -18,7 +18,7 @@ from hf_mwp.compress.models.architecture import find_encoder, layer_parts
 from hf_mwp.compress.models.pruned_form import pruned_class
 from hf_mwp.compress.pruning import HeadGates, NeuronGates, prune, prune_heads, prune_neurons
 from hf_mwp.solver.data import TrainingTexts
-from hf_mwp.solver.data.training_lineage import ancestry_of
+from hf_mwp.utils.provenance import ancestry_of
 from tests.compress.pruning.encoders import CLASSES, FOREIGN, HEADS, tiny_batch, tiny_encoder
 from tests.tiny import tiny_processor, tiny_rows, tiny_solver
 

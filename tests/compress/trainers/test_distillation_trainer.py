@@ -9,8 +9,8 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModel, TrainerCallback
 
-from hf_mwp.compress.distillation import cut_student
 from hf_mwp.solver.batches.mwp_collator import MwpCollator
+from hf_mwp.solver.models.cut_student import cut_student
 from tests.compress.trainers.distilling import assert_same_training, copy_of, training_logs, unchanged
 from tests.tiny import tiny_problems, tiny_solver
 

@@ -7,9 +7,9 @@ from huggingface_hub import ModelCard
 from transformers import DefaultDataCollator, TrainerCallback
 
 import hf_mwp
+from hf_mwp.commands.hub.trained_model import evaluated_figures
 from hf_mwp.commands.main import main
 from hf_mwp.compress.trainers import ParameterMixingCallback
-from hf_mwp.compress.trainers.publishing import evaluated_figures
 from hf_mwp.compress.trainers.seq2seq_fine_tuning_config import Seq2SeqFineTuningConfig
 from hf_mwp.compress.trainers.seq2seq_fine_tuning_trainer import Seq2SeqFineTuningTrainer
 from hf_mwp.solver.training import SolverTrainingConfig

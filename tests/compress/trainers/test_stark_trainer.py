@@ -6,7 +6,6 @@ from datasets import Dataset
 from transformers import AutoModelForSequenceClassification, TrainerCallback
 
 from hf_mwp import MwpSolver, StarkTrainer
-from hf_mwp.compress.distillation import cut_student
 from hf_mwp.compress.models import MwpStudentForSequenceClassification
 from hf_mwp.compress.models.architecture import layer_parts
 from hf_mwp.compress.models.fingerprints import hash_model
@@ -22,6 +21,7 @@ from hf_mwp.compress.pruning import (
 from hf_mwp.compress.pruning.gates import HeadGates
 from hf_mwp.compress.pruning.unstructured import WeightSparsifier
 from hf_mwp.compress.trainers import DistillationTrainer
+from hf_mwp.solver.models.cut_student import cut_student
 from hf_mwp.utils.usage_error import UsageError
 from tests.compress.pruning.encoders import tiny_encoder
 from tests.compress.trainers.distilling import copy_of, pad, unchanged

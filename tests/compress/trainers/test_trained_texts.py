@@ -4,8 +4,8 @@ import pytest
 
 from hf_mwp.compress.trainers import ParameterMixingCallback
 from hf_mwp.solver.data import TrainingTexts
-from hf_mwp.solver.data.training_lineage import inherit_training_texts, training_texts_of
 from hf_mwp.solver.training import PreTrainingConfig, PreTrainingTrainer, SolverTrainer, SolverTrainingConfig
+from hf_mwp.utils.provenance import inherit_training_texts, training_texts_of
 from tests.pretraining import text_processor, tiny_pairs, tiny_student
 from tests.tiny import tiny_classifier_rows, tiny_dataset, tiny_rows, tiny_solver
 

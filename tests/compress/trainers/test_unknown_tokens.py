@@ -4,8 +4,7 @@ import re
 
 import pytest
 
-from hf_mwp.compress.trainers import DistillationConfig, DistillationTrainer
-from hf_mwp.solver.data import unknown_tokens
+from hf_mwp.compress.trainers import DistillationConfig, DistillationTrainer, unknown_tokens
 from hf_mwp.solver.training import PreTrainingConfig, PreTrainingTrainer, SolverTrainer, SolverTrainingConfig
 from tests.other_tokens import in_other_tokens, other_processor
 from tests.pretraining import text_processor, tiny_student

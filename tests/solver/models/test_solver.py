@@ -12,9 +12,9 @@ from hf_mwp.commands.building.encoder import load_encoder
 from hf_mwp.commands.building.model_sources import check_folder
 from hf_mwp.commands.hub import build_model_card
 from hf_mwp.commands.main import main
-from hf_mwp.compress.distillation import cut_student
 from hf_mwp.compress.trainers import DistillationConfig, DistillationTrainer
 from hf_mwp.solver.models import Solver
+from hf_mwp.solver.models.cut_student import cut_student
 from hf_mwp.solver.training import SolverTrainer, SolverTrainingConfig
 from tests.solver.models.flat_solver import flat_solver, with_flat_decoder
 from tests.tiny import tiny_processor, tiny_rows, tiny_solver

@@ -8,7 +8,7 @@ from transformers import pipeline
 from hf_mwp import MwpProcessor, MwpSolver
 from hf_mwp.runtime.plausibility import FEATURES, PlausibilityReranker
 from hf_mwp.solver.data import TrainingTexts
-from hf_mwp.solver.data.training_lineage import ancestry_of, training_texts_of
+from hf_mwp.utils.provenance import ancestry_of, training_texts_of
 from tests.tiny import tiny_processor, tiny_solver
 
 

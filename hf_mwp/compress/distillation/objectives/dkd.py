@@ -6,7 +6,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from hf_mwp.compress.losses import DKDLoss
-from hf_mwp.solver.models.decoder import symbol_groups
+from hf_mwp.compress.models.prediction_kind import symbol_groups
 from hf_mwp.utils.checked_types import checked
 
 from ..features import Features

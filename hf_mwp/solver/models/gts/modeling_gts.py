@@ -9,12 +9,13 @@ from transformers import initialization as init
 from transformers.utils import ModelOutput
 
 from hf_mwp.compress.losses.precision import at_least_fp32
+from hf_mwp.compress.models.prediction_kind import symbol_groups
 from hf_mwp.runtime.tree_search import NotFiniteError, TreeDecoder
 from hf_mwp.solver.batches.mwp_collator import MwpCollator
 from hf_mwp.solver.batches.mwp_processor import MwpProcessor
 from hf_mwp.solver.batches.tree_batch import TreeBatch
 
-from ..decoder import Decoder, DecoderPreTrainedModel, symbol_groups
+from ..decoder import Decoder, DecoderPreTrainedModel
 from ..solver import SolveOutput
 from .configuration_gts import GTSConfig
 from .tree_search import DecoderMemory, LiveWeights, TreeSearch, uses_numpy

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -18,20 +19,20 @@ from transformers import CONFIG_MAPPING, AutoModel, PreTrainedConfig, PreTrained
 from transformers.utils import ModelOutput
 
 from hf_mwp.compress.models.architecture import count_positions
+from hf_mwp.compress.models.bottlenecks import Bottleneck, Bottlenecks, bottleneck_hooks, detach_bottlenecks
 from hf_mwp.runtime.solver import EXPORT_RECORD
 from hf_mwp.runtime.solver_folder import CONFIG_NAME, check_model_folder, weights_fault
 from hf_mwp.runtime.weights import FILE_NAME, INDEX_NAME, weight_files
 from hf_mwp.solver.batches.mwp_processor import MwpProcessor
-from hf_mwp.solver.data.training_lineage import inherit_training_texts, write_training_texts
 from hf_mwp.utils.checked_types import checked
 from hf_mwp.utils.downloads import find_beside, hub_options, missing_folder, note_download
 from hf_mwp.utils.files import writing_weights
+from hf_mwp.utils.provenance import inherit_training_texts, training_texts_of, write_training_texts
 from hf_mwp.utils.usage_error import UsageError, not_a_solver
 
 from ..decoder import Decoder
 from ..gts import GTSDecoder
 from ..solver import SolveOutput, Solver
-from .bottlenecks import Bottleneck, Bottlenecks, bottleneck_hooks
 from .configuration_mwp_solver import MwpSolverConfig, SolverFolderError
 
 
@@ -208,6 +209,21 @@ class MwpSolver(PreTrainedModel, Solver):
         solver = cls(config, encoder=encoder, decoder=decoder)
         inherit_training_texts(solver, encoder)
         return solver
+
+    def convert_encoder(self, convert: Callable[[PreTrainedModel], PreTrainedModel]) -> MwpSolver:
+        """Return a solver on the encoder that `convert` makes of this solver's encoder, with equal width and layers.
+        The decoder is shared, and this solver's encoder loses its bottleneck networks."""
+        # The new solver attaches the bottleneck networks to the new encoder by hooks itself.
+        detach_bottlenecks(self.encoder)
+        encoder = convert(self.encoder)
+        config = copy.deepcopy(self.config)
+        config.encoder_config = encoder.config
+        solver = type(self)(config, encoder=encoder, decoder=self.decoder)
+        if self.bottlenecks is not None:
+            solver.bottlenecks.load_state_dict(self.bottlenecks.state_dict())
+        solver.training_texts = training_texts_of(self)
+        inherit_training_texts(solver, self)
+        return solver.to(self.device, self.dtype).train(self.training)
 
     def save_pretrained(self, save_directory: str | PathLike, is_main_process: bool = True, **kwargs) -> None:
         """Save the model as `PreTrainedModel` does, with hashes of its training texts; see [`data.TrainingTexts`]."""

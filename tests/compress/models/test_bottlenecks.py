@@ -22,13 +22,13 @@ from transformers.testing_utils import CaptureLogger
 from transformers.utils.logging import get_logger
 
 from hf_mwp.compress.models import MwpStudentConfig, MwpStudentModel
-from hf_mwp.solver.models import GTSConfig, MwpSolver, MwpSolverConfig
-from hf_mwp.solver.models.mwp_solver.bottlenecks import (
+from hf_mwp.compress.models.bottlenecks import (
     Bottleneck,
     bottlenecks_apart,
     detach_bottlenecks,
     encoder_layers,
 )
+from hf_mwp.solver.models import GTSConfig, MwpSolver, MwpSolverConfig
 from tests.tiny import tiny_processor
 
 

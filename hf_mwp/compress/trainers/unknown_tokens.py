@@ -7,29 +7,31 @@ from typing import Any
 import numpy as np
 from transformers.utils import logging
 
-from hf_mwp.runtime.problems.control_characters import show_controls
-from hf_mwp.runtime.problems.language import LATIN_WORD, language_of
-from hf_mwp.runtime.unknown_tokens import TRAINING_LIMIT, share_of_unknown, unknown_tokens_warning
+from hf_mwp.utils.control_characters import show_controls
+from hf_mwp.utils.language import LATIN_WORD, language_of
+from hf_mwp.utils.unknown_tokens import TRAINING_LIMIT, share_of_unknown, unknown_tokens_warning
 
 
 logger = logging.get_logger(__name__)
 
 # Unknown tokens are counted on this number of rows, or on fewer if reading them takes longer than a time in seconds.
-SAMPLE_SIZE, TIME_LIMIT = 200, 0.5
+SAMPLE_SIZE = 200
+TIME_LIMIT = 0.5
 # Well-known encoders whose vocabulary has the words of a language; `None` is any other language.
 FITTING_ENCODERS = {"zh": "bert-base-chinese", "en": "bert-base-uncased", None: "bert-base-multilingual-cased"}
 # Number of characters of a text and number of its unknown words in a warning.
-SHOWN_CHARACTERS, SHOWN_WORDS = 40, 3
+SHOWN_CHARACTERS = 40
+SHOWN_WORDS = 3
 
 
 def sample_rows(rows: Any) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """Yield rows at equal distances with their indices; none if the rows are a stream or not encoded texts."""
     if not hasattr(rows, "__len__") or not hasattr(rows, "__getitem__"):
         return
-    count = min(SAMPLE_SIZE, len(rows))
+    num_samples = min(SAMPLE_SIZE, len(rows))
     end = time.monotonic() + TIME_LIMIT
-    for number in range(count):
-        index = number * len(rows) // count
+    for number in range(num_samples):
+        index = number * len(rows) // num_samples
         row = rows[index]
         if not isinstance(row, Mapping) or row.get("input_ids") is None:
             return
@@ -46,8 +48,8 @@ def special_ids(processing: Any) -> tuple[int | None, set[int]]:
     unknown = getattr(tokenizer, "unk_token_id", None)
     if unknown in [getattr(tokenizer, name, None) for name in names]:
         unknown = None
-    aside = {*getattr(tokenizer, "all_special_ids", ()), *getattr(processing, "number_token_ids", ())}
-    return unknown, aside - {unknown}
+    special = {*getattr(tokenizer, "all_special_ids", ()), *getattr(processing, "number_token_ids", ())}
+    return unknown, special - {unknown}
 
 
 def warn_of_unknown_tokens(
@@ -62,24 +64,25 @@ def warn_of_unknown_tokens(
         processing ([`MwpProcessor`] or tokenizer): Encoded the texts. Without an unknown token there is no warning.
         tokenizer_name (`str`, *optional*, defaults to `"the tokenizer"`): Name of the tokenizer in the warning.
     """
-    unknown, aside = special_ids(processing)
+    unknown, special = special_ids(processing)
     if unknown is None:
         return
-    tokens: list[int] = []
-    worst_share, worst_ids, worst_text = 0.0, [], None
+    all_ids: list[int] = []
+    highest_share = 0.0
     for input_ids, text in sample:
         ids = np.asarray(input_ids).ravel().tolist()
-        tokens += ids
-        share = share_of_unknown(ids, unknown, aside)
-        if share > worst_share:
-            worst_share, worst_ids, worst_text = share, ids, text
-    total = share_of_unknown(tokens, unknown, aside)
-    if not total:
+        all_ids += ids
+        share = share_of_unknown(ids, unknown, special)
+        if share > highest_share:
+            highest_share = share
+            worst_ids = ids
+            worst_text = text
+    if not highest_share:
         return
     example, language = _example(worst_ids, worst_text, processing, unknown)
     encoder = FITTING_ENCODERS[language]
     message = unknown_tokens_warning(
-        total,
+        share_of_unknown(all_ids, unknown, special),
         TRAINING_LIMIT,
         tokens="the tokens of the training texts",
         vocabulary=f"the vocabulary of {tokenizer_name}, such as {example}",
@@ -93,7 +96,8 @@ def _example(ids: Sequence[int], text: str | None, processing: Any, unknown: int
     """Return unknown words in the beginning of a text as an example, and their language."""
     tokenizer = getattr(processing, "tokenizer", processing)
     if text is None:
-        return repr(tokenizer.decode(ids)[:SHOWN_CHARACTERS]), getattr(processing, "language", None)
+        beginning = tokenizer.decode(ids)[:SHOWN_CHARACTERS]
+        return repr(beginning), getattr(processing, "language", None)
     words = unknown_words(text, tokenizer, unknown)
     beginning = repr(text[:SHOWN_CHARACTERS])
     if not words:
@@ -107,10 +111,13 @@ def unknown_words(text: str, tokenizer: Any, unknown: int) -> list[str]:
     if not getattr(tokenizer, "is_fast", False):
         return []
     encoded = tokenizer(text, return_offsets_mapping=True, add_special_tokens=False)
-    offsets = zip(encoded["input_ids"], encoded["offset_mapping"], strict=True)
-    words = [text[start:end].strip() for token, (start, end) in offsets if token == unknown]
+    words: list[str] = []
+    for token, (start, end) in zip(encoded["input_ids"], encoded["offset_mapping"], strict=True):
+        word = text[start:end].strip()
+        if token == unknown and word and word not in words:
+            words.append(word)
     # Numbers last, as most processors replace them by placeholders.
-    return sorted(filter(None, dict.fromkeys(words)), key=str.isdecimal)
+    return sorted(words, key=str.isdecimal)
 
 
 def _language(words: str) -> str | None:

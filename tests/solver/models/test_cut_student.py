@@ -2,9 +2,10 @@ import pytest
 import torch
 from transformers import BertModel
 
-from hf_mwp.compress.distillation.cut_student import choose_layers, cut_student
+from hf_mwp.compress.distillation.layer_mapping import choose_layers
 from hf_mwp.solver.batches.mwp_collator import MwpCollator
 from hf_mwp.solver.models import MwpSolver
+from hf_mwp.solver.models.cut_student import cut_student
 from tests.tiny import tiny_bert_config, tiny_processor, tiny_solver
 
 

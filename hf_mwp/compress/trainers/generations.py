@@ -9,12 +9,12 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from hf_mwp.compress.distillation.objectives import EmbeddingOutputs, LayerObjective, Objective
+from hf_mwp.compress.metrics.efficiency import count_parameters
 from hf_mwp.compress.models.architecture import layer_parts
 from hf_mwp.compress.models.fingerprints import hash_model
 from hf_mwp.compress.models.pruned_form import pruned_class
 from hf_mwp.compress.pruning import HeadImportance
 from hf_mwp.compress.pruning.head_choice import whole_heads
-from hf_mwp.solver.metrics import count_parameters
 from hf_mwp.utils.checked_types import checked
 
 from .distillation_config import default_objectives
@@ -99,24 +99,34 @@ def recursive_distillation(
     """
     if args.least_metric is not None and eval_dataset is None:
         raise ValueError("`least_metric` needs an `eval_dataset`. Pass `eval_dataset`, or omit `least_metric`.")
-    data = {"train_dataset": train_dataset, "eval_dataset": eval_dataset}
-    data |= {"processing_class": processing_class, "data_collator": data_collator}
+    data = {
+        "train_dataset": train_dataset,
+        "eval_dataset": eval_dataset,
+        "processing_class": processing_class,
+        "data_collator": data_collator,
+    }
     model_class = pruned_class(model)
     args.check_model(model)
-    objectives = _own_objectives(args) if objectives is None else objectives
-    options = {"free": OF_THE_LOOP, "methods": [importance], "compute_metrics": compute_metrics}
-    stages = TrainingStages(args.output_dir, args, data, objectives, **options)
-    total = sum(_heads(model))
-    teacher, generations = model, []
+    if objectives is None:
+        objectives = _default_objectives(args)
+    stages = TrainingStages(
+        args.output_dir, args, data, objectives, OF_THE_LOOP, [importance], compute_metrics=compute_metrics
+    )
+    num_heads = sum(_heads(model))
+    teacher = model
+    generations = []
     for number, ratio in enumerate(args.ratios, start=1):
-        left = total - whole_heads(ratio, total)
-        callback = args.make_callback(1 - left / sum(_heads(teacher)), importance)
+        num_remaining = num_heads - whole_heads(ratio, num_heads)
+        callback = args.make_callback(1 - num_remaining / sum(_heads(teacher)), importance)
+
+        def begin(trainer: DistillationTrainer, number=number) -> None:
+            if on_trainer is not None:
+                on_trainer(trainer, number)
 
         def finish(trainer: DistillationTrainer, ratio=ratio, callback=callback) -> dict[str, Any]:
             return {"ratio": ratio, "events": callback.log}
 
-        folder = stages.folder(f"generation_{number}", hash_model(teacher), left)
-        begin = on_trainer and (lambda trainer, number=number: on_trainer(trainer, number))
+        folder = stages.folder(f"generation_{number}", hash_model(teacher), num_remaining)
         metrics = stages.train(folder, teacher, teacher, finish, begin, callbacks=[callback])
         student = model_class.from_pretrained(folder.path)
         generation = Generation(
@@ -131,13 +141,13 @@ def recursive_distillation(
     return generations
 
 
-def _own_objectives(args: RecursiveDistillationConfig) -> list[Objective]:
+def _default_objectives(args: RecursiveDistillationConfig) -> list[Objective]:
     """Return the objectives of equations 6 and 7, in which the layers share the weight of the soft labels."""
     objectives = default_objectives(args)
-    for each in objectives:
-        compares_layers = isinstance(each, LayerObjective) and not isinstance(each, EmbeddingOutputs)
+    for objective in objectives:
+        compares_layers = isinstance(objective, LayerObjective) and not isinstance(objective, EmbeddingOutputs)
         if compares_layers and args.hidden_weights is None:
-            each.layer_weights = float(args.soft_label_weight)
+            objective.layer_weights = float(args.soft_label_weight)
     return objectives
 
 

@@ -4,9 +4,10 @@ import pytest
 from datasets import Dataset
 
 from hf_mwp import MwpSolver, load_mwp_dataset
-from hf_mwp.compress.distillation import cut_student, mix_parameters
+from hf_mwp.compress.distillation import mix_parameters
 from hf_mwp.solver.data import TrainingTexts
-from hf_mwp.solver.data.training_lineage import ancestry_of, inherit_training_texts, texts_of_rows, training_texts_of
+from hf_mwp.solver.models.cut_student import cut_student
+from hf_mwp.utils.provenance import ancestry_of, inherit_training_texts, training_texts_of
 from tests.tiny import tiny_dataset, tiny_processor, tiny_rows, tiny_solver
 
 
@@ -54,19 +55,20 @@ def test_what_is_made_of_models_inherits(processor, tmp_path):
 def test_rows_say_where_they_are_from(tmp_path):
     rows = tiny_rows(6)
     for dataset in (rows, tiny_dataset(6), Dataset.from_list(rows)):
-        texts = texts_of_rows(dataset)
+        texts = TrainingTexts.from_rows(dataset)
         assert (len(texts), texts.sources, texts.unknown) == (6, ("tiny",), ())
         assert all(texts.seen(row["text"]) == (True, True) for row in rows)
-    assert texts_of_rows([{"input_ids": [1], "labels": [1]}]).unknown == ("rows without texts",)
-    assert len(texts_of_rows([])) == 0
+    assert TrainingTexts.from_rows([{"input_ids": [1], "labels": [1]}]).unknown == ("rows without texts",)
+    assert len(TrainingTexts.from_rows([])) == 0
 
 
 def test_rows_of_other_forms_have_texts_or_none():
     # As documented for tokenizing on the fly.
     dataset = Dataset.from_list(tiny_rows(6)).with_transform(lambda batch: {"input_ids": [[1] for _ in batch["id"]]})
-    assert len(texts_of_rows(dataset)) == 6 and dataset[0] == {"input_ids": [1]}
-    assert texts_of_rows(Dataset.from_dict({"text": [["有", "1", "个"], []]})).unknown == ("rows without texts",)
-    assert len(texts_of_rows(Dataset.from_dict({"text": ["有1个", None]}))) == 1
+    assert len(TrainingTexts.from_rows(dataset)) == 6 and dataset[0] == {"input_ids": [1]}
+    words = Dataset.from_dict({"text": [["有", "1", "个"], []]})
+    assert TrainingTexts.from_rows(words).unknown == ("rows without texts",)
+    assert len(TrainingTexts.from_rows(Dataset.from_dict({"text": ["有1个", None]}))) == 1
 
 
 def test_what_a_labeller_has_seen_counts(tmp_path):
@@ -76,8 +78,8 @@ def test_what_a_labeller_has_seen_counts(tmp_path):
     more = tmp_path / "run" / "labelled.jsonl"
     more.write_text(line.format("买1个"), encoding="utf-8")
     train = load_mwp_dataset(tmp_path / "mine.jsonl", extra_train=[more])["train"]
-    assert texts_of_rows(train).unknown == ("labeller of run/labelled.jsonl",)
+    assert TrainingTexts.from_rows(train).unknown == ("labeller of run/labelled.jsonl",)
     TrainingTexts.from_texts(["求面积"], ["a.txt"]).save(tmp_path / "run")
-    texts = texts_of_rows(train.select([0]))
+    texts = TrainingTexts.from_rows(train.select([0]))
     assert texts.sources == ("mine.jsonl (files), train", "run/labelled.jsonl", "a.txt") and texts.complete
     assert [texts.seen(text)[0] for text in ("有1个", "买1个", "求面积")] == [True, False, True]

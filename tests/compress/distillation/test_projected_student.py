@@ -3,10 +3,10 @@ import torch
 from transformers import AutoModel, BertModel, ElectraConfig, ElectraModel, RobertaConfig, RobertaModel
 
 from hf_mwp.compress.distillation import project_student
-from hf_mwp.compress.distillation.project_student import factorise, fit_linear, residual_projection
+from hf_mwp.compress.distillation.projected_student import factorise, fit_linear, residual_projection
 from hf_mwp.compress.models import MwpStudentModel
+from hf_mwp.compress.models.bottlenecks import Bottlenecks, bottlenecks_apart
 from hf_mwp.compress.pruning import prune_heads
-from hf_mwp.solver.models.mwp_solver.bottlenecks import Bottlenecks, bottlenecks_apart
 from tests.tiny import tiny_bert_config
 
 

@@ -1,8 +1,8 @@
 import pytest
 
 from hf_mwp.runtime.problems import MathWordProblem
-from hf_mwp.runtime.problems.control_characters import show_controls, without_controls
 from hf_mwp.runtime.problems.text_keys import TextKeys
+from hf_mwp.utils.control_characters import show_controls, without_controls
 from tests.tiny import rebuilt
 
 

@@ -9,9 +9,9 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from hf_mwp.compress.models import MwpStudentConfig, MwpStudentModel
-from hf_mwp.solver.data.training_lineage import inherit_training_texts
-from hf_mwp.solver.models.mwp_solver.bottlenecks import bottlenecks_apart
+from hf_mwp.compress.models.bottlenecks import bottlenecks_apart
 from hf_mwp.utils.checked_types import checked
+from hf_mwp.utils.provenance import inherit_training_texts
 
 
 @checked

@@ -6,8 +6,8 @@ from datasets import Dataset
 from tokenizers import Tokenizer, models
 from transformers import PreTrainedTokenizerFast
 
-from hf_mwp.solver.data import unknown_tokens
-from hf_mwp.solver.data.unknown_tokens import sample_rows, special_ids, warn_of_unknown_tokens
+from hf_mwp.compress.trainers import unknown_tokens
+from hf_mwp.compress.trainers.unknown_tokens import sample_rows, special_ids, warn_of_unknown_tokens
 from tests.tiny import tiny_processor, tiny_tokenizer
 
 
