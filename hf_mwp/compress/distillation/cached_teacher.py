@@ -67,8 +67,8 @@ class CachedTeacher:
         collator = self.live.prepare(dataset, collator)
         model = extract_model_from_parallel(self.model, keep_torch_compile=False)
         with random_state_kept():
-            made_from = self._made_from(model, collator)
-            digest = digest_of(made_from)
+            sources = self._sources(model, collator)
+            digest = digest_of(sources)
             folder = self.folder / digest
             folder.mkdir(parents=True, exist_ok=True)
             is_first = PartialState().is_local_main_process
@@ -80,7 +80,7 @@ class CachedTeacher:
                 with self.cache.locked():
                     rows = order[np.isin(order, self.cache.missing(keys))].tolist()
                     if rows:
-                        self._build(dataset, collator, made_from, keys, rows)
+                        self._build(dataset, collator, sources, keys, rows)
         logger.info(f"Teacher outputs for {len(self.cache)} rows: {folder} ({self.cache.nbytes / 1e6:.0f} MB).")
         return CachingCollator(collator, self.cache)
 
@@ -92,9 +92,10 @@ class CachedTeacher:
         inputs.pop(TEACHER_INPUTS, None)
         return self.cache.layout.restore(cached, self.dtype)
 
-    def _made_from(self, model: nn.Module, collator: Callable) -> dict[str, Any]:
+    def _sources(self, model: nn.Module, collator: Callable) -> dict[str, Any]:
+        """Return hashes and settings that identify the cache."""
         request = self.live.request
-        digests = [hash_model(each) for each in members_of(model)]
+        digests = [hash_model(member) for member in members_of(model)]
         return {
             "teacher": digests if isinstance(model, EnsembleTeacher) else digests[0],
             "teacher_class": type(model).__name__,
@@ -109,32 +110,40 @@ class CachedTeacher:
 
     def _read(self, dataset: Any, rows: Sequence[int]) -> list[Any]:
         """Return rows in the collator's format."""
-        whole = getattr(dataset, "__getitems__", None)
-        return self.trim([dataset[row] for row in rows] if whole is None else whole(list(rows)))
+        if hasattr(dataset, "__getitems__"):
+            examples = dataset.__getitems__(list(rows))
+        else:
+            examples = [dataset[row] for row in rows]
+        return self.trim(examples)
 
     def _scan(self, dataset: Any) -> tuple[list[bytes], np.ndarray]:
         """Return the key of each row, and the row numbers from the longest to the shortest row."""
-        keys, lengths, count = [], [], len(dataset)
-        for start in range(0, count, ROWS_AT_ONCE):
-            for feature in self._read(dataset, range(start, min(start + ROWS_AT_ONCE, count))):
+        keys = []
+        lengths = []
+        rows = range(len(dataset))
+        for start in rows[::ROWS_AT_ONCE]:
+            for feature in self._read(dataset, rows[start : start + ROWS_AT_ONCE]):
                 keys.append(row_key(feature))
                 lengths.append(self.length(feature))
         return keys, np.argsort(-np.array(lengths, np.int64), kind="stable")
 
-    def _build(self, dataset: Any, collator: Callable, made_from: dict, keys: list[bytes], rows: list[int]) -> None:
-        def collate(chosen: Sequence[int]) -> dict[str, Any]:
-            return self.to_device(collator(self._read(dataset, chosen)))
+    def _build(self, dataset: Any, collator: Callable, sources: dict, keys: list[bytes], rows: list[int]) -> None:
+        def collate(batch_rows: Sequence[int]) -> dict[str, Any]:
+            return self.to_device(collator(self._read(dataset, batch_rows)))
 
         # Choose rows evenly over all lengths, so that they represent all rows in the estimate of space.
-        count = min(NUM_CHECKED, len(rows))
-        checked = [rows[(2 * number + 1) * len(rows) // (2 * count)] for number in range(count)]
+        num_checked = min(NUM_CHECKED, len(rows))
+        checked = [rows[(2 * number + 1) * len(rows) // (2 * num_checked)] for number in range(num_checked)]
         _check_repeatable([keys[row] for row in checked], self._read(dataset, checked), collator)
         first = members_of(extract_model_from_parallel(self.model))[0]
         batch = collate(checked)
-        output = self._ask(batch)
+        output = self._run(batch)
         layout = OutputLayout.of(output, self.live.request, kind_of(first).num_symbols(first))
         packed = layout.pack(output, batch)
-        needed = sum(array.nbytes for row in packed for array in row.values()) * len(rows) // len(packed)
+        packed_size = 0
+        for row in packed:
+            packed_size += sum(array.nbytes for array in row.values())
+        needed = packed_size * len(rows) // len(packed)
         free = shutil.disk_usage(self.cache.folder).free
         if needed > free:
             raise OSError(
@@ -148,14 +157,15 @@ class CachedTeacher:
         # Completed files survive a kill. The next run forms the same batches from the rest, for identical results.
         def batches() -> Iterator[tuple[list[bytes], list[dict[str, np.ndarray]]]]:
             for start in logging.tqdm(range(0, len(rows), self.batch_size), desc="Teacher cache"):
-                chosen = rows[start : start + self.batch_size]
-                batch = collate(chosen)
-                yield [keys[row] for row in chosen], layout.pack(self._ask(batch), batch)
-                self.progress(start + len(chosen), len(rows))
+                batch_rows = rows[start : start + self.batch_size]
+                batch = collate(batch_rows)
+                output = self._run(batch)
+                yield [keys[row] for row in batch_rows], layout.pack(output, batch)
+                self.progress(start + len(batch_rows), len(rows))
 
-        self.cache.fill(layout, made_from, batches())
+        self.cache.fill(layout, sources, batches())
 
-    def _ask(self, batch: Mapping[str, Any]) -> Features:
+    def _run(self, batch: Mapping[str, Any]) -> Features:
         with self.context():
             return self.live.outputs(dict(batch))
 
@@ -164,7 +174,8 @@ class CachingCollator:
     """Collator that adds the teacher's cached outputs to the batches of a given collator."""
 
     def __init__(self, collator: Callable, cache: TeacherCache) -> None:
-        self.collator, self.cache = collator, cache
+        self.collator = collator
+        self.cache = cache
 
     def __call__(self, features: list[Any]) -> dict[str, Any]:
         keys = [row_key(feature) for feature in features]
@@ -175,16 +186,23 @@ class CachingCollator:
 
 def random_state_kept() -> AbstractContextManager[None]:
     """Return a context at whose end the random generators of torch are restored."""
-    return torch.random.fork_rng([torch.cuda.current_device()] if torch.cuda.is_available() else [])
+    devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
+    return torch.random.fork_rng(devices)
 
 
 def _check_repeatable(keys: list[bytes], features: list[Any], collator: Callable) -> None:
     """Raise `ValueError` unless rows, read a second time, have the same keys and are always collated alike."""
-    first, second = collator(features), collator(features)
-    changed = [name for name, value in first.items() if isinstance(value, Tensor) and not value.equal(second[name])]
-    if changed or keys != [row_key(feature) for feature in features]:
-        what = f"collator returns a different {changed[0]!r}" if changed else "dataset returns different rows"
+    first = collator(features)
+    second = collator(features)
+    cause = None
+    if keys != [row_key(feature) for feature in features]:
+        cause = "dataset returns different rows"
+    for name, value in first.items():
+        if isinstance(value, Tensor) and not value.equal(second[name]):
+            cause = f"collator returns a different {name!r}"
+            break
+    if cause is not None:
         raise ValueError(
-            f"The {what} each time, so the teacher's outputs cannot be cached. Apply random transforms and masks "
+            f"The {cause} each time, so the teacher's outputs cannot be cached. Apply random transforms and masks "
             f"once, beforehand, and save the result in the rows (`dataset.map`), or {OFF}."
         )

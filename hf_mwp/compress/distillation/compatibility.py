@@ -27,13 +27,14 @@ def check_frozen_teacher(student: nn.Module, teacher: nn.Module) -> None:
 def check_embeddings(student: nn.Module, teacher: nn.Module) -> None:
     """Raise `ValueError` if two models embed different numbers of tokens, since they cannot read the same ids."""
     try:
-        counts = [unwrapped(model).get_input_embeddings().num_embeddings for model in (student, teacher)]
+        student_size = unwrapped(student).get_input_embeddings().num_embeddings
+        teacher_size = unwrapped(teacher).get_input_embeddings().num_embeddings
     except (AttributeError, NotImplementedError):
         return  # not text models
-    if counts[0] != counts[1]:
+    if student_size != teacher_size:
         raise ValueError(
-            f"The student embeds {counts[0]} tokens, the teacher {counts[1]}. Create the student with the teacher's "
-            "tokenizer or processor. If one model only has spare rows, or has its own tokenizer and only predictions "
+            f"The student embeds {student_size} tokens, the teacher {teacher_size}. Create the student with the "
+            "teacher's tokenizer or processor. If one model only has spare rows, or has its own tokenizer and only predictions "
             "are compared, also pass the teacher's (`teacher_processing_class`). A sequence-to-sequence student with "
             "any tokenizer can learn from texts that the teacher generates (`hf-mwp pseudo-label`)."
         )
@@ -100,11 +101,11 @@ def needs_own_inputs(processing: Any, teacher_processing: Any) -> bool:
 
 def check_only_predictions(objectives: Sequence[Objective]) -> None:
     """Raise `UsageError` if models with different tokenizers are compared by more than their predictions."""
-    others = [each.name for each in objectives if not isinstance(each, PredictionObjective)]
-    if others:
+    names = [objective.name for objective in objectives if not isinstance(objective, PredictionObjective)]
+    if names:
         raise UsageError(
             "Student and teacher have different tokenizers, so only their predictions can be compared, but "
-            f"{', '.join(others)} compare hidden outputs. Set `hidden_loss=None` (`none`) and `embedding_weight=0`, "
+            f"{', '.join(names)} compare hidden outputs. Set `hidden_loss=None` (`none`) and `embedding_weight=0`, "
             "or create the student with the teacher's tokenizer."
         )
 
@@ -113,9 +114,14 @@ def check_losses(losses: Mapping[str, Tensor], student: Features, teacher: Featu
     """Raise `ValueError` if a loss is NaN or infinite. The message lists the model outputs that are."""
     names = [f"loss_{name}" for name, loss in losses.items() if not loss.isfinite()]
     if names:
-        broken = {"teacher": _broken(teacher), "student": _broken(student)}
-        causes = [f"{who} ({', '.join(which[:3])})" for who, which in broken.items() if which]
-        outputs = f"The outputs of the {' and the '.join(causes)}" if causes else "The losses"
+        causes = []
+        for model, features in (("teacher", teacher), ("student", student)):
+            outputs = _broken(features)
+            if outputs:
+                causes.append(f"{model} ({', '.join(outputs[:3])})")
+        outputs = "The losses"
+        if causes:
+            outputs = f"The outputs of the {' and the '.join(causes)}"
         raise ValueError(
             f"{outputs} on the first training examples are NaN or infinite ({', '.join(names)}). Check the weights of "
             "the models, or load them in fp32."
@@ -124,8 +130,11 @@ def check_losses(losses: Mapping[str, Tensor], student: Features, teacher: Featu
 
 def _broken(features: Features) -> list[str]:
     """Return the names of the outputs that are NaN or infinite, in the order of the layers."""
-    kinds = ("hidden", "decoder_hidden")
-    outputs = {f"{kind}_{n}": each for kind in kinds for n, each in enumerate(features.layers(kind))}
-    outputs |= {} if features.get("logits") is None else {"logits": features["logits"]}
+    outputs: dict[str, Tensor] = {}
+    for stack in ("hidden", "decoder_hidden"):
+        for layer, states in enumerate(features.layers(stack)):
+            outputs[f"{stack}_{layer}"] = states
+    if features.get("logits") is not None:
+        outputs["logits"] = features["logits"]
     # Forbidden classes have the logit `-inf`.
-    return [name for name, each in outputs.items() if each.isnan().any() or each.isposinf().any()]
+    return [name for name, values in outputs.items() if values.isnan().any() or values.isposinf().any()]

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from hf_mwp.compress.models.model_kind import has_exclusive_classes, kind_of
-from hf_mwp.compress.models.model_outputs import named_outputs
+from hf_mwp.compress.models.model_outputs import named_outputs, shape_of
 from hf_mwp.utils.checked_types import checked
 from hf_mwp.utils.usage_error import UsageError
 
@@ -50,30 +50,35 @@ class EnsembleTeacher(nn.Module):
         replace `inputs`, by a member's number from `"0"` on. Only the first member receives `output_...` arguments."""
         outputs = []
         for number, member in enumerate(self.members):
-            asked = {name: value for name, value in inputs.items() if not (number and name.startswith("output_"))}
-            outputs.append(named_outputs(member, {**asked, **(teacher_inputs or {}).get(str(number), {})}))
+            if number == 1:
+                inputs = {name: value for name, value in inputs.items() if not name.startswith("output_")}
+            member_inputs = (teacher_inputs or {}).get(str(number), {})
+            outputs.append(named_outputs(member, {**inputs, **member_inputs}))
         prediction = kind_of(self.members[0], outputs[0].get("logits")).prediction
         # A different tokenizer may truncate long texts later. Forbid the numbers that the student does not get.
         positions = inputs.get("number_positions") if teacher_inputs else None
         scores = {}
         for name in prediction.outputs:
             logits = [output.get(name) for output in outputs]
-            if missing := [number for number, each in enumerate(logits, 1) if each is None]:
-                raise UsageError(f"Teacher {missing[0]} returns no {name} to average. Remove this teacher.")
-            shapes = [tuple(each.shape) for each in logits]
+            shapes = [shape_of(member_logits) for member_logits in logits]
+            if None in shapes:
+                number = shapes.index(None) + 1
+                raise UsageError(f"Teacher {number} returns no {name} to average. Remove this teacher.")
             if len({*shapes}) > 1:
                 raise UsageError(f"The teachers' {name} have different shapes, {', '.join(map(str, shapes))}.")
-            classes = [prediction.class_scores(name, each) for each in logits]
-            mean = prediction.from_class_scores(name, mean_scores(classes, has_exclusive_classes(self.members[0])))
-            scores[name] = mean if positions is None else prediction.mask_missing_numbers(name, mean, positions)
-        kept = {name: value for name, value in outputs[0].items() if name != "loss"}
-        return type(outputs[0])(**(kept | scores))
+            classes = [prediction.class_scores(name, member_logits) for member_logits in logits]
+            mean = mean_scores(classes, has_exclusive_classes(self.members[0]))
+            scores[name] = prediction.from_class_scores(name, mean)
+            if positions is not None:
+                scores[name] = prediction.mask_missing_numbers(name, scores[name], positions)
+        fields = {name: value for name, value in outputs[0].items() if name != "loss"}
+        return type(outputs[0])(**(fields | scores))
 
 
 def mean_scores(logits: Sequence[Tensor], exclusive: bool = True) -> Tensor:
     """Return the fp32 logits of the mean probabilities of several logits `(..., classes)`, or the mean logits if the
     classes are not `exclusive`."""
-    stacked = torch.stack([each.float() for each in logits])
+    stacked = torch.stack([member_logits.float() for member_logits in logits])
     if stacked.shape[-1] == 1 or not exclusive:
         return stacked.mean(0)
     mean = stacked.log_softmax(-1).logsumexp(0) - math.log(len(stacked))

@@ -43,16 +43,20 @@ class FeatureProjections:
 
     @checked
     def __init__(self, features: dict[str, tuple[str, int, int]], shared: bool = False) -> None:
-        different = {name: feature for name, feature in features.items() if shared or feature[1] != feature[2]}
-        self.reads = {name: read for name, (read, _, _) in different.items()}
+        self.reads: dict[str, str] = {}
         self.shared = shared
-        widths = {feature[1:] for feature in different.values()}
+        self.module = nn.ModuleDict()
+        self._undo = None
+        widths = {feature[1:] for feature in features.values()}
         if shared and len(widths) > 1:
             raise ValueError(f"A shared projection needs layers with the same widths, got {sorted(widths)}.")
-        maps = {"shared": next(iter(different.values()))} if shared and different else different
-        linears = {name: nn.Linear(width, target, bias=shared) for name, (_, width, target) in maps.items()}
-        self.module = nn.ModuleDict(linears)
-        self._undo = None
+        for name, (read, student_width, teacher_width) in features.items():
+            if not shared and student_width == teacher_width:
+                continue
+            self.reads[name] = read
+            map_name = "shared" if shared else name
+            if map_name not in self.module:
+                self.module[map_name] = nn.Linear(student_width, teacher_width, bias=shared)
 
     def __len__(self) -> int:
         return len(self.module)
@@ -65,8 +69,8 @@ class FeatureProjections:
         student.add_module(self.name, self.module)
         hook = student.register_forward_hook(self._add_projected)
         ignored = getattr(student, "_keys_to_ignore_on_save", None)
-        own = (f"{self.name}.{key}" for key in self.module.state_dict())
-        student._keys_to_ignore_on_save = {*(ignored or ()), *own}
+        keys = {f"{self.name}.{key}" for key in self.module.state_dict()}
+        student._keys_to_ignore_on_save = keys.union(ignored or ())
 
         def undo() -> None:
             hook.remove()
@@ -106,7 +110,8 @@ class FeatureProjections:
 
     def project(self, output: Any) -> dict[str, torch.Tensor]:
         """Return the projected hidden states of an output by name."""
-        features, projected = Features(output), {}
+        features = Features(output)
+        projected = {}
         for name, read in self.reads.items():
             linear = self.module["shared" if self.shared else name]
             # `bf16_full_eval` converts only the student.
@@ -115,8 +120,9 @@ class FeatureProjections:
 
     def read(self, output: Any) -> dict[str, torch.Tensor]:
         """Return by name the projected hidden states that the student's forward pass added to its output."""
-        projected = output.get(PROJECTED) if self._undo is not None else None
-        return {} if projected is None else dict(zip(self.reads, projected, strict=True))
+        if self._undo is None or output.get(PROJECTED) is None:
+            return {}
+        return dict(zip(self.reads, output[PROJECTED], strict=True))
 
     def _add_projected(self, student: nn.Module, args: tuple, output: Any) -> Any:
         if not student.training or not hasattr(output, "get") or not Features(output).layers("hidden"):
@@ -128,6 +134,6 @@ class FeatureProjections:
 
 
 @cache
-def _with_projected(kind: type[ModelOutput]) -> type[ModelOutput]:
+def _with_projected(output_class: type[ModelOutput]) -> type[ModelOutput]:
     # Distributed training rebuilds outputs from their declared fields, and would lose an undeclared field.
-    return make_dataclass(f"Projected{kind.__name__}", [(PROJECTED, Any, None)], bases=(kind,))
+    return make_dataclass(f"Projected{output_class.__name__}", [(PROJECTED, Any, None)], bases=(output_class,))

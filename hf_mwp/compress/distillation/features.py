@@ -50,13 +50,17 @@ class Features:
     """
 
     def __init__(self, output: Any, recorded: Mapping[str, Tensor] | None = None, model: Any = None) -> None:
-        self.output, self.model = output, model
-        self.recorded, self.projected = recorded or {}, {}
+        self.output = output
+        self.model = model
+        self.recorded = recorded or {}
+        self.projected: dict[str, Tensor] = {}
 
     def layers(self, kind: str) -> Sequence[Tensor]:
         """Return the outputs of all layers (`"hidden"`, `"decoder_attention"`, ...), or an empty tuple."""
-        found = self.get(FIELDS[kind])
-        return (self.get(f"encoder_{FIELDS[kind]}") if found is None else found) or ()
+        layers = self.get(FIELDS[kind])
+        if layers is None:
+            layers = self.get(f"encoder_{FIELDS[kind]}")
+        return layers or ()
 
     def get(self, name: str) -> Tensor | None:
         """Return a field of the output such as `"loss"`, or `None` if it is missing."""
@@ -65,48 +69,70 @@ class Features:
     def __getitem__(self, name: str) -> Tensor:
         if name in self.recorded:
             return self.recorded[name]
-        kind, _, index = name.rpartition("_")
-        return self.layers(kind)[int(index) - kind.endswith("attention")] if kind in FIELDS else self.output[name]
+        field, _, layer = name.rpartition("_")
+        if field not in FIELDS:
+            return self.output[name]
+        index = int(layer)
+        if field.endswith("attention"):
+            # Embeddings have no attention.
+            index -= 1
+        return self.layers(field)[index]
 
 
 def attention_inputs(model: nn.Module, stack: str = "encoder") -> list[dict[str, nn.Module]]:
     """Return the modules that compute `"query"`, `"key"` and `"value"` in each self-attention layer, or `{}` for a
     layer without heads. One module may compute all in thirds of its output, but not interleaved (GPT-2)."""
     model = unwrapped(model)
-    find, found = getattr(model, f"get_{stack}", None), []
-    for path, module in (find() if find else model).named_modules():
+    get_stack = getattr(model, f"get_{stack}", None)
+    if get_stack:
+        model = get_stack()
+    layers = []
+    for path, module in model.named_modules():
         if any(word in path for word in CROSS):
             continue
-        children = [[getattr(module, name, None) for name in names] for names in NAMES]
-        complete = [each for each in children if all(isinstance(child, nn.Module) for child in each)]
-        if complete:
-            has_heads = getattr(complete[0][0], "out_features", 1) > 0
-            found.append(dict(zip(KINDS, complete[0], strict=True)) if has_heads else {})
+        projections = _projections(module)
+        if projections:
+            has_heads = getattr(projections["query"], "out_features", 1) > 0
+            layers.append(projections if has_heads else {})
         elif getattr(module, "self", module) is None or isinstance(module, NoHeads):
-            found.append({})
-    return found
+            layers.append({})
+    return layers
+
+
+def _projections(module: nn.Module) -> dict[str, nn.Module]:
+    """Return the query, key and value modules of an attention module, or `{}` for other modules."""
+    for names in NAMES:
+        children = [getattr(module, name, None) for name in names]
+        if all(isinstance(child, nn.Module) for child in children):
+            return dict(zip(KINDS, children, strict=True))
+    return {}
 
 
 @contextmanager
 def recorded_inputs(model: nn.Module, names: Iterable[str]) -> Iterator[dict[str, Tensor]]:
     """Yield a dictionary that receives the queries, keys and values in `names` (`"query_1"`) in each forward pass."""
-    modules_of, found, handles = cache(partial(attention_inputs, model)), {}, []
+    layers_of = cache(partial(attention_inputs, model))
+    recorded: dict[str, Tensor] = {}
+    handles = []
     try:
         for name in names:
-            kind, _, layer = name.removeprefix("decoder_").rpartition("_")
-            if kind not in KINDS:
+            vector, _, layer = name.removeprefix("decoder_").rpartition("_")
+            if vector not in KINDS:
                 continue
-            modules = modules_of("decoder" if name.startswith("decoder_") else "encoder")[int(layer) - 1]
-            third = KINDS.index(kind) if modules["query"] is modules["value"] else None
+            stack = "decoder" if name.startswith("decoder_") else "encoder"
+            modules = layers_of(stack)[int(layer) - 1]
+            third = KINDS.index(vector) if modules["query"] is modules["value"] else None
 
-            def keep(module, args, output, name=name, third=third):
+            def record(module, args, output, name=name, third=third):
+                if third is not None:
+                    output = output.chunk(3, -1)[third]
                 # DeBERTa may call the module again for positions. The first call is for the states.
-                found.setdefault(name, output if third is None else output.chunk(3, -1)[third])
+                recorded.setdefault(name, output)
 
-            handles.append(modules[kind].register_forward_hook(keep))
+            handles.append(modules[vector].register_forward_hook(record))
         if handles:
-            handles.append(model.register_forward_pre_hook(lambda *args: found.clear()))
-        yield found
+            handles.append(model.register_forward_pre_hook(lambda *args: recorded.clear()))
+        yield recorded
     finally:
         for handle in handles:
             handle.remove()
@@ -135,23 +161,30 @@ def decoder_mask(inputs: Mapping[str, Any], kind: str = "labels") -> Tensor:
     implementation of Hidden State Matching, ICLR 2025), that is, without the start token and, in the longest rows, the
     end token. A decoder whose states do not correspond to labels has its own mask ([`~models.decoder.Decoder`]).
     """
-    if (own := inputs.get("decoder_state_mask")) is not None:
+    mask = inputs.get("decoder_state_mask")
+    if mask is not None:
         if kind != "labels":
             raise ValueError(f'This decoder has no shifted states, got {kind!r}. Set `decoder_mask="labels"`.')
-        return own
+        return mask
     labels = inputs.get("labels")
     if labels is None:
         raise ValueError("Labels are needed to select the decoder states to compare. Pass `labels`.")
     valid = labels != -100
-    return valid if kind == "labels" else nn.functional.pad(valid[:, :-1], (1, 0))
+    if kind == "labels":
+        return valid
+    return nn.functional.pad(valid[:, :-1], (1, 0))
 
 
 def read_mask(name: str, inputs: Mapping[str, Any], shape: Sequence[int], device: Any) -> Tensor:
     """Return the mask `(batch, positions)` of a feature with one vector per token, by its name in [`Features`]."""
-    return decoder_mask(inputs) if name.startswith("decoder_") else token_mask(inputs, shape, device)
+    if name.startswith("decoder_"):
+        return decoder_mask(inputs)
+    return token_mask(inputs, shape, device)
 
 
 def label_mask(inputs: Mapping[str, Any], shape: Sequence[int], device: Any) -> Tensor:
     """Return a mask `(batch, positions)` of the logits that are compared: at labels, or at tokens without labels."""
     labels = inputs.get("labels")
-    return token_mask(inputs, shape, device) if labels is None else labels != -100
+    if labels is None:
+        return token_mask(inputs, shape, device)
+    return labels != -100

@@ -47,8 +47,11 @@ def map_layers(
 
 def _explicit_pairs(mapping: str | Sequence[Sequence[int]], counts: dict[str, int]) -> list[tuple[int, int]]:
     try:
-        pairs = [map(int, pair.split(":")) for pair in mapping.split(",")] if isinstance(mapping, str) else mapping
-        pairs = [(index(student), index(teacher)) for student, teacher in pairs]
+        if isinstance(mapping, str):
+            mapping_pairs = [map(int, pair.split(":")) for pair in mapping.split(",")]
+        else:
+            mapping_pairs = mapping
+        pairs = [(index(student), index(teacher)) for student, teacher in mapping_pairs]
     except (TypeError, ValueError):
         raise ValueError(
             f"A layer mapping must be one of {list(STRATEGIES)} or pairs of a student layer and a teacher layer, such "
@@ -57,15 +60,16 @@ def _explicit_pairs(mapping: str | Sequence[Sequence[int]], counts: dict[str, in
     if not pairs:
         raise ValueError("The layer mapping is empty. Set `hidden_loss=None` to train without hidden states.")
     for pair in pairs:
-        for layer, (who, count) in zip(pair, counts.items(), strict=True):
-            if not 0 <= layer <= count:
+        for layer, (model, num_layers) in zip(pair, counts.items(), strict=True):
+            if not 0 <= layer <= num_layers:
                 raise ValueError(
-                    f"The layer mapping {list(pair)} contains layer {layer} of the {who}, which has only layers 1 to "
-                    f"{count} (0 is the embedding output)."
+                    f"The layer mapping {list(pair)} contains layer {layer} of the {model}, which has only layers 1 "
+                    f"to {num_layers} (0 is the embedding output)."
                 )
-    students = [student for student, _ in pairs]
-    if twice := [layer for layer in students if students.count(layer) > 1]:
-        raise ValueError(f"The layer mapping contains layer {twice[0]} of the student twice.")
+    student_layers = [student_layer for student_layer, _ in pairs]
+    for layer in student_layers:
+        if student_layers.count(layer) > 1:
+            raise ValueError(f"The layer mapping contains layer {layer} of the student twice.")
     return pairs
 
 

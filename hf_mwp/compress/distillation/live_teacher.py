@@ -1,6 +1,8 @@
 """Teacher that runs on every batch."""
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import torch
@@ -24,34 +26,40 @@ class LiveTeacher:
 
     def __init__(self, teachers: Any, processing: Any, teacher_processing: Any = None) -> None:
         teachers = list(teachers) if isinstance(teachers, list | tuple) else [teachers]
-        odd = [type(each).__name__ for each in teachers if not isinstance(each, nn.Module)]
-        if odd or not teachers:
-            found = ", ".join(odd) or "[]"
-            remedy = "Load the teacher first, and pass it as `teacher_model=...`."
-            raise TypeError(f"`teacher_model` must be a model or a list of models, got `{found}`. {remedy}")
-        members = [member for each in teachers for member in members_of(each)]
-        several = isinstance(teacher_processing, list | tuple)
-        self.processors = list(teacher_processing) if several else [teacher_processing] * len(members)
+        wrong_types = [type(teacher).__name__ for teacher in teachers if not isinstance(teacher, nn.Module)]
+        if wrong_types or not teachers:
+            raise TypeError(
+                f"`teacher_model` must be a model or a list of models, got `{', '.join(wrong_types) or '[]'}`. Load "
+                "the teacher first, and pass it as `teacher_model=...`."
+            )
+        members = list(chain.from_iterable(map(members_of, teachers)))
+        if isinstance(teacher_processing, list | tuple):
+            self.processors = list(teacher_processing)
+        else:
+            self.processors = [teacher_processing] * len(members)
         if len(self.processors) != len(members):
-            counts = f"{len(self.processors)} processors for {len(members)} teachers"
-            raise UsageError(f"`teacher_processing_class` has {counts}. Pass one for all teachers, or one for each.")
+            raise UsageError(
+                f"`teacher_processing_class` has {len(self.processors)} processors for {len(members)} teachers. Pass "
+                "one for all teachers, or one for each."
+            )
         self.own_processors: dict[int, Any] = {}  # of members with different tokens, by number
-        for number, each in enumerate(self.processors):
-            if each is not None and needs_own_inputs(processing, each):
-                self.own_processors[number] = each
+        for number, processor in enumerate(self.processors):
+            if processor is not None and needs_own_inputs(processing, processor):
+                self.own_processors[number] = processor
         is_plain = len(members) == 1 and not self.own_processors
         self.model = teachers[0] if is_plain else EnsembleTeacher(members)
         self.request = TeacherRequest(())
 
     def check_student(self, student: nn.Module) -> None:
         """Raise `ValueError` if student and teacher share weights, or differ in symbols or tokens."""
-        members, kind = members_of(self.model), kind_of(student)
+        members = members_of(self.model)
+        student_kind = kind_of(student)
         for number, (teacher, processor) in enumerate(zip(members, self.processors, strict=True)):
             try:
                 check_frozen_teacher(student, teacher)
-                if kind.has_decoder:
+                if student_kind.has_decoder:
                     check_decoding(student, teacher)
-                if kind.is_solver:
+                if student_kind.is_solver:
                     check_solvers(student, teacher, self.own_processors.get(number))
                 elif processor is None:
                     check_embeddings(student, teacher)
@@ -63,7 +71,7 @@ class LiveTeacher:
     @property
     def input_names(self) -> set[str]:
         """Names of the arguments that the teacher, or a member of an ensemble, reads."""
-        return {name for member in members_of(self.model) for name in input_names(member)}
+        return set().union(*map(input_names, members_of(self.model)))
 
     def add_columns(self, dataset: Any) -> tuple[Any, list[str]]:
         """Return the dataset with the inputs of members with different tokens, and the names of the added columns."""
@@ -73,15 +81,18 @@ class LiveTeacher:
 
     def prepare(self, dataset: Any, collator: Callable[[list], Mapping[str, Any]]) -> Callable:
         """Return a collator of batches for [`~LiveTeacher.outputs`] that wraps the given collator."""
-        return TeacherInputsCollator(collator, self.own_processors) if self.own_processors else collator
+        if self.own_processors:
+            return TeacherInputsCollator(collator, self.own_processors)
+        return collator
 
     @torch.no_grad()
     def outputs(self, inputs: dict[str, Any]) -> Features:
         """Return the requested outputs of the teacher for a batch, and remove its own inputs from the batch."""
-        own = {TEACHER_INPUTS: inputs.pop(TEACHER_INPUTS)} if TEACHER_INPUTS in inputs else {}
+        all_inputs = dict(inputs)
+        inputs.pop(TEACHER_INPUTS, None)
         if not self.request.features:
             return Features({})
-        return read_features(self.model.eval(), {**inputs, **own}, self.request.options, self.request.features)
+        return read_features(self.model.eval(), all_inputs, self.request.options, self.request.features)
 
 
 def add_teacher_inputs(dataset: Any, processors: Mapping[int, Any]) -> Any:
@@ -93,10 +104,10 @@ def add_teacher_inputs(dataset: Any, processors: Mapping[int, Any]) -> Any:
         rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
         encoded: list[dict[str, dict[str, list]]] = [{} for _ in rows]
         for number, processor in processors.items():
-            read = processor.encode(rows)
-            names = [name for name in COLUMNS if name in read]
-            for row, values in zip(encoded, zip(*map(read.get, names), strict=True), strict=True):
-                row[str(number)] = dict(zip(names, values, strict=True))
+            processed = processor.encode(rows)
+            names = [name for name in COLUMNS if name in processed]
+            for index, row in enumerate(encoded):
+                row[str(number)] = {name: processed[name][index] for name in names}
         return {TEACHER_INPUTS: encoded}
 
     return dataset.map(add, batched=True, desc="Encoding problems for teachers", load_from_cache_file=False)
@@ -106,27 +117,28 @@ class TeacherInputsCollator:
     """Collator that adds the inputs of teachers with different tokenizers to the batches of a given collator."""
 
     def __init__(self, collator: Callable[[list], Mapping[str, Any]], processors: Mapping[int, Any]) -> None:
-        self.collator, self.processors = collator, dict(processors)
+        self.collator = collator
+        self.processors = dict(processors)
 
     def __call__(self, features: list[dict[str, Any]]) -> dict[str, Any]:
-        rows = [{name: value for name, value in row.items() if name != TEACHER_INPUTS} for row in features]
+        rows = [dict(row) for row in features]
+        teacher_rows = [row.pop(TEACHER_INPUTS, None) for row in rows]
         batch = dict(self.collator(rows))
-        if all(TEACHER_INPUTS in row for row in features):
+        if None not in teacher_rows:
             batch[TEACHER_INPUTS] = {}
             for number, processor in self.processors.items():
-                own = [row[TEACHER_INPUTS][str(number)] for row in features]
-                columns = {name: [row[name] for row in own] for name in own[0]}
-                columns["number_groups"] = [row["number_groups"] for row in rows]
-                # A teacher that truncates elsewhere reads more or fewer numbers. It scores those of the student.
-                counts = [len(row["number_positions"]) for row in rows]
-                columns["number_positions"] = [
-                    _with_length(positions, count)
-                    for positions, count in zip(columns["number_positions"], counts, strict=True)
-                ]
+                columns: dict[str, list] = defaultdict(list)
+                for row, teacher_row in zip(rows, teacher_rows, strict=True):
+                    for name, value in teacher_row[str(number)].items():
+                        if name == "number_positions":
+                            # A teacher that truncates elsewhere reads more or fewer numbers. It scores the student's.
+                            value = _with_length(value, len(row["number_positions"]))
+                        columns[name].append(value)
+                    columns["number_groups"].append(row["number_groups"])
                 batch[TEACHER_INPUTS][str(number)] = dict(processor.pad(columns))
         return batch
 
 
-def _with_length(positions: Sequence[int], count: int) -> list[int]:
-    """Return the positions of the first `count` numbers, -1 for those that are missing."""
-    return [*positions[:count], *[-1] * (count - len(positions))]
+def _with_length(positions: Sequence[int], num_numbers: int) -> list[int]:
+    """Return the positions of the first numbers, -1 for those that are missing."""
+    return [*positions[:num_numbers], *[-1] * (num_numbers - len(positions))]

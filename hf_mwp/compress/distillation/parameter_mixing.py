@@ -88,21 +88,20 @@ def average_parameters(models: Sequence[nn.Module]) -> nn.Module:
 
 def check_mixing(pretrained: nn.Module, distilled: nn.Module) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """Return the state dicts of the part that two models share. Raises `ValueError` if names or shapes differ."""
-    pretrained, distilled = unwrapped(pretrained), unwrapped(distilled)
+    pretrained = unwrapped(pretrained)
+    distilled = unwrapped(distilled)
     if type(pretrained) is not type(distilled):
-        pretrained, distilled = (kind_of(each).encoder(each) for each in (pretrained, distilled))
-    old, new = _state(pretrained), _state(distilled)
-    problems = [
-        f"{name} is only in the {whose} weights"
-        for one, other, whose in ((old, new, "pretrained"), (new, old, "distilled"))
-        for name in one
-        if name not in other and not name.startswith("pooler.")
-    ]
-    problems += [
-        f"{name} is {tuple(old[name].shape)} in the pretrained weights, {tuple(value.shape)} in the distilled weights"
-        for name, value in new.items()
-        if name in old and old[name].shape != value.shape
-    ]
+        pretrained = kind_of(pretrained).encoder(pretrained)
+        distilled = kind_of(distilled).encoder(distilled)
+    old = _state(pretrained)
+    new = _state(distilled)
+    problems = _missing(old, new, "pretrained") + _missing(new, old, "distilled")
+    for name, value in new.items():
+        if name in old and old[name].shape != value.shape:
+            shapes = (
+                f"{tuple(old[name].shape)} in the pretrained weights, {tuple(value.shape)} in the distilled weights"
+            )
+            problems.append(f"{name} is {shapes}")
     if problems:
         listed = "\n".join(f"- {problem}" for problem in problems[:12])
         more = f"\n- and {len(problems) - 12} more" if len(problems) > 12 else ""
@@ -111,6 +110,12 @@ def check_mixing(pretrained: nn.Module, distilled: nn.Module) -> tuple[dict[str,
             "which the distillation started, with embeddings of the same tokenizer (`MwpProcessor.resize_embeddings`)."
         )
     return old, new
+
+
+def _missing(weights: dict[str, Tensor], other_weights: dict[str, Tensor], owner: str) -> list[str]:
+    """Return a message for each weight that only one model has; poolers may be missing."""
+    names = [name for name in weights if name not in other_weights]
+    return [f"{name} is only in the {owner} weights" for name in names if not name.startswith("pooler.")]
 
 
 def _state(model: nn.Module) -> dict[str, Tensor]:

@@ -68,14 +68,15 @@ def make_seq2seq_student(
     """
     if init not in INITS:
         raise ValueError(f"`init` must be one of {', '.join(INITS)}, got {init!r}.")
-    names, config = _sizes_of(teacher), copy.deepcopy(teacher.config)
+    names = _sizes_of(teacher)
+    config = copy.deepcopy(teacher.config)
     check_at_least_one({"hidden_size": hidden_size}, "hidden_size")
     width = config.d_model if hidden_size is None else hidden_size
     if width > config.d_model:
         raise ValueError(f"`hidden_size` must be from 1 to {config.d_model}, the teacher's width, got {hidden_size}.")
     layers = {}
-    for stack, chosen in (("encoder", encoder_layers), ("decoder", decoder_layers)):
-        layers[stack] = choose_layers(chosen, getattr(config, names[stack]), choice)
+    for stack, stack_layers in (("encoder", encoder_layers), ("decoder", decoder_layers)):
+        layers[stack] = choose_layers(stack_layers, getattr(config, names[stack]), choice)
         setattr(config, names[stack], len(layers[stack]))
     if hasattr(config, "num_hidden_layers") and "num_hidden_layers" not in getattr(config, "attribute_map", {}):
         config.num_hidden_layers = len(layers["encoder"])
@@ -85,8 +86,8 @@ def make_seq2seq_student(
         if init == "slice":
             _copy_slices(teacher, student, layers)
         elif init == "embeddings":
-            ours, theirs = (each.get_input_embeddings().weight for each in (student, teacher))
-            ours.copy_(_principal_directions(theirs, width))
+            embeddings = teacher.get_input_embeddings().weight
+            student.get_input_embeddings().weight.copy_(_principal_directions(embeddings, width))
     student.tie_weights()
     student.generation_config = copy.deepcopy(teacher.generation_config)
     logger.info(describe_compression(student, teacher))
@@ -100,8 +101,9 @@ def _sizes_of(teacher: PreTrainedModel) -> dict:
             f"`{type(teacher).__name__}` has adapters or pruned heads. Merge the adapters (`merge_and_unload()`), or "
             "create the student before the teacher is pruned."
         )
-    for names in () if hasattr(config, "attention_window") else (T5_SIZES, BART_SIZES):  # not LED
-        if hasattr(config, names["encoder"]) and hasattr(config, names["decoder"]):
+    is_led = hasattr(config, "attention_window")
+    for names in (T5_SIZES, BART_SIZES):
+        if hasattr(config, names["encoder"]) and hasattr(config, names["decoder"]) and not is_led:
             return names
     raise ValueError(f"`{type(teacher).__name__}` is not supported. Use BART, mBART, Marian, Pegasus, M2M100 or T5.")
 
@@ -119,7 +121,8 @@ def _narrow(config, names: dict, width: int) -> None:
         for name in ("encoder_attention_heads", "decoder_attention_heads"):
             heads = getattr(config, name)
             size = config.d_model // heads
-            heads = width // size if width % size == 0 else heads
+            if width % size == 0:
+                heads = width // size
             if width % heads:
                 raise ValueError(f"{heads} heads do not divide a `hidden_size` of {width}. Use a multiple of {size}.")
             setattr(config, name, heads)
@@ -129,14 +132,16 @@ def _narrow(config, names: dict, width: int) -> None:
 def _copy_slices(teacher: PreTrainedModel, student: PreTrainedModel, layers: dict[str, list[int]]) -> None:
     # Computed for the width, not learned.
     sinusoidal = {name for name, module in student.named_modules() if "Sinusoidal" in type(module).__name__}
-    theirs = teacher.state_dict()
+    weights = teacher.state_dict()
     for name, value in student.state_dict().items():
         if name.rpartition(".")[0] in sinusoidal:
             continue
         source = LAYER.sub(lambda match: f"{match[1]}{layers[match[2]][int(match[3])]}.", name)
         # T5 has biases of relative positions only in the first layer.
-        source = source if source in theirs else name
-        value.copy_(theirs[source][tuple(slice(size) for size in value.shape)])
+        if source not in weights:
+            source = name
+        corner = tuple(map(slice, value.shape))
+        value.copy_(weights[source][corner])
 
 
 def _principal_directions(embeddings: torch.Tensor, width: int) -> torch.Tensor:

@@ -21,7 +21,9 @@ from .objectives.objective import TeacherRequest
 # Lower scores mark classes that the model forbids. They are stored as -inf, which fp16 has, and read as `finfo.min`.
 FORBIDDEN = -1e30
 
-CLASSES, POSITIONS, NODES = "classes", "positions", "nodes"
+CLASSES = "classes"
+POSITIONS = "positions"
+NODES = "nodes"
 DTYPES = {"F16": np.float16, "F32": np.float32}
 CacheError = StoreError
 """Error for a folder that does not contain the expected cache."""
@@ -46,41 +48,46 @@ class OutputLayout:
     @classmethod
     def of(cls, output: Features, request: TeacherRequest, num_symbols: int | None = None) -> Self:
         """Return the layout of the requested outputs. `num_symbols` counts a solver's operators and constants."""
-        kept = {"states": {name: output[name].shape[-1] for name in request.states}, "listed": [*request.listed]}
+        states = {name: output[name].shape[-1] for name in request.states}
+        listed = list(request.listed)
         if not request.logits:
-            return cls(**kept)
+            return cls(states, listed=listed)
         logits = output["logits"]
         if logits.dim() not in (2, 3):
             shape = tuple(logits.shape)
             raise ValueError(f"Logits of the shape {shape} cannot be cached. Set `cache_teacher_outputs=False`.")
         if num_symbols is not None:
-            return cls(**kept, logits=NODES, columns=num_symbols)
-        return cls(**kept, logits=CLASSES if logits.dim() == 2 else POSITIONS, columns=logits.shape[-1])
+            return cls(states, NODES, num_symbols, listed)
+        layout = CLASSES if logits.dim() == 2 else POSITIONS
+        return cls(states, layout, logits.shape[-1], listed)
 
     def pack(self, output: Features, inputs: Mapping[str, Any]) -> list[dict[str, np.ndarray]]:
         """Return the arrays `(tokens, width)` of each row by name, in fp32 if a value is too large for fp16."""
-        parts: dict[str, list[np.ndarray]] = {}
+        arrays: dict[str, list[np.ndarray]] = {}
         for name in self.states:
             state = output[name]
             mask = read_mask(name, inputs, state.shape[:2], state.device)
-            parts[name] = _split(f"hidden states ({name})", state[mask], mask.sum(1).tolist())
+            arrays[name] = _split(f"hidden states ({name})", state[mask], mask.sum(1).tolist())
         if self.logits is not None:
             logits = output["logits"].float()
             positions = [1] * len(logits)
             if self.logits != CLASSES:
                 mask = label_mask(inputs, logits.shape[:2], logits.device)
-                logits, positions = logits[mask], mask.sum(1).tolist()
+                logits = logits[mask]
+                positions = mask.sum(1).tolist()
             logits = logits.masked_fill(logits <= FORBIDDEN, -math.inf)
-            parts["logits"] = _split("logits", logits, positions, may_forbid=True)
+            arrays["logits"] = _split("logits", logits, positions, may_forbid=True)
         for name in self.listed:
             exists = output[name] > torch.finfo(output[name].dtype).min
-            parts[name] = _split(name, output[name][exists].unsqueeze(-1), exists.sum(1).tolist())
-        rows = [_narrow(dict(zip(parts, row, strict=True))) for row in zip(*parts.values(), strict=True)]
-        if self.logits == NODES:
-            for row in rows:
+            arrays[name] = _split(name, output[name][exists].unsqueeze(-1), exists.sum(1).tolist())
+        rows = []
+        for row_arrays in zip(*arrays.values(), strict=True):
+            row = _narrow(dict(zip(arrays, row_arrays, strict=True)))
+            if self.logits == NODES:
                 # All columns after the last number of the row are forbidden.
                 allowed = np.isfinite(row["logits"]).any(0).nonzero()[0]
                 row["logits"] = row["logits"][:, : allowed.max(initial=-1) + 1]
+            rows.append(row)
         return rows
 
     def assemble(self, rows: Sequence[Mapping[str, np.ndarray]], inputs: Mapping[str, Any]) -> dict[str, Tensor]:
@@ -91,12 +98,13 @@ class OutputLayout:
             lists = [torch.from_numpy(row[name][:, 0].astype(dtype)) for row in rows]
             batch[name] = pad_sequence(lists, batch_first=True, padding_value=-math.inf)
         for name, width in self.states.items():
-            mask = read_mask(name, inputs, (len(rows), max(len(row[name]) for row in rows)), None)
+            mask = read_mask(name, inputs, _shape(name, rows), None)
             batch[name] = _padded(name, rows, mask.numpy(), width, dtype)
         if self.logits == CLASSES:
             batch["logits"] = torch.from_numpy(np.concatenate([row["logits"] for row in rows]).astype(dtype))
         elif self.logits is not None:
-            mask, width = label_mask(inputs, (len(rows), max(len(row["logits"]) for row in rows)), None), self.columns
+            mask = label_mask(inputs, _shape("logits", rows), None)
+            width = self.columns
             if self.logits == NODES and inputs.get("number_positions") is not None:
                 width += inputs["number_positions"].shape[1]
             batch["logits"] = _padded("logits", rows, mask.numpy(), width, dtype)
@@ -104,11 +112,13 @@ class OutputLayout:
 
     def restore(self, batch: Mapping[str, Tensor], dtype: torch.dtype) -> Features:
         """Return the outputs on any device, in the student's `dtype`, or in fp32 if that is less exact than fp16."""
-        values = {name: each.to(torch.promote_types(each.dtype, dtype)) for name, each in batch.items()}
-        for name in (*(["logits"] if self.logits else []), *self.listed):
-            lowest = torch.finfo(values[name].dtype).min
-            values[name] = values[name].masked_fill(values[name].isneginf(), lowest)
-        return Features({}, values)
+        outputs = {}
+        for name, values in batch.items():
+            values = values.to(torch.promote_types(values.dtype, dtype))
+            if name == "logits" or name in self.listed:
+                values = values.masked_fill(values.isneginf(), torch.finfo(values.dtype).min)
+            outputs[name] = values
+        return Features({}, outputs)
 
 
 class TeacherCache(RowStore):
@@ -150,39 +160,53 @@ def _arrays_of(row: memoryview) -> dict[str, np.ndarray]:
     """Return the arrays in the safetensors format like `safetensors.numpy.load`, which would copy the row twice."""
     start = 8 + int.from_bytes(row[:8], "little")
     arrays = {}
-    for name, each in json.loads(bytes(row[8:start])).items():
-        first, end = each["data_offsets"]
-        values = np.frombuffer(row[start + first : start + end], DTYPES[each["dtype"]])
-        arrays[name] = values.reshape(each["shape"])
+    for name, header in json.loads(bytes(row[8:start])).items():
+        first, end = header["data_offsets"]
+        values = np.frombuffer(row[start + first : start + end], DTYPES[header["dtype"]])
+        arrays[name] = values.reshape(header["shape"])
     return arrays
+
+
+def _shape(name: str, rows: Sequence[Mapping]) -> tuple[int, int]:
+    """Return the number of rows and the length of the longest row."""
+    return len(rows), max(len(row[name]) for row in rows)
 
 
 def _padded(name: str, rows: Sequence[Mapping], mask: np.ndarray, width: int, dtype: Any) -> Tensor:
     """Return values at the positions of the mask, zero elsewhere, and `-inf` in columns that a row does not have."""
-    counts, found = [len(row[name]) for row in rows], mask.sum(1).tolist()
-    if found != counts:
+    lengths = [len(row[name]) for row in rows]
+    mask_lengths = mask.sum(1).tolist()
+    if mask_lengths != lengths:
+        items = "labels" if name == "logits" else "tokens"
         raise ValueError(
-            f"The batch has {found} {'labels' if name == 'logits' else 'tokens'} per row, but the cached outputs of "
-            f"the teacher have {counts}. Use the collator with which the cache was built."
+            f"The batch has {mask_lengths} {items} per row, but the cached outputs of the teacher have {lengths}. Use "
+            "the collator with which the cache was built."
         )
     batch = np.zeros((*mask.shape, width), dtype)
-    for row, (values, valid) in enumerate(zip(rows, mask, strict=True)):
-        # A slice is faster than indices.
-        place = slice(0, counts[row]) if valid[: counts[row]].all() else np.flatnonzero(valid)
-        columns = values[name].shape[-1]
-        batch[row, place, :columns] = values[name]
-        batch[row, place, columns:] = -np.inf
+    for index, (row, row_mask) in enumerate(zip(rows, mask, strict=True)):
+        values = row[name]
+        if row_mask[: len(values)].all():
+            # A slice is faster than indices.
+            positions = slice(0, len(values))
+        else:
+            positions = np.flatnonzero(row_mask)
+        columns = values.shape[-1]
+        batch[index, positions, :columns] = values
+        batch[index, positions, columns:] = -np.inf
     return torch.from_numpy(batch)
 
 
 def _split(name: str, values: Tensor, counts: Sequence[int], may_forbid: bool = False) -> list[np.ndarray]:
     """Return the values of each row in fp32. Raises `ValueError` if they are NaN or infinite."""
     values = values.float()
-    if not (values.isfinite() | (values.isneginf() if may_forbid else False)).all():
+    valid = values.isfinite()
+    if may_forbid:
+        valid |= values.isneginf()
+    if not valid.all():
         raise ValueError(
             f"The teacher's {name} contain NaN or infinite values. Check the teacher's weights, or run it in fp32."
         )
-    return [part.numpy() for part in values.cpu().split(list(counts))]
+    return [row.numpy() for row in values.cpu().split(list(counts))]
 
 
 def _narrow(row: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -52,21 +52,30 @@ class AttentionMSELoss(nn.Module):
 
     def forward(self, student_attention: Tensor, teacher_attention: Tensor, mask: Tensor | None = None) -> Tensor:
         """Return the scalar fp32 loss. It is zero, with a zero gradient, if no token is valid."""
-        shapes = [tuple(each.shape) for each in (student_attention, teacher_attention)]
-        if shapes[0][::2] != shapes[1][::2] or (self.heads != "mean" and shapes[0][1] != shapes[1][1]):
+        student_shape = tuple(student_attention.shape)
+        teacher_shape = tuple(teacher_attention.shape)
+        same_heads = self.heads == "mean" or student_shape[1] == teacher_shape[1]
+        if student_shape[::2] != teacher_shape[::2] or not same_heads:
             raise ValueError(
-                f"The student's layer has {shapes[0][1]} heads, the teacher's {shapes[1][1]} (shapes {shapes[0]} and "
-                f"{shapes[1]}). Compare the same tokens. If the numbers of heads differ, use the means over heads: "
-                '`AttentionMSELoss(heads="mean")`, or "attention_mean" in a config.'
+                f"The student's layer has {student_shape[1]} heads, the teacher's {teacher_shape[1]} (shapes "
+                f"{student_shape} and {teacher_shape}). Compare the same tokens. If the numbers of heads differ, use "
+                'the means over heads: `AttentionMSELoss(heads="mean")`, or "attention_mean" in a config.'
             )
-        student, teacher = student_attention.float(), teacher_attention.detach().float()
-        if self.heads != "each":
-            student, teacher = (getattr(each, self.heads)(1, keepdim=True) for each in (student, teacher))
+        student = student_attention.float()
+        teacher = teacher_attention.detach().float()
+        if self.heads == "sum":
+            student = student.sum(1, keepdim=True)
+            teacher = teacher.sum(1, keepdim=True)
+        elif self.heads == "mean":
+            student = student.mean(1, keepdim=True)
+            teacher = teacher.mean(1, keepdim=True)
         difference = student - teacher
-        if mask is None or mask.dim() < 3:
+        if mask is not None and mask.dim() == 3:
+            pairs = mask
+        else:
             mask = valid_tokens(mask, difference[:, 0])
+            pairs = mask.unsqueeze(-1) & mask.unsqueeze(-2)
         # `where` instead of a product: values at padding, NaN included, must not reach the loss.
-        pairs = mask if mask.dim() == 3 else mask.unsqueeze(-1) & mask.unsqueeze(-2)
         difference = torch.where(pairs.unsqueeze(1), difference, 0.0)
         return difference.square().sum() / (self.count(mask).clamp(min=1) * difference.shape[1])
 

@@ -80,7 +80,9 @@ class CKALoss(ProductLoss):
     @checked
     def __init__(self, squared: bool = False, unbiased: bool = False) -> None:
         super().__init__()
-        self.squared, self.unbiased, self.in_groups = squared, unbiased, not unbiased
+        self.squared = squared
+        self.unbiased = unbiased
+        self.in_groups = not unbiased
         self.min_rows = 4 if unbiased else MIN_ROWS
 
     def product(self, first: Tensor, second: Tensor, number: Tensor) -> Tensor:
@@ -88,53 +90,61 @@ class CKALoss(ProductLoss):
         product = super().product(first, second, number)
         if not self.unbiased:
             return product
-        a, b = first.square().sum(1), second.square().sum(1)
-        both = (a * b).sum()
+        a = first.square().sum(1)
+        b = second.square().sum(1)
+        diagonal = (a * b).sum()
         # The sums of the kernels' columns without the diagonal are -a and -b, since centred rows add up to zero.
-        product = product - both + a.sum() * b.sum() / ((number - 1) * (number - 2)).clamp(min=1)
+        product = product - diagonal + a.sum() * b.sum() / ((number - 1) * (number - 2)).clamp(min=1)
         # The factor `1 / (n (n - 3))` of HSIC₁ is the same in numerator and denominator of CKA.
-        return product - 2 * both / (number - 2).clamp(min=1)
+        return product - 2 * diagonal / (number - 2).clamp(min=1)
 
     def statistics(self, student_hidden: Tensor, teacher_hidden: Tensor, mask: Tensor | None = None) -> CKAStatistics:
         """Return the sums from which [`CKALoss.from_statistics`] computes the loss, also added over batches. Raises
         `ValueError` if `unbiased=True`, since HSIC₁ is not determined by sums over tokens."""
         if self.unbiased:
             raise ValueError("Unbiased CKA cannot be computed over several batches. Set `unbiased=False`.")
-        [ours], [theirs], mask = self.check(student_hidden, teacher_hidden, mask)
-        ours, theirs = masked(ours, mask), masked(theirs, mask)
-        sums = [states.flatten(0, 1).double().sum(0) for states in (ours, theirs)]
+        [student], [teacher], mask = self.check(student_hidden, teacher_hidden, mask)
+        student = masked(student, mask)
+        teacher = masked(teacher, mask)
+        student_sum = student.flatten(0, 1).double().sum(0)
+        teacher_sum = teacher.flatten(0, 1).double().sum(0)
         with without_autocast(mask):
             # A batch may have any number of tokens, since only the sums over all batches are used.
             number = mask.sum()
-            ours, _ = centred_rows(ours, mask, number)
-            theirs, _ = centred_rows(theirs, mask, number)
+            student, _ = centred_rows(student, mask, number)
+            teacher, _ = centred_rows(teacher, mask, number)
             number = number.double()
+            divisor = number.clamp(min=1)
             # Add the means back in fp64, so that subtracting them later loses no precision.
-            products = [(ours, ours, 0, 0), (theirs, theirs, 1, 1), (ours, theirs, 0, 1)]
-            raw = [(x.T @ y).double() + torch.outer(sums[i], sums[j]) / number.clamp(min=1) for x, y, i, j in products]
-        return CKAStatistics(number, *sums, *raw)
+            student_student = (student.T @ student).double() + torch.outer(student_sum, student_sum) / divisor
+            teacher_teacher = (teacher.T @ teacher).double() + torch.outer(teacher_sum, teacher_sum) / divisor
+            student_teacher = (student.T @ teacher).double() + torch.outer(student_sum, teacher_sum) / divisor
+        return CKAStatistics(number, student_sum, teacher_sum, student_student, teacher_teacher, student_teacher)
 
     def from_statistics(self, statistics: CKAStatistics) -> Tensor:
         """Return the loss of all batches whose statistics were added, as if they were one batch. Raises `ValueError`
         if all batches together have too few tokens."""
-        rows, student_sum, teacher_sum, ours, theirs, cross = statistics
+        rows, student_sum, teacher_sum, student, teacher, cross = statistics
         check_rows(rows.detach(), self.min_rows, "step")
+        # Centre the products. Their traces are the squared norms of the states.
         number = rows.clamp(min=1)
-        totals = [ours.trace(), theirs.trace()]
-        ours = ours - torch.outer(student_sum, student_sum) / number
-        theirs = theirs - torch.outer(teacher_sum, teacher_sum) / number
+        student_total = student.trace()
+        teacher_total = teacher.trace()
+        student = student - torch.outer(student_sum, student_sum) / number
+        teacher = teacher - torch.outer(teacher_sum, teacher_sum) / number
         cross = cross - torch.outer(student_sum, teacher_sum) / number
-        ours_scale = unit_scale(ours.trace(), totals[0])
-        theirs_scale = unit_scale(theirs.trace(), totals[1])
-        cross = cross / (ours_scale * theirs_scale).sqrt()
-        products = [cross, ours / ours_scale, theirs / theirs_scale]
-        return of_rows(self.of_products(*(each.square().sum() for each in products)), rows, self.min_rows)
+        # Divide the states by their norms.
+        student_scale = unit_scale(student.trace(), student_total)
+        teacher_scale = unit_scale(teacher.trace(), teacher_total)
+        cross = cross / (student_scale * teacher_scale).sqrt()
+        student = student / student_scale
+        teacher = teacher / teacher_scale
+        loss = self.of_products(cross.square().sum(), student.square().sum(), teacher.square().sum())
+        return of_rows(loss, rows, self.min_rows)
 
     def of_products(self, cross: Tensor, ours: Tensor, theirs: Tensor) -> Tensor:
         """Return the loss from the squared norms of the three covariances, or from three multiples of HSIC₁."""
-        ours = ours.clamp(min=LEAST_NORM)
-        theirs = theirs.clamp(min=LEAST_NORM)
-        scale = (ours * theirs).sqrt()
+        scale = (ours.clamp(min=LEAST_NORM) * theirs.clamp(min=LEAST_NORM)).sqrt()
         if self.squared:
             return 1 - cross / scale
         if self.unbiased:

@@ -33,8 +33,8 @@ class CKDPairLoss(StateLoss):
     def compare(self, ours: Tensor, theirs: Tensor, mask: Tensor) -> Tensor:
         difference = _cosines(ours) - _cosines(theirs)
         # Each pair occurs twice. An item paired with itself does not count.
-        own = torch.eye(mask.shape[1], dtype=torch.bool, device=mask.device)
-        return difference.masked_fill(own, 0.0).square().sum() / (2 * self.count(mask)).clamp(min=1)
+        diagonal = torch.eye(mask.shape[1], dtype=torch.bool, device=mask.device)
+        return difference.masked_fill(diagonal, 0.0).square().sum() / (2 * self.count(mask)).clamp(min=1)
 
     @staticmethod
     def count(mask: Tensor) -> Tensor:

@@ -40,35 +40,40 @@ class CKDTripleLoss(StateLoss):
         self.window = window
 
     def compare(self, ours: Tensor, theirs: Tensor, mask: Tensor) -> Tensor:
-        places, near = self._neighbours(mask)
-        difference = _angles(ours, places) - _angles(theirs, places)
+        positions, near = self._neighbours(mask)
+        difference = _angles(ours, positions) - _angles(theirs, positions)
         # Each triple occurs twice. A neighbour paired with itself does not count.
-        counted = near.unsqueeze(-1) & near.unsqueeze(-2)
-        counted = counted & ~torch.eye(near.shape[-1], dtype=torch.bool, device=mask.device)
-        return torch.where(counted, difference, 0.0).square().sum() / (2 * self.count(mask)).clamp(min=1)
+        diagonal = torch.eye(near.shape[-1], dtype=torch.bool, device=mask.device)
+        triples = near.unsqueeze(-1) & near.unsqueeze(-2) & ~diagonal
+        return torch.where(triples, difference, 0.0).square().sum() / (2 * self.count(mask)).clamp(min=1)
 
     def count(self, mask: Tensor) -> Tensor:
         """Return the number of triples that a batch is averaged over. Batches of one step are weighted by it."""
-        near = self._neighbours(mask)[1].sum(-1)
-        return (near * (near - 1) // 2).sum()
+        _, near = self._neighbours(mask)
+        num_neighbours = near.sum(-1)
+        return (num_neighbours * (num_neighbours - 1) // 2).sum()
 
     def _neighbours(self, mask: Tensor) -> tuple[Tensor, Tensor]:
         """Return the positions `(items, neighbours)` near each item, and the mask `(batch, items, neighbours)`."""
-        count = mask.shape[1]
-        reach = max(count - 1, 1) if self.window is None else self.window
-        steps = torch.arange(-reach, reach, device=mask.device)
-        places = torch.arange(count, device=mask.device).unsqueeze(1) + steps + (steps >= 0)
-        inside = (places >= 0) & (places < count)
-        places = places.clamp(0, count - 1)
+        num_items = mask.shape[1]
+        window = self.window
+        if window is None:
+            window = max(num_items - 1, 1)
+        # Distances from -window to window without 0, since an item is not its own neighbour.
+        distances = torch.arange(-window, window, device=mask.device)
+        distances = distances + (distances >= 0)
+        positions = torch.arange(num_items, device=mask.device).unsqueeze(1) + distances
+        inside = (positions >= 0) & (positions < num_items)
+        positions = positions.clamp(0, num_items - 1)
         mask = mask.bool()
-        return places, mask[:, places] & mask.unsqueeze(-1) & inside
+        return positions, mask[:, positions] & mask.unsqueeze(-1) & inside
 
     citation = CKDPairLoss.citation
 
 
-def _angles(vectors: Tensor, places: Tensor) -> Tensor:
+def _angles(vectors: Tensor, positions: Tensor) -> Tensor:
     """Return the cosines `(batch, items, neighbours, neighbours)` of angles at each item between two neighbours."""
     # An edge between equal vectors has no direction but rounding errors.
     sizes = vectors.norm(dim=-1, keepdim=True).unsqueeze(2)
-    edges = directions(vectors[:, places] - vectors.unsqueeze(2), sizes)
+    edges = directions(vectors[:, positions] - vectors.unsqueeze(2), sizes)
     return edges @ edges.transpose(-1, -2)

@@ -55,7 +55,8 @@ class DKDLoss(SoftenedLoss):
         super().__init__(temperature, scale_by_square, reduction)
         if min(alpha, beta) < 0:
             raise ValueError(f"`alpha` and `beta` must not be negative, got {alpha} and {beta}.")
-        self.alpha, self.beta = alpha, beta
+        self.alpha = alpha
+        self.beta = beta
 
     def forward(
         self, student_logits: Tensor, teacher_logits: Tensor, targets: Tensor, mask: Tensor | None = None
@@ -64,17 +65,18 @@ class DKDLoss(SoftenedLoss):
         student, teacher, rows = self.log_probabilities(student_logits, teacher_logits, mask)
         if targets.shape == student.shape[:-1]:
             targets = nn.functional.one_hot(targets.clamp(min=0), student.shape[-1])
-        others = torch.where(targets.bool(), FLOOR, 0.0)
-        splits = (_split(log_probs.clamp(min=FLOOR), others) for log_probs in (teacher, student))
-        binary, spread = zip(*splits, strict=True)
-        return self.reduce(self.alpha * kl(*binary) + self.beta * kl(*spread), rows)
+        targets = targets.bool()
+        student_correct, student_rest = _split(student.clamp(min=FLOOR), targets)
+        teacher_correct, teacher_rest = _split(teacher.clamp(min=FLOOR), targets)
+        total = self.alpha * kl(teacher_correct, student_correct) + self.beta * kl(teacher_rest, student_rest)
+        return self.reduce(total, rows)
 
     citation = citation_of("zhao2022decoupled")
 
 
-def _split(log_probs: Tensor, others: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the logarithms of `b` and `q`. `others` is 0 for all classes but the correct ones."""
-    right = log_probs.masked_fill(others == 0, FLOOR).logsumexp(-1, keepdim=True)
-    left = (log_probs + others).clamp(min=FLOOR)
-    rest = left.logsumexp(-1, keepdim=True)
-    return torch.cat([right, rest], -1), left - rest
+def _split(log_probs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the logarithms of `b` and `q`. `targets` is true for the correct classes."""
+    correct = log_probs.masked_fill(~targets, FLOOR).logsumexp(-1, keepdim=True)
+    other_classes = (log_probs + torch.where(targets, FLOOR, 0.0)).clamp(min=FLOOR)
+    incorrect = other_classes.logsumexp(-1, keepdim=True)
+    return torch.cat([correct, incorrect], -1), other_classes - incorrect

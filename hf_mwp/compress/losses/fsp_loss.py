@@ -37,8 +37,10 @@ class FSPLoss(StateLoss):
 
     def compare(self, ours: list[Tensor], theirs: list[Tensor], mask: Tensor) -> Tensor:
         lengths = mask.sum(-1).clamp(min=1).view(-1, 1, 1)
-        student, teacher = (first.transpose(1, 2) @ second / lengths for first, second in (ours, theirs))
-        texts = self.count(mask).clamp(min=1)
-        return (student - teacher).square().sum() / (texts * student.shape[1] * student.shape[2])
+        student_flow = ours[0].transpose(1, 2) @ ours[1] / lengths
+        teacher_flow = theirs[0].transpose(1, 2) @ theirs[1] / lengths
+        num_texts = self.count(mask).clamp(min=1)
+        num_entries = student_flow.shape[1] * student_flow.shape[2]
+        return (student_flow - teacher_flow).square().sum() / (num_texts * num_entries)
 
     citation = citation_of("yim2017gift")

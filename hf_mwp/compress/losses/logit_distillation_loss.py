@@ -21,7 +21,8 @@ def kl(first: Tensor, second: Tensor) -> Tensor:
 def _mixture(student: Tensor, teacher: Tensor, alpha: float) -> Tensor:
     """Return the log-probabilities of `alpha * teacher + (1 - alpha) * student`, finite for forbidden classes."""
     lowest = torch.finfo(student.dtype).min / 4
-    student, teacher = student.clamp(min=lowest), teacher.clamp(min=lowest)
+    student = student.clamp(min=lowest)
+    teacher = teacher.clamp(min=lowest)
     return torch.logaddexp(teacher + math.log(alpha), student + math.log1p(-alpha))
 
 
@@ -30,11 +31,17 @@ def _jsd(student: Tensor, teacher: Tensor, alpha: float) -> Tensor:
     return (kl(teacher, mean) + kl(student, mean)) / 2
 
 
+def _skew(student: Tensor, teacher: Tensor, alpha: float) -> Tensor:
+    if alpha:
+        student = _mixture(student, teacher, alpha)
+    return kl(teacher, student)
+
+
 DIRECTIONS = {
     "forward": lambda student, teacher, alpha: kl(teacher, student),
     "reverse": lambda student, teacher, alpha: kl(student, teacher),
     "jsd": _jsd,
-    "skew": lambda student, teacher, alpha: kl(teacher, _mixture(student, teacher, alpha) if alpha else student),
+    "skew": _skew,
 }
 
 
@@ -47,20 +54,28 @@ class SoftenedLoss(nn.Module):
             raise ValueError(f"`temperature` must be greater than 0, got {temperature}.")
         if reduction not in ("mean", "batchmean"):
             raise ValueError(f'`reduction` must be "mean" or "batchmean", got {reduction!r}.')
-        self.temperature, self.scale_by_square, self.reduction = temperature, scale_by_square, reduction
+        self.temperature = temperature
+        self.scale_by_square = scale_by_square
+        self.reduction = reduction
 
     def log_probabilities(self, student: Tensor, teacher: Tensor, mask: Tensor | None) -> tuple[Tensor, ...]:
         """Return the softened log-probabilities of both models, equal at padding, and a mask of valid positions."""
         if student.shape != teacher.shape:
             raise ValueError(f"The logits have different shapes, {tuple(student.shape)} and {tuple(teacher.shape)}.")
         rows = valid_tokens(mask, student)
-        logits = (masked(each, rows).float() / self.temperature for each in (student, teacher.detach()))
-        return *(each.log_softmax(-1) for each in logits), rows
+        student = masked(student, rows).float() / self.temperature
+        teacher = masked(teacher.detach(), rows).float() / self.temperature
+        return student.log_softmax(-1), teacher.log_softmax(-1), rows
 
     def reduce(self, total: Tensor, rows: Tensor) -> Tensor:
         """Return the loss from `total`, its sum over the valid positions."""
-        loss = total / (max(len(rows), 1) if self.reduction == "batchmean" else rows.sum().clamp(min=1))
-        return loss * self.temperature**2 if self.scale_by_square else loss
+        if self.reduction == "batchmean":
+            loss = total / max(len(rows), 1)
+        else:
+            loss = total / rows.sum().clamp(min=1)
+        if self.scale_by_square:
+            loss = loss * self.temperature**2
+        return loss
 
 
 class LogitDistillationLoss(SoftenedLoss):
@@ -123,7 +138,8 @@ class LogitDistillationLoss(SoftenedLoss):
             raise ValueError(f"`direction` must be one of {', '.join(DIRECTIONS)}, got {direction!r}.")
         if not 0 <= skew_alpha < 1:
             raise ValueError(f"`skew_alpha` must be at least 0 and below 1, got {skew_alpha}.")
-        self.direction, self.skew_alpha = direction, skew_alpha
+        self.direction = direction
+        self.skew_alpha = skew_alpha
 
     def forward(self, student_logits: Tensor, teacher_logits: Tensor, mask: Tensor | None = None) -> Tensor:
         """Return the scalar fp32 loss. It is zero, with a zero gradient, if nothing is valid."""

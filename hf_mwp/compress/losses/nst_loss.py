@@ -34,7 +34,12 @@ class NSTLoss(StateLoss):
     count = staticmethod(count_token_pairs)
 
     def compare(self, ours: list[Tensor], theirs: list[Tensor], mask: Tensor) -> Tensor:
-        student, teacher = (first @ second.transpose(1, 2) / first.shape[-1] for first, second in (ours, theirs))
-        return (student - teacher).square().sum() / self.count(mask).clamp(min=1)
+        student_similarities = _similarities(*ours)
+        teacher_similarities = _similarities(*theirs)
+        return (student_similarities - teacher_similarities).square().sum() / self.count(mask).clamp(min=1)
 
     citation = citation_of("huang2017like")
+
+
+def _similarities(first: Tensor, second: Tensor) -> Tensor:
+    return first @ second.transpose(1, 2) / first.shape[-1]

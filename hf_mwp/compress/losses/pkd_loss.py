@@ -32,8 +32,10 @@ class PKDLoss(StateLoss):
     count = staticmethod(count_texts)
 
     def compare(self, ours: list[Tensor], theirs: list[Tensor], mask: Tensor) -> Tensor:
-        pairs = zip(ours, theirs, strict=True)
-        total = sum((_first(student, mask) - _first(teacher, mask)).square().sum() for student, teacher in pairs)
+        total = 0
+        for student_hidden, teacher_hidden in zip(ours, theirs, strict=True):
+            difference = _first(student_hidden, mask) - _first(teacher_hidden, mask)
+            total = total + difference.square().sum()
         return total / (self.count(mask).clamp(min=1) * len(ours))
 
     citation = citation_of("sun2019patient")
@@ -41,5 +43,5 @@ class PKDLoss(StateLoss):
 
 def _first(states: Tensor, mask: Tensor) -> Tensor:
     """Return the normalised state `(batch, width)` of each text's first token, zero for a text without tokens."""
-    place = mask.int().argmax(-1).view(-1, 1, 1).expand(-1, 1, states.shape[-1])
-    return directions(states.gather(1, place).squeeze(1))
+    position = mask.int().argmax(-1).view(-1, 1, 1).expand(-1, 1, states.shape[-1])
+    return directions(states.gather(1, position).squeeze(1))

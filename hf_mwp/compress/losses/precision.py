@@ -13,5 +13,7 @@ def at_least_fp32(tensor: Tensor) -> Tensor:
 
 def without_autocast(tensor: Tensor) -> AbstractContextManager:
     """Return a context in which matrix products on the tensor's device keep the precision of their inputs."""
-    kind = tensor.device.type
-    return torch.autocast(kind, enabled=False) if torch.amp.is_autocast_available(kind) else nullcontext()
+    device_type = tensor.device.type
+    if torch.amp.is_autocast_available(device_type):
+        return torch.autocast(device_type, enabled=False)
+    return nullcontext()

@@ -42,19 +42,20 @@ class ProcrustesLoss(StateLoss):
     citation = GramLoss.citation
 
 
-def _nuclear_norm(ours: Tensor, theirs: Tensor) -> Tensor:
+def _nuclear_norm(student: Tensor, teacher: Tensor) -> Tensor:
     """Return `||XᵀY||_*` for `(rows, width)` and `(rows, other width)`. Its gradient with respect to `XᵀY` is the
     polar factor `U Vᵀ`, so with this factor as a constant, the trace of `V Uᵀ XᵀY` has the same value and gradient."""
     with torch.no_grad():
-        if ours.shape[0] < min(ours.shape[1], theirs.shape[1]):
+        if student.shape[0] < min(student.shape[1], teacher.shape[1]):
             # With fewer rows than features, compute the product in the spaces spanned by the rows.
-            left, small_left = torch.linalg.qr(ours.T)
-            right, small_right = torch.linalg.qr(theirs.T)
-            u, values, v = torch.linalg.svd(small_left @ small_right.T, full_matrices=False)
-            u, v = left @ u, right @ v.T
+            student_basis, small_student = torch.linalg.qr(student.T)
+            teacher_basis, small_teacher = torch.linalg.qr(teacher.T)
+            u, values, v = torch.linalg.svd(small_student @ small_teacher.T, full_matrices=False)
+            u = student_basis @ u
+            v = teacher_basis @ v.T
         else:
-            u, values, v = torch.linalg.svd(ours.T @ theirs, full_matrices=False)
+            u, values, v = torch.linalg.svd(student.T @ teacher, full_matrices=False)
             v = v.T
-        alive = values > values.max() * torch.finfo(values.dtype).eps * max(ours.shape)
-        v = v * alive
-    return ((ours @ u) * (theirs @ v)).sum()
+        has_variance = values > values.max() * torch.finfo(values.dtype).eps * max(student.shape)
+        v = v * has_variance
+    return ((student @ u) * (teacher @ v)).sum()

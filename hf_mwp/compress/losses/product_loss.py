@@ -43,9 +43,10 @@ class ProductLoss(StateLoss):
         check_rows(number, self.min_rows)
         student = unit_rows(*centred_rows(ours, mask, number))
         teacher = unit_rows(*centred_rows(theirs, mask, number))
-        pairs = ((student, teacher), (student, student), (teacher, teacher))
-        products = [self.product(first, second, number) for first, second in pairs]
-        return of_rows(self.of_products(*products), number, self.min_rows)
+        cross = self.product(student, teacher, number)
+        student_product = self.product(student, student, number)
+        teacher_product = self.product(teacher, teacher, number)
+        return of_rows(self.of_products(cross, student_product, teacher_product), number, self.min_rows)
 
     def product(self, first: Tensor, second: Tensor, number: Tensor) -> Tensor:
         """Return `||XᵀY||_F²` of centred rows, `number` of which are valid, from the smaller of two products."""
@@ -65,44 +66,56 @@ class StreamedProducts(torch.autograd.Function):
     @staticmethod
     def forward(ctx, student, teacher, mask, number):
         # First pass: means over the valid tokens.
-        sums = [sum(_rows(states, mask, texts).sum(0) for texts in _groups(mask)) for states in (student, teacher)]
-        means = [each / number.clamp(min=1) for each in sums]
-        (m, n), new = (len(mean) for mean in means), means[0].new_zeros
-        cross, ours, theirs = new(m, n), new(m, m), new(n, n)
+        student_mean = _mean(student, mask, number)
+        teacher_mean = _mean(teacher, mask, number)
+        student_width = len(student_mean)
+        teacher_width = len(teacher_mean)
         # Second pass: products of the centred states. The symmetric ones are summed above their diagonal only.
+        cross = student_mean.new_zeros(student_width, teacher_width)
+        student_product = student_mean.new_zeros(student_width, student_width)
+        teacher_product = student_mean.new_zeros(teacher_width, teacher_width)
         for texts in _groups(mask):
-            x, y = _rows(student, mask, texts, means[0]), _rows(teacher, mask, texts, means[1])
+            x = _rows(student, mask, texts, student_mean)
+            y = _rows(teacher, mask, texts, teacher_mean)
             cross.addmm_(x.T, y)
-            _add_upper(ours, x)
-            _add_upper(theirs, y)
-        ours, theirs = (each.triu() + each.triu(1).T for each in (ours, theirs))
-        sizes = [each.trace() for each in (ours, theirs)]
-        # Centring subtracts the norm of the mean from each row.
-        totals = [size + number * mean.square().sum() for size, mean in zip(sizes, means, strict=True)]
-        scales = [unit_scale(size, total) for size, total in zip(sizes, totals, strict=True)]
-        ours_scale, theirs_scale = scales
+            _add_upper(student_product, x)
+            _add_upper(teacher_product, y)
+        student_product = student_product.triu() + student_product.triu(1).T
+        teacher_product = teacher_product.triu() + teacher_product.triu(1).T
+        # Centring subtracted the norm of the mean from each row.
+        student_size = student_product.trace()
+        teacher_size = teacher_product.trace()
+        student_scale = unit_scale(student_size, student_size + number * student_mean.square().sum())
+        teacher_scale = unit_scale(teacher_size, teacher_size + number * teacher_mean.square().sum())
         # Scaled before they are squared, which would overflow for large states.
-        cross = cross / ours_scale.sqrt() / theirs_scale.sqrt()
-        ours = ours / ours_scale
-        theirs = theirs / theirs_scale
-        ctx.save_for_backward(student, teacher, mask, *means, *scales, cross, ours)
-        norms = [each.square().sum() for each in (cross, ours, theirs)]
-        return *norms, sizes[0] / ours_scale, sizes[1] / theirs_scale
+        cross = cross / student_scale.sqrt() / teacher_scale.sqrt()
+        student_product = student_product / student_scale
+        teacher_product = teacher_product / teacher_scale
+        saved = (student_mean, teacher_mean, student_scale, teacher_scale, cross, student_product)
+        ctx.save_for_backward(student, teacher, mask, *saved)
+        return (
+            cross.square().sum(),
+            student_product.square().sum(),
+            teacher_product.square().sum(),
+            student_size / student_scale,
+            teacher_size / teacher_scale,
+        )
 
     @staticmethod
-    def backward(ctx, cross_gradient, ours_gradient, _, size_gradient, __):
-        student, teacher, mask, student_mean, teacher_mean, *scales, cross, ours = ctx.saved_tensors
-        ours_scale, theirs_scale = scales
+    def backward(ctx, cross_gradient, student_gradient, _, size_gradient, __):
+        student, teacher, mask, *saved = ctx.saved_tensors
+        student_mean, teacher_mean, student_scale, teacher_scale, cross, student_product = saved
         # |XᵀY|² has the gradient 2 Y(XᵀY)ᵀ for X, |XᵀX|² has 4 X(XᵀX), and |X|² has 2 X.
-        of_teacher = 2 * cross_gradient * cross.T / ours_scale.sqrt() / theirs_scale.sqrt()
-        of_student = 4 * ours_gradient * ours / ours_scale
-        of_student.diagonal().add_(2 * size_gradient / ours_scale)
+        teacher_factor = 2 * cross_gradient * cross.T / student_scale.sqrt() / teacher_scale.sqrt()
+        student_factor = 4 * student_gradient * student_product / student_scale
+        student_factor.diagonal().add_(2 * size_gradient / student_scale)
         # Subtracting the products of the means takes less time than centring the states again.
-        shift = -(student_mean @ of_student + teacher_mean @ of_teacher)
+        shift = -(student_mean @ student_factor + teacher_mean @ teacher_factor)
         gradient = torch.empty_like(student)
         for texts in _groups(mask):
-            x, y = (states[texts].flatten(0, 1).to(shift.dtype) for states in (student, teacher))
-            rows = torch.addmm(shift, y, of_teacher).addmm_(x, of_student).view_as(gradient[texts])
+            x = student[texts].flatten(0, 1).to(shift.dtype)
+            y = teacher[texts].flatten(0, 1).to(shift.dtype)
+            rows = torch.addmm(shift, y, teacher_factor).addmm_(x, student_factor).view_as(gradient[texts])
             gradient[texts] = rows.masked_fill_(~mask[texts].unsqueeze(-1), 0.0)
         return gradient, None, None, None
 
@@ -111,6 +124,14 @@ def _groups(mask: Tensor, rows: int = 512) -> list[slice]:
     """Return slices of texts that have about `rows` tokens each."""
     size = max(rows // max(mask.shape[1], 1), 1)
     return [slice(start, start + size) for start in range(0, len(mask), size)]
+
+
+def _mean(states: Tensor, mask: Tensor, number: Tensor) -> Tensor:
+    """Return the mean over the valid tokens, `number` in all."""
+    total = 0
+    for texts in _groups(mask):
+        total = total + _rows(states, mask, texts).sum(0)
+    return total / number.clamp(min=1)
 
 
 def _add_upper(total: Tensor, rows: Tensor, block: int = 96) -> None:
@@ -138,7 +159,8 @@ def check_rows(number: Tensor, least: int, what: str = "batch") -> None:
 def of_rows(loss: Tensor, number: Tensor, least: int) -> Tensor:
     """Return the loss of `number` valid tokens, which is 0 without tokens. With too few, it is NaN with a zero
     gradient, so that accelerators, which [`check_rows`] does not wait for, do not train on it in silence."""
-    return torch.where(number >= least, loss, torch.where(number > 0, torch.nan, 0.0).to(loss.dtype))
+    too_few = torch.where(number > 0, torch.nan, 0.0).to(loss.dtype)
+    return torch.where(number >= least, loss, too_few)
 
 
 def centred_rows(states: Tensor, mask: Tensor, number: Tensor) -> tuple[Tensor, Tensor]:

@@ -45,9 +45,10 @@ class RelationLoss(StateLoss):
         self.heads = heads
 
     def compare(self, ours: Tensor, theirs: Tensor, mask: Tensor) -> Tensor:
-        ours, theirs = self._log_relations(ours, mask), self._log_relations(theirs, mask)
-        counted = (mask.unsqueeze(-1) & mask.unsqueeze(-2)).unsqueeze(1)
-        total = torch.where(counted, theirs.exp() * (theirs - ours), 0.0).sum()
+        student = self._log_relations(ours, mask)
+        teacher = self._log_relations(theirs, mask)
+        pairs = (mask.unsqueeze(-1) & mask.unsqueeze(-2)).unsqueeze(1)
+        total = torch.where(pairs, teacher.exp() * (teacher - student), 0.0).sum()
         return total / (mask.sum().clamp(min=1) * self.heads)
 
     def _log_relations(self, vectors: Tensor, mask: Tensor) -> Tensor:

@@ -32,28 +32,49 @@ class StateLoss(nn.Module):
 
     def of_states(self, ours: list[Tensor], theirs: list[Tensor], mask: Tensor) -> Tensor:
         """Return the loss of the lists of states and the mask that `check` returns."""
-        ours, theirs = ([masked(state, mask) for state in states] for states in (ours, theirs))
+        student = [masked(hidden, mask) for hidden in ours]
+        teacher = [masked(hidden, mask) for hidden in theirs]
+        if self.num_layers == 1:
+            [student] = student
+            [teacher] = teacher
         with without_autocast(mask):
-            return self.compare(*((ours[0], theirs[0]) if self.num_layers == 1 else (ours, theirs)), mask)
+            return self.compare(student, teacher, mask)
 
     def compare(self, ours: Tensor | list[Tensor], theirs: Tensor | list[Tensor], mask: Tensor) -> Tensor:
         raise NotImplementedError
 
     def check(self, student: States, teacher: States, mask: Tensor | None) -> tuple[list, list, Tensor]:
         """Check the arguments of `forward` and return lists of states, the teacher's without gradient, and a mask."""
-        number = self.num_layers or 1
-        ours, theirs = ([x] * number if isinstance(x, Tensor) else list(x) for x in (student, teacher))
-        if not ours or not len(ours) == len(theirs) == (self.num_layers or len(ours)):
-            found = f"{len(ours)} layers from the student and {len(theirs)} from the teacher"
-            raise ValueError(f"Expected {self.num_layers or 'equally many'} layers from both models, got {found}.")
-        shapes = [[(tuple(state.shape[:-1]), state.shape[-1]) for state in states] for states in (ours, theirs)]
-        compared = 2 if self.needs_equal_width else 1
-        if any(s[:compared] != t[:compared] for s, t in zip(*shapes, strict=True)):
+        student_states = self._list(student)
+        teacher_states = self._list(teacher)
+        num_layers = self.num_layers or len(student_states)
+        if not student_states or not len(student_states) == len(teacher_states) == num_layers:
             raise ValueError(
-                f"The student's hidden states have the tokens and widths {shapes[0]}, the teacher's {shapes[1]}. Pass "
-                "states of the same tokens. If the widths differ, apply a projection to the student's states first."
+                f"Expected {self.num_layers or 'equally many'} layers from both models, got {len(student_states)} "
+                f"layers from the student and {len(teacher_states)} from the teacher."
             )
-        return ours, [state.detach() for state in theirs], valid_tokens(mask, ours[0])
+        student_shapes = _token_shapes(student_states)
+        teacher_shapes = _token_shapes(teacher_states)
+        num_compared = 2 if self.needs_equal_width else 1
+        for student_shape, teacher_shape in zip(student_shapes, teacher_shapes, strict=True):
+            if student_shape[:num_compared] != teacher_shape[:num_compared]:
+                raise ValueError(
+                    f"The student's hidden states have the tokens and widths {student_shapes}, the teacher's "
+                    f"{teacher_shapes}. Pass states of the same tokens. If the widths differ, apply a projection to "
+                    "the student's states first."
+                )
+        return student_states, [hidden.detach() for hidden in teacher_states], valid_tokens(mask, student_states[0])
+
+    def _list(self, states: States) -> list[Tensor]:
+        """Return the states of each layer. A single tensor is used for all layers that are compared."""
+        if isinstance(states, Tensor):
+            return [states] * (self.num_layers or 1)
+        return list(states)
+
+
+def _token_shapes(states: list[Tensor]) -> list[tuple[tuple[int, ...], int]]:
+    """Return the shape of the tokens and the width of each layer."""
+    return [(tuple(hidden.shape[:-1]), hidden.shape[-1]) for hidden in states]
 
 
 def count_texts(mask: Tensor) -> Tensor:
@@ -63,7 +84,9 @@ def count_texts(mask: Tensor) -> Tensor:
 
 def count_token_pairs(mask: Tensor) -> Tensor:
     """Return the number of token pairs that a batch is averaged over, from a mask of tokens or of pairs."""
-    return mask.bool().sum() if mask.dim() == 3 else mask.bool().sum(-1).square().sum()
+    if mask.dim() == 3:
+        return mask.bool().sum()
+    return mask.bool().sum(-1).square().sum()
 
 
 def valid_tokens(mask: Tensor | None, states: Tensor) -> Tensor:

@@ -14,3 +14,10 @@ def named_outputs(model: nn.Module, inputs: Mapping[str, Any]) -> Any:
     if getattr(config, "return_dict", None) is False:
         inputs = {**inputs, "return_dict": True}
     return model(**inputs)
+
+
+def shape_of(output: Any) -> tuple[int, ...] | None:
+    """Return the shape of an output, or `None` if the model has no such output."""
+    if output is None:
+        return None
+    return tuple(output.shape)

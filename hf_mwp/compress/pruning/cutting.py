@@ -10,7 +10,7 @@ from hf_mwp.compress.models.cut_model import resize_heads, slice_heads, slice_ne
 from hf_mwp.compress.models.pruned_form import record_pruning, to_pruned_class
 from hf_mwp.utils.checked_types import checked
 
-from .gates import HeadGates, NeuronGates, check_indices
+from .gates import Gates, HeadGates, NeuronGates, check_indices
 
 
 @checked
@@ -47,32 +47,46 @@ def prune(
         >>> smaller = prune(model, heads={0: [3, 7], 5: [0]}, neurons={0: range(100)})
         >>> smaller.save_pretrained("pruned")
     """
-    parts = layer_parts(model)
-    heads = check_indices(heads or {}, [each.num_heads for each in parts])
-    neurons = check_indices(neurons or {}, [each.num_neurons for each in parts])
+    layers = layer_parts(model)
+    heads = check_indices(heads or {}, [parts.num_heads for parts in layers])
+    neurons = check_indices(neurons or {}, [parts.num_neurons for parts in layers])
     smaller = copy.deepcopy(model)
     # Remove the hooks of a `HeadPruningCallback` and of gates from the copy.
     smaller.__dict__.pop("save_pretrained", None)
     forget_resizing(smaller)
-    gone = []
-    for kind, chosen in ((HeadGates, heads), (NeuronGates, neurons)):
-        gone.append([{*closed, *chosen.get(layer, ())} for layer, closed in enumerate(kind.closed_on(smaller))])
-        if gates := kind.found_on(smaller):
-            gates.remove()
-    for each, gone_heads, gone_neurons in zip(layer_parts(smaller), *gone, strict=True):
-        if gone_heads:
-            slice_heads(each, [head for head in range(each.num_heads) if head not in gone_heads])
-        if gone_neurons:
-            slice_neurons(each, [neuron for neuron in range(each.num_neurons) if neuron not in gone_neurons])
-    record_pruning(smaller, dict(enumerate(gone[0])))
+    closed_heads = _remove_gates(HeadGates, smaller)
+    closed_neurons = _remove_gates(NeuronGates, smaller)
+    removed_heads: dict[int, set[int]] = {}
+    for layer, parts in enumerate(layer_parts(smaller)):
+        removed_heads[layer] = {*closed_heads[layer], *heads.get(layer, ())}
+        removed_neurons = {*closed_neurons[layer], *neurons.get(layer, ())}
+        if removed_heads[layer]:
+            slice_heads(parts, _without(parts.num_heads, removed_heads[layer]))
+        if removed_neurons:
+            slice_neurons(parts, _without(parts.num_neurons, removed_neurons))
+    record_pruning(smaller, removed_heads)
     return to_pruned_class(smaller)
+
+
+def _remove_gates(gate_class: type[Gates], model: nn.Module) -> list[frozenset[int]]:
+    """Remove the gates of a class from a model, and return the closed units of each layer."""
+    closed = gate_class.closed_on(model)
+    gates = gate_class.found_on(model)
+    if gates is not None:
+        gates.remove()
+    return closed
+
+
+def _without(num_units: int, removed: set[int]) -> list[int]:
+    return [unit for unit in range(num_units) if unit not in removed]
 
 
 def forget_resizing(model: nn.Module) -> None:
     """Remove the hooks of a model that resize its layers to the weights that it loads ([`resize_heads`])."""
     hooks = model._load_state_dict_pre_hooks
-    for key in [key for key, hook in hooks.items() if hook.hook is resize_heads]:
-        del hooks[key]
+    for key, hook in list(hooks.items()):
+        if hook.hook is resize_heads:
+            del hooks[key]
 
 
 @checked

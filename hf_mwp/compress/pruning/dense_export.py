@@ -18,8 +18,14 @@ from .cutting import prune
 # Target model types, with the prefixes of their head's weights that BERT does not have.
 HEADS = {"bert": (), "roberta": ("lm_head.", "classifier."), "electra": ("generator_", "classifier.")}
 SAME_NAMES = (
-    *("vocab_size", "hidden_size", "num_hidden_layers", "max_position_embeddings", "type_vocab_size"),
-    *("id2label", "label2id", "problem_type"),
+    "vocab_size",
+    "hidden_size",
+    "num_hidden_layers",
+    "max_position_embeddings",
+    "type_vocab_size",
+    "id2label",
+    "label2id",
+    "problem_type",
 )
 
 
@@ -55,11 +61,18 @@ def _dense(model: nn.Module) -> PreTrainedModel:
     """Return the Transformers model for a student."""
     encoder = find_encoder(model)
     config = encoder.config
-    family = "electra" if config.embedding_size is not None else "roberta" if config.position_offset else "bert"
+    if config.embedding_size is not None:
+        family = "electra"
+    elif config.position_offset:
+        family = "roberta"
+    else:
+        family = "bert"
     activation = CLASSIFIER_ACTIVATIONS.get(family, "tanh")
     # Compare names, because models loaded with `trust_remote_code` have their own copies of the classes.
-    auto_class = {student.__name__: name for name, student in STUDENTS.items()}.get(type(model).__name__)
-    _check(type(model).__name__, config, family, auto_class, activation)
+    class_name = type(model).__name__
+    auto_classes = {student.__name__: name for name, student in STUDENTS.items()}
+    auto_class = auto_classes.get(class_name)
+    _check(class_name, config, family, auto_class, activation)
     fields = {name: getattr(config, name) for name in (*COPIED, *SAME_NAMES)}
     if family == "electra":
         fields["embedding_size"] = config.embedding_size
@@ -69,47 +82,51 @@ def _dense(model: nn.Module) -> PreTrainedModel:
         intermediate_size=max(1, *config.neurons_per_layer),
         attn_implementation=config._attn_implementation,
     )
-    pools = config.classifier_activation == activation and encoder.pooler is not None
-    options = {"add_pooling_layer": pools} if model is encoder and family != "electra" else {}
+    options = {}
+    if model is encoder and family != "electra":
+        options["add_pooling_layer"] = encoder.pooler is not None and config.classifier_activation == activation
     dense = stock_models(type(dense_config))[auto_class](dense_config, **options).to(model.device, model.dtype)
     # Rename the student's weights.
-    renamed = {new: old for old, new in RENAMED.items() if old.startswith(HEADS[family])}
+    prefixes = {new: old for old, new in RENAMED.items() if old.startswith(HEADS[family])}
     states = {}
     for name, value in model.state_dict().items():
-        start = next((start for start in renamed if name.startswith(start)), "")
-        name = renamed.get(start, "") + name.removeprefix(start)
+        for new_prefix, old_prefix in prefixes.items():
+            if name.startswith(new_prefix):
+                name = old_prefix + name.removeprefix(new_prefix)
+                break
         states[name.replace("mwp_student.", f"{dense.base_model_prefix}.", 1)] = value
     # BERT and RoBERTa also store the bias of the language modelling head outside its last layer.
-    for place in ("cls.predictions.", "lm_head."):
-        if f"{place}decoder.bias" in states:
-            states[f"{place}bias"] = states[f"{place}decoder.bias"]
+    for prefix in ("cls.predictions.", "lm_head."):
+        if f"{prefix}decoder.bias" in states:
+            states[f"{prefix}bias"] = states[f"{prefix}decoder.bias"]
     # Pad the weights with zeros to the shapes of the target.
     padded = {name: torch.zeros_like(value) for name, value in dense.state_dict().items()}
     for name in padded.keys() & states:
-        padded[name][tuple(map(slice, states[name].shape))] = states[name]
+        corner = tuple(map(slice, states[name].shape))
+        padded[name][corner] = states[name]
     dense.load_state_dict(padded)
     return dense.train(model.training)
 
 
-def _check(kind: str, config: Any, family: str, auto_class: str | None, activation: str) -> None:
+def _check(class_name: str, config: Any, family: str, auto_class: str | None, activation: str) -> None:
     """Raise `ValueError` if no model of the family can have the outputs of the student."""
-    classifies, predicts_words = (auto_class == f"AutoModelFor{x}" for x in ("SequenceClassification", "MaskedLM"))
-    offset, heads, width = config.position_offset, config.heads_per_layer, config.embedding_size
-    first = config.pad_token_id + 1 if family == "roberta" else 0
-    names = ", ".join(each.__name__ for each in STUDENTS.values())
-    faults = {
-        f"{kind} is not one of {names}": auto_class is None,
-        f"embedding_size={width} equals the width of the encoder, but is projected": width == config.hidden_size,
-        f"position_offset={offset}, but for pad_token_id={config.pad_token_id} {family} has {first}": offset != first,
-        f"its classifier uses {config.classifier_activation}, but {family} uses {activation}": (
-            classifies and config.classifier_activation != activation
-        ),
-        f"its language modelling head has hidden_act={config.hidden_act!r}, but {family} uses gelu": (
-            family == "electra" and predicts_words and config.hidden_act != "gelu"
-        ),
-        f"{max(heads)} heads of width {config.head_dim} do not fill an encoder of width {config.hidden_size}": (
-            config.hidden_size % config.head_dim or config.hidden_size < config.head_dim * max(heads)
-        ),
-    }
-    if found := [fault for fault, is_there in faults.items() if is_there]:
-        raise ValueError(f"Transformers has no model for this student: {found[0]}.")
+    width = config.hidden_size
+    embedding_size = config.embedding_size
+    offset = config.position_offset
+    family_offset = config.pad_token_id + 1 if family == "roberta" else 0
+    num_heads = max(config.heads_per_layer)
+    fault = None
+    if auto_class is None:
+        fault = f"{class_name} is not one of {', '.join(student.__name__ for student in STUDENTS.values())}"
+    elif embedding_size == width:
+        fault = f"embedding_size={embedding_size} equals the width of the encoder, but is projected"
+    elif offset != family_offset:
+        fault = f"position_offset={offset}, but for pad_token_id={config.pad_token_id} {family} has {family_offset}"
+    elif auto_class == "AutoModelForSequenceClassification" and config.classifier_activation != activation:
+        fault = f"its classifier uses {config.classifier_activation}, but {family} uses {activation}"
+    elif auto_class == "AutoModelForMaskedLM" and family == "electra" and config.hidden_act != "gelu":
+        fault = f"its language modelling head has hidden_act={config.hidden_act!r}, but {family} uses gelu"
+    elif width % config.head_dim or width < config.head_dim * num_heads:
+        fault = f"{num_heads} heads of width {config.head_dim} do not fill an encoder of width {width}"
+    if fault is not None:
+        raise ValueError(f"Transformers has no model for this student: {fault}.")

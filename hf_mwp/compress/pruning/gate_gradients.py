@@ -1,6 +1,7 @@
 """Knowledgeable scores of heads and neurons, measured by gradients of gates."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import torch
@@ -9,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from hf_mwp.compress.models.model_kind import CLASSIFIER, has_exclusive_classes, kind_of
-from hf_mwp.compress.models.model_outputs import named_outputs
+from hf_mwp.compress.models.model_outputs import named_outputs, shape_of
 from hf_mwp.utils.checked_types import checked
 from hf_mwp.utils.usage_error import UsageError
 
@@ -38,24 +39,30 @@ def measure_scores(
     """
     with left_unchanged(teacher, student), HeadGates(teacher) as heads, NeuronGates(teacher) as neurons:
         dtype = torch.promote_types(teacher.dtype, torch.float32)
-        ones = [[each.to(dtype) for each in kind.values] for kind in (heads, neurons)]
+        head_ones = [values.to(dtype) for values in heads.values]
+        neuron_ones = [values.to(dtype) for values in neurons.values]
 
-        def new_gates(rows: int) -> list[Tensor]:
+        def new_gates(num_rows: int) -> list[Tensor]:
             """Set the teacher's gates to new leaf tensors of ones: one row for all examples, or one row for each."""
-            found = []
-            for gates, kind in zip((heads, neurons), ones, strict=True):
-                each = (one.expand(rows, -1) if per_example else one for one in kind)
-                gates.values = leaves = [one.clone().requires_grad_() for one in each]
-                found += leaves
-            return found
+            leaves = []
+            for ones in head_ones + neuron_ones:
+                if per_example:
+                    ones = ones.expand(num_rows, -1)
+                leaves.append(ones.clone().requires_grad_())
+            heads.values = leaves[: len(head_ones)]
+            neurons.values = leaves[len(head_ones) :]
+            return leaves
 
         def score(gradients: tuple[Tensor, ...]) -> list[Tensor]:
-            found = [each.abs().double() for each in gradients]
-            return [each.sum(0) for each in found] if per_example else found
+            scores = [gradient.abs().double() for gradient in gradients]
+            if per_example:
+                scores = [score.sum(0) for score in scores]
+            return scores
 
-        sums, about = sum_gradients(teacher, batches, student, temperature, new_gates, score, per_example)
-    scores = (scores_of_layers(each, [[1] * len(kind) for kind in ones]) for each in sums)
-    return KnowledgeableScores(*scores, about={"per_example": per_example, **about})
+        sums, settings = sum_gradients(teacher, batches, student, temperature, new_gates, score, per_example)
+    counts = ([1] * len(head_ones), [1] * len(neuron_ones))
+    scores = [scores_of_layers(loss_sums, counts) for loss_sums in sums]
+    return KnowledgeableScores(*scores, about={"per_example": per_example, **settings})
 
 
 def sum_gradients(
@@ -70,23 +77,28 @@ def sum_gradients(
     """Return the scores of each loss of [`batch_losses`], summed over batches, and the settings of the measurement.
     `inputs(rows)` returns the tensors to differentiate a batch of `rows` rows by; `score` scores their gradients."""
     sums: list[list[Tensor]] = []
-    num_batches = num_examples = 0
+    num_batches = 0
+    num_examples = 0
     for batch in batches:
         batch = send_to_device(dict(batch), teacher.device)
-        rows = next(len(each) for each in batch.values() if isinstance(each, Tensor))
+        num_rows = next(len(values) for values in batch.values() if isinstance(values, Tensor))
         # One forward pass of teacher and student, then one backward pass for each loss.
-        tensors = inputs(rows)
+        tensors = inputs(num_rows)
         with torch.enable_grad():
             losses = batch_losses(teacher, student, batch, temperature)
         for index, loss in enumerate(losses):
-            # Multiplied by the number of rows, the mean loss has the gradient of each row at the gates of that row.
-            loss, more = loss * rows if per_example else loss, index + 1 < len(losses)
-            found = score(torch.autograd.grad(loss, tensors, retain_graph=more, materialize_grads=True))
+            if per_example:
+                # The mean loss times the number of rows has the gradient of each row at the gates of that row.
+                loss = loss * num_rows
+            is_last = index + 1 == len(losses)
+            gradients = torch.autograd.grad(loss, tensors, retain_graph=not is_last, materialize_grads=True)
+            scores = score(gradients)
             if num_batches:
-                torch._foreach_add_(sums[index], found)
+                torch._foreach_add_(sums[index], scores)
             else:
-                sums.append(found)
-        num_batches, num_examples = num_batches + 1, num_examples + rows
+                sums.append(scores)
+        num_batches += 1
+        num_examples += num_rows
     if not num_batches:
         raise UsageError("Scores need examples, but the split is empty. Choose a split with examples.")
     return sums, {"temperature": temperature, "batches": num_batches, "examples": num_examples}
@@ -94,11 +106,17 @@ def sum_gradients(
 
 def scores_of_layers(sums: list[Tensor], counts: Sequence[Sequence[int]]) -> UnitScores:
     """Return scores from sums of `counts` tensors in each layer: heads (attention) first, then neurons."""
-    found, arrays, nothing = iter(sums), [], torch.zeros(0, dtype=sums[0].dtype)
-    for name, kind in zip(("heads", "neurons"), counts, strict=True):
-        rows = [torch.cat([nothing, *(next(found).flatten().cpu() for _ in range(count))]) for count in kind]
-        if wrong := [layer for layer, row in enumerate(rows) if not row.isfinite().all()]:
-            raise UsageError(f"Scores are not finite for {name} of layer {wrong[0]}. Check the models' weights.")
+    tensors = iter(sums)
+    arrays = []
+    for name, num_tensors in zip(("heads", "neurons"), counts, strict=True):
+        rows = []
+        for layer, size in enumerate(num_tensors):
+            # A layer without units has an empty row.
+            row = torch.zeros(0, dtype=sums[0].dtype)
+            row = torch.cat([row, *(tensor.flatten().cpu() for tensor in islice(tensors, size))])
+            if not row.isfinite().all():
+                raise UsageError(f"Scores are not finite for {name} of layer {layer}. Check the models' weights.")
+            rows.append(row)
         arrays.append(pad_sequence(rows, batch_first=True, padding_value=torch.nan))
     return UnitScores(*arrays)
 
@@ -119,7 +137,8 @@ def distillation_losses(
     number or `-inf`.
     """
     dtype = torch.promote_types(teacher_logits.dtype, torch.float32)
-    student, teacher = student_logits.detach().to(dtype), teacher_logits.to(dtype)
+    student = student_logits.detach().to(dtype)
+    teacher = teacher_logits.to(dtype)
     if teacher.shape[-1] == 1 or not exclusive:
         losses = (student - teacher).square().sum(-1) / 2
     else:
@@ -129,35 +148,44 @@ def distillation_losses(
         losses = -(probabilities * log_student).sum(-1) * (temperature**2 / 2)
     if mask is not None:
         losses = losses.where(mask.bool(), 0.0)
-    return losses.flatten(1).sum(1) if losses.dim() > 1 else losses
+    if losses.dim() > 1:
+        losses = losses.flatten(1).sum(1)
+    return losses
 
 
 def batch_losses(teacher: nn.Module, student: nn.Module | None, batch: Mapping, temperature: float) -> list[Tensor]:
     """Compute the teacher's own loss and, with a student, the distillation loss, as means over rows."""
-    outputs, labels = named_outputs(teacher, batch), batch.get("labels")
-    if outputs.get("loss") is None:
+    teacher_output = named_outputs(teacher, batch)
+    labels = batch.get("labels")
+    if teacher_output.get("loss") is None:
         raise UsageError("Expressiveness needs the teacher's loss. Add `labels` to the batches.")
-    kind = kind_of(teacher, outputs.get("logits"))
-    loss = outputs["loss"].mean()
-    if kind.has_decoder:
+    model_kind = kind_of(teacher, teacher_output.get("logits"))
+    prediction = model_kind.prediction
+    loss = teacher_output["loss"].mean()
+    if model_kind.has_decoder:
         # Convert the mean over labels to a mean over rows of the sums over labels, as solvers have it.
         loss = loss * (labels != -100).sum() / len(labels)
     if student is None:
         return [loss]
     with torch.no_grad():
-        scores = named_outputs(student, batch)
-    valid = None if kind is CLASSIFIER else labels != -100
+        student_output = named_outputs(student, batch)
+    valid = None if model_kind is CLASSIFIER else labels != -100
     # A solver may have several outputs to compare; the loss of a row is the sum over them.
-    summed = 0.0
-    for name in kind.prediction.outputs:
-        pair = (scores.get(name), outputs.get(name))
-        shape, teacher_shape = (None if each is None else tuple(each.shape) for each in pair)
-        if shape is None or shape != teacher_shape or (kind.per_position and not kind.has_decoder):
+    losses = 0.0
+    for name in prediction.outputs:
+        student_logits = student_output.get(name)
+        teacher_logits = teacher_output.get(name)
+        shape = shape_of(student_logits)
+        teacher_shape = shape_of(teacher_logits)
+        is_comparable = model_kind.has_decoder or not model_kind.per_position
+        if shape is None or shape != teacher_shape or not is_comparable:
             raise UsageError(
                 f"The {name} of the trial student have the shape {shape}, the teacher's {teacher_shape}. Use two "
                 "classifiers, regressors, solvers or sequence-to-sequence models with equal shapes."
             )
-        mask = kind.prediction.mask(name, pair[1], valid)
-        ours, theirs = (kind.prediction.class_scores(name, each) for each in pair)
-        summed = summed + distillation_losses(ours, theirs, mask, temperature, has_exclusive_classes(teacher))
-    return [loss, summed.mean()]
+        mask = prediction.mask(name, teacher_logits, valid)
+        student_logits = prediction.class_scores(name, student_logits)
+        teacher_logits = prediction.class_scores(name, teacher_logits)
+        exclusive = has_exclusive_classes(teacher)
+        losses = losses + distillation_losses(student_logits, teacher_logits, mask, temperature, exclusive)
+    return [loss, losses.mean()]

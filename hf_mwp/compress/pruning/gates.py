@@ -71,8 +71,10 @@ class Gates:
     @torch.no_grad()
     def close(self, chosen: Mapping[int, Iterable[int]]) -> None:
         """Set the factors of heads or neurons to 0, given by layer. Raises `ValueError` if one does not exist."""
-        for layer, indices in check_indices(chosen, [value.shape[-1] for value in self.values]).items():
-            if (module := self._modules[layer]) is not None:
+        num_units = [value.shape[-1] for value in self.values]
+        for layer, indices in check_indices(chosen, num_units).items():
+            module = self._modules[layer]
+            if module is not None:
                 getattr(module, self.buffer)[..., indices] = 0.0
                 setattr(module, self.record, getattr(module, self.record) | {*indices})
 
@@ -89,8 +91,9 @@ class Gates:
             if hasattr(module, self.buffer):
                 delattr(module, self.buffer)
                 delattr(module, self.record)
-                for key in [key for key, hook in module._forward_pre_hooks.items() if hook is self.multiply]:
-                    del module._forward_pre_hooks[key]
+                for key, hook in list(module._forward_pre_hooks.items()):
+                    if hook is self.multiply:
+                        del module._forward_pre_hooks[key]
 
     def __enter__(self) -> Gates:
         return self
@@ -100,7 +103,11 @@ class Gates:
 
     @classmethod
     def _projections(cls, model: nn.Module) -> list[nn.Module | None]:
-        return [getattr(each, cls.projection) if getattr(each, cls.count) else None for each in layer_parts(model)]
+        modules = []
+        for parts in layer_parts(model):
+            has_units = getattr(parts, cls.count) > 0
+            modules.append(getattr(parts, cls.projection) if has_units else None)
+        return modules
 
     @staticmethod
     def multiply(module: nn.Module, args: tuple) -> tuple:
@@ -110,8 +117,10 @@ class Gates:
 class HeadGates(Gates):
     """[`Gates`] on the contexts of attention heads, before the output projection."""
 
-    buffer, record = "head_gate", "closed_heads"
-    projection, count = "attention_output", "num_heads"
+    buffer = "head_gate"
+    record = "closed_heads"
+    projection = "attention_output"
+    count = "num_heads"
 
     @staticmethod
     def multiply(module: nn.Module, args: tuple) -> tuple:
@@ -126,23 +135,28 @@ class HeadGates(Gates):
 class NeuronGates(Gates):
     """[`Gates`] on the activations of feed-forward neurons, before the second linear layer."""
 
-    buffer, record = "neuron_gate", "closed_neurons"
-    projection, count = "output", "num_neurons"
+    buffer = "neuron_gate"
+    record = "closed_neurons"
+    projection = "output"
+    count = "num_neurons"
 
     @staticmethod
     def multiply(module: nn.Module, args: tuple) -> tuple:
         activations, *rest = args
         gate = module.neuron_gate.to(activations.dtype)
-        return activations * (gate if gate.dim() == 1 else gate[:, None]), *rest
+        if gate.dim() > 1:
+            gate = gate[:, None]
+        return activations * gate, *rest
 
 
 def check_indices(chosen: Mapping[int, Iterable[int]], counts: list[int]) -> dict[int, list[int]]:
     """Return the indices, also those in tensors, as integers. Raises `ValueError` for layers, heads or neurons that do
     not exist; `counts` has the number in each layer."""
-    read = {index(layer): [*map(index, indices)] for layer, indices in chosen.items()}
-    for layer, indices in read.items():
+    checked_indices = {index(layer): [*map(index, indices)] for layer, indices in chosen.items()}
+    for layer, indices in checked_indices.items():
         if not 0 <= layer < len(counts):
             raise ValueError(f"There is no layer {layer}. The encoder has layers 0 to {len(counts) - 1}.")
-        if wrong := [each for each in indices if not 0 <= each < counts[layer]]:
-            raise ValueError(f"Layer {layer} has no index {wrong[0]}. Use indices from 0, below {counts[layer]}.")
-    return read
+        for unit in indices:
+            if not 0 <= unit < counts[layer]:
+                raise ValueError(f"Layer {layer} has no index {unit}. Use indices from 0, below {counts[layer]}.")
+    return checked_indices

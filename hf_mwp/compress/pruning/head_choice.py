@@ -45,26 +45,30 @@ def choose_heads(
     if not 0 <= ratio < 1:
         raise ValueError(f"The ratio of heads to prune must be at least 0 and below 1, not {ratio}.")
     scored = scores.isfinite()
-    wanted = whole_heads(ratio, int(scored.sum()) if total is None else total)
-    # Heads of earlier choices stay chosen and count towards the number.
-    chosen = {(layer, head) for layer, heads in (gone or {}).items() for head in heads}
-    left = scored.sum(1).tolist()
-    for layer, head in chosen:
-        left[layer] -= int(scored[layer, head])
+    if total is None:
+        total = int(scored.sum())
+    num_pruned = whole_heads(ratio, total)
+    # Heads of earlier choices stay pruned and count towards the number.
+    pruned: set[tuple[int, int]] = set()
+    heads_left = scored.sum(1).tolist()
+    for layer, heads in (gone or {}).items():
+        for head in heads:
+            pruned.add((layer, head))
+            heads_left[layer] -= int(scored[layer, head])
     # Add the lowest scores of all layers, unless a layer is down to its minimum.
     order = sorted((scores[layer, head].item(), layer, head) for layer, head in scored.nonzero().tolist())
     for _, layer, head in order:
-        if len(chosen) >= wanted:
+        if len(pruned) >= num_pruned:
             break
-        if (layer, head) not in chosen and left[layer] > min_heads_per_layer:
-            chosen.add((layer, head))
-            left[layer] -= 1
-    if len(chosen) < wanted:
+        if (layer, head) not in pruned and heads_left[layer] > min_heads_per_layer:
+            pruned.add((layer, head))
+            heads_left[layer] -= 1
+    if len(pruned) < num_pruned:
         raise ValueError(
-            f"{wanted} heads must be pruned, but only {len(chosen)} can be if each layer keeps {min_heads_per_layer} "
-            "of its heads. Use a lower ratio or `min_heads_per_layer`."
+            f"{num_pruned} heads must be pruned, but only {len(pruned)} can be if each layer keeps "
+            f"{min_heads_per_layer} of its heads. Use a lower ratio or `min_heads_per_layer`."
         )
-    return heads_by_layer(chosen)
+    return heads_by_layer(pruned)
 
 
 def heads_by_layer(pairs: Iterable[Sequence[int]]) -> dict[int, list[int]]:

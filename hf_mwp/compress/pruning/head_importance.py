@@ -48,14 +48,15 @@ class HeadImportance:
 
     def _open(self, model: nn.Module, rows: list[Tensor]) -> list[Tensor]:
         """Return the scores with NaN for heads closed by gates. Raises `ValueError` if others are not finite."""
-        found = []
+        scores = []
         for layer, (row, closed) in enumerate(zip(rows, HeadGates.closed_on(model), strict=True)):
+            is_open = torch.ones(len(row), dtype=torch.bool)
+            is_open[list(closed)] = False
             row = row.double()
-            is_open = torch.tensor([head not in closed for head in range(len(row))], dtype=torch.bool)
             if not row[is_open].isfinite().all():
                 raise ValueError(f"{type(self).__name__} returns NaN or infinite scores for heads of layer {layer}.")
-            found.append(row.where(is_open, torch.nan))
-        return found
+            scores.append(row.where(is_open, torch.nan))
+        return scores
 
     def measure(self, model: nn.Module, batches: list[Mapping[str, Any]]) -> list[Tensor]:
         """Return the scores `(heads,)` of each layer; called with the model in evaluation mode."""
@@ -90,16 +91,15 @@ class WeightNorm(HeadImportance):
     needs_batches = False
 
     def measure(self, model: nn.Module, batches: list[Mapping[str, Any]]) -> list[Tensor]:
-        return [
-            sum(
+        rows = []
+        for parts in layer_parts(model):
+            row = torch.zeros(parts.num_heads, dtype=torch.float64)
+            for linear in parts.state_projections:
                 # A fused layer has all queries, then all keys, then all values.
-                linear.weight.abs().double().unflatten(0, (-1, parts.num_heads, parts.head_dim)).mean((2, 3)).sum(0)
-                for linear in parts.state_projections
-            ).cpu()
-            if parts.num_heads
-            else torch.zeros(0)
-            for parts in layer_parts(model)
-        ]
+                weights = linear.weight.abs().double().unflatten(0, (-1, parts.num_heads, parts.head_dim))
+                row += weights.mean((2, 3)).sum(0).cpu()
+            rows.append(row)
+        return rows
 
 
 class AttentionEntropy(HeadImportance):
@@ -141,19 +141,20 @@ class GateGradient(HeadImportance):
         existing = HeadGates.found_on(model)
         with nullcontext(existing) if existing else HeadGates(model) as gates, torch.enable_grad():
             before = gates.values
-            gates.values = factors = [each.clone().requires_grad_() for each in before]
-            sums = [0.0] * len(factors)
+            factors = [values.clone().requires_grad_() for values in before]
+            gates.values = factors
+            rows = [torch.zeros(values.shape, dtype=torch.float64) for values in before]
             try:
                 for batch in batches:
                     loss = model(**batch).get("loss")
                     if loss is None:
                         raise ValueError("GateGradient needs the loss of the model. Pass batches with labels.")
                     gradients = torch.autograd.grad(loss, factors, materialize_grads=True)
-                    shares = (each.abs().double().cpu() / len(batches) for each in gradients)
-                    sums = [total + share for total, share in zip(sums, shares, strict=True)]
+                    for row, gradient in zip(rows, gradients, strict=True):
+                        row += gradient.abs().double().cpu() / len(batches)
             finally:
                 gates.values = before
-            return sums
+            return rows
 
 
 class CombinedImportance(HeadImportance):
@@ -171,58 +172,67 @@ class CombinedImportance(HeadImportance):
     def __init__(self, alpha: float = 0.5) -> None:
         if not 0 <= alpha <= 1:
             raise ValueError(f"`alpha` must be in the range 0 to 1, got {alpha}.")
-        self.alpha, self.needs_batches = alpha, alpha < 1
+        self.alpha = alpha
+        self.needs_batches = alpha < 1
 
     def measure(self, model: nn.Module, batches: list[Mapping[str, Any]]) -> list[Tensor]:
-        summed = 0.0
-        for share, importance in ((self.alpha, WeightNorm()), (1 - self.alpha, AttentionEntropy())):
-            if share:
+        total = 0.0
+        for weight, importance in ((self.alpha, WeightNorm()), (1 - self.alpha, AttentionEntropy())):
+            if weight:
                 rows = importance._open(model, importance.measure(model, batches))
-                summed = summed + share * min_max(torch.cat(rows))
-        return list(summed.split([len(row) for row in rows]))
+                total = total + weight * min_max(torch.cat(rows))
+        return list(total.split([len(row) for row in rows]))
 
 
 def min_max(values: Tensor) -> Tensor:
     """Scale values to the range 0 to 1, or to 0 if all are equal. NaN is ignored and kept."""
     low, high = values[values.isfinite()].aminmax()
-    return (values - low) / (high - low if high > low else 1.0)
+    if high > low:
+        return (values - low) / (high - low)
+    return values - low
 
 
 def mean_over_queries(model: nn.Module, batches: list[Mapping[str, Any]], measure: Callable) -> list[Tensor]:
     """Return the means of `measure` of attention `(batch, heads, queries, keys)` over queries without padding."""
-    sums, counts = defaultdict(float), defaultdict(int)
+    sums = defaultdict(float)
+    num_queries = defaultdict(int)
     with eager_attention(model):
         for batch in batches:
             for layer, (maps, mask) in enumerate(_attentions(model, batch)):
                 values = measure(at_least_fp32(maps)).double()
                 # Padding with all keys masked may be NaN. Sums in float64 do not depend on the batch size.
                 sums[layer] += values.where(mask[:, None] > 0, 0.0).sum((0, 2)).cpu()
-                counts[layer] += int(mask.sum(dtype=torch.float64))
+                num_queries[layer] += int(mask.sum(dtype=torch.float64))
     # Average over layers that share their weights.
-    shared = defaultdict(list)
-    for layer, place in enumerate(layer_order(model)):
-        shared[place].append(sums[layer] / max(counts[layer], 1))
-    return [torch.stack(shared[place]).mean(0) for place in sorted(shared)]
+    means = defaultdict(list)
+    for layer, weights_index in enumerate(layer_order(model)):
+        means[weights_index].append(sums[layer] / max(num_queries[layer], 1))
+    return [torch.stack(means[index]).mean(0) for index in sorted(means)]
 
 
 def _attentions(model: nn.Module, batch: Mapping[str, Any]) -> list[tuple[Tensor, Tensor]]:
     """Return the attention matrices `(batch, heads, queries, keys)` and masks `(batch, queries)` of each layer."""
-    outputs, labels = model(**batch, output_attentions=True), batch.get("labels")
+    outputs = model(**batch, output_attentions=True)
     architecture = find_architecture(find_encoder(model).config)
+    labels = batch.get("labels")
     mask = batch.get("attention_mask")
-    found = []
-    for each in (architecture, *architecture.others):
-        attentions = outputs.get(each.attentions)
+    maps_and_masks = []
+    for stack in (architecture, *architecture.others):
+        attentions = outputs.get(stack.attentions)
         if not attentions:
             raise ValueError(
                 f"{type(model).__name__} returns no attention matrices. Score heads by their weights "
                 "(`alpha=1.0`, or `importance=WeightNorm()`)."
             )
-        mask = attentions[0].new_ones(attentions[0].shape[:3:2]) if mask is None else mask
-        found += [(maps, mask) for maps in attentions]
+        if mask is None:
+            mask = attentions[0].new_ones(attentions[0].shape[:3:2])
+        maps_and_masks += [(maps, mask) for maps in attentions]
         # The decoder's self- and cross-attention have a query for each label.
-        mask = batch.get("decoder_attention_mask") if labels is None or labels.dim() < 2 else labels != -100
-    return found
+        if labels is None or labels.dim() < 2:
+            mask = batch.get("decoder_attention_mask")
+        else:
+            mask = labels != -100
+    return maps_and_masks
 
 
 @contextmanager
@@ -242,15 +252,18 @@ def eager_attention(model: nn.Module):
 def left_unchanged(*models: nn.Module | None) -> Iterator[None]:
     """Context manager that evaluates models with frozen weights, and restores modes and the random state."""
     models = [model for model in models if model is not None]
-    modes = [(module, module.training) for model in models for module in model.modules()]
-    frozen = [(parameter, parameter.requires_grad) for model in models for parameter in model.parameters()]
+    modes: dict[nn.Module, bool] = {}
+    requires_grad: dict[Tensor, bool] = {}
+    for model in models:
+        modes |= {module: module.training for module in model.modules()}
+        requires_grad |= {parameter: parameter.requires_grad for parameter in model.parameters()}
     with torch.random.fork_rng({model.device for model in models if model.device.type == "cuda"}):
         try:
             for model in models:
                 model.eval().requires_grad_(False)
             yield
         finally:
-            for module, training in modes:
+            for module, training in modes.items():
                 module.training = training
-            for parameter, requires_grad in frozen:
-                parameter.requires_grad_(requires_grad)
+            for parameter, is_trained in requires_grad.items():
+                parameter.requires_grad_(is_trained)

@@ -33,7 +33,8 @@ from .score_drawing import rows_of
 
 logger = logging.get_logger(__name__)
 
-CALIBRATION_EXAMPLES, CALIBRATION_BATCH_SIZE = 128, 8
+CALIBRATION_EXAMPLES = 128
+CALIBRATION_BATCH_SIZE = 8
 
 
 class HeadPruningCallback(TrainerCallback, ExportableState):
@@ -113,9 +114,13 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
             f"`min_heads_per_layer` ({min_heads_per_layer}) >= 0": min_heads_per_layer >= 0,
             f"`mode` ({mode!r}) in {list(MODES)}": mode in MODES,
         }
-        if broken := [rule for rule, holds in rules.items() if not holds]:
-            raise ValueError(f"{broken[0]} must hold.")
-        self.max_ratio, self.min_ratio, self.power, self.end_fraction = max_ratio, min_ratio, power, end_fraction
+        for rule, holds in rules.items():
+            if not holds:
+                raise ValueError(f"{rule} must hold.")
+        self.max_ratio = max_ratio
+        self.min_ratio = min_ratio
+        self.power = power
+        self.end_fraction = end_fraction
         self.importance = CombinedImportance(alpha) if importance is None else importance
         self.num_pruning_steps = num_pruning_steps
         self.calibration_examples = calibration_examples
@@ -123,7 +128,8 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         self.min_heads_per_layer = min_heads_per_layer
         self.log: list[dict[str, Any]] = []
         """Events: `step`, `ratio`, `heads` (by layer), `scores` as lists, `None` for heads closed before."""
-        self.mode, self._mode = mode, MODES[mode]()
+        self.mode = mode
+        self._mode = MODES[mode]()
         self._total = 0
         self._examples_per_step: int | None = None
 
@@ -139,9 +145,11 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
 
     def event_steps(self, max_steps: int) -> list[int]:
         """Return the steps after which heads are pruned, including 0 if `min_ratio` is above 0."""
-        last, count = self._last_step(max_steps), self.num_pruning_steps
-        steps = sorted({math.ceil(last * event / count) for event in range(1, count + 1)})
-        return [0, *steps] if self.min_ratio else steps
+        last_step = self._last_step(max_steps)
+        steps = {0} if self.min_ratio else set()
+        for event in range(1, self.num_pruning_steps + 1):
+            steps.add(math.ceil(last_step * event / self.num_pruning_steps))
+        return sorted(steps)
 
     def _last_step(self, max_steps: int) -> int:
         return max(round(self.end_fraction * max_steps), 1)
@@ -153,10 +161,19 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
 
     @property
     def _options(self) -> dict[str, Any]:
-        names = ("max_ratio", "min_ratio", "power", "end_fraction", "min_heads_per_layer", "mode", "num_pruning_steps")
-        names += ("calibration_examples", "calibration_batch_size")
-        options = {name: getattr(self, name) for name in names}
-        return options | {"importance": repr(self.importance), "examples_per_step": self._examples_per_step}
+        return {
+            "max_ratio": self.max_ratio,
+            "min_ratio": self.min_ratio,
+            "power": self.power,
+            "end_fraction": self.end_fraction,
+            "min_heads_per_layer": self.min_heads_per_layer,
+            "mode": self.mode,
+            "num_pruning_steps": self.num_pruning_steps,
+            "calibration_examples": self.calibration_examples,
+            "calibration_batch_size": self.calibration_batch_size,
+            "importance": repr(self.importance),
+            "examples_per_step": self._examples_per_step,
+        }
 
     def on_init_end(self, args, state, control, model=None, **kwargs):
         if args.restore_callback_states_from_checkpoint:
@@ -171,19 +188,15 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         pruned_class(model)
         self._mode.check_training(args, self.min_heads_per_layer, kwargs["optimizer"])
         self._examples_per_step = args.train_batch_size * args.gradient_accumulation_steps * args.world_size
-        saved = state.stateful_callbacks.get(type(self).__name__) if state.global_step else None
-        if saved:
-            before = saved["attributes"].get("options", {})
-            if options := {name: new for name, new in self._options.items() if before.get(name, new) != new}:
-                changes = ", ".join(f"{name}: {before[name]!r} -> {value!r}" for name, value in options.items())
-                raise ValueError(
-                    f"The checkpoint was pruned with different options ({changes}). Resume with those. The number of "
-                    "examples per step is batch size * gradient accumulation * processes."
-                )
-            closed, self.log = heads_by_layer(saved["attributes"]["heads"]), list(saved["attributes"]["log"])
-        else:
+        self.log = []
+        closed: dict[int, list[int]] = {}
+        saved = state.stateful_callbacks.get(type(self).__name__)
+        if state.global_step and saved:
+            self._check_options(saved["attributes"].get("options", {}))
+            closed = self._read_state(saved)
+        elif self._mode.model is model:
             # Heads pruned by an earlier training of the same model stay pruned.
-            closed, self.log = self.closed if self._mode.model is model else {}, []
+            closed = self.closed
         self._total = self._mode.begin(model, closed)
         # Checkpoints of this training contain the heads of the model in memory, to be resumed.
         replace_saving(model, save_sliced)
@@ -192,6 +205,23 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         choose_heads(scores, self.max_ratio, self.min_heads_per_layer, self._total, self.closed)
         if not state.global_step:
             self.on_step_end(args, state, control, model, **kwargs)
+
+    def _check_options(self, saved: Mapping[str, Any]) -> None:
+        """Raise `ValueError` if the checkpoint was pruned with other options."""
+        changes = []
+        for name, value in self._options.items():
+            if saved.get(name, value) != value:
+                changes.append(f"{name}: {saved[name]!r} -> {value!r}")
+        if changes:
+            raise ValueError(
+                f"The checkpoint was pruned with different options ({', '.join(changes)}). Resume with those. The "
+                "number of examples per step is batch size * gradient accumulation * processes."
+            )
+
+    def _read_state(self, saved: Mapping[str, Any]) -> dict[int, list[int]]:
+        """Read the log from the state of a checkpoint, and return its closed heads."""
+        self.log = list(saved["attributes"]["log"])
+        return heads_by_layer(saved["attributes"]["heads"])
 
     def on_step_begin(self, args, state, control, **kwargs):
         # Forget a best checkpoint that has more heads than the target.
@@ -216,12 +246,11 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         if args.load_best_model_at_end and state.best_model_checkpoint is not None:
             path = Path(state.best_model_checkpoint) / "trainer_state.json"
             saved = json.loads(path.read_text(encoding="utf-8"))["stateful_callbacks"][type(self).__name__]
-            self._mode.restore(heads_by_layer(saved["attributes"]["heads"]))
-            self.log = list(saved["attributes"]["log"])
+            self._mode.restore(self._read_state(saved))
         if not self._is_pruned():
             logger.warning(
                 f"The training ended after {state.global_step} steps, before `max_ratio` was reached: "
-                f"{sum(map(len, self.closed.values()))} of {self._total} heads are pruned."
+                f"{self._num_closed()} of {self._total} heads are pruned."
             )
         replace_saving(model, save_pruned)
 
@@ -236,43 +265,50 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         """Return a copy of the trained model without its closed heads; see [`prune`]."""
         return prune(model)
 
-    def _is_pruned(self) -> bool:
-        return sum(map(len, self.closed.values())) >= whole_heads(self.max_ratio, self._total)
+    def _num_closed(self) -> int:
+        return sum(map(len, self.closed.values()))
 
-    def _scores(self, args: TrainingArguments, model: nn.Module, loader: Any, count: int) -> Tensor:
-        """Return the scores of all heads on `count` examples."""
-        batches = self._calibration(args, model, loader, count) if self.importance.needs_batches else []
+    def _is_pruned(self) -> bool:
+        return self._num_closed() >= whole_heads(self.max_ratio, self._total)
+
+    def _scores(self, args: TrainingArguments, model: nn.Module, loader: Any, num_examples: int) -> Tensor:
+        """Return the scores of all heads on `num_examples` examples."""
+        batches = []
+        if self.importance.needs_batches:
+            batches = self._calibration(args, model, loader, num_examples)
         return self._mode.all_heads(self.importance.scores(model, batches))
 
-    def _calibration(self, args: TrainingArguments, model: nn.Module, loader: Any, count: int) -> list[Mapping]:
-        """Return batches of `count` random training examples. They are the same in each process, at each pruning step
-        and for each batch size of the training."""
+    def _calibration(self, args: TrainingArguments, model: nn.Module, loader: Any, num_examples: int) -> list[Mapping]:
+        """Return batches of `num_examples` random training examples. They are the same in each process, at each
+        pruning step and for each batch size of the training."""
         data = loader.dataset
         if isinstance(data, IterableDatasetShard):
             data = data.dataset
-        size = self.calibration_batch_size
         device = next(model.parameters()).device
-        with _own_random_numbers(args.seed, device):
+        batches = []
+        with _seeded_random_numbers(args.seed, device):
             if hasattr(data, "__len__"):
                 order = torch.randperm(len(data), generator=torch.Generator().manual_seed(args.seed))
-                examples = [data[index] for index in order[:count].tolist()]
+                examples = [data[index] for index in order[:num_examples].tolist()]
             else:
-                examples = list(islice(iter(data), count))
-            batches = [loader.collate_fn(examples[at : at + size]) for at in range(0, len(examples), size)]
-        parameters = inspect.signature(model.forward).parameters.values()
-        if not any(each.kind is each.VAR_KEYWORD for each in parameters):
-            # Batches may contain further entries for the trainer, such as teacher outputs.
-            taken = {each.name for each in parameters}
-            batches = [{name: value for name, value in batch.items() if name in taken} for batch in batches]
+                examples = list(islice(iter(data), num_examples))
+            for start in range(0, len(examples), self.calibration_batch_size):
+                batches.append(loader.collate_fn(examples[start : start + self.calibration_batch_size]))
+        # Batches may contain further entries for the trainer, such as teacher outputs.
+        parameters = inspect.signature(model.forward).parameters
+        if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+            for index, batch in enumerate(batches):
+                batches[index] = {name: value for name, value in batch.items() if name in parameters}
         return [send_to_device(batch, device) for batch in batches]
 
 
 @contextmanager
-def _own_random_numbers(seed: int, device: torch.device) -> Iterator[None]:
+def _seeded_random_numbers(seed: int, device: torch.device) -> Iterator[None]:
     """Context manager in which datasets and collators draw from `seed`, and which restores all random states."""
     python_state = random.getstate()
     numpy_state = np.random.get_state()
-    with torch.random.fork_rng([device] if device.type == "cuda" else []):
+    devices = [device] if device.type == "cuda" else []
+    with torch.random.fork_rng(devices):
         torch.default_generator.manual_seed(seed)
         random.seed(seed)
         np.random.seed(seed % 2**32)

@@ -37,16 +37,16 @@ class UnitScores:
     @classmethod
     def random(cls, model: nn.Module, seed: int = 0) -> UnitScores:
         """Return random scores for the units of a model: STARK-RAND (Yang et al., section 4.4)."""
-        generator, drawn = torch.Generator().manual_seed(seed), []
-        for kind in count_units(model):
-            rows = [torch.rand(count, generator=generator, dtype=torch.float64) for count in kind]
-            drawn.append(pad_sequence(rows, batch_first=True, padding_value=torch.nan))
-        return cls(*drawn)
+        generator = torch.Generator().manual_seed(seed)
+        scores = []
+        for num_units in count_units(model):
+            rows = [torch.rand(size, generator=generator, dtype=torch.float64) for size in num_units]
+            scores.append(pad_sequence(rows, batch_first=True, padding_value=torch.nan))
+        return cls(*scores)
 
     def normalized(self) -> UnitScores:
         """Divide the scores of each layer by their l2 norm + 1e-7 (Yang et al., section 3.2)."""
-        found = [each / (each.nan_to_num().norm(dim=1, keepdim=True) + EPSILON) for each in (self.heads, self.neurons)]
-        return UnitScores(*found)
+        return UnitScores(_normalized(self.heads), _normalized(self.neurons))
 
     def check_fits(self, model: nn.Module) -> None:
         """Raise [`UsageError`] unless the scores match the numbers of heads and neurons in each layer of a model."""
@@ -56,10 +56,14 @@ class UnitScores:
                 raise UsageError(f"There are scores for {scored} {name} per layer, but the model has {counts}.")
 
 
+def _normalized(scores: Tensor) -> Tensor:
+    return scores / (scores.nan_to_num().norm(dim=1, keepdim=True) + EPSILON)
+
+
 def count_units(model: nn.Module) -> tuple[list[int], list[int]]:
     """Return the numbers of heads and of neurons in each layer of a model's encoder."""
-    parts = layer_parts(model)
-    return [each.num_heads for each in parts], [each.num_neurons for each in parts]
+    layers = layer_parts(model)
+    return [parts.num_heads for parts in layers], [parts.num_neurons for parts in layers]
 
 
 @checked
@@ -94,37 +98,47 @@ class KnowledgeableScores:
         λ is outside `[0, 1]`, or a needed score was not measured."""
         if not 0 <= expressiveness_weight <= 1:
             raise UsageError(f"`expressiveness_weight` (λ) must be in the range 0 to 1, got {expressiveness_weight}.")
-        heads = neurons = 0
-        for name, share in (("expressiveness", expressiveness_weight), ("friendliness", 1 - expressiveness_weight)):
-            if share:
-                scores = getattr(self, name)
+        heads = 0
+        neurons = 0
+        weighted_scores = (
+            (self.expressiveness, expressiveness_weight),
+            (self.friendliness, 1 - expressiveness_weight),
+        )
+        for scores, weight in weighted_scores:
+            if weight:
                 if scores is None:
                     raise UsageError(
                         f"An `expressiveness_weight` of {expressiveness_weight} needs scores of expressiveness or "
                         "student-friendliness that were not measured."
                     )
-                normal = scores.normalized()
-                heads, neurons = heads + share * normal.heads, neurons + share * normal.neurons
+                normalized = scores.normalized()
+                heads = heads + weight * normalized.heads
+                neurons = neurons + weight * normalized.neurons
         return UnitScores(heads, neurons)
 
     def save(self, folder: str | Path) -> None:
         """Write measured scores to `scores.safetensors`, with `about` as metadata."""
-        kinds = {"expressiveness": self.expressiveness, "friendliness": self.friendliness}
-        measured = {name: vars(scores) for name, scores in kinds.items() if scores is not None}
-        tensors = {f"{name}.{unit}": each.contiguous() for name, of in measured.items() for unit, each in of.items()}
+        tensors = {}
+        for name in ("expressiveness", "friendliness"):
+            scores = getattr(self, name)
+            if scores is not None:
+                tensors[f"{name}.heads"] = scores.heads.contiguous()
+                tensors[f"{name}.neurons"] = scores.neurons.contiguous()
         with writing_weights(folder):
             save_file(tensors, Path(folder) / FILE_NAME, {"about": json.dumps(dict(self.about))})
 
     @classmethod
     def load(cls, folder: str | Path) -> KnowledgeableScores:
         """Load scores from a folder written by [`save`]. Raises `UsageError` if they are missing or damaged."""
-        path, found = Path(folder) / FILE_NAME, {}
+        path = Path(folder) / FILE_NAME
+        tensors: dict[str, dict[str, Tensor]] = {}
         try:
             with safe_open(path, "pt") as file:
-                for name in file.keys():
-                    kind, unit = name.split(".")
-                    found.setdefault(kind, {})[unit] = file.get_tensor(name)
-                about = json.loads(file.metadata()["about"])
-            return cls(**{kind: UnitScores(**tensors) for kind, tensors in found.items()}, about=about)
+                for key in file.keys():
+                    name, unit = key.split(".")
+                    tensors.setdefault(name, {})[unit] = file.get_tensor(key)
+                metadata = json.loads(file.metadata()["about"])
+            scores = {name: UnitScores(**units) for name, units in tensors.items()}
+            return cls(**scores, about=metadata)
         except (OSError, ValueError, SafetensorError, TypeError) as error:
             raise UsageError(f"{path} is missing or damaged ({error}). Measure the scores again.") from error

@@ -96,35 +96,38 @@ def check_sparsity(sparsity: float) -> None:
 
 def _lowest(name: str, scores: Tensor, sparsity: float, round_to: int | None, width: int = 1) -> dict[int, list[int]]:
     # Count the lowest scores over all layers by layer.
-    places = scores.isfinite().nonzero()
-    total = len(places)
-    order = scores[scores.isfinite()].argsort(stable=True)[: round(sparsity * total)]
-    gone = torch.bincount(places[order, 0], minlength=len(scores)).tolist()
+    scored = scores.isfinite()
+    layers = scored.nonzero()[:, 0]
+    total = len(layers)
+    order = scores[scored].argsort(stable=True)[: round(sparsity * total)]
+    num_removed = torch.bincount(layers[order], minlength=len(scores)).tolist()
     if round_to:
         # Round the number of weight columns, `width` for each unit.
-        gone = [
-            min(round(round(count * width / round_to) * round_to / width), most)
-            for count, most in zip(gone, scores.isfinite().sum(1).tolist(), strict=True)
-        ]
-    if sum(gone) >= total:
+        for layer, num_units in enumerate(scored.sum(1).tolist()):
+            columns = round(num_removed[layer] * width / round_to) * round_to
+            num_removed[layer] = min(round(columns / width), num_units)
+    if sum(num_removed) >= total:
         raise UsageError(
             f"A sparsity of {sparsity} would remove all {total} {name} of the teacher. Choose a lower sparsity."
         )
     # Remove the lowest scores within each layer.
-    return {
-        layer: row.nan_to_num(torch.inf).argsort(stable=True)[:count].sort().values.tolist()
-        for layer, (row, count) in enumerate(zip(scores, gone, strict=True))
-        if count
-    }
+    removed: dict[int, list[int]] = {}
+    for layer, row in enumerate(scores):
+        if num_removed[layer]:
+            lowest = row.nan_to_num(torch.inf).argsort(stable=True)[: num_removed[layer]]
+            removed[layer] = sorted(lowest.tolist())
+    return removed
 
 
 def _without_biases(sparse: nn.Module, removed: RemovedUnits, teacher: nn.Module) -> nn.Module:
     """Zero the biases of sublayers that lose all heads or all neurons of the teacher."""
-    parts, (heads, neurons) = layer_parts(sparse), count_units(teacher)
-    for name, chosen, total in (("attention_output", removed.heads, heads), ("output", removed.neurons, neurons)):
-        for layer, gone in chosen.items():
-            bias = parts[layer].bias_of(name)
-            if gone and len({*gone}) == total[layer] and bias is not None:
+    num_heads, num_neurons = count_units(teacher)
+    layers = layer_parts(sparse)
+    outputs = (("attention_output", removed.heads, num_heads), ("output", removed.neurons, num_neurons))
+    for name, removed_units, num_units in outputs:
+        for layer, units in removed_units.items():
+            bias = layers[layer].bias_of(name)
+            if units and len({*units}) == num_units[layer] and bias is not None:
                 bias.data.zero_()
     return sparse
 

@@ -46,9 +46,12 @@ class ScoreDensity:
         # Ignore an interquartile range of 0 (half of the scores are equal).
         spread = min(deviation, (three_quarters - quarter) / 1.34) or deviation
         bandwidth = 0.9 * spread.item() * len(values) ** -0.2
-        low, high = values.min() - MARGIN * bandwidth, values.max() + MARGIN * bandwidth
-        points = low + min((high - low) / (POINTS - 1), bandwidth / 2) * torch.arange(POINTS, dtype=torch.float64)
-        density, cumulative = torch.zeros_like(points), torch.zeros_like(points)
+        low = values.min() - MARGIN * bandwidth
+        high = values.max() + MARGIN * bandwidth
+        step = min((high - low) / (POINTS - 1), bandwidth / 2)
+        points = low + step * torch.arange(POINTS, dtype=torch.float64)
+        density = torch.zeros_like(points)
+        cumulative = torch.zeros_like(points)
         for chunk in values.split(CHUNK):
             distances = (points[:, None] - chunk) / bandwidth
             density += (-distances.square() / 2).exp().sum(1)
@@ -59,7 +62,8 @@ class ScoreDensity:
     @cached_property
     def peak(self) -> int:
         """Index of the first point whose density is a local maximum, and at least a tenth of the highest."""
-        before, after = pad(self.density, (1, 0))[:-1], pad(self.density, (0, 1))[1:]
+        before = pad(self.density, (1, 0))[:-1]
+        after = pad(self.density, (0, 1))[1:]
         is_peak = (self.density > before) & (self.density >= after)
         is_peak &= self.density >= LEAST_PEAK * self.density.max()
         return int(is_peak.nonzero()[0])

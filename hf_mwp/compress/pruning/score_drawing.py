@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 @checked
 def rows_of(scores: Tensor) -> list[list[float | None]]:
     """Convert scores `(layers, heads)` for JSON: a list for each layer, with `None` for NaN."""
-    return [[score if math.isfinite(score) else None for score in row] for row in scores.tolist()]
+    rows = scores.tolist()
+    for row in rows:
+        for head, score in enumerate(row):
+            if not math.isfinite(score):
+                row[head] = None
+    return rows
 
 
 @checked
@@ -30,8 +35,11 @@ def scores_of(rows: list[list[float | None]]) -> Tensor:
     `ValueError` if there are no rows."""
     if not rows:
         raise ValueError("`rows` is empty. Pass the scores of at least one layer.")
-    found = [torch.tensor([math.nan if score is None else score for score in row]).double() for row in rows]
-    return pad_sequence(found, batch_first=True, padding_value=math.nan)
+    tensors = []
+    for row in rows:
+        scores = [math.nan if score is None else score for score in row]
+        tensors.append(torch.tensor(scores).double())
+    return pad_sequence(tensors, batch_first=True, padding_value=math.nan)
 
 
 @checked
@@ -58,14 +66,15 @@ def draw_densities(densities: Mapping[str, ScoreDensity], path: str | Path, titl
     8 of Yang et al. (see [`KnowledgeableScores`]). For `path` and the result, see [`draw_importance`]."""
     figure, panel = _figure(5.6, 3.6, title)
     shares = panel.twinx()
-    for number, (name, each) in enumerate(densities.items()):
-        points, color = each.points.numpy(), f"C{number}"
-        panel.plot(points, each.density.numpy(), color=color, label=name)
-        panel.fill_between(points, each.density.numpy(), color=color, alpha=0.15)
-        shares.plot(points, each.cumulative.numpy(), color=color, linestyle="--")
-        shares.axvline(points[each.peak], color=color, linewidth=0.8, linestyle=":")
-        peak = points[each.peak], each.sparsity
-        shares.annotate(f"{each.sparsity:.0%}", peak, (4, -10), textcoords="offset points")
+    for number, (name, density) in enumerate(densities.items()):
+        color = f"C{number}"
+        points = density.points.numpy()
+        panel.plot(points, density.density.numpy(), color=color, label=name)
+        panel.fill_between(points, density.density.numpy(), color=color, alpha=0.15)
+        shares.plot(points, density.cumulative.numpy(), color=color, linestyle="--")
+        peak = points[density.peak]
+        shares.axvline(peak, color=color, linewidth=0.8, linestyle=":")
+        shares.annotate(f"{density.sparsity:.0%}", (peak, density.sparsity), (4, -10), textcoords="offset points")
     panel.set(xlabel="score", ylabel="density")
     panel.set_ylim(bottom=0)
     shares.set(ylabel="cumulative density (dashed)", ylim=(0, 1.02))
@@ -84,5 +93,6 @@ def _figure(width: float, height: float, title: str) -> tuple[Any, Any]:
 
 def _saved(figure: Any, path: str | Path) -> Any:
     # Leave the library version out of the file, so that equal scores result in equal files.
-    figure.savefig(path, dpi=120, metadata={"Software": None} if Path(path).suffix == ".png" else None)
+    metadata = {"Software": None} if Path(path).suffix == ".png" else None
+    figure.savefig(path, dpi=120, metadata=metadata)
     return figure

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Iterable, Mapping
+from itertools import chain
 
 import torch
 from torch import Tensor, nn
@@ -26,17 +27,21 @@ def measure_weight_scores(
     the result, in fp32, a row of `heads` has a layer's query, key, value and attention output weights, in this order;
     a row of `neurons` its feed-forward weights.
     """
-    layers = _weights(teacher)
-    weights = [weight for kind in layers for layer in kind for weight in layer]
+    attention, feed_forward = _weights(teacher)
+    weights = list(chain(*attention, *feed_forward))
 
     def score(gradients: tuple[Tensor, ...]) -> list[Tensor]:
-        return [(each * weight.detach()).abs().float() for each, weight in zip(gradients, weights, strict=True)]
+        scores = []
+        for gradient, weight in zip(gradients, weights, strict=True):
+            scores.append((gradient * weight.detach()).abs().float())
+        return scores
 
     with left_unchanged(teacher, student):
         for weight in weights:
             weight.requires_grad_()
-        sums, about = sum_gradients(teacher, batches, student, temperature, lambda rows: weights, score)
-    return KnowledgeableScores(*(_as_scores(each, layers) for each in sums), about={"weights": True, **about})
+        sums, settings = sum_gradients(teacher, batches, student, temperature, lambda rows: weights, score)
+    scores = [_as_scores(loss_sums, attention, feed_forward) for loss_sums in sums]
+    return KnowledgeableScores(*scores, about={"weights": True, **settings})
 
 
 @checked
@@ -45,13 +50,18 @@ def zero_weights(teacher: nn.Module, scores: UnitScores, sparsity: float) -> nn.
     attention weights over all layers, and of the feed-forward weights. For the errors, see [`check_weights`]."""
     check_weights(teacher, scores, sparsity)
     sparse = copy.deepcopy(teacher)
-    for rows, array in zip(_weights(sparse), (scores.heads, scores.neurons), strict=True):
-        counts = [sum(each.numel() for each in row) for row in rows]
-        lowest = torch.zeros(array.numel(), dtype=torch.bool)
-        lowest[array.flatten().nan_to_num(torch.inf).argsort(stable=True)[: round(sparsity * sum(counts))]] = True
-        for row, chosen, count in zip(rows, lowest.view_as(array), counts, strict=True):
-            for weight, each in zip(row, chosen[:count].split([one.numel() for one in row]), strict=True):
-                weight.data.masked_fill_(each.view_as(weight).to(weight.device), 0.0)
+    for layers, array in zip(_weights(sparse), (scores.heads, scores.neurons), strict=True):
+        num_zeros = round(sparsity * sum(map(_num_weights, layers)))
+        lowest = array.flatten().nan_to_num(torch.inf).argsort(stable=True)[:num_zeros]
+        mask = torch.zeros(array.numel(), dtype=torch.bool)
+        mask[lowest] = True
+        # A row of the scores has the weights of a layer, one after the other.
+        for weights, layer_mask in zip(layers, mask.view_as(array), strict=True):
+            start = 0
+            for weight in weights:
+                weight_mask = layer_mask[start : start + weight.numel()].view_as(weight)
+                weight.data.masked_fill_(weight_mask.to(weight.device), 0.0)
+                start += weight.numel()
     return sparse
 
 
@@ -60,22 +70,24 @@ def check_weights(teacher: nn.Module, scores: UnitScores | None, sparsity: float
     check_sparsity(sparsity)
     arrays = (None, None) if scores is None else (scores.heads, scores.neurons)
     for name, array, layers in zip(("attention", "feed-forward"), arrays, _weights(teacher), strict=True):
-        counts = [sum(each.numel() for each in layer) for layer in layers]
-        if array is not None and array.isfinite().sum(1).tolist() != counts:
+        num_weights = [_num_weights(weights) for weights in layers]
+        if array is not None and array.isfinite().sum(1).tolist() != num_weights:
             raise UsageError(f"The scores do not match the teacher's {name} weights. Measure scores of this teacher.")
-        gone = round(sparsity * sum(counts))
-        if gone and gone == sum(counts):
+        total = sum(num_weights)
+        if total and round(sparsity * total) == total:
             raise UsageError(f"A sparsity of {sparsity} would zero all {name} weights. Choose a lower sparsity.")
 
 
 def random_weight_scores(teacher: nn.Module, seed: int = 0) -> UnitScores:
     """Return random scores for the weights of a teacher, in the order of [`measure_weight_scores`]."""
-    generator, layers = torch.Generator().manual_seed(seed), _weights(teacher)
-    drawn = ([], [])
-    for rows in zip(*layers, strict=True):
-        for kind, row in zip(drawn, rows, strict=True):
-            kind.extend(torch.rand(one.shape, generator=generator) for one in row)
-    return _as_scores([*drawn[0], *drawn[1]], layers)
+    generator = torch.Generator().manual_seed(seed)
+    attention, feed_forward = _weights(teacher)
+    attention_scores = []
+    feed_forward_scores = []
+    for attention_weights, feed_forward_weights in zip(attention, feed_forward, strict=True):
+        attention_scores += [torch.rand(weight.shape, generator=generator) for weight in attention_weights]
+        feed_forward_scores += [torch.rand(weight.shape, generator=generator) for weight in feed_forward_weights]
+    return _as_scores(attention_scores + feed_forward_scores, attention, feed_forward)
 
 
 class WeightSparsifier:
@@ -93,20 +105,32 @@ class WeightSparsifier:
 def zero_random_weights(teacher: nn.Module, sparsity: float, seed: int = 0) -> nn.Module:
     """Return a copy with a random share of each matrix in the encoder's layers set to 0 (Yang et al., section 1)."""
     check_sparsity(sparsity)
-    sparse, generator = copy.deepcopy(teacher), torch.Generator().manual_seed(seed)
-    for weight in (weight for layer in zip(*_weights(sparse), strict=True) for kind in layer for weight in kind):
-        chosen = torch.randperm(weight.numel(), generator=generator)[: round(sparsity * weight.numel())]
-        weight.data.view(-1)[chosen.to(weight.device)] = 0.0
+    sparse = copy.deepcopy(teacher)
+    generator = torch.Generator().manual_seed(seed)
+    for attention_weights, feed_forward_weights in zip(*_weights(sparse), strict=True):
+        for weight in attention_weights + feed_forward_weights:
+            positions = torch.randperm(weight.numel(), generator=generator)[: round(sparsity * weight.numel())]
+            weight.data.view(-1)[positions.to(weight.device)] = 0.0
     return sparse
 
 
 def _weights(model: nn.Module) -> tuple[list[list[Tensor]], list[list[Tensor]]]:
     """Return the attention weights and the feed-forward weights of each layer."""
-    parts = layer_parts(model)
-    attention = [[*each.head_projections, each.attention_output] for each in parts]
-    kinds = (attention, [[*each.neuron_projections, each.output] for each in parts])
-    return tuple([[each.weight for each in row if each is not None] for row in kind] for kind in kinds)
+    attention = []
+    feed_forward = []
+    for parts in layer_parts(model):
+        attention.append(_weights_of(*parts.head_projections, parts.attention_output))
+        feed_forward.append(_weights_of(*parts.neuron_projections, parts.output))
+    return attention, feed_forward
 
 
-def _as_scores(sums: list[Tensor], layers: tuple[list[list[Tensor]], list[list[Tensor]]]) -> UnitScores:
-    return scores_of_layers(sums, [[len(layer) for layer in kind] for kind in layers])
+def _weights_of(*linears: nn.Linear | None) -> list[Tensor]:
+    return [linear.weight for linear in linears if linear is not None]
+
+
+def _num_weights(weights: list[Tensor]) -> int:
+    return sum(weight.numel() for weight in weights)
+
+
+def _as_scores(sums: list[Tensor], *layers: list[list[Tensor]]) -> UnitScores:
+    return scores_of_layers(sums, [list(map(len, stack)) for stack in layers])

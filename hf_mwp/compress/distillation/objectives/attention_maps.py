@@ -26,7 +26,8 @@ class AttentionMaps(HeadObjective):
     options = {"output_hidden_states": True, "output_attentions": True}
     stacks = ("encoder", "decoder", "cross")
     cacheable = False
-    kinds, are_matrices = ("attention",), True
+    kinds = ("attention",)
+    are_matrices = True
 
     @checked
     def __init__(self, loss: nn.Module | None = None, name: str = "attention", **kwargs) -> None:

@@ -31,39 +31,63 @@ class AttentionRelations(HeadObjective):
         name (`str`, *optional*, defaults to `"relations"`), kwargs: See [`LayerObjective`].
     """
 
-    are_matrices, reads_modules = False, True
+    are_matrices = False
+    reads_modules = True
 
     @checked
     def __init__(
         self, heads: int | None = None, kinds: Sequence[str] = KINDS, name: str = "relations", **kwargs
     ) -> None:
         super().__init__(RelationLoss(heads or 1), name=name, **kwargs)
-        self.heads, self.kinds = heads, tuple(kinds)
+        self.heads = heads
+        self.kinds = tuple(kinds)
 
     def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
         super().setup(student, teacher, inputs)
-        reads, found = [], []
-        for features, names in ((student, self.student_reads), (teacher, self.teacher_reads)):
-            layers, states = attention_inputs(features.model, self.stack), features.layers(self.hidden)
-            if len(layers) != len(states) - 1:
-                raise ValueError(
-                    f"`{type(features.model).__name__}` has {len(states) - 1} layers, but separate queries, keys and "
-                    f"values were found in {len(layers)}. Use another objective, such as `HiddenStates`."
-                )
-            # A layer without heads has no such vectors.
-            reads.append(tuple(name for name in names if layers[int(name.rpartition("_")[2]) - 1]))
-            found.append(read_features(features.model, inputs, {"output_hidden_states": True}, reads[-1]))
-        self.student_reads, self.teacher_reads = reads
+        self.student_reads = self._existing(student, self.student_reads)
+        self.teacher_reads = self._existing(teacher, self.teacher_reads)
+        options = {"output_hidden_states": True}
+        student = read_features(student.model, inputs, options, self.student_reads)
+        teacher = read_features(teacher.model, inputs, options, self.teacher_reads)
         if self.heads is None:
-            widths = (vectors.shape[-1] for features in found for vectors in features.recorded.values())
-            self.loss = RelationLoss(math.gcd(MOST_HEADS, *widths))
+            self.loss = RelationLoss(_num_heads(MOST_HEADS, *student.recorded.values(), *teacher.recorded.values()))
         with torch.no_grad():
             # Raises an error if a width cannot be split.
-            self.losses(*found, inputs)
+            self.losses(student, teacher, inputs)
 
-    def _compare(self, ours: list[Tensor], theirs: list[Tensor], mask: Tensor | None) -> Tensor:
-        return sum(self.loss(o, t, mask) for o, t in zip(ours, theirs, strict=True))
+    def _existing(self, features: Features, names: Sequence[str]) -> tuple[str, ...]:
+        """Return the names of vectors that exist: a layer without heads has none."""
+        layers = attention_inputs(features.model, self.stack)
+        num_layers = len(features.layers(self.hidden)) - 1
+        if len(layers) != num_layers:
+            raise ValueError(
+                f"`{type(features.model).__name__}` has {num_layers} layers, but separate queries, keys and values "
+                f"were found in {len(layers)}. Use another objective, such as `HiddenStates`."
+            )
+        existing = []
+        for name in names:
+            layer = int(name.rpartition("_")[2])
+            if layers[layer - 1]:
+                existing.append(name)
+        return tuple(existing)
 
-    def _compare_kept(self, ours: list[Tensor], theirs: list[Tensor], mask: Tensor | None) -> Tensor:
-        loss = RelationLoss(math.gcd(self.loss.heads, *(each.shape[-1] for each in (*ours, *theirs))))
-        return sum(loss(o, t, mask) for o, t in zip(ours, theirs, strict=True))
+    def _compare(self, student_vectors: list[Tensor], teacher_vectors: list[Tensor], mask: Tensor | None) -> Tensor:
+        return _sum_losses(self.loss, student_vectors, teacher_vectors, mask)
+
+    def _compare_surviving(
+        self, student_vectors: list[Tensor], teacher_vectors: list[Tensor], mask: Tensor | None
+    ) -> Tensor:
+        loss = RelationLoss(_num_heads(self.loss.heads, *student_vectors, *teacher_vectors))
+        return _sum_losses(loss, student_vectors, teacher_vectors, mask)
+
+
+def _sum_losses(
+    loss: RelationLoss, student_vectors: list[Tensor], teacher_vectors: list[Tensor], mask: Tensor | None
+) -> Tensor:
+    pairs = zip(student_vectors, teacher_vectors, strict=True)
+    return sum(loss(student, teacher, mask) for student, teacher in pairs)
+
+
+def _num_heads(most: int, *vectors: Tensor) -> int:
+    """Return the largest divisor of `most` that divides the widths of all vectors."""
+    return math.gcd(most, *(tensor.shape[-1] for tensor in vectors))

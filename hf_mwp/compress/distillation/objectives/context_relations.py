@@ -38,22 +38,31 @@ class ContextRelations(HiddenStates):
     def losses(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
         mask = self.mask(inputs)
         # Each part reads all layers.
-        ours, theirs = next(iter(self._states(student, teacher).values()))
-        parts = {}
-        for kind, loss in self.words.items():
-            layers = [loss(o, t, mask) for o, t in zip(ours, theirs, strict=True)]
-            parts[f"{self.name}_word_{kind}"] = torch.stack(layers).mean()
-        for kind, loss in self.depth.items():
-            if f"{self.name}_layer_{kind}" in self.parts:
-                tokens = [torch.stack(each, 2).flatten(0, 1) for each in (ours, theirs)]
-                valid = None if mask is None else mask.flatten().unsqueeze(1).expand(-1, len(ours))
-                parts[f"{self.name}_layer_{kind}"] = loss(*tokens, valid)
-        return parts
+        student_states, teacher_states = next(iter(self._states(student, teacher).values()))
+        losses = {}
+        # Relations between the tokens of a layer.
+        for group, loss in self.words.items():
+            layer_losses = []
+            for student_hidden, teacher_hidden in zip(student_states, teacher_states, strict=True):
+                layer_losses.append(loss(student_hidden, teacher_hidden, mask))
+            losses[f"{self.name}_word_{group}"] = torch.stack(layer_losses).mean()
+        # Relations between the layers of a token: the items are layers, the rows are tokens.
+        student_layers = torch.stack(student_states, 2).flatten(0, 1)
+        teacher_layers = torch.stack(teacher_states, 2).flatten(0, 1)
+        if mask is not None:
+            mask = mask.flatten().unsqueeze(1).expand(-1, len(student_states))
+        for group, loss in self.depth.items():
+            name = f"{self.name}_layer_{group}"
+            if name in self.parts:
+                losses[name] = loss(student_layers, teacher_layers, mask)
+        return losses
 
     def num_items(self, inputs: Mapping[str, Any]) -> dict[str, Tensor | int | None]:
         mask = self.mask(inputs)
         if mask is None:
             return dict.fromkeys(self.parts)
-        words = {f"{self.name}_word_{kind}": loss.count(mask) for kind, loss in self.words.items()}
         # Each token has the same number of pairs and triples of layers.
-        return {part: words[part] if part in words else mask.sum() for part in self.parts}
+        num_items = dict.fromkeys(self.parts, mask.sum())
+        for group, loss in self.words.items():
+            num_items[f"{self.name}_word_{group}"] = loss.count(mask)
+        return num_items

@@ -37,18 +37,20 @@ class DKD(SoftLabels):
         beta: float = 8.0,
     ) -> None:
         super().__init__(temperature, scale_by_square, weight, name)
-        self.alpha, self.beta = alpha, beta
+        self.alpha = alpha
+        self.beta = beta
 
     def _make_loss(self, reduction: str) -> nn.Module:
         return DKDLoss(self.temperature, self.alpha, self.beta, self.scale_by_square, reduction)
 
     def losses(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
-        logits, targets = student["logits"], self._targets(student["logits"], inputs)
-        return {self.name: self.loss(logits, teacher["logits"], targets, self.positions(inputs))}
+        targets = self._targets(student["logits"], inputs)
+        return {self.name: self.loss(student["logits"], teacher["logits"], targets, self.positions(inputs))}
 
     def _targets(self, logits: Tensor, inputs: Mapping[str, Any]) -> Tensor:
         """Return the correct class of each prediction, or a mask of the correct classes."""
-        labels, prediction = inputs.get("labels"), self.kind.prediction
+        labels = inputs.get("labels")
+        prediction = self.kind.prediction
         if labels is None or not prediction.has_targets or labels.dim() != logits.dim() - 1:
             raise ValueError(
                 f"Decoupled distillation needs one correct class for each prediction ({prediction.name}). Pass "

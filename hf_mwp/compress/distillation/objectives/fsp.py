@@ -23,10 +23,12 @@ class FSP(HiddenStates):
         super().__init__(FSPLoss() if loss is None else loss, name=name, **kwargs)
 
     def _group(self, layers: list[tuple[int, int]]) -> dict[str, list[tuple[int, int]]]:
-        before, flows = (0, 0), {}
+        previous = (0, 0)
+        flows = {}
         for pair in sorted(layers):
-            # A mapping may contain the embedding outputs itself.
-            before = pair if pair[0] == 0 else before
-            flows[pair] = [before, pair]
-            before = pair
+            if pair[0] == 0:
+                # A mapping may contain the embedding outputs itself.
+                previous = pair
+            flows[pair] = [previous, pair]
+            previous = pair
         return {f"{self.name}_{pair[0]}": flows[pair] for pair in layers}

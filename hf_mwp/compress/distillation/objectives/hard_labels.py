@@ -26,12 +26,15 @@ class HardLabels(PredictionObjective):
         super().__init__(name, weight)
 
     def losses(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
-        loss, positions = student.get("loss"), self.positions(inputs)
+        loss = student.get("loss")
         if loss is None:
             raise ValueError(
                 "The student computed no loss, so the batch has no labels. Pass labels, or set `soft_label_weight=1` "
                 "to learn only from the teacher, or `prediction_weight=0` to distil only layers."
             )
         loss = loss.mean()
-        # A mean over no labels is NaN.
-        return {self.name: loss if positions is None else loss.where(positions.any(), 0.0)}
+        positions = self.positions(inputs)
+        if positions is not None:
+            # A mean over no labels is NaN.
+            loss = loss.where(positions.any(), 0.0)
+        return {self.name: loss}

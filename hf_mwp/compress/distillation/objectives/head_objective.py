@@ -41,7 +41,8 @@ class HeadObjective(LayerObjective):
 
     def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
         for features in (student, teacher):
-            if getattr(getattr(unwrapped(features.model), "config", None), "model_type", None) in WINDOWED:
+            config = getattr(unwrapped(features.model), "config", None)
+            if getattr(config, "model_type", None) in WINDOWED:
                 raise ValueError(
                     f"`{self.name}` compares attention between all tokens, but `{type(features.model).__name__}` "
                     "attends within windows. Compare hidden states instead (`hidden_loss`)."
@@ -49,54 +50,73 @@ class HeadObjective(LayerObjective):
         super().setup(student, teacher, inputs)
         self._models = (student.model, teacher.model)
         # Heads are listed stack by stack: encoder, decoder, cross-attention.
-        before = {"encoder": [], "decoder": ["hidden"], "cross": ["hidden", "decoder_hidden"]}[self.stack]
-        self._before = [sum(len(each.layers(kind)) - 1 for kind in before) for each in (student, teacher)]
+        stacks_before = {"encoder": [], "decoder": ["hidden"], "cross": ["hidden", "decoder_hidden"]}[self.stack]
+        self._student_offset = sum(len(student.layers(stack)) - 1 for stack in stacks_before)
+        self._teacher_offset = sum(len(teacher.layers(stack)) - 1 for stack in stacks_before)
 
     def losses(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
-        mask, parts = self.mask(inputs), {}
+        mask = self.mask(inputs)
+        student_model, teacher_model = self._models
         # Read in every step, since pruning may go on.
-        survivors = [surviving_heads(model) for model in self._models]
-        for part, [pair] in self.groups.items():
-            names = self._names(pair)
-            ours = [student[name] for name in names[0] if name in self.student_reads]
-            theirs = [teacher[name] for name in names[1] if name in self.teacher_reads]
-            of_model = zip(survivors, self._before, pair, strict=True)
-            heads = counterparts(*(found and found[before + layer - 1] for found, before, layer in of_model))
-            known = [each for each in heads if each is not None]
-            if not (ours and theirs and all(each.places for each in known)):
+        student_survivors = surviving_heads(student_model)
+        teacher_survivors = surviving_heads(teacher_model)
+        losses = {}
+        for name, [pair] in self.groups.items():
+            student_layer, teacher_layer = pair
+            student_names, teacher_names = self._names(pair)
+            student_features = [student[read] for read in student_names if read in self.student_reads]
+            teacher_features = [teacher[read] for read in teacher_names if read in self.teacher_reads]
+            student_heads, teacher_heads = counterparts(
+                student_survivors and student_survivors[self._student_offset + student_layer - 1],
+                teacher_survivors and teacher_survivors[self._teacher_offset + teacher_layer - 1],
+            )
+            known_heads = [heads for heads in (student_heads, teacher_heads) if heads is not None]
+            has_heads = all(heads.places for heads in known_heads)
+            if not (student_features and teacher_features and has_heads):
                 # A loss of zero with a gradient, since distributed training waits for the gradient of each parameter.
-                parts[part] = sum(each.float().sum() for each in ours or [student.layers(self.hidden)[pair[0]]]) * 0.0
-            elif any(len(each.places) < each.total for each in known):
-                both = zip((ours, theirs), heads, strict=True)
-                kept = ([select_heads(each, h, self.are_matrices) for each in side] for side, h in both)
-                parts[part] = self._compare_kept(*kept, mask)
+                student_features = student_features or [student.layers(self.hidden)[student_layer]]
+                losses[name] = sum(feature.float().sum() for feature in student_features) * 0.0
+            elif any(len(heads.places) < heads.total for heads in known_heads):
+                student_features = self._select(student_features, student_heads)
+                teacher_features = self._select(teacher_features, teacher_heads)
+                losses[name] = self._compare_surviving(student_features, teacher_features, mask)
             else:
-                parts[part] = self._compare(ours, theirs, mask)
-        return parts
+                losses[name] = self._compare(student_features, teacher_features, mask)
+        return losses
 
     def _names(self, pair: tuple[int, int]) -> tuple[list[str], list[str]]:
         if 0 in pair:
             raise ValueError(
                 f"The layer mapping {list(pair)} has an embedding output, which has no attention or queries."
             )
-        return tuple([f"{self.prefix}{kind}_{layer}" for kind in self.kinds] for layer in pair)
+        student_layer, teacher_layer = pair
+        prefixes = [f"{self.prefix}{feature}" for feature in self.kinds]
+        return (
+            [f"{prefix}_{student_layer}" for prefix in prefixes],
+            [f"{prefix}_{teacher_layer}" for prefix in prefixes],
+        )
 
-    def _compare_kept(self, ours: list[Tensor], theirs: list[Tensor], mask: Tensor | None) -> Tensor:
+    def _select(self, features: list[Tensor], heads: SurvivingHeads | None) -> list[Tensor]:
+        return [select_heads(values, heads, self.are_matrices) for values in features]
+
+    def _compare_surviving(
+        self, student_features: list[Tensor], teacher_features: list[Tensor], mask: Tensor | None
+    ) -> Tensor:
         """Return the loss between features that both have only the heads left in the student."""
-        return self._compare(ours, theirs, mask)
+        return self._compare(student_features, teacher_features, mask)
 
 
 def surviving_heads(model: nn.Module) -> list[SurvivingHeads] | None:
     """Return the surviving heads layer by layer, or `None` for a model whose heads are not known."""
     with suppress(ValueError):
-        layers, gone = [], (cut_heads(model), HeadGates.closed_on(model))
-        for parts, cut, closed in zip(layer_parts(model), *gone, strict=True):
+        layers = []
+        for parts, cut, closed in zip(layer_parts(model), cut_heads(model), HeadGates.closed_on(model), strict=True):
             total = parts.num_heads + len(cut)
-            numbers = [head for head in range(total) if head not in cut]
-            places = {head: place for place, head in enumerate(numbers) if place not in closed}
-            layers.append(SurvivingHeads(total, parts.head_dim, places))
+            unpruned = [head for head in range(total) if head not in cut]
+            positions = {head: position for position, head in enumerate(unpruned) if position not in closed}
+            layers.append(SurvivingHeads(total, parts.head_dim, positions))
         # Layers that share their weights have the same heads.
-        return [layers[place] for place in layer_order(model)]
+        return [layers[index] for index in layer_order(model)]
 
 
 def counterparts(
@@ -109,7 +129,9 @@ def counterparts(
     if teacher is None or teacher.total != student.total:
         return student, teacher
     common = sorted(student.places.keys() & teacher.places.keys())
-    return tuple(replace(each, places={head: each.places[head] for head in common}) for each in (student, teacher))
+    student_places = {head: student.places[head] for head in common}
+    teacher_places = {head: teacher.places[head] for head in common}
+    return replace(student, places=student_places), replace(teacher, places=teacher_places)
 
 
 def select_heads(values: Tensor, heads: SurvivingHeads | None, are_matrices: bool) -> Tensor:
@@ -117,8 +139,9 @@ def select_heads(values: Tensor, heads: SurvivingHeads | None, are_matrices: boo
     if heads is None:
         return values
     dim, width = (1, 1) if are_matrices else (-1, heads.head_dim)
-    places = [*heads.places.values()]
-    if places == [*range(values.shape[dim] // width)]:
+    positions = list(heads.places.values())
+    num_heads = values.shape[dim] // width
+    if positions == list(range(num_heads)):
         return values
     # Slices, since the device would have to wait for an index tensor from the host.
-    return torch.cat([values.narrow(dim, place * width, width) for place in places], dim)
+    return torch.cat([values.narrow(dim, position * width, width) for position in positions], dim)

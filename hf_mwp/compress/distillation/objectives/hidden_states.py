@@ -1,6 +1,7 @@
 """Objective on hidden states."""
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import torch
@@ -42,31 +43,40 @@ class HiddenStates(LayerObjective):
         **kwargs,
     ) -> None:
         super().__init__(HiddenMSELoss() if loss is None else loss, name=name, **kwargs)
-        self.use_bottlenecks, self.pool_statistics = use_bottlenecks, pool_statistics
+        self.use_bottlenecks = use_bottlenecks
+        self.pool_statistics = pool_statistics
         # Loss and gradients of each part, and the number of batches that they were computed from.
         self._pooled: dict[str, tuple[Tensor, Sequence[Tensor | None]]] = {}
         self._num_batches = 1
         self.narrow: list[int] = []
 
     def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
-        narrow = getattr(getattr(unwrapped(teacher.model), "config", None), "bottleneck_layers", None) or ()
-        self.narrow = list(narrow) if self.use_bottlenecks and self.stack == "encoder" else []
+        self.narrow = []
+        if self.use_bottlenecks and self.stack == "encoder":
+            teacher_config = getattr(unwrapped(teacher.model), "config", None)
+            self.narrow = list(getattr(teacher_config, "bottleneck_layers", None) or ())
         super().setup(student, teacher, inputs)
         self.projections = {}
         if getattr(self.loss, "needs_equal_width", True):
-            for pair in (pair for group in self.groups.values() for pair in group):
-                (ours,), (theirs,) = self._names(pair)
-                self.projections[self._projection(ours)] = ours, student[ours].shape[-1], teacher[theirs].shape[-1]
+            for pair in chain(*self.groups.values()):
+                [student_name], [teacher_name] = self._names(pair)
+                student_width = student[student_name].shape[-1]
+                teacher_width = teacher[teacher_name].shape[-1]
+                self.projections[self._projection(student_name)] = student_name, student_width, teacher_width
 
     def _default_weights(self, count: int) -> list[float]:
         # The paper has higher weights for the first and the last of its three layers.
         is_paper = count == 3 and self.layer_mapping == "uniform" and isinstance(self.loss, HiddenMSELoss)
-        return [1.0, 0.9, 1.0] if is_paper else super()._default_weights(count)
+        if is_paper:
+            return [1.0, 0.9, 1.0]
+        return super()._default_weights(count)
 
     def _names(self, pair: tuple[int, int]) -> tuple[list[str], list[str]]:
-        s, t = pair
-        narrow = f"bottleneck_{self.narrow.index(t)}" if t in self.narrow else f"{self.prefix}hidden_{t}"
-        return [f"{self.prefix}hidden_{s}"], [narrow]
+        student_layer, teacher_layer = pair
+        teacher_name = f"{self.prefix}hidden_{teacher_layer}"
+        if teacher_layer in self.narrow:
+            teacher_name = f"bottleneck_{self.narrow.index(teacher_layer)}"
+        return [f"{self.prefix}hidden_{student_layer}"], [teacher_name]
 
     def _projection(self, name: str) -> str:
         """Return a name for the projection of a state that no other objective uses."""
@@ -78,32 +88,38 @@ class HiddenStates(LayerObjective):
     def statistics(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> dict[str, list[Tensor]]:
         """Return sums over the tokens of a batch for each part. Sums of several batches and processes can be added."""
         mask = self.mask(inputs)
-        return {
-            part: list(self.loss.statistics(*ours, *theirs, mask))
-            for part, (ours, theirs) in self._states(student, teacher).items()
-        }
+        statistics = {}
+        for name, (student_states, teacher_states) in self._states(student, teacher).items():
+            statistics[name] = list(self.loss.statistics(*student_states, *teacher_states, mask))
+        return statistics
 
     def pool(self, totals: Mapping[str, Sequence[Tensor]], num_batches: int = 1) -> None:
         """Compute the losses of a step from the added statistics of its batches. `num_batches` is the number of
         batches that the trainer averages over. After a call with empty `totals`, each batch has its own loss again."""
-        self._pooled, self._num_batches = {}, num_batches
-        for part, sums in totals.items():
+        self._pooled = {}
+        self._num_batches = num_batches
+        for name, sums in totals.items():
             with torch.enable_grad():
-                leaves = [each.detach().requires_grad_() for each in sums]
-                value = self.loss.from_statistics(self.loss.statistics_class(*leaves))
-                self._pooled[part] = value.detach(), torch.autograd.grad(value, leaves, allow_unused=True)
+                leaves = [total.detach().requires_grad_() for total in sums]
+                loss = self.loss.from_statistics(self.loss.statistics_class(*leaves))
+                self._pooled[name] = loss.detach(), torch.autograd.grad(loss, leaves, allow_unused=True)
 
     def losses(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
         # Evaluations, which have no gradient, compute the loss of each batch.
         if not self._pooled or not torch.is_grad_enabled():
             return super().losses(student, teacher, inputs)
-        parts = {}
-        for part, sums in self.statistics(student, teacher, inputs).items():
-            value, gradients = self._pooled[part]
+        losses = {}
+        for name, sums in self.statistics(student, teacher, inputs).items():
+            loss, gradients = self._pooled[name]
             # The gradient is the share of this batch, by the chain rule. The value is the loss of the whole step.
-            share = sum((g * each).sum() for g, each in zip(gradients, sums, strict=True) if g is not None)
-            parts[part] = (value + self._num_batches * (share - share.detach())).float()
-        return parts
+            share = 0
+            for gradient, batch_sum in zip(gradients, sums, strict=True):
+                if gradient is not None:
+                    share = share + (gradient * batch_sum).sum()
+            losses[name] = (loss + self._num_batches * (share - share.detach())).float()
+        return losses
 
     def num_items(self, inputs: Mapping[str, Any]) -> dict[str, Tensor | int | None]:
-        return dict.fromkeys(self.parts) if self.pool_statistics else super().num_items(inputs)
+        if self.pool_statistics:
+            return dict.fromkeys(self.parts)
+        return super().num_items(inputs)

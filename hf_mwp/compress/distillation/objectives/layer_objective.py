@@ -101,9 +101,7 @@ class LayerObjective(Objective):
 
     def _group(self, layers: list[tuple[int, int]]) -> dict[str, list[tuple[int, int]]]:
         """Return the parts of the loss and the layer pairs that each reads, the pair that names the part last."""
-        return {
-            f"{self.name}_{student_layer}": [(student_layer, teacher_layer)] for student_layer, teacher_layer in layers
-        }
+        return {f"{self.name}_{pair[0]}": [pair] for pair in layers}
 
     def _names(self, pair: tuple[int, int]) -> tuple[list[str], list[str]]:
         """Return the names of the student's and the teacher's outputs that are read for a pair."""
@@ -114,13 +112,13 @@ class LayerObjective(Objective):
 
     def _resolve_weights(self) -> list[float]:
         weights = self.layer_weights
-        count = len(self.groups)
+        num_parts = len(self.groups)
         if weights is None:
-            weights = self._default_weights(count)
+            weights = self._default_weights(num_parts)
         if isinstance(weights, int | float):
-            weights = [weights / count] * count
-        if len(weights) != count:
-            raise ValueError(f"`hidden_weights` has {len(weights)} entries for {count} parts: {[*self.groups]}.")
+            weights = [weights / num_parts] * num_parts
+        if len(weights) != num_parts:
+            raise ValueError(f"`hidden_weights` has {len(weights)} entries for {num_parts} parts: {[*self.groups]}.")
         return [self.weight * weight for weight in weights]
 
     def mask(self, inputs: Mapping[str, Any]) -> Tensor | None:
@@ -131,19 +129,20 @@ class LayerObjective(Objective):
 
     def losses(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
         mask = self.mask(inputs)
-        return {part: self._compare(*states, mask) for part, states in self._states(student, teacher).items()}
+        states = self._states(student, teacher)
+        return {name: self._compare(*states[name], mask) for name in states}
 
     def _states(self, student: Features, teacher: Features) -> dict[str, tuple[list[Tensor], list[Tensor]]]:
         """Return the outputs of student and teacher that each part reads."""
         states = {}
-        for part, group in self.groups.items():
+        for name, group in self.groups.items():
             student_states = []
             teacher_states = []
             for pair in group:
                 student_names, teacher_names = self._names(pair)
-                student_states += [self._of_student(student, name) for name in student_names]
-                teacher_states += [teacher[name] for name in teacher_names]
-            states[part] = student_states, teacher_states
+                student_states += [self._of_student(student, student_name) for student_name in student_names]
+                teacher_states += [teacher[teacher_name] for teacher_name in teacher_names]
+            states[name] = student_states, teacher_states
         return states
 
     def _of_student(self, student: Features, name: str) -> Tensor:
@@ -158,8 +157,8 @@ class LayerObjective(Objective):
         mask = self.mask(inputs)
         if mask is None:
             return dict.fromkeys(self.parts)
-        count = self.loss.count(mask) if hasattr(self.loss, "count") else mask.sum()
-        return dict.fromkeys(self.parts, count)
+        num_items = self.loss.count(mask) if hasattr(self.loss, "count") else mask.sum()
+        return dict.fromkeys(self.parts, num_items)
 
 
 def _turn_off_layerdrop(model: nn.Module) -> None:

@@ -42,7 +42,8 @@ class Objective:
 
     @checked
     def __init__(self, name: str, weight: float = 1.0) -> None:
-        self.name, self.weight = name, weight
+        self.name = name
+        self.weight = weight
         self.parts: dict[str, float] = {}
         self.student_reads: tuple[str, ...] = ()
         self.teacher_reads: tuple[str, ...] = ()
@@ -73,10 +74,15 @@ class TeacherRequest:
     @classmethod
     def of(cls, objectives: Iterable[Objective]) -> Self:
         """Collect the outputs that a list of objectives reads."""
-        readers = [each for each in objectives if each.teacher_reads]
-        features = sorted({name for each in readers for name in each.teacher_reads})
-        options = {name: value for each in readers for name, value in each.options.items()}
-        return cls(tuple(features), options, tuple(dict.fromkeys(name for each in readers for name in each.listed)))
+        features: set[str] = set()
+        options: dict[str, bool] = {}
+        listed: dict[str, None] = {}
+        for objective in objectives:
+            if objective.teacher_reads:
+                features.update(objective.teacher_reads)
+                options |= objective.options
+                listed |= dict.fromkeys(objective.listed)
+        return cls(tuple(sorted(features)), options, tuple(listed))
 
     @property
     def states(self) -> list[str]:

@@ -36,11 +36,15 @@ class PredictionObjective(Objective):
         if self.kind is CLASSIFIER:
             is_class = self.needs_labels and labels is not None and not labels.is_floating_point()
             return labels != -100 if is_class else None
-        return inputs.get("attention_mask") if labels is None else labels != -100
+        if labels is None:
+            return inputs.get("attention_mask")
+        return labels != -100
 
     def num_items(self, inputs: Mapping[str, Any]) -> dict[str, Tensor | int | None]:
         positions = None if self.kind.is_solver else self.positions(inputs)
-        if positions is None and not self.kind.per_position:
-            rows = next(len(each) for each in inputs.values() if isinstance(each, Tensor))
-            return dict.fromkeys(self.parts, rows)
-        return dict.fromkeys(self.parts, None if positions is None else positions.sum())
+        num_items = None
+        if positions is not None:
+            num_items = positions.sum()
+        elif not self.kind.per_position:
+            num_items = next(len(values) for values in inputs.values() if isinstance(values, Tensor))
+        return dict.fromkeys(self.parts, num_items)

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from hf_mwp.compress.losses import LogitDistillationLoss
 from hf_mwp.compress.models.model_kind import IMAGE_SEGMENTER, has_exclusive_classes, kind_of, unwrapped
+from hf_mwp.compress.models.prediction_kind import PredictionKind
 from hf_mwp.utils.checked_types import checked
 
 from ..features import Features
@@ -42,39 +43,39 @@ class SoftLabels(PredictionObjective):
         skew_alpha: float = 0.1,
     ) -> None:
         super().__init__(name, weight)
-        self.scale_by_square, self.loss, self.direction, self.skew_alpha = scale_by_square, loss, direction, skew_alpha
+        self.scale_by_square = scale_by_square
+        self.loss = loss
+        self.direction = direction
+        self.skew_alpha = skew_alpha
         self.uses_probabilities = loss is None
         self.temperature = temperature if loss is None else float(getattr(loss, "temperature", 1.0))
         self.teacher_reads = ("logits",)
 
     def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
-        kind = kind_of(student.model, student.get("logits"))
-        configs = [getattr(unwrapped(each.model), "config", None) for each in (student, teacher)]
-        if kind is IMAGE_SEGMENTER:
-            _check_pixels(student, getattr(configs[0], "num_labels", None))
-        prediction = kind.prediction
+        student_config = getattr(unwrapped(student.model), "config", None)
+        teacher_config = getattr(unwrapped(teacher.model), "config", None)
+        model_kind = kind_of(student.model, student.get("logits"))
+        if model_kind is IMAGE_SEGMENTER:
+            _check_pixels(student, getattr(student_config, "num_labels", None))
+        prediction = model_kind.prediction
         for name in prediction.outputs:
-            both = [each.get(name) for each in (student, teacher)]
-            ours, theirs = (None if each is None else (*prediction.class_scores(name, each).shape,) for each in both)
-            if ours is None or ours != theirs:
+            student_shape = _class_shape(prediction, name, student)
+            teacher_shape = _class_shape(prediction, name, teacher)
+            if student_shape is None or student_shape != teacher_shape:
                 raise ValueError(
-                    f"The student's {name} have the shape {ours}, the teacher's {theirs} (`None`: no such output). "
-                    f"Both must predict the same {prediction.name}: check `num_labels`, vocabulary and decoder, or "
-                    "set `soft_label_weight=0` or `prediction_weight=0`."
+                    f"The student's {name} have the shape {student_shape}, the teacher's {teacher_shape} (`None`: no "
+                    f"such output). Both must predict the same {prediction.name}: check `num_labels`, vocabulary and "
+                    "decoder, or set `soft_label_weight=0` or `prediction_weight=0`."
                 )
-        names = [getattr(each, "id2label", None) or {} for each in configs]
-        if names[0] != names[1] and sorted(map(str, names[0].values())) == sorted(map(str, names[1].values())):
-            raise ValueError(
-                f"The student has the classes {[*names[0].values()]}, the teacher {[*names[1].values()]}. Classes are "
-                "compared by their index: create the student with the teacher's `id2label`."
-            )
+        _check_class_names(student_config, teacher_config)
         super().setup(student, teacher, inputs)
         self.teacher_reads = prediction.outputs
         self.listed = prediction.outputs if prediction.is_ragged else ()
         self.parts = dict.fromkeys(map(self._part, prediction.outputs), self.weight)
         if self.uses_probabilities:
-            count = prediction.class_scores("logits", student["logits"]).shape[-1]
-            if count < 2 or not all(has_exclusive_classes(each.model) for each in (student, teacher)):
+            num_classes = prediction.class_scores("logits", student["logits"]).shape[-1]
+            exclusive = has_exclusive_classes(student.model) and has_exclusive_classes(teacher.model)
+            if num_classes < 2 or not exclusive:
                 raise ValueError(
                     "A regression, or several classes that can be correct at once, have no probabilities that add up "
                     'to 1. Use `TeacherValues` (`prediction_loss="mse"`), pass `SoftLabels(loss=...)` in '
@@ -89,16 +90,41 @@ class SoftLabels(PredictionObjective):
 
     def _part(self, output: str) -> str:
         """Return the name of the part of the loss that compares an output."""
-        return self.name if output == "logits" else f"{self.name}_{output.removesuffix('_logits')}"
+        if output == "logits":
+            return self.name
+        return f"{self.name}_{output.removesuffix('_logits')}"
 
     def losses(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
-        prediction, positions = self.kind.prediction, self.positions(inputs)
-        parts = {}
+        prediction = self.kind.prediction
+        positions = self.positions(inputs)
+        losses = {}
         for name in prediction.outputs:
-            ours, theirs = (prediction.class_scores(name, each[name]) for each in (student, teacher))
+            arguments = [prediction.class_scores(name, student[name]), prediction.class_scores(name, teacher[name])]
             mask = prediction.mask(name, student[name], positions)
-            parts[self._part(name)] = self.loss(ours, theirs, *(() if mask is None else (mask,)))
-        return parts
+            if mask is not None:
+                arguments.append(mask)
+            losses[self._part(name)] = self.loss(*arguments)
+        return losses
+
+
+def _class_shape(prediction: PredictionKind, name: str, features: Features) -> tuple[int, ...] | None:
+    """Return the shape of the scores of classes in an output, or `None` if the model has no such output."""
+    logits = features.get(name)
+    if logits is None:
+        return None
+    return tuple(prediction.class_scores(name, logits).shape)
+
+
+def _check_class_names(student_config: Any, teacher_config: Any) -> None:
+    """Raise `ValueError` if two models have the same classes in a different order."""
+    student_names = getattr(student_config, "id2label", None) or {}
+    teacher_names = getattr(teacher_config, "id2label", None) or {}
+    same_names = sorted(map(str, student_names.values())) == sorted(map(str, teacher_names.values()))
+    if same_names and student_names != teacher_names:
+        raise ValueError(
+            f"The student has the classes {[*student_names.values()]}, the teacher {[*teacher_names.values()]}. "
+            "Classes are compared by their index: create the student with the teacher's `id2label`."
+        )
 
 
 def _check_pixels(student: Features, num_labels: int | None) -> None:
