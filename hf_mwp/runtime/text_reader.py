@@ -21,6 +21,7 @@ from hf_mwp.utils.json_fields import (
     optional,
     read_mapping,
 )
+from hf_mwp.utils.unknown_tokens import share_of_unknown
 from hf_mwp.utils.usage_error import UsageError
 
 from .numbers.masked_text import DEFAULT_READING, NUMBER_READINGS

@@ -147,6 +147,7 @@ def options_in(*dataclass_types: type) -> dict[str, Field]:
     options = {}
     for dataclass_type in dataclass_types:
         for option in fields(dataclass_type):
-            if option.init:
+            # `HfArgumentParser` has a flag for each field with `init`.
+            if option.init or option.metadata.get("only_in_commands"):
                 options[option.name] = option
     return options
