@@ -34,9 +34,9 @@ def check_embeddings(student: nn.Module, teacher: nn.Module) -> None:
     if student_size != teacher_size:
         raise ValueError(
             f"The student embeds {student_size} tokens, the teacher {teacher_size}. Create the student with the "
-            "teacher's tokenizer or processor. If one model only has spare rows, or has its own tokenizer and only predictions "
-            "are compared, also pass the teacher's (`teacher_processing_class`). A sequence-to-sequence student with "
-            "any tokenizer can learn from texts that the teacher generates (`hf-mwp pseudo-label`)."
+            "teacher's tokenizer or processor. If one model only has spare rows, or has its own tokenizer and only "
+            "predictions are compared, also pass the teacher's (`teacher_processing_class`). A sequence-to-sequence "
+            "student with any tokenizer can learn from texts that the teacher generates (`hf-mwp pseudo-label`)."
         )
 
 
