@@ -48,8 +48,8 @@ def prune(
         >>> smaller.save_pretrained("pruned")
     """
     layers = layer_parts(model)
-    heads = check_indices(heads or {}, [parts.num_heads for parts in layers])
-    neurons = check_indices(neurons or {}, [parts.num_neurons for parts in layers])
+    heads = check_indices(heads or {}, [linears.num_heads for linears in layers])
+    neurons = check_indices(neurons or {}, [linears.num_neurons for linears in layers])
     smaller = copy.deepcopy(model)
     # Remove the hooks of a `HeadPruningCallback` and of gates from the copy.
     smaller.__dict__.pop("save_pretrained", None)
@@ -57,13 +57,13 @@ def prune(
     closed_heads = _remove_gates(HeadGates, smaller)
     closed_neurons = _remove_gates(NeuronGates, smaller)
     removed_heads: dict[int, set[int]] = {}
-    for layer, parts in enumerate(layer_parts(smaller)):
+    for layer, linears in enumerate(layer_parts(smaller)):
         removed_heads[layer] = {*closed_heads[layer], *heads.get(layer, ())}
         removed_neurons = {*closed_neurons[layer], *neurons.get(layer, ())}
         if removed_heads[layer]:
-            slice_heads(parts, _without(parts.num_heads, removed_heads[layer]))
+            slice_heads(linears, _without(linears.num_heads, removed_heads[layer]))
         if removed_neurons:
-            slice_neurons(parts, _without(parts.num_neurons, removed_neurons))
+            slice_neurons(linears, _without(linears.num_neurons, removed_neurons))
     record_pruning(smaller, removed_heads)
     return to_pruned_class(smaller)
 

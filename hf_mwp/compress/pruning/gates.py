@@ -35,9 +35,9 @@ class Gates:
                 f"The model already has gates of this kind ({self.buffer}). Remove them (`gates.remove()`), or use "
                 "`callback.pruned(model)` if they belong to a `HeadPruningCallback`."
             )
-        for module, parts in zip(self._modules, layer_parts(model), strict=True):
+        for module, linears in zip(self._modules, layer_parts(model), strict=True):
             if module is not None:
-                factors = torch.ones(getattr(parts, self.count), device=module.weight.device)
+                factors = torch.ones(getattr(linears, self.count), device=module.weight.device)
                 module.register_buffer(self.buffer, factors, persistent=False)
                 setattr(module, self.record, frozenset())
                 module.register_forward_pre_hook(self.multiply)
@@ -104,9 +104,9 @@ class Gates:
     @classmethod
     def _projections(cls, model: nn.Module) -> list[nn.Module | None]:
         modules = []
-        for parts in layer_parts(model):
-            has_units = getattr(parts, cls.count) > 0
-            modules.append(getattr(parts, cls.projection) if has_units else None)
+        for linears in layer_parts(model):
+            has_units = getattr(linears, cls.count) > 0
+            modules.append(getattr(linears, cls.projection) if has_units else None)
         return modules
 
     @staticmethod

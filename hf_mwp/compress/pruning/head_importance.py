@@ -74,7 +74,7 @@ class RandomImportance(HeadImportance):
 
     def measure(self, model: nn.Module, batches: list[Mapping[str, Any]]) -> list[Tensor]:
         generator = torch.Generator().manual_seed(self.seed)
-        return [torch.rand(parts.num_heads, generator=generator) for parts in layer_parts(model)]
+        return [torch.rand(linears.num_heads, generator=generator) for linears in layer_parts(model)]
 
 
 class WeightNorm(HeadImportance):
@@ -92,11 +92,11 @@ class WeightNorm(HeadImportance):
 
     def measure(self, model: nn.Module, batches: list[Mapping[str, Any]]) -> list[Tensor]:
         rows = []
-        for parts in layer_parts(model):
-            row = torch.zeros(parts.num_heads, dtype=torch.float64)
-            for linear in parts.state_projections:
+        for linears in layer_parts(model):
+            row = torch.zeros(linears.num_heads, dtype=torch.float64)
+            for linear in linears.state_projections:
                 # A fused layer has all queries, then all keys, then all values.
-                weights = linear.weight.abs().double().unflatten(0, (-1, parts.num_heads, parts.head_dim))
+                weights = linear.weight.abs().double().unflatten(0, (-1, linears.num_heads, linears.head_dim))
                 row += weights.mean((2, 3)).sum(0).cpu()
             rows.append(row)
         return rows

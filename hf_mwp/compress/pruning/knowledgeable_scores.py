@@ -63,7 +63,7 @@ def _normalized(scores: Tensor) -> Tensor:
 def count_units(model: nn.Module) -> tuple[list[int], list[int]]:
     """Return the numbers of heads and of neurons in each layer of a model's encoder."""
     layers = layer_parts(model)
-    return [parts.num_heads for parts in layers], [parts.num_neurons for parts in layers]
+    return [linears.num_heads for linears in layers], [linears.num_neurons for linears in layers]
 
 
 @checked

@@ -35,7 +35,7 @@ class MaskMode:
             self.model = model
             self._gates = HeadGates(model)
         self.restore(closed)
-        return sum(parts.num_heads for parts in layer_parts(model))
+        return sum(linears.num_heads for linears in layer_parts(model))
 
     @property
     def closed(self) -> dict[int, list[int]]:
@@ -123,11 +123,11 @@ class SliceMode(MaskMode):
         # Positions of the removed heads in the layers as they are now.
         removed_positions: dict[int, list[int]] = {}
         layers = zip(layer_parts(self.model), self._heads(), strict=True)
-        for layer, (parts, (remaining, _)) in enumerate(layers):
+        for layer, (linears, (remaining, _)) in enumerate(layers):
             closed_heads = closed.get(layer, ())
             open_positions = [position for position, head in enumerate(remaining) if head not in closed_heads]
             if len(open_positions) < len(remaining):
-                slice_heads(parts, open_positions, optimizer)
+                slice_heads(linears, open_positions, optimizer)
                 removed_positions[layer] = sorted(set(range(len(remaining))) - set(open_positions))
         record_pruning(self.model, removed_positions)
 
@@ -143,10 +143,10 @@ class SliceMode(MaskMode):
         """Return the remaining and the removed heads of each layer, by the config now and when the training began."""
         heads = []
         layers = zip(layer_parts(self.model), self._cut_before, cut_heads(self.model), strict=True)
-        for parts, cut_before, cut_now in layers:
+        for linears, cut_before, cut_now in layers:
             # Indices in the unpruned model of the heads at the beginning of the training. Their positions in this list
             # are the indices that this class uses.
-            original = [head for head in range(parts.num_heads + len(cut_now)) if head not in cut_before]
+            original = [head for head in range(linears.num_heads + len(cut_now)) if head not in cut_before]
             remaining = [index for index, head in enumerate(original) if head not in cut_now]
             removed = [index for index, head in enumerate(original) if head in cut_now]
             heads.append((remaining, removed))

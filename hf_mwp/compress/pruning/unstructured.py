@@ -118,9 +118,9 @@ def _weights(model: nn.Module) -> tuple[list[list[Tensor]], list[list[Tensor]]]:
     """Return the attention weights and the feed-forward weights of each layer."""
     attention = []
     feed_forward = []
-    for parts in layer_parts(model):
-        attention.append(_weights_of(*parts.head_projections, parts.attention_output))
-        feed_forward.append(_weights_of(*parts.neuron_projections, parts.output))
+    for linears in layer_parts(model):
+        attention.append(_weights_of(*linears.head_projections, linears.attention_output))
+        feed_forward.append(_weights_of(*linears.neuron_projections, linears.output))
     return attention, feed_forward
 
 
