@@ -228,12 +228,12 @@ class PlanMaker:
         rows = rows or self._expand(table, initial, target, subsets=False)
         # Numbers by their slots, constants as -1, -2, ...
         constants = range(-1, -1 - len(self.constants.initial), -1)
-        table_of_rows = np.array(rows, int)
-        places = table_of_rows[:, 4]
+        row_table = np.array(rows, int)
+        pool_indices = row_table[:, 4]
         return GoldPlan(
-            candidates=table_of_rows[:, :4],
-            kept=places,
-            target=int(places[table_of_rows[:, 5] == target.thought][-1]),
+            candidates=row_table[:, :4],
+            kept=pool_indices,
+            target=int(pool_indices[row_table[:, 5] == target.thought][-1]),
             initial=np.array([*slots, *constants], int),
             rounds=rows[-1][0] + 1,
         )
@@ -251,11 +251,11 @@ class PlanMaker:
                 thought = candidate.thought
                 # A candidate is kept if it is a part of the target; it then gets the next place in the pool.
                 is_positive = table.contains(target.thought, thought) if subsets else thought in target.nodes
-                place = -1
+                pool_index = -1
                 if is_positive:
-                    place = len(expansion.pool) + len(positives)
+                    pool_index = len(expansion.pool) + len(positives)
                     positives.append(candidate)
-                rows.append((expansion.round - 1, *candidate[:3], place, thought))
+                rows.append((expansion.round - 1, *candidate[:3], pool_index, thought))
             expansion.keep(positives)
             # The round that finds the target is the last.
             if target.thought in expansion.pool:
