@@ -59,11 +59,12 @@ class ChatClient:
         from huggingface_hub import InferenceClient
 
         is_hub = address.scheme == "https" and f".{address.hostname}".endswith(_HUB_DOMAINS)
-        key = api_key or (None if is_hub else NO_KEY)
+        if not api_key:
+            api_key = None if is_hub else NO_KEY
         self.endpoint = endpoint
         self.llm = llm
         self.retries = retries
-        self._client = InferenceClient(base_url=endpoint, api_key=key, timeout=timeout)
+        self._client = InferenceClient(base_url=endpoint, api_key=api_key, timeout=timeout)
         self._stopped = threading.Event()
         self._failures = 0
         self.has_replied = False
@@ -98,7 +99,9 @@ class ChatClient:
                 if fault.needs_server and not self.has_replied:
                     limit = min(limit, ATTEMPTS_AT_START)
                 if fault.is_transient and attempt < limit:
-                    delay = FIRST_DELAY * 2 ** (attempt - 1) if fault.delay is None else fault.delay
+                    delay = fault.delay
+                    if delay is None:
+                        delay = FIRST_DELAY * 2 ** (attempt - 1)
                     self._stopped.wait(min(delay, MAX_DELAY))
                     continue
                 raise self._give_up(fault) from fault
@@ -197,9 +200,16 @@ def _read_output(output: Any) -> ChatReply:
     if not isinstance(text, str):
         raise TypeError("the content of the message is no text")
     usage = output.usage
-    counts = [getattr(usage, name, None) for name in ("prompt_tokens", "completion_tokens")]
-    prompt_tokens, completion_tokens = (count if isinstance(count, int) else None for count in counts)
-    return ChatReply(text, choice.finish_reason != "length", prompt_tokens, completion_tokens)
+    return ChatReply(
+        text,
+        choice.finish_reason != "length",
+        _int_or_none(getattr(usage, "prompt_tokens", None)),
+        _int_or_none(getattr(usage, "completion_tokens", None)),
+    )
+
+
+def _int_or_none(value: Any) -> int | None:
+    return value if isinstance(value, int) else None
 
 
 def _error_message(error: "HfHubHTTPError") -> str:
@@ -214,10 +224,12 @@ def _error_message(error: "HfHubHTTPError") -> str:
         content = None
     while isinstance(content, dict):
         content = content.get("error") or content.get("message") or content.get("detail")
-    message = _one_line(content if isinstance(content, str) else text)
+    if isinstance(content, str):
+        text = content
+    message = _one_line(text)
     return f" ({message})" if message else ""
 
 
 def _one_line(text: str) -> str:
-    words = " ".join(text.split()).rstrip(".")
-    return words if len(words) <= 200 else f"{words[:200]}..."
+    line = " ".join(text.split()).rstrip(".")
+    return line if len(line) <= 200 else f"{line[:200]}..."

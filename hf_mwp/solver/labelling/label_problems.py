@@ -106,9 +106,10 @@ def label_problems(
     else:
         labeller = model
     fates = Counter(dict.fromkeys((*FATES, *labeller.faults), 0))
-    asked = _problems_to_label(problems, labeller, held_out_texts(exclude, data_dir, file_format), fates)
-    proposals = labeller.propose(asked, unfinished, progress)
-    rows = _label(labeller, asked, proposals, fates)
+    excluded = held_out_texts(exclude, data_dir, file_format)
+    to_label = _problems_to_label(problems, labeller, excluded, fates)
+    proposals = labeller.propose(to_label, unfinished, progress)
+    rows = _label(labeller, to_label, proposals, fates)
     return LabelledProblems(rows, dict(fates), dict(labeller.usage))
 
 
@@ -121,32 +122,37 @@ def _problems_to_label(
     """Return the problems to label, without equations. Count the skipped problems in `fates`."""
     excluded_digests = set(map(loose_digest, excluded))
     seen: set[bytes] = set()
-    asked = []
+    to_label = []
     sources = list(problems)
-    for source, read in zip(sources, labeller.read(sources), strict=True):
-        problem = replace(read, equation=None)
+    for source, problem in zip(sources, labeller.read(sources), strict=True):
+        problem = replace(problem, equation=None)
         if problem.language not in labeller.languages:
-            has_place = isinstance(source, Mapping) and "file" in source
-            place = f"{source['file']}, line {source['line']}, field language: " if has_place else ""
+            location = ""
+            if isinstance(source, Mapping) and "file" in source:
+                location = f"{source['file']}, line {source['line']}, field language: "
             supported = ", ".join(labeller.languages)
-            raise UsageError(f"{place}the language {problem.language!r} is not one that is labelled: {supported}.")
+            raise UsageError(f"{location}the language {problem.language!r} is not one that is labelled: {supported}.")
         if problem.answer is None:
             no_answer = not labeller.labels_unanswered
         else:
             no_answer = find_answer_fault(problem) is not None
         if no_answer or refusal(problem) is not None:
             fates["no answer"] += 1
-        elif loose_digest(problem.text) in excluded_digests:
+            continue
+        if loose_digest(problem.text) in excluded_digests:
             fates["excluded"] += 1
-        elif (key := masked_digest(problem.text, problem.language)) in seen:
+            continue
+        digest = masked_digest(problem.text, problem.language)
+        if digest in seen:
             fates["duplicate"] += 1
-        else:
-            seen.add(key)
-            asked.append(problem)
-    if not asked:
-        counted = ", ".join(f"{count} {fate}" for fate, count in fates.items() if count)
-        raise UsageError(f"There is no problem to label{f': {counted}' if counted else ''}.")
-    return asked
+            continue
+        seen.add(digest)
+        to_label.append(problem)
+    if not to_label:
+        skipped = ", ".join(f"{number} {fate}" for fate, number in fates.items() if number)
+        reasons = f": {skipped}" if skipped else ""
+        raise UsageError(f"There is no problem to label{reasons}.")
+    return to_label
 
 
 def _label(
@@ -155,16 +161,20 @@ def _label(
     """Return the rows of the labelled problems, in the order of the problems. Count all problems in `fates`."""
     unanswered = [index for index, problem in enumerate(problems) if problem.answer is None]
     surest = labeller.surest([proposals[index].confidence for index in unanswered])
-    chosen = {unanswered[place]: proposals[unanswered[place]].best for place in surest}
+    surest_problems = {unanswered[index] for index in surest}
     rows = []
     for index, (problem, proposal) in enumerate(zip(problems, proposals, strict=True)):
         has_answer = problem.answer is not None
-        rank = _first_right(problem, proposal) if has_answer else chosen.get(index)
+        if has_answer:
+            rank = _first_right(problem, proposal)
+            fate = "not found" if rank is None else "labelled"
+        else:
+            rank = proposal.best if index in surest_problems else None
+            fate = "unsure" if rank is None else "surest"
         if rank is None:
-            missing = "not found" if has_answer else "unsure"
-            fates[proposal.fault or missing] += 1
+            fates[proposal.fault or fate] += 1
             continue
-        fates["labelled" if has_answer else "surest"] += 1
+        fates[fate] += 1
         candidate = proposal.candidates[rank]
         equation = candidate.expression.bind(problem.numbers).to_infix()
         row = {"id": problem.id, "text": problem.text, "answer": problem.answer, "language": problem.language}

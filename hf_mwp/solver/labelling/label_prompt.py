@@ -122,7 +122,9 @@ def _read_prompt(place: str, fields: Any) -> LabelPrompt:
         raise UsageError(f"{place}, question: {{text}} is missing, which is replaced by the text of the problem.")
     examples = []
     rows = fields.get("examples") or []
-    for index, example in enumerate(rows if isinstance(rows, list) else [rows]):
+    if not isinstance(rows, list):
+        rows = [rows]
+    for index, example in enumerate(rows):
         if not isinstance(example, Mapping) or set(example) != {"text", "reply"}:
             raise UsageError(f"{place}, examples[{index}]: expected the fields text and reply, got {example!r:.80}.")
         # YAML reads a reply such as 12 as a number.

@@ -124,7 +124,9 @@ class LanguageModelLabeller(Labeller):
         if unfinished is None:
             chunks = [problems[start : start + AT_ONCE] for start in range(0, len(problems), AT_ONCE)]
             records = []
-            for chunk in chunks if progress is None else progress(chunks):
+            if progress is not None:
+                chunks = progress(chunks)
+            for chunk in chunks:
                 records += self._ask_all(chunk)
         else:
             records = kept_records(unfinished, self._facts, problems, self._ask_all, progress, AT_ONCE)
@@ -174,7 +176,9 @@ class LanguageModelLabeller(Labeller):
         counts = Counter({"requests": 0, "failed": 0, "prompt_tokens": 0, "completion_tokens": 0, "not_counted": 0})
         equations: list[list[str]] = []
         for sample in range(self.samples):
-            sampling = {"temperature": 0.0} if sample == 0 else {"temperature": self.temperature, "seed": sample}
+            sampling = {"temperature": 0.0}
+            if sample > 0:
+                sampling = {"temperature": self.temperature, "seed": sample}
             counts["requests"] += 1
             try:
                 reply = self.client.ask(messages, max_tokens=self.max_tokens, **sampling)
@@ -204,13 +208,15 @@ class LanguageModelLabeller(Labeller):
         frequency = Counter(expressions)
         different = list(frequency)
         candidates = [Candidate(expression, {"samples": frequency[expression]}) for expression in different]
-        values: Counter[Fraction | float] = Counter()
-        for expression, count in frequency.items():
-            values[expression.evaluate(problem.values)] += count
-        value, count = values.most_common(1)[0]
-        agreeing = [index for index, each in enumerate(different) if each.evaluate(problem.values) == value]
+        # Replies with the same value agree.
+        values = [expression.evaluate(problem.values) for expression in different]
+        votes: Counter[Fraction | float] = Counter()
+        for value, expression in zip(values, different, strict=True):
+            votes[value] += frequency[expression]
+        value, num_votes = votes.most_common(1)[0]
+        agreeing = [index for index in range(len(different)) if values[index] == value]
         best = max(agreeing, key=lambda index: frequency[different[index]])
-        return Proposal(candidates, best, count / self.samples)
+        return Proposal(candidates, best, num_votes / self.samples)
 
 
 def _sum_usage(records: Iterable[Mapping[str, Any]]) -> dict[str, int]:

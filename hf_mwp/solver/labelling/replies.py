@@ -60,11 +60,14 @@ def read_reply(reply: str, problem: MathWordProblem) -> Expression | None:
             marked.append(line[marker.end() :])
         else:
             unmarked.append(line)
-    if any(_equation_text(line) for line in marked):
-        last = next(filter(None, map(_equation_text, reversed(marked))))
-        return _read_equation(last, problem)
-    equations = {text for text in map(_equation_text, unmarked) if text}
-    return _read_equation(equations.pop(), problem) if len(equations) == 1 else None
+    for line in reversed(marked):
+        equation = _equation_text(line)
+        if equation:
+            return _read_equation(equation, problem)
+    equations = {_equation_text(line) for line in unmarked} - {""}
+    if len(equations) != 1:
+        return None
+    return _read_equation(equations.pop(), problem)
 
 
 def _equation_text(line: str) -> str:

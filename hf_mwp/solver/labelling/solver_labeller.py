@@ -85,4 +85,5 @@ def _proposal(prediction: SolverPrediction) -> Proposal:
         is_predicted = expression == prediction.expression and prediction.score.value is not None
         if is_predicted and best is None:
             best = index
-    return Proposal(candidates, best, None if best is None else prediction.confidence)
+    confidence = None if best is None else prediction.confidence
+    return Proposal(candidates, best, confidence)

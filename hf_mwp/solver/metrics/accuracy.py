@@ -184,9 +184,10 @@ def metric_cell(name: str, value: float | None) -> tuple[str, str]:
 
 def of_equations(report: Mapping[str, float], prefix: str = "") -> str:
     """Return the suffix of an equation accuracy: the number of equations if it differs from the number of problems."""
-    count = report.get(f"{prefix}num_equations")
-    differs = count not in (None, 0, report.get(f"{prefix}num_problems"))
-    return f" of {int(count)}" if differs else ""
+    num_equations = report.get(f"{prefix}num_equations")
+    if num_equations in (None, 0, report.get(f"{prefix}num_problems")):
+        return ""
+    return f" of {int(num_equations)}"
 
 
 def report_cells(report: Mapping[str, float]) -> dict[str, str]:
@@ -203,9 +204,10 @@ def report_cells(report: Mapping[str, float]) -> dict[str, str]:
         "equation %": percent(report.get("equation_accuracy")) + of_equations(report),
     }
     for level in LEVELS:
-        count = report.get(f"num_problems_{level}")
-        if count:
-            cells[level] = f"{percent(report.get(f'answer_accuracy_{level}'))} of {int(count)}"
+        num_problems = report.get(f"num_problems_{level}")
+        if num_problems:
+            accuracy = percent(report.get(f"answer_accuracy_{level}"))
+            cells[level] = f"{accuracy} of {int(num_problems)}"
     num_contexts = report.get("num_contexts")
     if num_contexts:
         cells["contexts all right %"] = f"{percent(report['context_accuracy'])} of {int(num_contexts)}"

@@ -16,15 +16,17 @@ class _TextMetric(evaluate.Metric):
     """Base class of metrics whose predictions and references are strings."""
 
     def _info(self):
-        texts = datasets.Features({name: datasets.Value("string") for name in ("predictions", "references")})
+        texts = datasets.Features({"predictions": datasets.Value("string"), "references": datasets.Value("string")})
         doc = inspect.getdoc(type(self))
         return evaluate.MetricInfo(description=doc, citation="", inputs_description="", features=texts)
 
     def _compute(self, predictions, references, **options):
         if not predictions:
             raise ValueError("`predictions` is empty. Pass at least one prediction.")
-        pairs = enumerate(zip(predictions, references, strict=True))
-        return {self.figure: fmean(self._is_right(row, *pair, **options) for row, pair in pairs)}
+        correct = []
+        for row, (prediction, reference) in enumerate(zip(predictions, references, strict=True)):
+            correct.append(self._is_right(row, prediction, reference, **options))
+        return {self.figure: fmean(correct)}
 
 
 class AnswerAccuracy(_TextMetric):
@@ -52,9 +54,12 @@ class AnswerAccuracy(_TextMetric):
     figure = "answer_accuracy"
 
     def _is_right(self, row, prediction, reference, answer_match="annotated", tolerance=1e-4):
-        by_value = answer_match == "equation_value"
-        answer = _value(reference) if by_value else reference
-        if (answer if by_value else answer_value(reference)) is None:
+        if answer_match == "equation_value":
+            answer = value = _value(reference)
+        else:
+            answer = reference
+            value = answer_value(reference)
+        if value is None:
             raise ValueError(f"`references`, row {row}: {reference!r} has no value.")
         return answers_match(_value(prediction), answer, answer_match, tolerance)
 

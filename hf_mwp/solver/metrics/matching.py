@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from itertools import chain
 from numbers import Real
 
 from hf_mwp.runtime.expressions import OPERATORS, Expression
@@ -85,8 +86,9 @@ def answers_match(
     if answer_match == "equation_value":
         return difference < Fraction(str(tolerance))
     if target.denominator == 1:
-        limit = ROUNDING * max(abs(target), 1) if isinstance(prediction, float) else 0
-        return difference <= limit
+        if isinstance(prediction, float):
+            return difference <= ROUNDING * max(abs(target), 1)
+        return difference == 0
     limit = Fraction(str(tolerance)) * abs(target)
     half_unit = answer_half_unit(answer) if isinstance(answer, str) else None
     if half_unit is not None:
@@ -141,7 +143,7 @@ def _difference(prediction: Expression, target: Expression) -> str:
         if all(are_operators) and different:
             return "wrong_operator"
         if not any(are_operators):
-            from_text = all(token.startswith("N") for pair in different for token in pair)
+            from_text = all(token.startswith("N") for token in chain.from_iterable(different))
             reason = "wrong_number" if from_text else "wrong_constant"
     if _unordered(prediction) == _unordered(target):
         return "swapped_operands"

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ MEANS = {
     "pos_loss": ("pos_loss", "pos_count"),
 }
 # Names of all sums over the tokens of a text.
-STATISTICS = tuple(dict.fromkeys(name for pair in MEANS.values() for name in pair))
+STATISTICS = tuple(dict.fromkeys(chain.from_iterable(MEANS.values())))
 
 
 def masking_statistics(logits: torch.Tensor, labels: torch.Tensor, classes: torch.Tensor) -> dict[str, torch.Tensor]:
@@ -60,9 +61,9 @@ def summarise_statistics(sums: np.ndarray) -> dict[str, float]:
     totals = sums.astype(np.float64).sum(axis=0).tolist()
     total = dict(zip(STATISTICS, totals, strict=True))
     means = {}
-    for name, (value, count) in MEANS.items():
-        if total[count]:
-            means[name] = total[value] / total[count]
+    for name, (statistic, num_tokens) in MEANS.items():
+        if total[num_tokens]:
+            means[name] = total[statistic] / total[num_tokens]
     return means
 
 
@@ -109,9 +110,12 @@ def pos_report(predicted: Sequence[Sequence[str | None]], gold: Sequence[Sequenc
     for predicted_labels, gold_labels in zip(predicted, gold, strict=True):
         counted_labels = []
         for predicted_label, gold_label in zip(predicted_labels, gold_labels, strict=True):
-            counted_labels.append(None if gold_label is None else predicted_label)
-            num_labels += gold_label is not None
-            num_correct_labels += gold_label is not None and predicted_label == gold_label
+            if gold_label is None:
+                counted_labels.append(None)
+                continue
+            counted_labels.append(predicted_label)
+            num_labels += 1
+            num_correct_labels += predicted_label == gold_label
         predicted_spans = tagged_spans(counted_labels)
         gold_spans = tagged_spans(gold_labels)
         predicted_words.update(tag for _, _, tag in predicted_spans)

@@ -70,9 +70,9 @@ class TrainingOverlap:
                 remark += "; compared with the dataset's own training split instead"
             return remark
         remarks = []
-        count = sum(self.texts.seen(_text(problem))[0] for problem in problems)
-        if count:
-            remarks.append(f"WARNING: the model was trained on {count:,} of these {len(problems):,} problems")
+        num_seen = sum(self.texts.seen(_text(problem))[0] for problem in problems)
+        if num_seen:
+            remarks.append(f"WARNING: the model was trained on {num_seen:,} of these {len(problems):,} problems")
         if self.texts.unknown:
             names = " and ".join(self.texts.unknown)
             remarks.append(f"The training texts of {names} are unknown and not compared")

@@ -33,7 +33,8 @@ class DecoderPreTrainedModel(PreTrainedModel):
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
         if isinstance(module, nn.Linear):
-            std, bound = self.config.initializer_range, module.in_features**-0.5
+            std = self.config.initializer_range
+            bound = module.in_features**-0.5
             for parameter in module.parameters(recurse=False):
                 if std is None:
                     init.uniform_(parameter, -bound, bound)
@@ -44,10 +45,13 @@ class DecoderPreTrainedModel(PreTrainedModel):
 
     def extend_embeddings(self, old: nn.Parameter, count: int) -> nn.Parameter:
         """Add `count` random embeddings of constants to `old` `(n, H)`, drawn around their mean (around 0 without)."""
-        rows = torch.randn(len(old) + count, old.shape[1], generator=torch.Generator().manual_seed(0)).to(old)
+        generator = torch.Generator().manual_seed(0)
+        rows = torch.randn(len(old) + count, old.shape[1], generator=generator).to(old)
         if len(old):
-            rows = old.mean(0) + (old.std() / 2 if old.numel() > 1 else 1.0) * rows
-        return nn.Parameter(torch.cat([old, rows[len(old) :]]), requires_grad=old.requires_grad)
+            std = old.std() / 2 if old.numel() > 1 else 1.0
+            rows = old.mean(0) + std * rows
+        embeddings = torch.cat([old, rows[len(old) :]])
+        return nn.Parameter(embeddings, requires_grad=old.requires_grad)
 
 
 class Decoder(ABC):
@@ -115,8 +119,10 @@ class Decoder(ABC):
     ) -> PreTrainedConfig:
         """Return a copy of the configuration, adapted to a new encoder or with a new dropout if given."""
         config = copy.deepcopy(self.config)
-        config.update({} if encoder_config is None else self.sizes_for(encoder_config))
-        config.update({} if dropout is None else {"dropout": dropout})
+        if encoder_config is not None:
+            config.update(self.sizes_for(encoder_config))
+        if dropout is not None:
+            config.dropout = dropout
         return config
 
     @abstractmethod
@@ -126,10 +132,11 @@ class Decoder(ABC):
 
     def added_constants(self, constants: Sequence[str]) -> list[str]:
         """Return the new constants. Raises `ValueError` if `constants` does not begin with the decoder's constants."""
-        known = list(self.config.constants)
-        if list(constants)[: len(known)] != known:
-            raise ValueError(f"The constants {list(constants)} do not begin with the decoder's constants {known}.")
-        return list(constants)[len(known) :]
+        constants = list(constants)
+        existing = list(self.config.constants)
+        if constants[: len(existing)] != existing:
+            raise ValueError(f"The constants {constants} do not begin with the decoder's constants {existing}.")
+        return constants[len(existing) :]
 
     @abstractmethod
     def set_constants(self, constants: Sequence[str], used: Sequence[str] = ()) -> None:
@@ -169,7 +176,9 @@ class Decoder(ABC):
     @staticmethod
     def positions_or_empty(states: Tensor, number_positions: Tensor | None) -> Tensor:
         """Return `number_positions`, or an empty tensor `(B, 0)` for states `(B, S, H)` without numbers."""
-        return states.new_empty(len(states), 0, dtype=torch.long) if number_positions is None else number_positions
+        if number_positions is None:
+            return states.new_empty(len(states), 0, dtype=torch.long)
+        return number_positions
 
     def length_limit(self, max_length: int | None, num_beams: int, num_return_sequences: int) -> int:
         """Return the maximum number of symbols in an expression. Raises `ValueError` for impossible counts."""

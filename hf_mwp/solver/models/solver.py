@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Self
 
 import torch
@@ -47,10 +48,15 @@ class SolveOutput(ModelOutput):
         cls, found: Sequence[Sequence[tuple[Sequence[int], float]]], count: int, device: torch.device | str
     ) -> Self:
         """Return the output for `count` expressions per problem, from the prefix ids and scores of each problem."""
-        longest = max((len(ids) for answers in found for ids, _ in answers), default=1)
-        filled = [[*answers, *[((), -torch.inf)] * (count - len(answers))] for answers in found]
-        sequences = [[[*ids, *[-100] * (longest - len(ids))] for ids, _ in answers] for answers in filled]
-        scores = torch.tensor([[score for _, score in answers] for answers in filled])
+        longest = max((len(ids) for ids, _ in chain.from_iterable(found)), default=1)
+        sequences = []
+        scores = []
+        for answers in found:
+            num_empty = count - len(answers)
+            rows = [[*ids, *[-100] * (longest - len(ids))] for ids, _ in answers]
+            sequences.append(rows + [[-100] * longest] * num_empty)
+            scores.append([score for _, score in answers] + [-torch.inf] * num_empty)
+        scores = torch.tensor(scores)
         return cls(torch.tensor(sequences).to(device), scores.to(device), scores.isfinite().to(device))
 
 

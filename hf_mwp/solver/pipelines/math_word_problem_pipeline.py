@@ -105,8 +105,8 @@ class MathWordProblemPipeline(FolderSearch, Pipeline):
 
     def __init__(self, model: Solver, processor: MwpProcessor | str | PathLike | None = None, **kwargs):
         if not kind_of(model).is_solver:
-            found = f"{type(model).__name__} ({model.name_or_path or 'not loaded from a folder'})"
-            raise ValueError(f"The pipeline needs an MwpSolver, not {found}. Train a solver with `hf-mwp train`.")
+            name = f"{type(model).__name__} ({model.name_or_path or 'not loaded from a folder'})"
+            raise ValueError(f"The pipeline needs an MwpSolver, not {name}. Train a solver with `hf-mwp train`.")
         if not isinstance(processor, MwpProcessor):
             processor = _load_processor(model, processor)
         try:
@@ -126,7 +126,10 @@ class MathWordProblemPipeline(FolderSearch, Pipeline):
         self.processor.save_pretrained(save_directory)
         if self.default_search.num_beams > 1:
             self.default_search.save_pretrained(save_directory)
-        if reranker := self._forward_params.get("rerank") or self.find_reranker(self.default_search.rerank):
+        reranker = self._forward_params.get("rerank")
+        if not reranker:
+            reranker = self.find_reranker(self.default_search.rerank)
+        if reranker:
             reranker.save_pretrained(save_directory)
 
     def _sanitize_parameters(
@@ -135,10 +138,10 @@ class MathWordProblemPipeline(FolderSearch, Pipeline):
         check_search(confidence_threshold, num_beams=num_beams, top_k=top_k, max_decode_length=max_decode_length)
         # `False` stays: without re-ranking, also where it is the default.
         rerank = self.find_reranker(rerank) or rerank
-        shown = {"top_k": top_k, "confidence_threshold": confidence_threshold}
-        options = shown | {"num_beams": num_beams, "max_decode_length": max_decode_length, "rerank": rerank}
-        given = {name: value for name, value in options.items() if value is not None}
-        return {}, given, {name: given[name] for name in shown if name in given}
+        postprocess_params = {"top_k": top_k, "confidence_threshold": confidence_threshold}
+        forward_params = {"num_beams": num_beams, "max_decode_length": max_decode_length, "rerank": rerank}
+        forward_params |= postprocess_params
+        return {}, _without_none(forward_params), _without_none(postprocess_params)
 
     def get_iterator(self, inputs, num_workers, batch_size, preprocess_params, forward_params, postprocess_params):
         if not hasattr(inputs, "__iter__"):  # a dataset of PyTorch
@@ -161,7 +164,7 @@ class MathWordProblemPipeline(FolderSearch, Pipeline):
             if not inputs:
                 return []
         elif isinstance(inputs, Iterable) and not isinstance(inputs, str | bytes | Mapping):
-            inputs = (each for each in inputs)  # such as a column of a streamed dataset
+            inputs = (problem for problem in inputs)  # such as a column of a streamed dataset
         return super().__call__(inputs, **kwargs)
 
     def _preprocess_numbered(self, numbered: tuple[int, Any], **parameters) -> MathWordProblem:
@@ -196,6 +199,10 @@ class MathWordProblemPipeline(FolderSearch, Pipeline):
     ) -> dict | list[dict]:
         records = answer_records(prediction, top_k or 1, confidence_threshold)
         return records[0] if top_k is None else records
+
+
+def _without_none(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def _load_processor(model: Solver, source: str | PathLike | None) -> MwpProcessor:

@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from itertools import chain
 from typing import Any
 
 import torch
@@ -29,7 +28,8 @@ from .solve_problems import solve_problems
 
 Trees = Sequence[tuple[Expression, float]]
 # Factors that `calibrate` tries, from 0.05 to 3, and the minimum of the plausibilities that it reads.
-SCALES, MIN_PLAUSIBILITY = [0.05 * 60 ** (step / 100) for step in range(101)], 1e-300
+SCALES = [0.05 * 60 ** (step / 100) for step in range(101)]
+MIN_PLAUSIBILITY = 1e-300
 # With this dropout, the published solver answers 58 % of its training problems (91 without), and 77 of new ones.
 UNSURE_DROPOUT = 0.35
 
@@ -87,28 +87,46 @@ def fit_reranker(
 
     def search(problems: Sequence[MathWordProblem], width: int = num_beams, dropout: float = 0.0) -> list[Trees]:
         options = {"num_beams": width, "top_k": width, "batch_size": batch_size, "progress": progress}
-        with _encoder_dropout(model, dropout) if dropout else nullcontext():
-            return [each.beam.trees for each in solve_problems(model, processor, problems, **options)]
+        context = _encoder_dropout(model, dropout) if dropout else nullcontext()
+        with context:
+            predictions = solve_problems(model, processor, problems, **options)
+        return [prediction.beam.trees for prediction in predictions]
 
-    def read(given: Iterable[MathWordProblem | Mapping[str, Any]]) -> list[MathWordProblem]:
-        return [problem for problem in processor.problems(given) if right_answer(problem) is not None]
+    def read(rows: Iterable[MathWordProblem | Mapping[str, Any]]) -> list[MathWordProblem]:
+        return [problem for problem in processor.problems(rows) if right_answer(problem) is not None]
 
-    (part, given), *others = parts.items()
-    problems = read(given)
+    (train_name, train_rows), *held_out_splits = parts.items()
+    problems = read(train_rows)
     # Solve at least one problem without dropout.
     num_sure = max(len(problems) - round(mc_dropout_fraction * len(problems)), 1)
-    sure, unsure = problems[:num_sure], problems[num_sure:]
-    beams, unsure_beams = search(sure), search(unsure, dropout=UNSURE_DROPOUT) if unsure else []
-    about = dict(fitted_on or {}) | ({"mc_dropout_fraction": mc_dropout_fraction} if unsure else {})
-    reranker = fit_plausibility(problems, beams + unsure_beams, num_beams, regularization, about)
+    sure = problems[:num_sure]
+    unsure = problems[num_sure:]
+    sure_beams = search(sure)
+    unsure_beams = []
+    fitted_on = dict(fitted_on or {})
+    if unsure:
+        unsure_beams = search(unsure, dropout=UNSURE_DROPOUT)
+        fitted_on["mc_dropout_fraction"] = mc_dropout_fraction
+    reranker = fit_plausibility(problems, sure_beams + unsure_beams, num_beams, regularization, fitted_on)
     reranker = replace(reranker, min_beams=min_beams)
-    held_out = {name: (each, search(each)) for name, rows in others if (each := read(rows))}
-    aside = zip((unsure, unsure_beams), *held_out.values(), strict=True)
-    reranker = calibrate(reranker, *map(chain.from_iterable, aside))
-    measured = {f"{part}, unsure": _measure(reranker, unsure, unsure_beams)} if unsure else {}
-    measured[part] = _measure(reranker, sure, beams)
-    for name, (problems, found) in held_out.items():
-        measured[name] = _measure(reranker, problems, found)
+    # Calibrate on the problems solved with dropout and on the other splits.
+    held_out = {}
+    calibration_problems = list(unsure)
+    calibration_beams = list(unsure_beams)
+    for name, rows in held_out_splits:
+        problems = read(rows)
+        if problems:
+            beams = search(problems)
+            held_out[name] = (problems, beams)
+            calibration_problems += problems
+            calibration_beams += beams
+    reranker = calibrate(reranker, calibration_problems, calibration_beams)
+    measured = {}
+    if unsure:
+        measured[f"{train_name}, unsure"] = _measure(reranker, unsure, unsure_beams)
+    measured[train_name] = _measure(reranker, sure, sure_beams)
+    for name, (problems, beams) in held_out.items():
+        measured[name] = _measure(reranker, problems, beams)
         if min_beams is not None:
             measured[f"{name}, {min_beams} beams"] = _measure(reranker, problems, search(problems, min_beams))
     return replace(reranker, measured=measured)
@@ -143,7 +161,10 @@ def fit_plausibility(
     languages = sorted({problem.language for problem in problems})
     if len(languages) > 1:
         raise PlausibilityError(f"all problems must have the same language, but they are {' and '.join(languages)}")
-    rows, right, groups = [], [], []  # features, correctness and beam of each value
+    # Features, correctness and beam of each value.
+    rows = []
+    right = []
+    groups = []
     used = 0
     for problem, beam in zip(problems, beams, strict=True):
         target = right_answer(problem)
@@ -162,9 +183,10 @@ def fit_plausibility(
             "problems, more beams, or a trained solver"
         )
     weights = _fit(torch.tensor(rows, dtype=torch.float64), torch.tensor(right), torch.tensor(groups), regularization)
+    names = [feature.name for feature in FEATURES]
     return PlausibilityReranker(
         language=languages[0],
-        weights={feature.name: weight for feature, weight in zip(FEATURES, weights.tolist(), strict=True)},
+        weights=dict(zip(names, weights.tolist(), strict=True)),
         num_beams=num_beams,
         fitted_on=dict(fitted_on or {}, num_problems=len(problems), num_used=used, regularization=regularization),
     )
@@ -179,10 +201,15 @@ def calibrate(
     out problems without a correct answer in the beam, so its plausibilities are too large. The ranking does not
     change. The problems are best those that the solver was not trained on.
     """
-    scores, groups = [], []  # log plausibility and beam of each value
-    first, right = [], []  # of each beam: index of the first value, and its correctness
+    # Log plausibility and beam of each value.
+    scores = []
+    groups = []
+    # Index of the first value of each beam, and its correctness.
+    first = []
+    right = []
     for problem, beam in zip(problems, beams, strict=True):
-        ranked, target = reranker.rerank(problem, beam), right_answer(problem)
+        ranked = reranker.rerank(problem, beam)
+        target = right_answer(problem)
         if len(ranked) > 1 and target is not None:
             groups += [len(first)] * len(ranked)
             first.append(len(scores))
@@ -190,7 +217,8 @@ def calibrate(
             scores += [math.log(max(answer.plausibility, MIN_PLAUSIBILITY)) for answer in ranked]
     if not first:
         return reranker
-    values, labels = torch.tensor(scores, dtype=torch.float64), torch.tensor(right, dtype=torch.float64)
+    values = torch.tensor(scores, dtype=torch.float64)
+    labels = torch.tensor(right, dtype=torch.float64)
     losses = {}
     for scale in SCALES:
         logs = scale * values
@@ -203,12 +231,12 @@ def calibrate(
 @contextmanager
 def _encoder_dropout(model: Solver, rate: float) -> Iterator[None]:
     """Context manager that activates dropout in the encoder, with a fixed seed."""
-    rates = {layer: layer.p for layer in model.encoder.modules() if isinstance(layer, nn.Dropout)}
-    if not rates:
+    former_rates = {layer: layer.p for layer in model.encoder.modules() if isinstance(layer, nn.Dropout)}
+    if not former_rates:
         raise PlausibilityError("the encoder has no dropout layers. Set `mc_dropout_fraction` to 0")
     hook = model.encoder.register_forward_pre_hook(lambda encoder, inputs: encoder.train() and None)
     try:
-        for layer in rates:
+        for layer in former_rates:
             layer.p = rate
         with torch.random.fork_rng():
             torch.manual_seed(0)
@@ -216,22 +244,25 @@ def _encoder_dropout(model: Solver, rate: float) -> Iterator[None]:
     finally:
         hook.remove()
         model.encoder.train(model.training)
-        for layer, former in rates.items():
-            layer.p = former
+        for layer, former_rate in former_rates.items():
+            layer.p = former_rate
 
 
 def _measure(
     reranker: PlausibilityReranker, problems: Sequence[MathWordProblem], beams: Sequence[Trees]
 ) -> dict[str, float]:
     """Return the accuracies without and with the re-ranker, and the share of beams that contain a correct answer."""
-    counts = {"without": 0, "with": 0, "in_beam": 0}
+    totals = {"without": 0, "with": 0, "in_beam": 0}
     for problem, beam in zip(problems, beams, strict=True):
-        ranked, target = reranker.rerank(problem, beam), right_answer(problem)
-        right = [answer.rank for answer in ranked if answers_match(answer.value, target)]
-        counts["without"] += 0 in right
-        counts["with"] += bool(right) and right[0] == ranked[0].rank
-        counts["in_beam"] += bool(right)
-    return {"num_problems": len(problems)} | {name: round(n / len(problems), 4) for name, n in counts.items()}
+        ranked = reranker.rerank(problem, beam)
+        target = right_answer(problem)
+        ranks = [answer.rank for answer in ranked if answers_match(answer.value, target)]
+        if ranks:
+            totals["without"] += 0 in ranks
+            totals["with"] += ranks[0] == ranked[0].rank
+            totals["in_beam"] += 1
+    shares = {name: round(total / len(problems), 4) for name, total in totals.items()}
+    return {"num_problems": len(problems)} | shares
 
 
 def right_answer(problem: MathWordProblem) -> Number | str | None:
@@ -264,6 +295,7 @@ def _fit(rows: Tensor, right: Tensor, groups: Tensor, regularization: float) -> 
 
 def _log_sums(scores: Tensor, groups: Tensor) -> Tensor:
     """Compute the log-sum-exp of the scores in each group."""
-    count = int(groups[-1]) + 1
-    tops = scores.detach().new_full((count,), -torch.inf).scatter_reduce(0, groups, scores.detach(), "amax")
-    return scores.new_zeros(count).index_add(0, groups, (scores - tops[groups]).exp()).log() + tops
+    num_groups = int(groups[-1]) + 1
+    tops = scores.new_full((num_groups,), -torch.inf).scatter_reduce(0, groups, scores.detach(), "amax")
+    sums = scores.new_zeros(num_groups).index_add(0, groups, (scores - tops[groups]).exp())
+    return sums.log() + tops

@@ -36,14 +36,29 @@ def kept_records(
     return all records. `progress` wraps the list of chunks that are not cached."""
     size = at_once or AT_ONCE
     chunks = [problems[start : start + size] for start in range(0, len(problems), size)]
-    fields = [[each if isinstance(each, Mapping) else asdict(each) for each in chunk] for chunk in chunks]
-    paths = [Path(folder) / f".{digest_of({'facts': facts, 'problems': each})}.json" for each in fields]
-    rank, processes = rank_and_world_size()
-    missing = [each for each in list(zip(paths, chunks, strict=True))[rank::processes] if not each[0].exists()]
-    for path, chunk in progress(missing) if progress else missing:
+    paths = [_path_of_chunk(folder, facts, chunk) for chunk in chunks]
+    # Compute the missing chunks of this process.
+    rank, world_size = rank_and_world_size()
+    missing = []
+    for path, chunk in list(zip(paths, chunks, strict=True))[rank::world_size]:
+        if not path.exists():
+            missing.append((path, chunk))
+    if progress is not None:
+        missing = progress(missing)
+    for path, chunk in missing:
         write_json(path, {"records": list(make(chunk))})
     wait_for_all()
-    return [record for path in paths for record in json.loads(path.read_text("utf-8"))["records"]]
+    records = []
+    for path in paths:
+        records += json.loads(path.read_text("utf-8"))["records"]
+    return records
+
+
+def _path_of_chunk(folder: str | Path, facts: Mapping[str, Any], chunk: Problems) -> Path:
+    """Return the file of a chunk; see [`kept_records`]."""
+    problems = [problem if isinstance(problem, Mapping) else asdict(problem) for problem in chunk]
+    digest = digest_of({"facts": facts, "problems": problems})
+    return Path(folder) / f".{digest}.json"
 
 
 def solve_to_file(
@@ -53,8 +68,8 @@ def solve_to_file(
     killed run resumes if `model` and `options` are unchanged. Raises `UsageError` if the file exists, or another run
     writes to it."""
     output = Path(output)
-    used = model, options.get("reranker")
-    facts = {**options, "used": [content_digest(each) if each and Path(each).exists() else each for each in used]}
+    used = [_digest_or_name(model), _digest_or_name(options.get("reranker"))]
+    facts = {**options, "used": used}
     unfinished = output.with_name(f"{output.name}.unfinished")
     with RunFolder(unfinished):
         if output.exists():
@@ -62,11 +77,20 @@ def solve_to_file(
         solved = kept_records(unfinished, facts, problems, solve, progress)
         wait_for_all()  # all processes must have read all answers before the folder is removed
         if is_main_process():
-            pairs = zip(problems, solved, strict=True)
-            write_json_lines(output, (problem | result for problem, results in pairs for result in results))
+            rows = []
+            for problem, results in zip(problems, solved, strict=True):
+                rows += [problem | result for result in results]
+            write_json_lines(output, rows)
             for path in unfinished.iterdir():
                 if path.name != LOCK:
                     path.unlink()
     if is_main_process():
         with suppress(OSError):  # another run has opened the folder
             unfinished.rmdir()
+
+
+def _digest_or_name(name: str | None) -> str | None:
+    """Return the digest of a local folder or file, and any other name, such as a Hub id, as it is."""
+    if name and Path(name).exists():
+        return content_digest(name)
+    return name

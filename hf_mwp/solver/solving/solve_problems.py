@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -86,16 +85,22 @@ def solve_problems(
     if answer_match not in ANSWER_MATCHES:
         raise ValueError(f"`answer_match` must be one of {', '.join(ANSWER_MATCHES)}, not {answer_match!r}.")
     num_beams = count_beams(num_beams, top_k, reranker, processor.language)
-    kept = num_beams if top_k is None or reranker is not None else top_k
-    read = processor.problems(problems)
-    for language in {problem.language for problem in read if reranker is not None}:
-        reranker.check(language)
-    search = find_beams if unfinished is None else partial(find_kept_beams, unfinished)
-    settings = {"num_beams": num_beams, "top_k": kept, "max_decode_length": max_decode_length}
-    beams = search(model, processor, read, batch_size, progress, **settings)
+    if top_k is None or reranker is not None:
+        top_k = num_beams
+    problems = processor.problems(problems)
+    if reranker is not None:
+        for language in {problem.language for problem in problems}:
+            reranker.check(language)
+    settings = {"num_beams": num_beams, "top_k": top_k, "max_decode_length": max_decode_length}
+    if unfinished is None:
+        beams = find_beams(model, processor, problems, batch_size, progress, **settings)
+    else:
+        beams = find_kept_beams(unfinished, model, processor, problems, batch_size, progress, **settings)
     predictions = []
-    for problem, beam in zip(read, beams, strict=True):
-        ranked = None if reranker is None else tuple(reranker.rerank(problem, beam.trees))
+    for problem, beam in zip(problems, beams, strict=True):
+        ranked = None
+        if reranker is not None:
+            ranked = tuple(reranker.rerank(problem, beam.trees))
         predictions.append(SolverPrediction(problem, beam, ranked, answer_match))
     return predictions
 
@@ -110,30 +115,36 @@ def find_beams(
 ) -> list[Beam]:
     """Search for the best trees of each problem with the `settings` of [`solve_batch`]. A beam has no tree if the
     problem is refused ([`~problems.refusal`]) or all its numbers are cut off."""
-    found = [Beam()] * len(problems)
-    asked = [index for index, problem in enumerate(problems) if refusal(problem) is None]
-    if not asked:
-        return found
-    columns = processor.encode([problems[index] for index in asked])
+    beams = [Beam()] * len(problems)
+    # Encode the problems that are not refused.
+    indices = [index for index, problem in enumerate(problems) if refusal(problem) is None]
+    if not indices:
+        return beams
+    columns = processor.encode([problems[index] for index in indices])
     unknown = unknown_shares(processor, columns["input_ids"])
-    order = []
-    for place, positions in enumerate(columns["number_positions"]):
-        num_cut = count_cut(problems[asked[place]], positions)
-        found[asked[place]] = Beam((), unknown[place], num_cut, processor.max_length)
+    rows = []
+    for row, (index, positions) in enumerate(zip(indices, columns["number_positions"], strict=True)):
+        num_cut = count_cut(problems[index], positions)
+        beams[index] = Beam((), unknown[row], num_cut, processor.max_length)
         if positions:
-            order.append(place)
+            rows.append(row)
     # Problems of similar length need little padding.
     if batch_size is not None:
-        order.sort(key=columns["length"].__getitem__, reverse=True)
-    size = batch_size or max(len(order), 1)
-    batches = [order[start : start + size] for start in range(0, len(order), size)]
+        rows.sort(key=columns["length"].__getitem__, reverse=True)
+    size = batch_size or max(len(rows), 1)
+    batches = [rows[start : start + size] for start in range(0, len(rows), size)]
+    if progress is not None:
+        batches = progress(batches)
     fault = None
     was_training = model.training
     if was_training:
         model.eval()
-    for batch in batches if progress is None else progress(batches):
-        inputs = processor.pad({name: [values[place] for place in batch] for name, values in columns.items()})
-        if len({columns["length"][place] for place in batch}) == 1:
+    for batch in batches:
+        batch_columns = {}
+        for name, values in columns.items():
+            batch_columns[name] = [values[row] for row in batch]
+        inputs = processor.pad(batch_columns)
+        if len(set(batch_columns["length"])) == 1:
             # Without padding, no mask is needed, and creating one takes 4 % of a greedy search.
             inputs.pop("attention_mask")
         solved = solve_batch(model, inputs, **settings)
@@ -141,15 +152,22 @@ def find_beams(
         finite = [True] * len(batch) if solved.finite is None else solved.finite.tolist()
         if fault is None and not all(finite):
             fault = not_finite(model.name_or_path, _not_finite_weights(model))
-        outputs = [each.tolist() for each in (solved.sequences, solved.scores, solved.finished)]
-        for place, is_capped, is_finite, *columns_of_row in zip(batch, capped, finite, *outputs, strict=True):
-            complete = [(ids, score) for ids, score, finished in zip(*columns_of_row, strict=True) if finished]
+        sequences = solved.sequences.tolist()
+        scores = solved.scores.tolist()
+        finished = solved.finished.tolist()
+        for place, row in enumerate(batch):
+            complete = []
+            for ids, score, is_finished in zip(sequences[place], scores[place], finished[place], strict=True):
+                if is_finished:
+                    complete.append((ids, score))
+            index = indices[row]
             trees = read_trees(complete, processor.decode)
-            beam = replace(found[asked[place]], trees=trees, capped=is_capped)
-            found[asked[place]] = beam if is_finite else replace(beam, fault=fault)
+            beams[index] = replace(beams[index], trees=trees, capped=capped[place])
+            if not finite[place]:
+                beams[index] = replace(beams[index], fault=fault)
     if was_training:
         model.train()
-    return found
+    return beams
 
 
 def _not_finite_weights(model: Solver) -> list[str]:
@@ -168,13 +186,17 @@ def find_kept_beams(
     """Search for beams as [`find_beams`] does, cached in a folder by [`kept_records`]."""
     facts = {"model": hash_model(model), "processor": hash_processing(processor), "dtype": str(model.dtype)} | settings
 
-    def search(tried: Sequence[MathWordProblem]) -> Iterator[dict[str, Any]]:
-        for beam in find_beams(model, processor, tried, batch_size, None, **settings):
+    def search(chunk: Sequence[MathWordProblem]) -> Iterator[dict[str, Any]]:
+        for beam in find_beams(model, processor, chunk, batch_size, None, **settings):
             trees = [(processor.vocabulary.encode(tree), score) for tree, score in beam.trees]
             yield vars(beam) | {"trees": trees}
 
     records = kept_records(folder, facts, problems, search, progress)
-    return [replace(Beam(**record), trees=read_trees(record["trees"], processor.decode)) for record in records]
+    beams = []
+    for record in records:
+        trees = read_trees(record["trees"], processor.decode)
+        beams.append(replace(Beam(**record), trees=trees))
+    return beams
 
 
 def solve_batch(
@@ -186,8 +208,8 @@ def solve_batch(
 ) -> SolveOutput:
     """Solve a padded batch from a processor or collator on the device of the model."""
     names = (*INPUTS, *model.extra_inputs)
-    kept = {name: inputs[name].to(model.device) for name in names if name in inputs}
-    return model.solve(**kept, num_beams=num_beams, max_length=max_decode_length, num_return_sequences=top_k)
+    tensors = {name: inputs[name].to(model.device) for name in names if name in inputs}
+    return model.solve(**tensors, num_beams=num_beams, max_length=max_decode_length, num_return_sequences=top_k)
 
 
 def unknown_shares(processor: MwpProcessor, rows: Sequence[Sequence[int]]) -> list[float]:

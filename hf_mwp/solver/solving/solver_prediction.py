@@ -47,12 +47,20 @@ class SolverPrediction(Answer):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the problem, prediction, score and reason for a failure as a JSON-serialisable dictionary."""
-        expression, score = self.expression, self.score
-        ranking = {"plausibility": self.plausibility, "instead_of": self.instead_of("prediction", "value")}
-        return {
-            **{name: getattr(self.problem, name) for name in ("id", "text", "equation", "answer")},
-            "prediction": "" if expression is None else expression.bind(self.problem.numbers).to_infix(),
-            "prefix": [] if expression is None else expression.to_prefix(),
+        problem = self.problem
+        score = self.score
+        equation = ""
+        prefix = []
+        if self.expression is not None:
+            equation = self.expression.bind(problem.numbers).to_infix()
+            prefix = self.expression.to_prefix()
+        row = {
+            "id": problem.id,
+            "text": problem.text,
+            "equation": problem.equation,
+            "answer": problem.answer,
+            "prediction": equation,
+            "prefix": prefix,
             "value": None if score.value is None else float(score.value),
             "log_probability": self.log_probability if math.isfinite(self.log_probability) else None,
             "answer_correct": score.answer_correct,
@@ -60,8 +68,11 @@ class SolverPrediction(Answer):
             "complexity": score.level,
             "reason": score.reason,
             "detail": score.detail,
-            **({} if self.ranked is None else ranking),
         }
+        if self.ranked is not None:
+            row["plausibility"] = self.plausibility
+            row["instead_of"] = self.instead_of("prediction", "value")
+        return row
 
 
 def read_predictions(
@@ -77,20 +88,28 @@ def read_predictions(
         problem = processor.problem(row)
         number_positions = row.get("number_positions")
         is_cut = number_positions is not None and max(number_positions, default=-1) < 0
-        trees = () if is_cut or refusal(problem) is not None else read_trees([tree], processor.decode)
+        trees = ()
+        if not is_cut and refusal(problem) is None:
+            trees = read_trees([tree], processor.decode)
         predictions.append(SolverPrediction(problem, Beam(trees), answer_match=answer_match))
     return predictions
 
 
 def measure_calibration(predictions: Sequence[SolverPrediction]) -> dict[str, Any] | None:
     """Return [`metrics.calibration_report`] of the predictions with a known answer, or `None` if there are none."""
-    judged = [each for each in predictions if each.is_right is not None]
-    if not judged:
+    confidences = []
+    correct = []
+    for prediction in predictions:
+        if prediction.is_right is not None:
+            confidences.append(prediction.confidence)
+            correct.append(prediction.is_right)
+    if not correct:
         return None
-    return calibration_report([each.confidence for each in judged], [each.is_right for each in judged])
+    return calibration_report(confidences, correct)
 
 
 def figure_names(rows: Sequence[Mapping[str, Any]], processor: MwpProcessor, answer_match: str) -> set[str]:
     """Return the keys of [`metrics.accuracy_report`] for these rows, which do not depend on the predictions."""
     problems = processor.problems(rows)
-    return set(accuracy_report([score_prediction(problem, None, answer_match=answer_match) for problem in problems]))
+    scores = [score_prediction(problem, None, answer_match=answer_match) for problem in problems]
+    return set(accuracy_report(scores))

@@ -96,8 +96,12 @@ class AthenaConfig(PreTrainedConfig):
     def __post_init__(self, **kwargs):
         for name in ("operators", "constants", "transforms"):
             setattr(self, name, list(getattr(self, name)))
-        self.initial_constants = list(self.constants if self.initial_constants is None else self.initial_constants)
-        self.constants += [constant for constant in OUTPUT_CONSTANTS if constant not in self.constants]
+        if self.initial_constants is None:
+            self.initial_constants = self.constants
+        self.initial_constants = list(self.initial_constants)
+        for constant in OUTPUT_CONSTANTS:
+            if constant not in self.constants:
+                self.constants.append(constant)
         self.encoder_hidden_size = self.encoder_hidden_size or self.hidden_size
         self.intermediate_size = self.intermediate_size or 4 * self.hidden_size
         super().__post_init__(**kwargs)
@@ -117,9 +121,12 @@ class AthenaConfig(PreTrainedConfig):
                 raise ValueError(f"`{name}` must be a probability from 0 to 1, got {getattr(self, name)}")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"`dropout` must be in [0, 1), got {self.dropout}")
-        if missing := [each for each in "+-*/" + "^" * ("ROOT" in self.transforms) if each not in self.operators]:
+        needed = "+-*/^" if "ROOT" in self.transforms else "+-*/"
+        missing = [operator for operator in needed if operator not in self.operators]
+        if missing:
             raise ValueError(f"`operators` must contain {missing}, which thoughts need")
         if len({*self.transforms} & {*TRANSFORMS}) != len(self.transforms):
             raise ValueError(f"`transforms` may contain {list(TRANSFORMS)} once each, got {self.transforms}")
-        if foreign := [each for each in self.initial_constants if each not in self.constants]:
+        foreign = [constant for constant in self.initial_constants if constant not in self.constants]
+        if foreign:
             raise ValueError(f"`initial_constants` {foreign} are not among `constants` {self.constants}")

@@ -23,21 +23,26 @@ class InitialConstants:
     def __init__(self, config: AthenaConfig) -> None:
         self.literals = config.constants
         self.values = [Fraction(parse_number(literal)) for literal in self.literals]
-        places: dict[Fraction, int] = {}
+        # Index of the first initial constant with each value.
+        index_of: dict[Fraction, int] = {}
         for constant in config.initial_constants:
-            place = self.literals.index(constant)
-            places.setdefault(self.values[place], place)
+            index = self.literals.index(constant)
+            index_of.setdefault(self.values[index], index)
         # Index of `c` for each constant that is written as `1 / c`.
         self.reciprocal: dict[int, int] = {}
         if config.reciprocal_constants:
-            small = [place for place, value in enumerate(self.values) if value in places and 0 < value < 1]
-            self.reciprocal = {at: places[1 / self.values[at]] for at in small if 1 / self.values[at] in places}
+            for index, value in enumerate(self.values):
+                if value in index_of and 0 < value < 1 and 1 / value in index_of:
+                    self.reciprocal[index] = index_of[1 / value]
         # Indices of the other initial constants, in their order; of equal values, only the first.
-        self.initial = [place for place in places.values() if place not in self.reciprocal]
+        self.initial = [index for index in index_of.values() if index not in self.reciprocal]
 
     def place(self, index: int) -> int:
         """Return the index of an initial constant with the same value, or `index` if there is none."""
-        return next((place for place in self.initial if self.values[place] == self.values[index]), index)
+        for initial in self.initial:
+            if self.values[initial] == self.values[index]:
+                return initial
+        return index
 
 
 @dataclass(frozen=True)
@@ -61,19 +66,23 @@ class TargetReader:
     """
 
     def __init__(self, table: ThoughtTable, constants: InitialConstants, groups=None, values=None) -> None:
-        self.table, self.constants, self.groups, self.values = table, constants, groups, values
+        self.table = table
+        self.constants = constants
+        self.groups = groups
+        self.values = values
 
     def read(self, expression: Expression, transforms: Sequence[str]) -> Target:
         """Return the thought of an equation. Raises `ExpressionError` if the model cannot write it as a thought."""
         target = self._read(expression)
         # Check that the model can reach each node: its constants are initial, its transforms exist.
         for thought in target.nodes:
-            kind, children = self.table.kinds[thought], self.table.children[thought]
-            if kind == CONSTANT and children[0] not in self.constants.initial:
+            operation = self.table.kinds[thought]
+            children = self.table.children[thought]
+            if operation == CONSTANT and children[0] not in self.constants.initial:
                 token = self.constants.literals[children[0]]
                 raise ExpressionError(f"the constant {token} is not an initial thought of this model", token=token)
-            if kind in TRANSFORMS and kind not in transforms:
-                raise ExpressionError(f"the target needs the transform {kind}, which this model does not have")
+            if operation in TRANSFORMS and operation not in transforms:
+                raise ExpressionError(f"the target needs the transform {operation}, which this model does not have")
         return target
 
     def _read(self, node: Expression) -> Target:
@@ -97,7 +106,9 @@ class TargetReader:
     def _leaf(self, node: Expression) -> Target:
         slot = node.slot_index
         if slot is not None:
-            thought = self.table.add(NUMBER, slot if self.groups is None else self.groups[slot])
+            if self.groups is not None:
+                slot = self.groups[slot]
+            thought = self.table.add(NUMBER, slot)
             return Target(thought, frozenset({thought}))
         if node.token not in self.constants.literals:
             raise ExpressionError(f"this model does not have the constant {node.token}", token=node.token)
@@ -118,20 +129,22 @@ class TargetReader:
         return self._value(target) == value and target.constant not in self.constants.initial
 
     def _apply(self, operation: str, *operands: Target) -> Target:
-        thought = self.table.add(operation, *(each.thought for each in operands))
-        return Target(thought, frozenset({thought}).union(*(each.nodes for each in operands)))
+        thought = self.table.add(operation, *[operand.thought for operand in operands])
+        nodes = [operand.nodes for operand in operands]
+        return Target(thought, frozenset({thought}).union(*nodes))
 
     def _multiply(self, left: Target, right: Target) -> Target:
         # A factor of 1 or 2 (or its negative) becomes a sum, and the sign a transform.
-        for factor, other in ((left, right), (right, left)):
+        for factor, operand in ((left, right), (right, left)):
             value = self._value(factor)
             if value in (1, -1, 2, -2):
-                product = self._apply("ADD", other, other) if abs(value) == 2 else other
-                return self._apply("NEG", product) if value < 0 else product
+                if abs(value) == 2:
+                    operand = self._apply("ADD", operand, operand)
+                return self._apply("NEG", operand) if value < 0 else operand
         # `a * 0.5`, where 0.5 is no initial thought.
-        for factor, other in ((left, right), (right, left)):
+        for factor, operand in ((left, right), (right, left)):
             if self._is_spare(factor, Fraction(1, 2)):
-                return self._apply("HALF", other)
+                return self._apply("HALF", operand)
         return self._apply("MUL", left, right)
 
     def _divide(self, left: Target, right: Target) -> Target:
@@ -142,17 +155,20 @@ class TargetReader:
         return self._multiply(left, self._apply("INV", right))
 
     def _power(self, base: Target, node: Expression) -> Target:
-        exponent, allowed, found = None, (2, 3), node.token
+        exponent = None
+        allowed = (2, 3)
+        description = node.token
         if not node.is_leaf:
-            found = "an expression"
+            description = "an expression"
         elif node.slot_index is None:
-            exponent, allowed = Fraction(parse_number(node.token)), (1, 2, 3, Fraction(1, 2))
+            exponent = Fraction(parse_number(node.token))
+            allowed = (1, 2, 3, Fraction(1, 2))
         elif self.values is not None:
             exponent = Fraction(self.values[node.slot_index])
-            found = f"{node.token} = {exponent}"
+            description = f"{node.token} = {exponent}"
         if exponent not in allowed:
             rule = "exponents must be 1, 2, 3 or 0.5, or numbers of the text with the value 2 or 3"
-            raise ExpressionError(f"{rule}, got {found}", token=node.token)
+            raise ExpressionError(f"{rule}, got {description}", token=node.token)
         if exponent == Fraction(1, 2):
             return self._apply("ROOT", base)
         power = base
@@ -182,17 +198,22 @@ class PlanMaker:
 
     def initial_slots(self, positions: Sequence[int], groups: Sequence[int] | None) -> list[int]:
         """Return the indices of numbers that are initial thoughts; of merged equal numbers, only the first."""
-        merges = self.config.merge_numbers and groups is not None
-        return [slot for slot, at in enumerate(positions) if at >= 0 and not (merges and groups[slot] != slot)]
+        if groups is None or not self.config.merge_numbers:
+            groups = range(len(positions))
+        return [slot for slot, position in enumerate(positions) if position >= 0 and groups[slot] == slot]
 
     def initial_thoughts(self, table: ThoughtTable, slots: Sequence[int]) -> list[int]:
         """Add the initial thoughts to the table, numbers, then constants, and return their rows."""
-        return [table.add(NUMBER, slot) for slot in slots] + [table.add(CONSTANT, at) for at in self.constants.initial]
+        numbers = [table.add(NUMBER, slot) for slot in slots]
+        constants = [table.add(CONSTANT, index) for index in self.constants.initial]
+        return numbers + constants
 
     def read_target(self, table: ThoughtTable, expression: Expression, groups=None, values=None) -> Target:
         """Return the target thought of an equation; see [`TargetReader`] for arguments and errors."""
-        values = None if self.config.strict_exponents else values
-        groups = groups if self.config.merge_numbers else None
+        if self.config.strict_exponents:
+            values = None
+        if not self.config.merge_numbers:
+            groups = None
         return TargetReader(table, self.constants, groups, values).read(expression, self.config.transforms)
 
     def make(self, labels: Sequence[int], positions: Sequence[int], groups=None, values=None) -> GoldPlan:
@@ -206,11 +227,13 @@ class PlanMaker:
         rows = self._expand(table, initial, target, self.config.gold == "subsets")
         rows = rows or self._expand(table, initial, target, subsets=False)
         # Numbers by their slots, constants as -1, -2, ...
-        constants = [-1 - place for place in range(len(self.constants.initial))]
+        constants = range(-1, -1 - len(self.constants.initial), -1)
+        row_table = np.array(rows, int)
+        pool_indices = row_table[:, 4]
         return GoldPlan(
-            candidates=np.array([row[:4] for row in rows], int),
-            kept=np.array([row[4] for row in rows], int),
-            target=next(row[4] for row in reversed(rows) if row[5] == target.thought),
+            candidates=row_table[:, :4],
+            kept=pool_indices,
+            target=int(pool_indices[row_table[:, 5] == target.thought][-1]),
             initial=np.array([*slots, *constants], int),
             rounds=rows[-1][0] + 1,
         )
@@ -221,22 +244,28 @@ class PlanMaker:
         """Return rows `(round, operation, left, right, pool index, thought)`, `None` with too many subsets."""
         expansion = Expansion(table, initial, self.config.transforms)
         rows: list[tuple[int, int, int, int, int, int]] = []
-        while (candidates := expansion.next_round()) is not None:
+        # `next_round` returns `None` if no candidate is left.
+        for candidates in iter(expansion.next_round, None):
             positives = []
             for candidate in candidates:
                 thought = candidate.thought
                 # A candidate is kept if it is a part of the target; it then gets the next place in the pool.
-                positive = table.contains(target.thought, thought) if subsets else thought in target.nodes
-                place = len(expansion.pool) + len(positives) if positive else -1
-                rows.append((expansion.round - 1, *candidate[:3], place, thought))
-                if positive:
+                is_positive = table.contains(target.thought, thought) if subsets else thought in target.nodes
+                pool_index = -1
+                if is_positive:
+                    pool_index = len(expansion.pool) + len(positives)
                     positives.append(candidate)
+                rows.append((expansion.round - 1, *candidate[:3], pool_index, thought))
             expansion.keep(positives)
             # The round that finds the target is the last.
-            if any(candidate.thought == target.thought for candidate in positives):
+            if target.thought in expansion.pool:
                 return rows
             if subsets and len(positives) > MAX_SUBSETS:
                 return None
         # No candidate is left: a number of the target is not among the initial thoughts.
-        absent = (table.children[node][0] for node in target.nodes - {*initial} if table.kinds[node] == NUMBER)
-        raise ExpressionError(f"the target uses number N{next(absent, '?')}, but the text was truncated before it")
+        absent = "?"
+        for node in target.nodes - {*initial}:
+            if table.kinds[node] == NUMBER:
+                absent = table.children[node][0]
+                break
+        raise ExpressionError(f"the target uses number N{absent}, but the text was truncated before it")

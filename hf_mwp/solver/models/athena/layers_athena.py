@@ -27,7 +27,8 @@ class FeedForward(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, rows: Tensor) -> Tensor:
-        hidden = self.down(F.gelu(self.up(self.norm(rows) if self.is_pre else rows)))
+        inputs = self.norm(rows) if self.is_pre else rows
+        hidden = self.down(F.gelu(self.up(inputs)))
         rows = rows + self.dropout(hidden)
         return rows if self.is_pre else self.norm(rows)
 
@@ -38,7 +39,8 @@ class Aggregate(nn.Module):
 
     def __init__(self, config: AthenaConfig) -> None:
         super().__init__()
-        self.is_pre, self.num_heads = config.norm == "pre", config.num_attention_heads
+        self.is_pre = config.norm == "pre"
+        self.num_heads = config.num_attention_heads
         self.norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
         self.query_key_value = nn.Linear(config.hidden_size, 3 * config.hidden_size)
         self.dense = nn.Linear(config.hidden_size, config.hidden_size)
@@ -47,24 +49,29 @@ class Aggregate(nn.Module):
 
     def project(self, thoughts: Tensor) -> Tensor:
         """Compute queries, keys and values `(n, 3 H)` of thoughts `(n, H)`."""
-        return self.query_key_value(self.norm(thoughts) if self.is_pre else thoughts)
+        inputs = self.norm(thoughts) if self.is_pre else thoughts
+        return self.query_key_value(inputs)
 
     def forward(self, thoughts: Tensor, projected: Tensor, left: Tensor, right: Tensor) -> Tensor:
         """Compute embeddings `(m, H)` of the pairs `left`, `right` `(m,)` of thoughts `(n, H)`."""
         size = thoughts.shape[1]
-        first, second = projected.index_select(0, left), projected.index_select(0, right)
-        (query, key, value), (query_2, key_2, value_2) = first.split(size, 1), second.split(size, 1)
-        # Sum of the left value's weights in the 2 x 2 attention; the right value has the rest of 2. The softmax over
-        # two scores is a sigmoid of their difference.
         heads = (self.num_heads, size // self.num_heads)
-        difference = (key - key_2).unflatten(1, heads)
-        weight = sum(
-            torch.sigmoid((each.unflatten(1, heads) * difference).sum(-1, keepdim=True) * heads[1] ** -0.5)
-            for each in (query, query_2)
-        )
-        mixed = 2 * value_2 + (weight * (value - value_2).unflatten(1, heads)).flatten(1)
+        left_query, left_key, left_value = projected.index_select(0, left).split(size, 1)
+        right_query, right_key, right_value = projected.index_select(0, right).split(size, 1)
+        key_difference = (left_key - right_key).unflatten(1, heads)
+
+        def left_weight(query: Tensor) -> Tensor:
+            # The softmax over two scores is a sigmoid of their difference.
+            scores = (query.unflatten(1, heads) * key_difference).sum(-1, keepdim=True)
+            return torch.sigmoid(scores * heads[1] ** -0.5)
+
+        # Sum of the left value's weights in the 2 x 2 attention; the right value has the rest of 2.
+        weight = left_weight(left_query) + left_weight(right_query)
+        mixed = 2 * right_value + (weight * (left_value - right_value).unflatten(1, heads)).flatten(1)
         rows = self.dropout(self.dense(mixed)) + thoughts.index_select(0, left) + thoughts.index_select(0, right)
-        return self.feed_forward(rows if self.is_pre else self.norm(rows))
+        if not self.is_pre:
+            rows = self.norm(rows)
+        return self.feed_forward(rows)
 
 
 class Judge(nn.Module):
@@ -74,7 +81,8 @@ class Judge(nn.Module):
     def __init__(self, config: AthenaConfig) -> None:
         super().__init__()
         size = config.hidden_size
-        self.is_pre, self.num_heads = config.norm == "pre", config.num_attention_heads
+        self.is_pre = config.norm == "pre"
+        self.num_heads = config.num_attention_heads
         self.feed_forward = FeedForward(config)
         self.norm = nn.LayerNorm(size, eps=config.layer_norm_eps)
         # With `norm="post"`, the authors' implementation has this layer norm too, but never calls it.
@@ -89,24 +97,40 @@ class Judge(nn.Module):
     def prepare(self, thoughts: Tensor) -> tuple[Tensor, Tensor]:
         """Compute residual rows and queries `(n, H)` of thoughts `(n, H)`."""
         rows = self.feed_forward(thoughts)
-        return rows, self.query(self.norm(rows) if self.is_pre else rows)
+        return rows, self.project_query(rows)
+
+    def project_query(self, rows: Tensor) -> Tensor:
+        """Compute queries `(n, H)` of residual rows `(n, H)`."""
+        inputs = self.norm(rows) if self.is_pre else rows
+        return self.query(inputs)
 
     def project_reference(self, reference: Tensor) -> Tensor:
         """Compute keys and values `(n, 2 H)` of reference rows `(n, H)`."""
-        return self.key_value(self.reference_norm(reference) if self.is_pre else reference)
+        if self.is_pre:
+            reference = self.reference_norm(reference)
+        return self.key_value(reference)
 
     def attend(self, queries: Tensor, keys_values: Tensor, visible: Tensor, places: Tensor) -> Tensor:
         """Attend with queries `(A, m, H)` over keys and values `(A, R, 2 H)`, with a mask `(A, m or 1, R)`, and return
         the results `(n, H)` at `places` in the flattened queries."""
-        parts = (queries, *keys_values.chunk(2, -1))
-        query, key, value = (part.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for part in parts)
-        attended = F.scaled_dot_product_attention(query, key, value, attn_mask=visible.unsqueeze(1))
+        keys, values = keys_values.chunk(2, -1)
+        attended = F.scaled_dot_product_attention(
+            self._split_heads(queries),
+            self._split_heads(keys),
+            self._split_heads(values),
+            attn_mask=visible.unsqueeze(1),
+        )
         return attended.transpose(1, 2).flatten(2).flatten(0, 1).index_select(0, places)
+
+    def _split_heads(self, rows: Tensor) -> Tensor:
+        return rows.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
 
     def conclude(self, rows: Tensor, attended: Tensor) -> tuple[Tensor, Tensor]:
         """Compute contexts `(n, H)` and logits `(n,)` from residual rows and attended values `(n, H)`."""
         rows = rows + self.dropout(self.dense(attended))
-        context = self.output(rows if self.is_pre else self.norm(rows))
+        if not self.is_pre:
+            rows = self.norm(rows)
+        context = self.output(rows)
         return context, self.score(context).squeeze(-1)
 
 
@@ -122,5 +146,6 @@ class ConstantEmbedding(nn.Module):
 
     def forward(self, rows: Sequence[int]) -> Tensor:
         """Compute embeddings `(n, H)` of the constants with the given indices."""
-        weight = torch.cat([self.weight[:0], *(self.weight[row : row + 1] for row in rows)])
+        selected = [self.weight[row : row + 1] for row in rows]
+        weight = torch.cat([self.weight[:0], *selected])
         return self.down(F.gelu(self.up(self.norm(weight))))

@@ -63,11 +63,11 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
 
     def __init__(self, config: AthenaConfig) -> None:
         super().__init__(config)
-        size, width = config.hidden_size, config.encoder_hidden_size
+        size = config.hidden_size
         self.input_projection: nn.Module = nn.Identity()
-        if width != size:
+        if config.encoder_hidden_size != size:
             norm = nn.LayerNorm(size, eps=config.layer_norm_eps)
-            self.input_projection = nn.Sequential(nn.Linear(width, size), nn.GELU(), norm)
+            self.input_projection = nn.Sequential(nn.Linear(config.encoder_hidden_size, size), nn.GELU(), norm)
         self.constants = ConstantEmbedding(config)
         self.transforms = nn.ModuleDict({name: FeedForward(config) for name in config.transforms})
         self.aggregates = nn.ModuleDict({name: Aggregate(config) for name in AGGREGATES})
@@ -99,18 +99,21 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
     def sizes_for(cls, encoder_config: PreTrainedConfig) -> dict[str, Any]:
         """Return the encoder's sizes. If layers differ, the feed-forward width is four times the hidden size."""
         width = encoder_config.hidden_size
-        heads, inner = (getattr(encoder_config, name, None) for name in ("num_attention_heads", "intermediate_size"))
-        if not isinstance(heads, int) or width % heads:
-            heads = max(count for count in range(1, 13) if width % count == 0)
-        inner = inner if isinstance(inner, int) else 4 * width
-        return super().sizes_for(encoder_config) | {"num_attention_heads": heads, "intermediate_size": inner}
+        num_heads = getattr(encoder_config, "num_attention_heads", None)
+        if not isinstance(num_heads, int) or width % num_heads:
+            num_heads = max(divisor for divisor in range(1, 13) if width % divisor == 0)
+        inner_size = getattr(encoder_config, "intermediate_size", None)
+        if not isinstance(inner_size, int):
+            inner_size = 4 * width
+        sizes = super().sizes_for(encoder_config)
+        return sizes | {"num_attention_heads": num_heads, "intermediate_size": inner_size}
 
     @classmethod
     def make_config(
         cls, vocabulary: OutputVocabulary, encoder_config: PreTrainedConfig, **fields: Any
     ) -> AthenaConfig:
         """Return the default config; see [`Decoder`]. Constants in `vocabulary.written` are not initial thoughts."""
-        initial = [each for each in vocabulary.constants if each not in vocabulary.written]
+        initial = [constant for constant in vocabulary.constants if constant not in vocabulary.written]
         if "constants" not in fields:
             fields = {"initial_constants": initial} | fields
         return super().make_config(vocabulary, encoder_config, **fields)
@@ -128,16 +131,20 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
     @torch.no_grad()
     def set_constants(self, constants: Sequence[str], used: Sequence[str] = ()) -> None:
         """Add constants. They and those in `used` become initial thoughts; see [`Decoder`]."""
-        initial, added = self.config.initial_constants, self.added_constants(constants)
-        added = [each for each in used if each not in (*initial, *added)] + added
+        initial = self.config.initial_constants
+        new_constants = self.added_constants(constants)
+        used_constants = [constant for constant in used if constant not in (*initial, *new_constants)]
+        added = used_constants + new_constants
         self.constants.weight = self.extend_embeddings(self.constants.weight, len(added))
-        self.config.constants, self.config.initial_constants = list(constants), initial + added
+        self.config.constants = list(constants)
+        self.config.initial_constants = initial + added
 
     def initial_embeddings(self, states: Tensor, number_positions: Tensor) -> Tensor:
         """Return embeddings `(B * N + C, H)` of the numbers of all problems, then of the initial constants."""
         index = number_positions.clamp_min(0).unsqueeze(-1).expand(-1, -1, states.shape[-1])
         initial = InitialConstants(self.config).initial
-        rows = [self.config.initial_constants.index(self.config.constants[place]) for place in initial]
+        constants = [self.config.constants[place] for place in initial]
+        rows = [self.config.initial_constants.index(constant) for constant in constants]
         return torch.cat([states.gather(1, index).flatten(0, 1), self.constants(rows).to(states.dtype)])
 
     def goals(
@@ -146,40 +153,47 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
         """Return keys and values `(B, Q, 2 H)` of the question's tokens, and their mask, `None` for a single token."""
         if question_positions is None or not question_positions.shape[1]:
             # Without question positions, use the last token.
-            mask = states.new_ones(states.shape[:2]) if attention_mask is None else attention_mask
-            question_positions = mask.sum(1, keepdim=True).long() - 1
+            if attention_mask is None:
+                attention_mask = states.new_ones(states.shape[:2])
+            question_positions = attention_mask.sum(1, keepdim=True).long() - 1
+        mask = None
         if self.config.goal == "last":
             question_positions = question_positions.amax(1, keepdim=True)
+        else:
+            mask = question_positions >= 0
         index = question_positions.clamp_min(0).unsqueeze(-1).expand(-1, -1, states.shape[-1])
         projected = self.answer.project_reference(states.gather(1, index))
-        return projected, None if self.config.goal == "last" else question_positions >= 0
+        return projected, mask
 
     def answering_logits(
         self, thoughts: Tensor, goals: tuple[Tensor, Tensor | None], problems: Tensor, places: Tensor, width: int
     ) -> Tensor:
         """Return answering logits `(n,)` of thoughts `(n, H)`; `places` are indices in the padded `B * width`."""
-        judge, (reference, exists) = self.answer, goals
-        if exists is None:
+        judge = self.answer
+        reference, mask = goals
+        if mask is None:
             # A single goal has all the attention weight. Distributed training still needs a gradient of the queries.
             rows = judge.feed_forward(thoughts)
-            value = reference[:, 0].chunk(2, -1)[1].index_select(0, problems)
-            attended = torch.cat([value, judge.query(judge.norm(rows[:0]) if judge.is_pre else rows[:0])])
+            _, values = reference[:, 0].chunk(2, -1)
+            attended = torch.cat([values.index_select(0, problems), judge.project_query(rows[:0])])
         else:
             # Queries are padded by problem, attend to the question, and are packed again.
             rows, queries = judge.prepare(thoughts)
             padded = scatter_rows(queries, places, (len(reference), width))
             # A problem without a question sees all goals, so that its softmax is finite.
-            visible = exists.unsqueeze(1) | ~exists.any(1).view(-1, 1, 1)
+            visible = mask.unsqueeze(1) | ~mask.any(1).view(-1, 1, 1)
             attended = judge.attend(padded, reference, visible, places)
-        return judge.conclude(rows, attended)[1]
+        _, logits = judge.conclude(rows, attended)
+        return logits
 
     def embed(self, operation: str, pool: Tensor, projected: dict[str, Tensor], left: Tensor, right: Tensor) -> Tensor:
         """Return embeddings `(n, H)` of an operation on the rows `left` and `right` `(n,)` of a pool. `projected` has
         the queries, keys and values of earlier thoughts by operation; those of new thoughts are added."""
         if operation in self.transforms:
             return self.transforms[operation](pool.index_select(0, left))
-        aggregate, known = self.aggregates[operation], projected[operation]
-        projected[operation] = torch.cat([known, aggregate.project(pool[len(known) :])])
+        aggregate = self.aggregates[operation]
+        earlier = projected[operation]
+        projected[operation] = torch.cat([earlier, aggregate.project(pool[len(earlier) :])])
         return aggregate(pool, projected[operation], left, right)
 
     def forward(
@@ -221,12 +235,15 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
         # Embed and judge all candidates; then the pool, the candidates that the plans keep, is scored as answers.
         embeddings = self._embed_candidates(self.initial_embeddings(states, number_positions), plans)
         contexts, logits = self._judge_candidates(states[:, 0], embeddings, plans)
-        pool, owners = embeddings.index_select(0, plans.kept), plans.problems.index_select(0, plans.kept)
+        pool = embeddings.index_select(0, plans.kept)
+        problems = plans.problems.index_select(0, plans.kept)
         goals = self.goals(states, attention_mask, question_positions)
-        answers = self.answering_logits(pool, goals, owners, plans.pooled, plans.num_pooled)
+        answers = self.answering_logits(pool, goals, problems, plans.pooled, plans.num_pooled)
         # Padding has the smallest number of fp32, also under autocast, whose outputs Accelerate converts to fp32.
-        logits, answers = at_least_fp32(logits), at_least_fp32(answers)
-        judged, pooled = (len(states), plans.num_judged), (len(states), plans.num_pooled)
+        logits = at_least_fp32(logits)
+        answers = at_least_fp32(answers)
+        judged = (len(states), plans.num_judged)
+        pooled = (len(states), plans.num_pooled)
         output = AthenaOutput(
             loss=self._loss(logits, answers, plans),
             logits=scatter_rows(logits, plans.judged, judged, torch.finfo(logits.dtype).min),
@@ -235,24 +252,30 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
             contexts=contexts,
         )
         if output_hidden_states:
-            output.hidden_states = tuple(scatter_rows(rows, plans.judged, judged) for rows in (embeddings, contexts))
+            output.hidden_states = (
+                scatter_rows(embeddings, plans.judged, judged),
+                scatter_rows(contexts, plans.judged, judged),
+            )
         return output
 
     def _embed_candidates(self, initial: Tensor, plans: PlanBatch) -> Tensor:
-        embeddings, done = initial[:0], 0
+        embeddings = initial[:0]
+        done = 0
         projected = dict.fromkeys(AGGREGATES, initial.new_zeros(0, 3 * initial.shape[1]))
         # Step by step, because thoughts may be operands of later ones; then all other candidates at once.
         for step, counts in enumerate((*plans.steps, plans.others)):
             # Unused layers run on zero rows, because distributed training needs a gradient of each parameter.
-            is_last, parts = step == len(plans.steps), []
-            for operation, count in zip((None, *OPERATIONS), counts, strict=True):
-                left, right = plans.left[done : done + count], plans.right[done : done + count]
-                done += count
+            is_last = step == len(plans.steps)
+            new_embeddings = []
+            for operation, num_candidates in zip((None, *OPERATIONS), counts, strict=True):
+                left = plans.left[done : done + num_candidates]
+                right = plans.right[done : done + num_candidates]
+                done += num_candidates
                 if operation is None:
-                    parts.append(initial.index_select(0, left))
-                elif operation in (*self.transforms, *AGGREGATES) and (count or is_last):
-                    parts.append(self.embed(operation, embeddings, projected, left, right))
-            embeddings = torch.cat([embeddings, *parts])
+                    new_embeddings.append(initial.index_select(0, left))
+                elif operation in (*self.transforms, *AGGREGATES) and (num_candidates or is_last):
+                    new_embeddings.append(self.embed(operation, embeddings, projected, left, right))
+            embeddings = torch.cat([embeddings, *new_embeddings])
         return embeddings
 
     def _judge_candidates(self, start: Tensor, embeddings: Tensor, plans: PlanBatch) -> tuple[Tensor, Tensor]:
@@ -260,33 +283,36 @@ class AthenaModel(DecoderPreTrainedModel, Decoder):
         rows, queries = self.reason.prepare(embeddings)
         reference = self.reason.project_reference(start)
         sizes = [*map(sum, plans.steps), sum(plans.others)]
-        contexts, logits = [], []
+        contexts = []
+        logits = []
         # Step by step, because candidates attend to the contexts of earlier steps; then all others at once.
-        for step, (own, query) in enumerate(zip(rows.split(sizes), queries.split(sizes), strict=True)):
-            attended = self._attend(query, reference, plans.layout(step))
-            context, logit = self.reason.conclude(own, attended)
-            contexts.append(context)
-            logits.append(logit)
+        for step, (step_rows, step_queries) in enumerate(zip(rows.split(sizes), queries.split(sizes), strict=True)):
+            attended = self._attend(step_queries, reference, plans.layout(step))
+            step_contexts, step_logits = self.reason.conclude(step_rows, attended)
+            contexts.append(step_contexts)
+            logits.append(step_logits)
             if step < len(plans.steps) and self.config.chain != "none":
-                reference = torch.cat([reference, self.reason.project_reference(context)])
+                reference = torch.cat([reference, self.reason.project_reference(step_contexts)])
         return torch.cat(contexts), torch.cat(logits)
 
     def _attend(self, queries: Tensor, reference: Tensor, layout: AttentionLayout) -> Tensor:
-        count = 1 if self.config.chain == "none" else None
-        indices = layout.references[:, :count]
+        # Without a chain, only the first reference row of each problem is visible.
+        num_references = 1 if self.config.chain == "none" else None
+        indices = layout.references[:, :num_references]
         keys_values = reference.index_select(0, indices.flatten()).unflatten(0, indices.shape)
         padded = queries.index_select(0, layout.queries.flatten()).unflatten(0, layout.queries.shape)
-        visible = layout.visible(self.config.chain)[..., :count]
+        visible = layout.visible(self.config.chain)[..., :num_references]
         return self.reason.attend(padded, keys_values, visible, layout.places)
 
     def _loss(self, logits: Tensor, answers: Tensor, plans: PlanBatch) -> Tensor:
-        kept = torch.zeros_like(logits).index_fill(0, plans.kept, 1)
-        loss = sum(
-            F.binary_cross_entropy_with_logits(scores, labels.to(scores.dtype), reduction="sum")
-            for scores, labels in ((logits, kept), (answers, plans.targets))
-        )
-        count = plans.shape[0] if self.config.loss_normalization == "problems" else len(logits) + len(answers)
-        return loss / max(count, 1)
+        is_kept = torch.zeros_like(logits).index_fill(0, plans.kept, 1)
+        is_target = plans.targets.to(answers.dtype)
+        loss = F.binary_cross_entropy_with_logits(logits, is_kept, reduction="sum")
+        loss = loss + F.binary_cross_entropy_with_logits(answers, is_target, reduction="sum")
+        divisor = plans.shape[0]
+        if self.config.loss_normalization == "thoughts":
+            divisor = len(logits) + len(answers)
+        return loss / max(divisor, 1)
 
     @torch.no_grad()
     def generate(

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -43,10 +44,13 @@ class AttentionLayout:
 
     def visible(self, chain: str) -> Tensor:
         """Return the mask `(A, m, R)`, which is true if a query may attend to a reference row."""
-        queries, references = self.query_rounds.unsqueeze(2), self.reference_rounds.unsqueeze(1)
+        queries = self.query_rounds.unsqueeze(2)
+        references = self.reference_rounds.unsqueeze(1)
         if chain == "append":
             return references <= queries
-        return references == queries if chain == "replace" else (references == -1).expand(-1, queries.shape[1], -1)
+        if chain == "replace":
+            return references == queries
+        return (references == -1).expand(-1, queries.shape[1], -1)
 
 
 class PlanBatch(IndexBatch):
@@ -60,29 +64,32 @@ class PlanBatch(IndexBatch):
     """
 
     def __init__(self, plans: Sequence[GoldPlan | None], num_numbers: int) -> None:
-        found = [(problem, plan) for problem, plan in enumerate(plans) if plan is not None]
         self.shape = (len(plans), num_numbers)
-        self.skipped = len(plans) - len(found)
-        self.rounds = max((plan.rounds for _, plan in found), default=0)
-        self.num_judged = max((len(plan.kept) for _, plan in found), default=0)
-        self.num_pooled = max((int(plan.kept.max()) + 1 for _, plan in found), default=0)
-        columns = [_columns(problem, plan, self.shape) for problem, plan in found]
-        table = np.concatenate(columns, 1) if columns else np.zeros((STEP + 1, 0), int)
+        self.skipped = 0
+        self.rounds = 0
+        self.num_judged = 0
+        self.num_pooled = 0
+        columns = [np.zeros((STEP + 1, 0), int)]
+        for problem, plan in enumerate(plans):
+            if plan is None:
+                self.skipped += 1
+                continue
+            self.rounds = max(self.rounds, plan.rounds)
+            self.num_judged = max(self.num_judged, len(plan.kept))
+            self.num_pooled = max(self.num_pooled, int(plan.kept.max()) + 1)
+            columns.append(_columns(problem, plan, self.shape))
+        table = np.concatenate(columns, 1)
+        # Order the candidates by step, then by operation.
         table = table[:, np.lexsort((table[OPERATION], table[STEP]))]
         kept = np.flatnonzero(table[PLACE] >= 0)
         pooled = table[PROBLEM, kept] * self.num_pooled + table[PLACE, kept]
         # Replace operands (indices in the pool) by rows.
-        rows = np.zeros(self.shape[0] * max(self.num_pooled, 1), int)
+        rows = np.zeros(len(plans) * max(self.num_pooled, 1), int)
         rows[pooled] = kept
-        for operand in table[LEFT : RIGHT + 1]:
+        for operand in (table[LEFT], table[RIGHT]):
             is_row = (table[OPERATION] >= 0) & (operand >= 0)
             operand[is_row] = rows[table[PROBLEM, is_row] * self.num_pooled + operand[is_row]]
-        ends = np.searchsorted(table[STEP], np.arange(table[STEP].max(where=table[STEP] < NEVER, initial=-1) + 2))
-        slices = [slice(*each) for each in zip(ends, [*ends[1:], None], strict=True)]
-        operations = (table[OPERATION, each] + 1 for each in slices)
-        # Numbers of initial candidates and of candidates of each operation, for each step, then for all others.
-        *self.steps, self.others = (np.bincount(each, minlength=len(OPERATIONS) + 1).tolist() for each in operations)
-        parts = {
+        arrays = {
             # Operands: rows of candidates. `left` of an initial thought is a row of all numbers, then the constants.
             "left": table[LEFT],
             "right": table[RIGHT],
@@ -94,48 +101,63 @@ class PlanBatch(IndexBatch):
             "pooled": pooled,
             "targets": table[TARGET, kept],
         }
+        # For each step, then for all other candidates: numbers of initial candidates and of candidates of each
+        # operation, and the attention layout.
+        self.steps = []
         self._shapes = {}
-        for number, each in enumerate(slices):
-            for name, array in _layout(table[:, each], table[:, : each.start], len(plans)).items():
-                parts[f"{number}.{name}"] = array.ravel()
-                self._shapes[f"{number}.{name}"] = array.shape
-        self._lengths = {name: len(part) for name, part in parts.items()}
-        self._set_buffer(torch.from_numpy(np.concatenate(list(parts.values())).astype(np.int64)))
+        num_steps = table[STEP].max(where=table[STEP] < NEVER, initial=-1) + 1
+        starts = np.searchsorted(table[STEP], np.arange(num_steps + 1))
+        for step, (start, end) in enumerate(pairwise([*starts, table.shape[1]])):
+            operations = table[OPERATION, start:end] + 1
+            self.steps.append(np.bincount(operations, minlength=len(OPERATIONS) + 1).tolist())
+            for name, array in _layout(table[:, start:end], table[:, :start], len(plans)).items():
+                arrays[f"{step}.{name}"] = array.ravel()
+                self._shapes[f"{step}.{name}"] = array.shape
+        self.others = self.steps.pop()
+        self._lengths = {name: len(array) for name, array in arrays.items()}
+        self._set_buffer(torch.from_numpy(np.concatenate(list(arrays.values())).astype(np.int64)))
 
     def layout(self, step: int) -> AttentionLayout:
         """Return the attention layout of a step, or of all other candidates (`step=len(steps)`)."""
-        names = [f"{step}.{name}" for name in AttentionLayout.__dataclass_fields__]
-        return AttentionLayout(*(getattr(self, name).view(self._shapes[name]) for name in names))
+        tensors = {}
+        for field in AttentionLayout.__dataclass_fields__:
+            name = f"{step}.{field}"
+            tensors[field] = getattr(self, name).view(self._shapes[name])
+        return AttentionLayout(**tensors)
 
 
 def _columns(problem: int, plan: GoldPlan, shape: tuple[int, int]) -> np.ndarray:
     """Return the part of the candidate table for a plan."""
     batch, num_numbers = shape
     round_of, operation, left, right = plan.candidates.T.copy()
-    initial = operation < 0
-    source = plan.initial[left[initial]]
-    left[initial] = np.where(source >= 0, problem * num_numbers + source, batch * num_numbers - 1 - source)
-    rounds = np.unique(round_of[plan.kept >= 0])
-    number = np.searchsorted(rounds, round_of)
-    return np.stack(
-        [
-            np.full_like(round_of, problem), round_of, operation, left, right,
-            np.append(rounds, -1)[number - 1],
-            np.arange(len(round_of)),
-            plan.kept == plan.target,
-            plan.kept,
-            np.where((plan.kept >= 0) & (round_of < round_of[-1]), number, NEVER),
-        ]
-    )  # fmt: skip
+    # Rows of the initial thoughts: all numbers of the batch, then the constants.
+    is_initial = operation < 0
+    source = plan.initial[left[is_initial]]
+    left[is_initial] = np.where(source >= 0, problem * num_numbers + source, batch * num_numbers - 1 - source)
+    # Number of rounds with kept thoughts before the candidate's own, and the last of them (-1 without one).
+    is_kept = plan.kept >= 0
+    rounds = np.unique(round_of[is_kept])
+    num_before = np.searchsorted(rounds, round_of)
+    before = np.append(rounds, -1)[num_before - 1]
+    # Thoughts that join in the last round are not operands of other candidates.
+    step = np.where(is_kept & (round_of < round_of[-1]), num_before, NEVER)
+    problems = np.full_like(round_of, problem)
+    order = np.arange(len(round_of))
+    is_target = plan.kept == plan.target
+    return np.stack([problems, round_of, operation, left, right, before, order, is_target, plan.kept, step])
 
 
 def _layout(queries: np.ndarray, before: np.ndarray, batch: int) -> dict[str, np.ndarray]:
     """Return the arrays of an [`AttentionLayout`]. Reference rows: row 0 of all problems, then earlier thoughts."""
-    number = _number_within(queries[PROBLEM], batch)
-    groups, group = np.unique(queries[PROBLEM] + batch * (number // GROUP), return_inverse=True)
+    # Split problems with many queries into groups, and pad the queries by group.
+    chunk = _number_within(queries[PROBLEM], batch) // GROUP
+    groups, group = np.unique(queries[PROBLEM] + batch * chunk, return_inverse=True)
     places, padded = _pad(group, len(groups))
-    references = _pad(before[PROBLEM], batch)[1][groups % batch]
-    first = (groups % batch)[:, None]
+    # Pad the earlier thoughts by problem, behind row 0.
+    problems = groups % batch
+    _, references = _pad(before[PROBLEM], batch)
+    references = references[problems]
+    first = problems[:, None]
     rounds = np.append(before[ROUND], NEVER)[references]
     return {
         "queries": np.maximum(padded, 0),
@@ -150,7 +172,8 @@ def _number_within(groups: np.ndarray, count: int) -> np.ndarray:
     """Return the index of each member within its group."""
     sizes = np.bincount(groups, minlength=count)
     within = np.empty(len(groups), int)
-    within[np.argsort(groups, kind="stable")] = np.arange(len(groups)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    starts = np.cumsum(sizes) - sizes
+    within[np.argsort(groups, kind="stable")] = np.arange(len(groups)) - np.repeat(starts, sizes)
     return within
 
 
@@ -184,15 +207,19 @@ class AthenaCollator(MwpCollator):
         if "labels" in batch:
             plans = [self.plan(feature) for feature in features]
             batch["plans"] = PlanBatch(plans, batch["number_positions"].shape[1])
-            counts = torch.tensor([0 if plan is None else len(plan.kept) for plan in plans])
-            batch["decoder_state_mask"] = torch.arange(batch["plans"].num_judged) < counts.unsqueeze(1)
+            num_candidates = torch.tensor([0 if plan is None else len(plan.kept) for plan in plans])
+            batch["decoder_state_mask"] = torch.arange(batch["plans"].num_judged) < num_candidates.unsqueeze(1)
         return batch
 
     def plan(self, feature: dict[str, Any]) -> GoldPlan | None:
         """Return the plan of an encoded problem, or `None` if its target cannot be written as a thought."""
-        names = ("labels", "number_positions", "number_groups", "number_values")
-        labels, positions, groups, values = (feature.get(name) for name in names)
-        key = (*labels, None, *(at >= 0 for at in positions), None, *(groups or ()), None, *(values or ()))
+        labels = feature.get("labels")
+        positions = feature.get("number_positions")
+        groups = feature.get("number_groups")
+        values = feature.get("number_values")
+        # Plans do not depend on the positions, only on which numbers the model reads.
+        is_read = [position >= 0 for position in positions]
+        key = (*labels, None, *is_read, None, *(groups or ()), None, *(values or ()))
         if key not in self._plans:
             try:
                 plan = self.maker.make(labels, positions, groups, values)

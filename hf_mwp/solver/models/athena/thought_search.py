@@ -34,7 +34,8 @@ class ProblemState:
 
     def path_score(self, place: int) -> float:
         """Return the log answering probability of a thought plus the log probabilities of all its nodes."""
-        return _log_sigmoid(self.answering[place]) + sum(self.reasoning[node] for node in self.nodes[place])
+        log_probabilities = [self.reasoning[node] for node in self.nodes[place]]
+        return _log_sigmoid(self.answering[place]) + sum(log_probabilities)
 
 
 class ThoughtSearch:
@@ -59,10 +60,15 @@ class ThoughtSearch:
         num_beams: int,
     ) -> None:
         config = decoder.config
-        self.decoder, self.config, self.goals, self.num_beams = decoder, config, goals, num_beams
-        self.maker, self.table = PlanMaker(config), ThoughtTable()
+        size = states.shape[-1]
+        self.decoder = decoder
+        self.config = config
+        self.goals = goals
+        self.num_beams = num_beams
+        self.maker = PlanMaker(config)
+        self.table = ThoughtTable()
         self.threshold = config.threshold if num_beams == 1 else config.beam_threshold
-        self.device, size = states.device, states.shape[-1]
+        self.device = states.device
         self.initial = decoder.initial_embeddings(states, number_positions)
         self.reference = decoder.reason.project_reference(states[:, 0])
         # Rows of all kept thoughts, and their queries, keys and values for each aggregate.
@@ -70,15 +76,17 @@ class ThoughtSearch:
         self.projected = dict.fromkeys(AGGREGATES, self.initial.new_zeros(0, 3 * size))
         max_rounds = int(decoder.deepest_target) if config.max_depth is None else config.max_depth
         batch, width = number_positions.shape
-        groups = [None] * batch if number_groups is None else number_groups.tolist()
+        groups = [None] * batch
+        if number_groups is not None:
+            groups = number_groups.tolist()
         constants = range(batch * width, len(self.initial))
         self.problems = []
         for problem, positions in enumerate(number_positions.tolist()):
             slots = self.maker.initial_slots(positions, groups[problem])
             initial = self.maker.initial_thoughts(self.table, slots)
             expansion = Expansion(self.table, initial, config.transforms, max_rounds, config.max_candidates)
-            sources = [*(problem * width + slot for slot in slots), *constants]
-            self.problems.append(ProblemState(problem, expansion, sources, [problem]))
+            numbers = [problem * width + slot for slot in slots]
+            self.problems.append(ProblemState(problem, expansion, [*numbers, *constants], [problem]))
 
     def run(self, max_length: int, num_return_sequences: int) -> SolveOutput:
         """Return the answers of all problems."""
@@ -88,13 +96,16 @@ class ThoughtSearch:
             for state in active:
                 state.candidates = state.expansion.next_round()
             active = [state for state in active if state.candidates is not None]
-            if judged := [state for state in active if state.candidates]:
-                self._take_round(judged)
+            with_candidates = [state for state in active if state.candidates]
+            if with_candidates:
+                self._take_round(with_candidates)
             active = [state for state in active if not self._is_done(state)]
-        found = [self._answers(state, max_length, num_return_sequences) for state in self.problems]
-        result = SolveOutput.of(found, num_return_sequences, self.device)
-        result.finite = torch.tensor([state.finite for state in self.problems], dtype=torch.bool, device=self.device)
-        result.capped = torch.tensor([state.capped for state in self.problems], dtype=torch.bool, device=self.device)
+        answers = [self._answers(state, max_length, num_return_sequences) for state in self.problems]
+        finite = [state.finite for state in self.problems]
+        capped = [state.capped for state in self.problems]
+        result = SolveOutput.of(answers, num_return_sequences, self.device)
+        result.finite = torch.tensor(finite, dtype=torch.bool, device=self.device)
+        result.capped = torch.tensor(capped, dtype=torch.bool, device=self.device)
         return result
 
     def _is_done(self, state: ProblemState) -> bool:
@@ -108,15 +119,16 @@ class ThoughtSearch:
         """Score the candidates of some problems and add the accepted candidates to the pools."""
         embeddings = self._embed(states)
         contexts, logits = self._judge(states, embeddings)
-        chosen, first = [], 0
+        accepted = []
+        first = 0
         for state in states:
-            own = logits[first : first + len(state.candidates)]
-            state.finite &= all(map(math.isfinite, own))
-            chosen += [first + place for place in self._choose(state, own)]
-            first += len(own)
-        if chosen:
-            index = self._index(chosen)
-            self._join(states, embeddings[index], contexts[index])
+            state_logits = logits[first : first + len(state.candidates)]
+            state.finite &= all(map(math.isfinite, state_logits))
+            accepted += [first + index for index in self._accept(state, state_logits)]
+            first += len(state_logits)
+        if accepted:
+            rows = self._index(accepted)
+            self._join(states, embeddings[rows], contexts[rows])
 
     def _embed(self, states: list[ProblemState]) -> Tensor:
         """Return the embeddings of the candidates, with one call per operation."""
@@ -130,13 +142,14 @@ class ThoughtSearch:
         operations, left, right = np.array(columns).T
         embeddings = self.initial.new_empty(len(columns), self.initial.shape[1])
         for operation in np.unique(operations):
-            places = np.flatnonzero(operations == operation)
-            first, second = self._index(left[places]), self._index(right[places])
+            indices = np.flatnonzero(operations == operation)
+            first = self._index(left[indices])
             if operation < 0:
-                made = self.initial.index_select(0, first)
+                results = self.initial.index_select(0, first)
             else:
-                made = self.decoder.embed(OPERATIONS[operation], self.thoughts, self.projected, first, second)
-            embeddings = embeddings.index_copy(0, self._index(places), made.to(embeddings.dtype))
+                second = self._index(right[indices])
+                results = self.decoder.embed(OPERATIONS[operation], self.thoughts, self.projected, first, second)
+            embeddings = embeddings.index_copy(0, self._index(indices), results.to(embeddings.dtype))
         return embeddings
 
     def _judge(self, states: list[ProblemState], embeddings: Tensor) -> tuple[Tensor, list[float]]:
@@ -144,56 +157,72 @@ class ThoughtSearch:
         judge = self.decoder.reason
         rows, queries = judge.prepare(embeddings)
         # Pad queries by the number of candidates, keys and values by the number of reference rows.
-        counts = np.array([len(state.candidates) for state in states])
-        lengths = np.array([len(state.reference) for state in states])
-        width, longest = counts.max(), lengths.max()
-        places = self._index(np.flatnonzero((np.arange(width) < counts[:, None]).ravel()))
-        reference = np.array([state.reference + [0] * (longest - len(state.reference)) for state in states])
-        visible = torch.from_numpy(np.arange(longest) < lengths[:, None]).to(self.device)
+        num_candidates = np.array([len(state.candidates) for state in states])
+        num_references = np.array([len(state.reference) for state in states])
+        width = num_candidates.max()
+        longest = num_references.max()
+        is_candidate = np.arange(width) < num_candidates[:, None]
+        is_reference = np.arange(longest) < num_references[:, None]
+        reference = np.zeros(is_reference.shape, int)
+        reference[is_reference] = np.concatenate([state.reference for state in states])
+        places = self._index(np.flatnonzero(is_candidate))
+        visible = torch.from_numpy(is_reference).to(self.device)
         padded = scatter_rows(queries, places, (len(states), width))
         keys_values = self.reference.index_select(0, self._index(reference.ravel())).unflatten(0, reference.shape)
         attended = judge.attend(padded, keys_values, visible.unsqueeze(1), places)
         contexts, logits = judge.conclude(rows, attended)
         return contexts, at_least_fp32(logits).tolist()
 
-    def _choose(self, state: ProblemState, logits: list[float]) -> list[int]:
+    def _accept(self, state: ProblemState, logits: list[float]) -> list[int]:
         """Add the accepted candidates to the pool and return their indices in the round."""
-        passed = [place for place, logit in enumerate(logits) if logit >= _logit(self.threshold)]
-        if state.expansion.round == 1:
+        threshold = _logit(self.threshold)
+        accepted = [index for index, logit in enumerate(logits) if logit >= threshold]
+        if state.expansion.round == 1 and not accepted:
             # Keep all initial thoughts if none passes.
-            passed = passed or list(range(len(logits)))
+            accepted = list(range(len(logits)))
         if self.config.max_thoughts:
             room = self.config.max_thoughts - len(state.expansion.pool)
-            if len(passed) > room:
+            if len(accepted) > room:
                 state.capped = True
-                passed = sorted(sorted(passed, key=lambda place: -logits[place])[:room])
-        for place in passed:
+                best = sorted(accepted, key=lambda index: -logits[index])
+                accepted = sorted(best[:room])
+        for index in accepted:
             # A thought has the nodes of its operands and itself, whose logits make up its path score.
-            candidate, own = state.candidates[place], len(state.nodes)
-            operands = () if candidate.operation < 0 else (candidate.left, candidate.right)
-            state.nodes.append(frozenset({own}).union(*(state.nodes[each] for each in operands if each >= 0)))
-            state.reasoning.append(_log_sigmoid(logits[place]))
-        state.expansion.keep(state.candidates[place] for place in passed)
-        return passed
+            candidate = state.candidates[index]
+            operands = []
+            if candidate.operation >= 0:
+                operands.append(state.nodes[candidate.left])
+            if candidate.right >= 0:
+                operands.append(state.nodes[candidate.right])
+            state.nodes.append(frozenset({len(state.nodes)}).union(*operands))
+            state.reasoning.append(_log_sigmoid(logits[index]))
+        state.expansion.keep(state.candidates[index] for index in accepted)
+        return accepted
 
     def _join(self, states: list[ProblemState], embeddings: Tensor, contexts: Tensor) -> None:
         """Append the rows, reference rows and answering logits of kept thoughts."""
-        counts = [len(state.nodes) - len(state.rows) for state in states]
-        owners = [state for state, count in zip(states, counts, strict=True) for _ in range(count)]
-        first, first_reference = len(self.thoughts), len(self.reference)
+        # The state of each new thought, and the number of the thought within its problem.
+        owners = []
+        numbers = []
+        for state in states:
+            num_new = len(state.nodes) - len(state.rows)
+            owners += [state] * num_new
+            numbers += range(num_new)
+        first = len(self.thoughts)
+        first_reference = len(self.reference)
         self.thoughts = torch.cat([self.thoughts, embeddings])
         self.reference = torch.cat([self.reference, self.decoder.reason.project_reference(contexts)])
-        # Number the thoughts within each problem; thoughts of a problem are consecutive.
-        width = max(counts)
+        width = max(numbers) + 1
         problems = self._index([state.problem for state in owners])
-        places = problems * width + self._index(np.concatenate([np.arange(count) for count in counts]))
+        places = problems * width + self._index(numbers)
         logits = self.decoder.answering_logits(embeddings, self.goals, problems, places, width)
-        for state in owners if self.config.chain == "replace" else ():
-            state.reference = []
-        for number, (state, logit) in enumerate(zip(owners, at_least_fp32(logits).tolist(), strict=True)):
+        if self.config.chain == "replace":
+            for state in owners:
+                state.reference = []
+        for index, (state, logit) in enumerate(zip(owners, at_least_fp32(logits).tolist(), strict=True)):
             if self.config.chain != "none":
-                state.reference.append(first_reference + number)
-            state.rows.append(first + number)
+                state.reference.append(first_reference + index)
+            state.rows.append(first + index)
             state.answering.append(logit)
             state.finite &= math.isfinite(logit)
 
@@ -203,23 +232,30 @@ class ThoughtSearch:
     def _answers(self, state: ProblemState, max_length: int, count: int) -> list[tuple[list[int], float]]:
         """Return prefix ids and log shares of the best thoughts with at most `max_length` symbols."""
         pool = state.expansion.pool
-        places = [place for place in range(len(pool)) if self.table.prefix_lengths[pool[place]] <= max_length]
-        if not places or not state.finite:
+        candidates = [index for index, thought in enumerate(pool) if self.table.prefix_lengths[thought] <= max_length]
+        if not candidates or not state.finite:
             return []
-        by_path = self.config.ranking == "path"
-        scores = np.array([state.path_score(place) if by_path else state.answering[place] for place in places])
+        answering = np.array([state.answering[index] for index in candidates])
+        scores = answering
+        if self.config.ranking == "path":
+            scores = np.array([state.path_score(index) for index in candidates])
         # Log softmax over the pool.
         shares = scores - np.logaddexp.reduce(scores)
         order = np.argsort(-scores, kind="stable")
         if self.num_beams == 1:
             # The search of the paper: the thought with the highest answering logit.
-            order = [int(np.argmax([state.answering[place] for place in places]))]
-        vocabulary = self.maker.vocabulary
-        return [(self.table.prefix(pool[places[each]], vocabulary), float(shares[each])) for each in order[:count]]
+            order = [np.argmax(answering)]
+        answers = []
+        for rank in order[:count]:
+            ids = self.table.prefix(pool[candidates[rank]], self.maker.vocabulary)
+            answers.append((ids, float(shares[rank])))
+        return answers
 
 
 def _logit(probability: float) -> float:
-    return math.log(probability / (1 - probability)) if 0 < probability < 1 else math.inf * (probability - 0.5)
+    if 0 < probability < 1:
+        return math.log(probability / (1 - probability))
+    return math.inf * (probability - 0.5)
 
 
 def _log_sigmoid(logit: float) -> float:

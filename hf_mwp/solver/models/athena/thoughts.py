@@ -12,7 +12,11 @@ from hf_mwp.runtime.output_vocabulary import OutputVocabulary
 TRANSFORMS = ("NEG", "INV", "ROOT", "HALF")
 AGGREGATES = ("ADD", "MUL")
 OPERATIONS = (*TRANSFORMS, *AGGREGATES)  # in the order of their ids; an initial thought has the operation -1
-NUMBER, CONSTANT = "NUM", "CON"
+NUMBER = "NUM"
+CONSTANT = "CON"
+# Operator, operator of inverse terms, their transform, and neutral element.
+_SUM = ("+", "-", "NEG", "0")
+_PRODUCT = ("*", "/", "INV", "1")
 OUTPUT_CONSTANTS = ("0", "1", "2", "0.5")  # which expressions of thoughts may need, see `ThoughtTable.prefix`
 
 
@@ -29,16 +33,17 @@ class ThoughtTable:
     def add(self, kind: str, *children: int) -> int:
         """Return the id of a thought. `children` of a number or constant is its index in the text or vocabulary."""
         if kind in AGGREGATES:
+            # Replace a nested sum or product by its children.
             flat: list[int] = []
-            for each in children:
-                flat += self.children[each] if self.kinds[each] == kind else (each,)
+            for child in children:
+                flat += self.children[child] if self.kinds[child] == kind else (child,)
             children = tuple(sorted(flat))
-        known = self._ids.setdefault((kind, children), len(self.kinds))
-        if known == len(self.kinds):
+        thought = self._ids.setdefault((kind, children), len(self.kinds))
+        if thought == len(self.kinds):
             self.kinds.append(kind)
             self.children.append(children)
             self.prefix_lengths.append(self._prefix_length(kind, children))
-        return known
+        return thought
 
     def _prefix_length(self, kind: str, children: tuple[int, ...]) -> int:
         if kind in (NUMBER, CONSTANT):
@@ -46,40 +51,59 @@ class ThoughtTable:
         if kind not in AGGREGATES:
             return 2 + self.prefix_lengths[children[0]]
         inverse = "NEG" if kind == "ADD" else "INV"
-        taken = [child for child in children if self.kinds[child] == inverse]
-        # An inverse child is written by `-` or `/`, without its own two symbols. 0 or 1 leads if no child is direct.
-        size = sum(self.prefix_lengths[child] for child in children) - 2 * len(taken) + len(children) - 1
-        return size + 2 * (len(taken) == len(children))
+        num_symbols = len(children) - 1
+        is_direct = False
+        for child in children:
+            num_symbols += self.prefix_lengths[child]
+            if self.kinds[child] == inverse:
+                # An inverse child is written by `-` or `/`, without its own two symbols.
+                num_symbols -= 2
+            else:
+                is_direct = True
+        # 0 or 1 leads if no child is direct.
+        return num_symbols if is_direct else num_symbols + 2
 
     def prefix(self, thought: int, vocabulary: OutputVocabulary) -> list[int]:
         """Return a thought as prefix ids with the same value. Direct terms are joined by `+` or `*`, then `NEG`
         children of a sum by `-` and `INV` children of a product by `/`. A single `NEG` is `0 - a`, a single `INV` is
         `1 / a`, `HALF` is `a / 2` and `ROOT` is `a ^ 0.5`."""
-        kind, children = self.kinds[thought], self.children[thought]
-        if kind == NUMBER:
+        operation = self.kinds[thought]
+        children = self.children[thought]
+        if operation == NUMBER:
             return [vocabulary.num_symbols + children[0]]
-        if kind == CONSTANT:
+        if operation == CONSTANT:
             return [vocabulary.num_operators + children[0]]
         symbol = vocabulary.token_to_id
-        if kind == "HALF":
+        if operation == "HALF":
             return [symbol("/"), *self.prefix(children[0], vocabulary), symbol("2")]
-        if kind == "ROOT":
+        if operation == "ROOT":
             return [symbol("^"), *self.prefix(children[0], vocabulary), symbol("0.5")]
-        joined, inverse, neutral = ("*", "INV", "1") if kind in ("MUL", "INV") else ("+", "NEG", "0")
-        terms = (thought,) if kind == inverse else children
-        direct = [self.prefix(each, vocabulary) for each in terms if self.kinds[each] != inverse]
-        taken = [self.prefix(self.children[each][0], vocabulary) for each in terms if self.kinds[each] == inverse]
-        first, *rest = direct or [[symbol(neutral)]]
-        operators = [joined] * len(rest) + [{"+": "-", "*": "/"}[joined]] * len(taken)
+        notation = _PRODUCT if operation in ("MUL", "INV") else _SUM
+        operator, inverse_operator, inverse, neutral = notation
+        # A single `NEG` or `INV` is a sum or product with one inverse term.
+        terms = (thought,) if operation == inverse else children
+        direct = []
+        inverted = []
+        for term in terms:
+            if self.kinds[term] == inverse:
+                inverted.append(self.prefix(self.children[term][0], vocabulary))
+            else:
+                direct.append(self.prefix(term, vocabulary))
+        if not direct:
+            direct = [[symbol(neutral)]]
         # Left-associative: all operators come first, in reverse order.
-        return [*map(symbol, reversed(operators)), *first, *(each for term in (*rest, *taken) for each in term)]
+        ids = [symbol(inverse_operator)] * len(inverted) + [symbol(operator)] * (len(direct) - 1)
+        for term_ids in direct + inverted:
+            ids += term_ids
+        return ids
 
     def contains(self, thought: int, part: int) -> bool:
         """Return whether `part` is a node of a thought, or a sub-multiset of the children of a node."""
-        kind, children = self.kinds[thought], self.children[thought]
-        if kind == self.kinds[part] and Counter(self.children[part]) <= Counter(children):
+        operation = self.kinds[thought]
+        children = self.children[thought]
+        if operation == self.kinds[part] and Counter(self.children[part]) <= Counter(children):
             return True
-        return kind not in (NUMBER, CONSTANT) and any(self.contains(child, part) for child in children)
+        return operation not in (NUMBER, CONSTANT) and any(self.contains(child, part) for child in children)
 
 
 class Candidate(NamedTuple):
@@ -110,8 +134,11 @@ class Expansion:
         max_rounds: int = 0,
         max_candidates: int = 0,
     ) -> None:
-        self.table, self.initial, self.transforms = table, initial, transforms
-        self.max_rounds, self.max_candidates = max_rounds, max_candidates
+        self.table = table
+        self.initial = initial
+        self.transforms = transforms
+        self.max_rounds = max_rounds
+        self.max_candidates = max_candidates
         # Thoughts that were kept, and whether a round had more candidates than `max_candidates`.
         self.pool: list[int] = []
         self.was_cut = False
@@ -123,47 +150,53 @@ class Expansion:
         if 0 < self.max_rounds <= self.round:
             return None
         if self.round == 0:
-            found = [Candidate(-1, place, -1, thought) for place, thought in enumerate(self.initial)]
+            candidates = [Candidate(-1, index, -1, thought) for index, thought in enumerate(self.initial)]
         else:
             # Transforms and aggregates take turns, each on thoughts that it has not seen yet.
             is_odd = self.round % 2
-            start, self._seen[is_odd] = self._seen[is_odd], len(self.pool)
+            start = self._seen[is_odd]
+            self._seen[is_odd] = len(self.pool)
             if start == len(self.pool):
                 return None
-            found = self._new(self.transforms if is_odd else AGGREGATES, start)
+            operations = self.transforms if is_odd else AGGREGATES
+            candidates = self._new_candidates(operations, start)
         self.round += 1
-        return found
+        return candidates
 
     def keep(self, chosen: Iterable[Candidate]) -> None:
         """Add candidates to the pool."""
         self.pool += [candidate.thought for candidate in chosen]
 
-    def _new(self, operations: Sequence[str], start: int) -> list[Candidate]:
-        """Return the candidates of a round's operations that are neither known nor too long."""
-        found: list[Candidate] = []
-        known = set(self.pool)
+    def _new_candidates(self, operations: Sequence[str], start: int) -> list[Candidate]:
+        """Return the candidates of a round's operations that are neither in the pool nor too long."""
+        candidates: list[Candidate] = []
+        seen = set(self.pool)
         # The limit is shared equally by the operations of a round.
-        limit = max(self.max_candidates // max(len(operations), 1), 1) if self.max_candidates else math.inf
+        limit = math.inf
+        if self.max_candidates:
+            limit = max(self.max_candidates // max(len(operations), 1), 1)
         for operation in operations:
-            first = len(found)
-            for candidate in self._made(operation, start):
-                if candidate.thought in known or self.table.prefix_lengths[candidate.thought] > MAX_NODES:
+            first = len(candidates)
+            for candidate in self._apply(operation, start):
+                if candidate.thought in seen or self.table.prefix_lengths[candidate.thought] > MAX_NODES:
                     continue
-                if len(found) - first == limit:
+                if len(candidates) - first == limit:
                     self.was_cut = True
                     break
-                known.add(candidate.thought)
-                found.append(candidate)
-        return found
+                seen.add(candidate.thought)
+                candidates.append(candidate)
+        return candidates
 
-    def _made(self, name: str, start: int) -> Iterator[Candidate]:
+    def _apply(self, name: str, start: int) -> Iterator[Candidate]:
         """Yield the candidates of an operation on the thoughts of the pool that are new (from `start` on)."""
-        operation, new = OPERATIONS.index(name), range(start, len(self.pool))
-        pairs = [(place, -1) for place in new]
+        operation = OPERATIONS.index(name)
+        size = len(self.pool)
         if name in AGGREGATES:
             # At least one of both thoughts is new: old with new, then new with new.
-            pairs = [(left, right) for left in range(start) for right in new]
-            pairs += [(left, right) for left in new for right in range(left, len(self.pool))]
-        for left, right in pairs:
-            operands = (self.pool[left], self.pool[right]) if right >= 0 else (self.pool[left],)
-            yield Candidate(operation, left, right, self.table.add(name, *operands))
+            for left in range(size):
+                for right in range(max(left, start), size):
+                    thought = self.table.add(name, self.pool[left], self.pool[right])
+                    yield Candidate(operation, left, right, thought)
+        else:
+            for index in range(start, size):
+                yield Candidate(operation, index, -1, self.table.add(name, self.pool[index]))

@@ -42,7 +42,8 @@ class GTSConfig(PreTrainedConfig):
     initializer_range: float | None = None
 
     def __post_init__(self, **kwargs):
-        self.operators, self.constants = list(self.operators), list(self.constants)
+        self.operators = list(self.operators)
+        self.constants = list(self.constants)
         if self.encoder_hidden_size is None:
             self.encoder_hidden_size = self.hidden_size
         super().__post_init__(**kwargs)

@@ -78,9 +78,11 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
 
     def __init__(self, config: GTSConfig) -> None:
         super().__init__(config)
-        size, operator_size = config.hidden_size, config.operator_embedding_size
-        has_projection = config.encoder_hidden_size != size
-        self.input_projection = nn.Linear(config.encoder_hidden_size, size) if has_projection else nn.Identity()
+        size = config.hidden_size
+        operator_size = config.operator_embedding_size
+        self.input_projection: nn.Module = nn.Identity()
+        if config.encoder_hidden_size != size:
+            self.input_projection = nn.Linear(config.encoder_hidden_size, size)
         self.operator_embedding = nn.Embedding(len(config.operators), operator_size)
         self.constant_embedding = nn.Parameter(torch.empty(len(config.constants), size))
         self.goal_left = GatedTanh(size, size)
@@ -129,8 +131,10 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
         """Return the tensors that all decoding steps of a batch read."""
         states = self.input_projection(encoder_hidden_states)
         batch, _, size = states.shape
-        valid = states.new_ones(states.shape[:2]) if attention_mask is None else attention_mask
-        valid, number_positions = valid.bool(), self.positions_or_empty(states, number_positions)
+        if attention_mask is None:
+            attention_mask = states.new_ones(states.shape[:2])
+        valid = attention_mask.bool()
+        number_positions = self.positions_or_empty(states, number_positions)
         if self.config.root_goal == "cls":
             root = states[:, 0]
         else:
@@ -152,12 +156,12 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
     def context(self, goal: Tensor, memory: DecoderMemory, rows: Tensor) -> Tensor:
         """Return contexts `(B, n, H)` of goals `(B, n, H)` (equation 4), computed only for the indices `rows` of the
         flattened `B * n` goals; all other contexts are zero."""
-        batch, count, _ = goal.shape
-        problems = rows // count
+        batch, num_goals, _ = goal.shape
+        problems = rows // num_goals
         scores = self.attention.score_rows(self.dropout(goal.flatten(0, 1)[rows]), memory.keys, problems)
         weights = _masked_softmax(scores, memory.padding.index_select(0, problems))
-        weights = weights.new_zeros(batch * count, weights.shape[-1]).index_copy(0, rows, weights)
-        return weights.view(batch, count, -1) @ memory.states
+        weights = weights.new_zeros(batch * num_goals, weights.shape[-1]).index_copy(0, rows, weights)
+        return weights.view(batch, num_goals, -1) @ memory.states
 
     def symbol_scores(self, state: Tensor, candidate_keys: Tensor, missing: Tensor) -> Tensor:
         """Return scores `(n, symbols)` of `state = [goal ; context]` `(n, 2 H)` with `candidate_keys` `(n, C, H)`, in
@@ -237,32 +241,37 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
         done = 0
         # Unused layers run on zero rows, because distributed training needs a gradient of each parameter.
         for size in trees.up_sizes[1:] or (0,):
-            here = slice(done, done + size)
-            left = subtrees.index_select(0, trees.merge_left[here])
-            right = subtrees.index_select(0, trees.merge_right[here])
-            subtrees = torch.cat([subtrees, self.combine(trees.merge_operators[here], left, right)])
+            nodes = slice(done, done + size)
+            left = subtrees.index_select(0, trees.merge_left[nodes])
+            right = subtrees.index_select(0, trees.merge_right[nodes])
+            subtrees = torch.cat([subtrees, self.combine(trees.merge_operators[nodes], left, right)])
             done += size
         return subtrees
 
     def _sweep_down(self, memory: DecoderMemory, trees: TreeBatch, subtrees: Tensor) -> tuple[Tensor, Tensor]:
         """Return transformed goals and contexts `(nodes, H)`, by depth."""
         # Inputs of attention for each node, split into the levels of the trees.
-        sizes = trees.down_sizes if len(trees.down_sizes) > 1 else (*trees.down_sizes, 0)
+        sizes = trees.down_sizes
+        if len(sizes) < 2:
+            # Run the unused layers on zero rows, see `_sweep_up`.
+            sizes = (*sizes, 0)
         keys = memory.keys.index_select(0, trees.rows).split(sizes)
         states = memory.states.index_select(0, trees.rows).split(sizes)
         padding = memory.padding.index_select(0, trees.rows).split(sizes)
-        goals, contexts = [], []
+        goals = []
+        contexts = []
         goal = self.left_goal(memory.root)
         done = 0
         for level, size in enumerate(sizes):
             if level:
                 # Create the goals of this level from the operators above: all left children, then all right children.
-                here = slice(done, done + size // 2)
-                parents, operators = trees.parents[here], trees.parent_operators[here]
-                above = (each[-1].index_select(0, parents) for each in (goals, contexts))
-                left, right = self.expand(*above, operators)
-                sibling = subtrees.index_select(0, trees.siblings[here])
-                goal = torch.cat([self.left_goal(left), self.right_goal(right, sibling)])
+                nodes = slice(done, done + size // 2)
+                parents = trees.parents[nodes]
+                parent_goals = goals[-1].index_select(0, parents)
+                parent_contexts = contexts[-1].index_select(0, parents)
+                left, right = self.expand(parent_goals, parent_contexts, trees.parent_operators[nodes])
+                siblings = subtrees.index_select(0, trees.siblings[nodes])
+                goal = torch.cat([self.left_goal(left), self.right_goal(right, siblings)])
                 done += size // 2
             # The context of a goal: attention over the text of its problem.
             weights = _masked_softmax(self.attention(self.dropout(goal), keys[level]), padding[level])
@@ -277,8 +286,8 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
             return -log_probs.gather(1, trees.targets.unsqueeze(1)).sum()
         groups = symbol_groups(number_groups, self.num_symbols).index_select(0, trees.rows)
         # Sum the probabilities of all symbols in the group of the target.
-        other = groups != groups.gather(1, trees.targets.unsqueeze(1))
-        return -log_probs.masked_fill(other, torch.finfo(log_probs.dtype).min).logsumexp(-1).sum()
+        is_outside = groups != groups.gather(1, trees.targets.unsqueeze(1))
+        return -log_probs.masked_fill(is_outside, torch.finfo(log_probs.dtype).min).logsumexp(-1).sum()
 
     @torch.no_grad()
     def generate(
@@ -293,24 +302,42 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
         """Return the most probable trees of a beam search; see [`Decoder`] and [`TreeSearch`]."""
         length = self.length_limit(max_length, num_beams, num_return_sequences)
         if uses_numpy(self, encoder_hidden_states):
-            # The NumPy runtime needs a tenth of the operator calls.
-            states = encoder_hidden_states[0]
-            positions = [] if number_positions is None else number_positions[0].tolist()
-            if attention_mask is not None:
-                kept = attention_mask[0].bool()
-                places = (kept.cumsum(0) - 1).tolist()
-                states, positions = states[kept], [places[each] if each >= 0 else each for each in positions]
-            search = TreeDecoder(LiveWeights(self), vars(self.config))
-            trees, is_finite = [], True
-            try:
-                trees = search.search(states.numpy(), positions, num_beams, num_return_sequences, length)
-            except NotFiniteError:
-                is_finite = False
-            result = SolveOutput.of([trees], num_return_sequences, "cpu")
-            result.finite = torch.tensor([is_finite])
-            return result
+            return self._generate_in_numpy(
+                encoder_hidden_states[0], attention_mask, number_positions, num_beams, length, num_return_sequences
+            )
         memory = self.encode(encoder_hidden_states, attention_mask, number_positions)
         return TreeSearch(self, memory, num_beams, length, num_return_sequences).run()
+
+    def _generate_in_numpy(
+        self,
+        states: Tensor,
+        attention_mask: Tensor | None,
+        number_positions: Tensor | None,
+        num_beams: int,
+        max_length: int,
+        num_return_sequences: int,
+    ) -> SolveOutput:
+        """Search for the trees of one problem, with states `(S, H)`, in the NumPy runtime, which needs a tenth of the
+        operator calls."""
+        positions = []
+        if number_positions is not None:
+            positions = number_positions[0].tolist()
+        if attention_mask is not None:
+            # Remove the padding, and number the tokens again.
+            is_token = attention_mask[0].bool()
+            states = states[is_token]
+            token_indices = (is_token.cumsum(0) - 1).tolist()
+            positions = [token_indices[position] if position >= 0 else position for position in positions]
+        search = TreeDecoder(LiveWeights(self), vars(self.config))
+        trees = []
+        is_finite = True
+        try:
+            trees = search.search(states.numpy(), positions, num_beams, num_return_sequences, max_length)
+        except NotFiniteError:
+            is_finite = False
+        result = SolveOutput.of([trees], num_return_sequences, "cpu")
+        result.finite = torch.tensor([is_finite])
+        return result
 
 
 def _masked_softmax(scores: Tensor, padding: Tensor) -> Tensor:

@@ -26,7 +26,7 @@ class DecoderMemory:
 
     def select(self, problems: Tensor) -> DecoderMemory:
         """Return the memory of the given problems."""
-        return DecoderMemory(*(getattr(self, name)[problems] for name in self.__dataclass_fields__))
+        return DecoderMemory(**{name: tensor[problems] for name, tensor in vars(self).items()})
 
 
 class TreeSearch:
@@ -40,9 +40,13 @@ class TreeSearch:
     def __init__(
         self, decoder: nn.Module, memory: DecoderMemory, num_beams: int, max_length: int, num_return_sequences: int
     ) -> None:
-        batch, device = len(memory.root), memory.root.device
-        self.decoder, self.memory = decoder, memory
-        self.num_beams, self.max_length, self.num_return = num_beams, max_length, num_return_sequences
+        batch = len(memory.root)
+        device = memory.root.device
+        self.decoder = decoder
+        self.memory = memory
+        self.num_beams = num_beams
+        self.max_length = max_length
+        self.num_return = num_return_sequences
         self.problems = torch.arange(batch, device=device)
         # By row: the goal of the current node, and the depth of the stack.
         self.goal = decoder.left_goal(memory.root)
@@ -65,37 +69,42 @@ class TreeSearch:
 
     def _step(self) -> None:
         """Extend each incomplete beam by one symbol."""
-        decoder, memory = self.decoder, self.memory
+        decoder = self.decoder
+        memory = self.memory
         batch, beams = self.scores.shape
-        goal = self.goal.view(batch, beams, -1)
         # Score the symbols of incomplete beams only, because nearly half of twenty beams may be complete.
-        going = (~self.complete).flatten().nonzero().squeeze(1)
-        context = decoder.context(goal, memory, going)
-        state, problems = torch.cat([goal, context], -1).flatten(0, 1)[going], going // beams
-        keys, missing = (part.index_select(0, problems) for part in (memory.candidate_keys, memory.missing))
+        going = _indices(~self.complete.flatten())
+        problems = going // beams
+        context = decoder.context(self.goal.view(batch, beams, -1), memory, going).flatten(0, 1)
+        state = torch.cat([self.goal, context], -1)[going]
+        keys = memory.candidate_keys.index_select(0, problems)
+        missing = memory.missing.index_select(0, problems)
         log_probs = decoder.symbol_scores(state, keys, missing).float().log_softmax(-1)
-        all_rows = log_probs.new_zeros(batch * beams, log_probs.shape[-1]).index_copy(0, going, log_probs)
-        parent, symbol = self._choose(all_rows.view(batch, beams, -1))
+        log_probs = log_probs.new_zeros(batch * beams, log_probs.shape[-1]).index_copy(0, going, log_probs)
+        parent, symbol = self._choose(log_probs.view(batch, beams, -1))
 
         # Reorder the state: each new beam extends its parent beam.
         rows = (parent + torch.arange(batch, device=parent.device).unsqueeze(1) * beams).flatten()
-        beams = parent.shape[1]
         self.symbols = self.symbols.gather(1, parent.unsqueeze(-1).expand(-1, -1, self.max_length))
         self.symbols[:, :, self.length] = symbol
         self.length += 1
-        self.depth, self.stack = self.depth[rows], self.stack[:, rows]
+        self.depth = self.depth[rows]
+        self.stack = self.stack[:, rows]
+        goal = self.goal
         self.goal = goal.new_zeros(len(rows), goal.shape[-1])
 
         # Operators open a subtree, constants and numbers close one or more.
-        flat = symbol.flatten()
-        inner = ((flat >= 0) & (flat < decoder.num_operators)).nonzero().squeeze(1)
-        if len(inner):
-            self._open(inner, flat[inner], goal.flatten(0, 1)[rows[inner]], context.flatten(0, 1)[rows[inner]])
-        is_leaf = flat >= decoder.num_operators
-        leaves = is_leaf.nonzero().squeeze(1)
+        symbol = symbol.flatten()
+        is_leaf = symbol >= decoder.num_operators
+        operators = _indices((symbol >= 0) & ~is_leaf)
+        if len(operators):
+            former = rows[operators]
+            self._open(operators, symbol[operators], goal[former], context[former])
+        leaves = _indices(is_leaf)
         if len(leaves):
-            self._close(leaves, memory.candidates[leaves // beams, flat[leaves] - decoder.num_operators])
-        self.complete |= (is_leaf & (self.depth == 0)).view(batch, beams)
+            problems = leaves // parent.shape[1]
+            self._close(leaves, memory.candidates[problems, symbol[leaves] - decoder.num_operators])
+        self.complete |= (is_leaf & (self.depth == 0)).view(parent.shape)
 
     def _choose(self, log_probs: Tensor) -> tuple[Tensor, Tensor]:
         """Return parent beams and symbols (-100 for complete beams) of the best continuations of each problem."""
@@ -115,7 +124,8 @@ class TreeSearch:
         # Choose the best continuations over all beams of a problem; impossible ones count as complete.
         total = (self.scores.unsqueeze(-1) + log_probs).flatten(1)
         self.scores, best = total.topk(min(self.num_beams, total.shape[1]), dim=1)
-        parent, symbol = best // size, best % size
+        parent = best // size
+        symbol = best % size
         self.complete = self.complete.gather(1, parent) | (self.scores == -torch.inf)
         return parent, symbol.masked_fill(self.complete, -100)
 
@@ -135,18 +145,21 @@ class TreeSearch:
             # If the top operator of a row has its left subtree, the current subtree is its right subtree.
             top = self.depth[rows] - 1
             left = torch.where(top >= 0, self.stack[2, rows, top.clamp_min(0)], -1)
-            ends = (left >= 0).nonzero().squeeze(1)
+            ends = _indices(left >= 0)
             if not len(ends):
                 break
             # Merge both subtrees with the operator, and remove it from the stack.
-            merged = self.decoder.combine(self.stack[0, rows[ends], top[ends]], self._load(left[ends]), subtree[ends])
+            operators = self.stack[0, rows[ends], top[ends]]
+            merged = self.decoder.combine(operators, self._load(left[ends]), subtree[ends])
             # With mixed precision on a GPU, `index_copy` needs equal dtypes.
             subtree = subtree.index_copy(0, ends, merged.to(subtree.dtype))
             self.depth[rows[ends]] = top[ends]
         # The remaining subtree is the left subtree of the top operator, whose right child is next.
-        open_rows = (top >= 0).nonzero().squeeze(1)
-        if len(open_rows):
-            rows, top, subtree = rows[open_rows], top[open_rows], subtree[open_rows]
+        is_open = _indices(top >= 0)
+        if len(is_open):
+            rows = rows[is_open]
+            top = top[is_open]
+            subtree = subtree[is_open]
             self.stack[2, rows, top] = self._store(subtree)
             self.goal[rows] = self.decoder.right_goal(self._load(self.stack[1, rows, top]), subtree)
 
@@ -156,38 +169,46 @@ class TreeSearch:
         self.arena.append(embeddings)
         return torch.arange(size, size + len(embeddings), device=embeddings.device)
 
-    def _load(self, places: Tensor) -> Tensor:
+    def _load(self, indices: Tensor) -> Tensor:
+        """Return the embeddings `(n, H)` at indices of the arena."""
         if len(self.arena) > 1:
             self.arena = [torch.cat(self.arena)]
-        return self.arena[0][places]
+        return self.arena[0][indices]
 
     def _drop_finished(self) -> None:
         """Store the results of finished problems in the output, and remove these problems from the batch."""
-        settled = self.complete[:, 0] if self.num_return == 1 else self.complete.all(1)
-        if not len(done := settled.nonzero().squeeze(1)):
+        is_final = self.complete[:, 0] if self.num_return == 1 else self.complete.all(1)
+        finished = _indices(is_final)
+        if not len(finished):
             return
-        self._write(done)
-        stay = (~settled).nonzero().squeeze(1)
+        self._write(finished)
+        unfinished = _indices(~is_final)
         beams = self.scores.shape[1]
-        rows = (stay.unsqueeze(1) * beams + torch.arange(beams, device=stay.device)).flatten()
-        self.problems, self.memory = self.problems[stay], self.memory.select(stay)
-        self.scores, self.complete, self.symbols = self.scores[stay], self.complete[stay], self.symbols[stay]
-        self.goal, self.depth, self.stack = self.goal[rows], self.depth[rows], self.stack[:, rows]
+        rows = (unfinished.unsqueeze(1) * beams + torch.arange(beams, device=unfinished.device)).flatten()
+        self.problems = self.problems[unfinished]
+        self.memory = self.memory.select(unfinished)
+        self.scores = self.scores[unfinished]
+        self.complete = self.complete[unfinished]
+        self.symbols = self.symbols[unfinished]
+        self.goal = self.goal[rows]
+        self.depth = self.depth[rows]
+        self.stack = self.stack[:, rows]
 
-    def _write(self, chosen: Tensor) -> None:
-        """Write the results of the chosen problems: complete beams by score, then empty rows."""
-        count = min(self.num_return, self.scores.shape[1])
-        problems = self.problems[chosen]
+    def _write(self, indices: Tensor) -> None:
+        """Write the results of the problems at these indices: complete beams by score, then empty rows."""
+        problems = self.problems[indices]
+        scores = self.scores[indices]
         # A beam with a NaN score stays until the end, because `topk` treats NaN as the largest number.
-        finite = ~self.scores[chosen].isnan().any(1)
-        self.result.finite[problems] = finite
-        finished = self.complete[chosen] & self.scores[chosen].isfinite() & finite.unsqueeze(1)
-        scores, order = self.scores[chosen].masked_fill(~finished, -torch.inf).topk(count, dim=1)
+        finite = ~scores.isnan().any(1)
+        finished = self.complete[indices] & scores.isfinite() & finite.unsqueeze(1)
+        num_rows = min(self.num_return, scores.shape[1])
+        scores, order = scores.masked_fill(~finished, -torch.inf).topk(num_rows, dim=1)
         finished = finished.gather(1, order)
-        symbols = self.symbols[chosen].gather(1, order.unsqueeze(-1).expand(-1, -1, self.max_length))
-        self.result.sequences[problems, :count] = symbols.masked_fill(~finished.unsqueeze(-1), -100)
-        self.result.scores[problems, :count] = scores
-        self.result.finished[problems, :count] = finished
+        symbols = self.symbols[indices].gather(1, order.unsqueeze(-1).expand(-1, -1, self.max_length))
+        self.result.finite[problems] = finite
+        self.result.sequences[problems, :num_rows] = symbols.masked_fill(~finished.unsqueeze(-1), -100)
+        self.result.scores[problems, :num_rows] = scores
+        self.result.finished[problems, :num_rows] = finished
 
     def run(self) -> SolveOutput:
         """Run the search and return the results of all problems in their original order."""
@@ -200,6 +221,11 @@ class TreeSearch:
         return self.result
 
 
+def _indices(mask: Tensor) -> Tensor:
+    """Return the indices of the true elements of a vector."""
+    return mask.nonzero().squeeze(1)
+
+
 class LiveWeights:
     """Replacement of [`~runtime.weights.Weights`] for a decoder, sharing the memory of its parameters."""
 
@@ -210,14 +236,18 @@ class LiveWeights:
         return self.decoder.get_parameter(name.removeprefix("decoder.")).detach().numpy()
 
     def linear(self, prefix: str, bias: bool = True) -> tuple[np.ndarray, np.ndarray | float]:
-        return self[f"{prefix}.weight"].T, self[f"{prefix}.bias"] if bias else 0.0
+        weight = self[f"{prefix}.weight"].T
+        return weight, self[f"{prefix}.bias"] if bias else 0.0
 
 
 def uses_numpy(decoder: nn.Module, states: Tensor) -> bool:
     """Return whether states `(B, S, H)` belong to one problem, on a CPU, in fp32, and the decoder has neither active
     dropout nor adapters, which the NumPy runtime would ignore."""
-    simple = states.device.type == "cpu" and states.dtype == torch.float32 and len(states) == 1
-    if not simple or torch.is_autocast_enabled("cpu") or (decoder.training and decoder.config.dropout):
+    is_simple = states.device.type == "cpu" and states.dtype == torch.float32 and len(states) == 1
+    if not is_simple or torch.is_autocast_enabled("cpu") or (decoder.training and decoder.config.dropout):
         return False
-    # Adapters of peft replace the known modules.
-    return all(type(each).__module__.startswith(("torch.nn.modules.", "hf_mwp.")) for each in decoder.modules())
+    # Adapters of peft are modules of its own.
+    for module in decoder.modules():
+        if not type(module).__module__.startswith(("torch.nn.modules.", "hf_mwp.")):
+            return False
+    return True

@@ -80,14 +80,17 @@ class MwpSolverConfig(PreTrainedConfig):
 
     def validate_parts(self):
         """Check that the decoder and the bottleneck networks fit the encoder. `@strict` calls this method."""
-        written, read = self.encoder_config.hidden_size, self.decoder_config.encoder_hidden_size
-        if written != read:
-            raise ValueError(f"the encoder has hidden_size {written}, but the decoder encoder_hidden_size {read}")
-        layers, count, size = self.bottleneck_layers, self.encoder_config.num_hidden_layers, self.bottleneck_size
+        width = self.encoder_config.hidden_size
+        expected = self.decoder_config.encoder_hidden_size
+        if width != expected:
+            raise ValueError(f"the encoder has hidden_size {width}, but the decoder encoder_hidden_size {expected}")
+        layers = self.bottleneck_layers
+        size = self.bottleneck_size
         if bool(layers) != (size is not None):
             raise ValueError(f"`bottleneck_layers` ({layers}) and `bottleneck_size` ({size}) must be set together")
-        if len({*layers} & {*range(1, count + 1)}) != len(layers):
-            raise ValueError(f"`bottleneck_layers` must be different layers from 1 to {count}, got {layers}")
+        num_layers = self.encoder_config.num_hidden_layers
+        if len({*layers} & {*range(1, num_layers + 1)}) != len(layers):
+            raise ValueError(f"`bottleneck_layers` must be different layers from 1 to {num_layers}, got {layers}")
         if size is not None and size < 1:
             raise ValueError(f"`bottleneck_size` must be at least 1, got {size}")
 

@@ -79,17 +79,19 @@ class MwpSolver(PreTrainedModel, Solver):
         if encoder is None:
             encoder = AutoModel.from_config(config.encoder_config, trust_remote_code=False)
         elif any(bottleneck_hooks(encoder)):
-            kind = type(encoder).__name__
-            raise ValueError(f"This `{kind}` has bottleneck networks. Call `detach_bottlenecks(encoder)` first.")
+            name = type(encoder).__name__
+            raise ValueError(f"This `{name}` has bottleneck networks. Call `detach_bottlenecks(encoder)` first.")
         self.encoder = encoder
         if getattr(encoder, "pooler", None) is not None:
             encoder.pooler = None
         self.decoder = decoder or AutoModel.from_config(config.decoder_config, trust_remote_code=False)
         # Batches may contain further entries for the trainer, such as teacher outputs.
         self._decoder_inputs = set(signature(self.decoder.forward).parameters)
-        config.encoder_config, config.decoder_config = self.encoder.config, self.decoder.config
-        layers = config.bottleneck_layers
-        self.bottlenecks = Bottlenecks(self.encoder, layers, config.bottleneck_size) if layers else None
+        config.encoder_config = self.encoder.config
+        config.decoder_config = self.decoder.config
+        self.bottlenecks = None
+        if config.bottleneck_layers:
+            self.bottlenecks = Bottlenecks(self.encoder, config.bottleneck_layers, config.bottleneck_size)
         self.post_init()
 
     @torch.no_grad()
@@ -115,12 +117,13 @@ class MwpSolver(PreTrainedModel, Solver):
                 raise ValueError(
                     "Without a folder or Hub id, pass both `config` (an `MwpSolverConfig`) and `state_dict`."
                 )
-            model, found = super().from_pretrained(
+            model, info = super().from_pretrained(
                 None, *model_args, ignore_mismatched_sizes=True, output_loading_info=True, **kwargs
             )
-            _check_weights(None, "state_dict", model.config, found, hub, any_size)
-            return (model, found) if with_info else model
-        if fault := missing_folder(source):
+            _check_weights(None, "state_dict", model.config, info, hub, any_size)
+            return (model, info) if with_info else model
+        fault = missing_folder(source)
+        if fault:
             raise OSError(fault)
         folder = Path(source, hub.get("subfolder", ""))
         if (folder / CONFIG_NAME).is_file():
@@ -129,23 +132,26 @@ class MwpSolver(PreTrainedModel, Solver):
             except UsageError as error:
                 raise SolverFolderError(str(error)) from error
         if not isinstance(kwargs.get("config"), PreTrainedConfig):
-            kind = PreTrainedConfig.get_config_dict(kwargs.get("config") or source, **hub)[0].get("model_type")
-            if kind != MwpSolverConfig.model_type:
-                raise SolverFolderError(not_a_solver(source, kind))
-        has_index = (folder / INDEX_NAME).exists() and not (folder / FILE_NAME).exists()
-        file = INDEX_NAME if has_index else FILE_NAME
+            config_fields, _ = PreTrainedConfig.get_config_dict(kwargs.get("config") or source, **hub)
+            model_type = config_fields.get("model_type")
+            if model_type != MwpSolverConfig.model_type:
+                raise SolverFolderError(not_a_solver(source, model_type))
+        file = FILE_NAME
+        if (folder / INDEX_NAME).exists() and not (folder / FILE_NAME).exists():
+            file = INDEX_NAME
         try:
-            model, found = super().from_pretrained(
+            model, info = super().from_pretrained(
                 source, *model_args, ignore_mismatched_sizes=True, output_loading_info=True, **kwargs
             )
         # Damaged files raise OSError, ValueError, TypeError, KeyError, ...
         except Exception as error:
-            if folder.is_dir() and (damage := _damage(folder, file)):
+            damage = _damage(folder, file) if folder.is_dir() else None
+            if damage:
                 raise SolverFolderError(f"{source} {damage}. Download or train it again.") from error
             raise
-        _check_weights(source, file, model.config, found, hub, any_size)
+        _check_weights(source, file, model.config, info, hub, any_size)
         note_download(model, hub)
-        return (model, found) if with_info else model
+        return (model, info) if with_info else model
 
     @classmethod
     def from_encoder_decoder_pretrained(
@@ -184,10 +190,8 @@ class MwpSolver(PreTrainedModel, Solver):
         """
         if not isinstance(encoder, PreTrainedModel):
             encoder_kwargs.setdefault("dtype", torch.float32)
-            own_code = encoder_kwargs.pop("trust_remote_code", False)
-            encoder = AutoModel.from_pretrained(
-                encoder, use_safetensors=True, trust_remote_code=own_code, **encoder_kwargs
-            )
+            encoder_kwargs.setdefault("trust_remote_code", False)
+            encoder = AutoModel.from_pretrained(encoder, use_safetensors=True, **encoder_kwargs)
             note_download(encoder, hub_options(encoder_kwargs))
         _check_reloads(encoder)
         processor.resize_embeddings(encoder)
@@ -289,10 +293,15 @@ class MwpSolver(PreTrainedModel, Solver):
             return_dict (`bool`, *optional*): Whether to return a `ModelOutput` (default) instead of a tuple.
             batch: Further batch entries. Arguments of the decoder's `forward` are passed on, others are ignored.
         """
-        options = {"output_hidden_states": output_hidden_states, "output_attentions": output_attentions}
-        options = {name: value for name, value in options.items() if value is not None}
-        has_bottlenecks = output_hidden_states and self.bottlenecks is not None
-        with self.bottlenecks.recorded() if has_bottlenecks else nullcontext() as bottleneck_states:
+        options = {}
+        if output_hidden_states is not None:
+            options["output_hidden_states"] = output_hidden_states
+        if output_attentions is not None:
+            options["output_attentions"] = output_attentions
+        recording = nullcontext()
+        if output_hidden_states and self.bottlenecks is not None:
+            recording = self.bottlenecks.recorded()
+        with recording as bottleneck_states:
             encoded = self.encode(input_ids, attention_mask, token_type_ids, **options)
         states = encoded.last_hidden_state
         predictions = {}
@@ -307,8 +316,9 @@ class MwpSolver(PreTrainedModel, Solver):
             hidden_states=encoded.get("hidden_states"),
             attentions=encoded.get("attentions"),
             last_hidden_state=states,
-            bottleneck_states=tuple(bottleneck_states) if has_bottlenecks else None,
         )
+        if bottleneck_states is not None:
+            output.bottleneck_states = tuple(bottleneck_states)
         return output.to_tuple() if return_dict is False else output
 
     @torch.inference_mode()
@@ -333,21 +343,24 @@ class MwpSolver(PreTrainedModel, Solver):
 
 
 def _check_weights(
-    source: str | PathLike | None, file: str, config: MwpSolverConfig, found: Mapping, hub: Mapping, any_size: bool
+    source: str | PathLike | None, file: str, config: MwpSolverConfig, info: Mapping, hub: Mapping, any_size: bool
 ) -> None:
-    """Raise `SolverFolderError` for missing, unexpected or (unless `any_size`) mismatched weights in `found`."""
-    missing, unexpected = set(found["missing_keys"]), set(found["unexpected_keys"])
+    """Raise `SolverFolderError` for missing, unexpected or (unless `any_size`) mismatched weights in the loading
+    `info`."""
+    missing = set(info["missing_keys"])
+    unexpected = set(info["unexpected_keys"])
+    mismatched = [] if any_size else list(info["mismatched_keys"])
     if source is not None and any(name.startswith("bottlenecks.") for name in missing | unexpected):
         # The caller's config may add bottleneck networks, which are new, or leave some out.
-        saved = PreTrainedConfig.get_config_dict(source, **hub)[0].get("bottleneck_layers") or ()
-        changed = tuple(f"bottlenecks.{layer}." for layer in {*saved} ^ {*config.bottleneck_layers})
+        saved_fields, _ = PreTrainedConfig.get_config_dict(source, **hub)
+        saved_layers = saved_fields.get("bottleneck_layers") or ()
+        changed = tuple(f"bottlenecks.{layer}." for layer in {*saved_layers} ^ {*config.bottleneck_layers})
         missing = {name for name in missing if not name.startswith(changed)}
         unexpected = {name for name in unexpected if not name.startswith(changed)}
     if source is not None and (missing or unexpected) and find_beside(source, EXPORT_RECORD, **hub):
         ways = "Load it with `hf_mwp.runtime.load_solver` or `hf-mwp solve --runtime numpy`."
         raise SolverFolderError(f"{source} was exported for the runtime without PyTorch. {ways}")
-    different = () if any_size else found["mismatched_keys"]
-    fault = weights_fault(file, sorted(missing), sorted(unexpected), list(different))
+    fault = weights_fault(file, sorted(missing), sorted(unexpected), mismatched)
     if fault and source is None:
         raise SolverFolderError(f"`from_pretrained(None)`: {fault}. Pass the weights of a solver with this `config`.")
     if fault:
@@ -370,15 +383,18 @@ def _damage(folder: Path, file: str) -> str | None:
 
 def _check_reloads(encoder: PreTrainedModel) -> None:
     """Raise `ValueError` if `AutoModel` creates a different class, or none, from an encoder's configuration."""
-    kind, own = encoder.config.model_type, type(encoder).__name__
+    model_type = encoder.config.model_type
+    name = type(encoder).__name__
     try:
-        made = AutoModel._model_mapping[CONFIG_MAPPING[kind]]
+        classes = AutoModel._model_mapping[CONFIG_MAPPING[model_type]]
     except KeyError:
-        made = ()
-    names = [each.__name__ for each in (made if isinstance(made, tuple) else (made,))]
+        classes = ()
+    if not isinstance(classes, tuple):
+        classes = (classes,)
+    names = [loaded.__name__ for loaded in classes]
     # Models loaded with `trust_remote_code` have their own copies of registered classes, with the same names.
-    if not isinstance(encoder, made) and own not in names:
+    if not isinstance(encoder, classes) and name not in names:
         raise ValueError(
-            f"A saved solver could not load its {own}, because AutoModel creates {' or '.join(names) or 'no model'} "
-            f"for the type {kind!r}. Pass such a model, or register its classes with AutoConfig and AutoModel."
+            f"A saved solver could not load its {name}, because AutoModel creates {' or '.join(names) or 'no model'} "
+            f"for the type {model_type!r}. Pass such a model, or register its classes with AutoConfig and AutoModel."
         )
