@@ -15,13 +15,17 @@ def locate_problems(source: str, options: Mapping[str, Any]) -> Path | None:
     task = options.get("task")
     if task == "seq2seq":
         return locate_pairs(source)
-    return None if task in GLUE_SOURCES else locate_dataset(source, options.get("data_dir"))
+    if task in GLUE_SOURCES:
+        return None
+    return locate_dataset(source, options.get("data_dir"))
 
 
 def locate_glue(data_dir: str, options: Mapping[str, Any]) -> Path | None:
     """Return the folder of a GLUE task in `data_dir`, or `None` for other tasks, which locate their `dataset`."""
     task = options.get("task")
-    return find_glue_folder(task, data_dir) if task in GLUE_SOURCES else None
+    if task in GLUE_SOURCES:
+        return find_glue_folder(task, data_dir)
+    return None
 
 
 def locate_source(source: str, options: Mapping[str, Any]) -> Path | None:

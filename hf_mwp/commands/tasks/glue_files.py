@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 from pathlib import Path
@@ -40,8 +41,10 @@ class GlueSource:
     broken: float = 0.0  # Maximum share of damaged lines in the files. Damaged lines are left out.
 
 
-SENTENCE, PAIR = ("sentence",), ("sentence1", "sentence2")
-QUESTIONS, PREMISE = ("question1", "question2"), ("premise", "hypothesis")
+SENTENCE = ("sentence",)
+PAIR = ("sentence1", "sentence2")
+QUESTIONS = ("question1", "question2")
+PREMISE = ("premise", "hypothesis")
 ENTAILMENT = ("entailment", "not_entailment")
 INFERENCE = ("entailment", "neutral", "contradiction")
 
@@ -107,47 +110,53 @@ def load_glue(
         rows = _read_hub(task, source)
     else:
         folder = find_glue_folder(task, data_dir)
-        rows = {part: _read_file(folder, part, source) for part in (TRAIN, *source.dev)}
+        rows = {stem: _read_file(folder, stem, source) for stem in (TRAIN, *source.dev)}
     train = rows.pop(TRAIN)
     held_out = _held_out([row["label"] for row in train], validation_fraction, seed)
-    parts = {"train": [row for index, row in enumerate(train) if index not in held_out]}
+    splits = {"train": [row for index, row in enumerate(train) if index not in held_out]}
     if validation_fraction:
-        parts["validation"] = [train[index] for index in sorted(held_out)]
+        splits["validation"] = [train[index] for index in sorted(held_out)]
         # A small share of few rows may round to no row, a large share to all rows.
-        if not all(parts.values()):
+        if not all(splits.values()):
             raise ValueError(
                 f"`validation_fraction` {validation_fraction} of {len(train)} training rows leaves "
-                f"{len(parts['train'])} to train on and {len(held_out)} to validate on. Set a different share, or 0."
+                f"{len(splits['train'])} to train on and {len(held_out)} to validate on. Set a different share, or 0."
             )
-    parts["test"] = [row for together in zip_longest(*rows.values()) for row in together if row is not None]
-    label = ClassLabel(names=list(source.classes)) if source.classes else Value("float64")
-    features = Features({**dict.fromkeys(("id", "sentence1", "sentence2"), Value("string")), "label": label})
-    return DatasetDict({part: Dataset.from_list(each, features=features) for part, each in parts.items()})
+    # Rows of two development splits alternate.
+    alternating = chain.from_iterable(zip_longest(*rows.values()))
+    splits["test"] = [row for row in alternating if row is not None]
+    features = Features(dict.fromkeys(("id", "sentence1", "sentence2"), Value("string")))
+    features["label"] = ClassLabel(names=list(source.classes)) if source.classes else Value("float64")
+    datasets = DatasetDict()
+    for split, split_rows in splits.items():
+        datasets[split] = Dataset.from_list(split_rows, features=features)
+    return datasets
 
 
 def find_glue_folder(task: str, data_dir: str | Path) -> Path:
     """Return the folder with the files of a GLUE task. Raises `DataError` if there is none."""
     source = GLUE_SOURCES[task]
     for folder in (Path(data_dir) / source.folder, Path(data_dir)):
-        if any((folder / f"{part}.tsv").is_file() for part in (TRAIN, *source.dev)):
-            return folder
+        for stem in (TRAIN, *source.dev):
+            if (folder / f"{stem}.tsv").is_file():
+                return folder
     fault = f"neither {source.folder}/{TRAIN}.tsv nor {TRAIN}.tsv exists"
     raise DataError(f"{fault}. `data_dir` must be a GLUE folder, or the folder of the task in it", data_dir)
 
 
-def _read_file(folder: Path, part: str, source: GlueSource) -> Rows:
-    reader = RecordReader(folder, "skip", "Download it, or change `data_dir`.")
+def _read_file(folder: Path, stem: str, source: GlueSource) -> Rows:
     columns = source.columns or source.hub_columns
-    rows = reader.rows(
-        lambda record: _make_row(record, f"{part}-{record.line}", source, columns, source.label),
-        f"{part}.tsv",
-        header=source.header,
-    )
+
+    def make_row(record: Record) -> dict[str, Any]:
+        return _make_row(record, f"{stem}-{record.line}", source, columns, source.label)
+
+    reader = RecordReader(folder, "skip", "Download it, or change `data_dir`.")
+    rows = reader.rows(make_row, f"{stem}.tsv", header=source.header)
     allowed = int(source.broken * (len(rows) + len(reader.damaged)))
     if len(reader.damaged) > allowed:
         raise reader.damaged[allowed]
     if not rows:
-        raise DataError("the file has no rows. Download it again", folder / f"{part}.tsv")
+        raise DataError("the file has no rows. Download it again", folder / f"{stem}.tsv")
     return rows
 
 
@@ -164,8 +173,10 @@ def _make_row(
             record.fail("the text is empty", column)
     label = _label_of(fields[label_column], source)
     if label is None:
-        wanted = " or ".join(source.written) if source.classes else f"a number from {SCORES[0]:g} to {SCORES[1]:g}"
-        record.fail(f"the label must be {wanted}, not {fields[label_column]!r}", label_column)
+        expected = f"a number from {SCORES[0]:g} to {SCORES[1]:g}"
+        if source.classes:
+            expected = " or ".join(source.written)
+        record.fail(f"the label must be {expected}, not {fields[label_column]!r}", label_column)
     texts = [*map(record.text, columns), None]
     return {"id": name, "sentence1": texts[0], "sentence2": texts[1], "label": label}
 
@@ -173,33 +184,32 @@ def _make_row(
 def _label_of(label: str | float, source: GlueSource) -> float | None:
     """Return the number of a class (a word in files, a number on the Hub) or a score, or `None` for a wrong label."""
     if source.classes:
-        known = source.written if isinstance(label, str) else range(len(source.classes))
-        return known.index(label) if label in known else None
-    try:
-        score = float(label)
-    except (TypeError, ValueError):
-        return None
-    return score if SCORES[0] <= score <= SCORES[1] else None
+        labels = source.written if isinstance(label, str) else range(len(source.classes))
+        return labels.index(label) if label in labels else None
+    with suppress(TypeError, ValueError):
+        if SCORES[0] <= float(label) <= SCORES[1]:
+            return float(label)
+    return None
 
 
 def _read_hub(task: str, source: GlueSource) -> dict[str, Rows]:
     from datasets import load_dataset
 
-    place = f"{HUB_ID}, {task}"
+    location = f"{HUB_ID}, {task}"
     try:
         loaded = load_dataset(HUB_ID, task)
     except (OSError, ValueError) as error:  # `ConnectionError` if there is no connection.
         fault = f"the Hub cannot be reached, or does not have this dataset ({error})"
-        raise DataError(f"{fault}. Download {source.folder}, and pass the folder as `data_dir`", place) from error
+        raise DataError(f"{fault}. Download {source.folder}, and pass the folder as `data_dir`", location) from error
     rows: dict[str, Rows] = {}
-    for part in (TRAIN, *source.dev):
-        name = part.replace("dev", "validation")
+    for stem in (TRAIN, *source.dev):
+        name = stem.replace("dev", "validation")
         if name not in loaded:
-            raise DataError(f"the dataset has no split {name}. The splits are {', '.join(loaded)}", place)
-        rows[part] = [
-            _make_row(Record(row, place, number), f"{part}-{number}", source, source.hub_columns, "label")
-            for number, row in enumerate(loaded[name])
-        ]
+            raise DataError(f"the dataset has no split {name}. The splits are {', '.join(loaded)}", location)
+        rows[stem] = []
+        for number, fields in enumerate(loaded[name]):
+            record = Record(fields, location, number)
+            rows[stem].append(_make_row(record, f"{stem}-{number}", source, source.hub_columns, "label"))
     return rows
 
 
@@ -208,6 +218,8 @@ def _held_out(labels: list[float], fraction: float, seed: int) -> set[int]:
     groups = defaultdict(list)
     for index, label in enumerate(labels):
         groups[round(label)].append(index)
-    chooser = random.Random(seed)
-    shares = (chooser.sample(group, round(fraction * len(group))) for _, group in sorted(groups.items()))
-    return set(chain.from_iterable(shares))
+    rng = random.Random(seed)
+    held_out = set()
+    for _, group in sorted(groups.items()):
+        held_out.update(rng.sample(group, round(fraction * len(group))))
+    return held_out

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from hf_mwp.solver.data.data_error import DataError
 from hf_mwp.solver.data.file_contents import read_lines, read_records
-from hf_mwp.solver.data.file_loader import SPLIT_FILES, check_single, split_of_file
+from hf_mwp.solver.data.mwp_loader import SPLIT_FILES, check_single, split_of_file
 from hf_mwp.solver.data.schema import Record, Rows
 from hf_mwp.solver.data.splits import hold_out
 from hf_mwp.utils.downloads import missing_folder
@@ -38,7 +38,10 @@ def load_seq2seq(
     """
     from datasets import Dataset, DatasetDict
 
-    path, names = Path(dataset), [name for name in (source, target) if name is not None]
+    path = Path(dataset)
+    names = [source]
+    if target is not None:
+        names.append(target)
     if path.is_file():
         splits = {split_of_file(path): _read_file(path, names)}
     elif path.is_dir():
@@ -47,34 +50,45 @@ def load_seq2seq(
         splits = _read_hub(str(dataset), names)
     if "validation" not in splits and "train" in splits and validation_fraction:
         splits["train"], splits["validation"] = hold_out(splits["train"], validation_fraction)
-    named = {"dataset": path.stem if path.exists() else str(dataset)}
-    order = [split for split in SPLIT_FILES if split in splits]
-    return DatasetDict({split: Dataset.from_list([row | named for row in splits[split]]) for split in order})
+    name = path.stem if path.exists() else str(dataset)
+    datasets = DatasetDict()
+    for split in SPLIT_FILES:
+        if split in splits:
+            datasets[split] = Dataset.from_list([row | {"dataset": name} for row in splits[split]])
+    return datasets
 
 
 def locate_pairs(dataset: str) -> Path | None:
     """Return the file or folder of a dataset, or `None` for the Hub. Raises `DataError` if a path does not exist."""
     path = Path(dataset)
-    if not path.exists() and (_kind(path) or missing_folder(dataset)):
+    if not path.exists() and (_suffix(path) or missing_folder(dataset)):
         raise DataError("no such file or folder", path)
     return path if path.exists() else None
 
 
-def _kind(path: Path) -> str | None:
+def _suffix(path: Path) -> str | None:
     """Return the supported file extension of a path, or `None`."""
-    return next((suffix for suffix in SUFFIXES if path.name.removesuffix(".gz").endswith(suffix)), None)
+    for suffix in SUFFIXES:
+        if path.name.removesuffix(".gz").endswith(suffix):
+            return suffix
+    return None
 
 
 def _read_folder(folder: Path, names: Sequence[str]) -> dict[str, Rows]:
-    files, splits = sorted(path for path in folder.iterdir() if path.is_file()), {}
+    files = []
+    for path in sorted(folder.iterdir()):
+        if path.is_file() and (_suffix(path) or path.suffix == f".{names[0]}"):
+            files.append(path)
+    splits = {}
     for split, stems in SPLIT_FILES.items():
-        found = [path for path in files if path.name.startswith(stems)]
-        found = [path for path in found if _kind(path) or path.suffix == f".{names[0]}"]
         # Prefer `test.tsv` to `test_2016_flickr.tsv`.
-        found = [path for path in found if path.name.partition(".")[0] in stems] or found
-        check_single(split, [path.name for path in found], folder)
-        if found:
-            splits[split] = (_read_file if _kind(found[0]) else _read_parallel)(found[0], names)
+        candidates = [path for path in files if path.name.partition(".")[0] in stems]
+        if not candidates:
+            candidates = [path for path in files if path.name.startswith(stems)]
+        check_single(split, [path.name for path in candidates], folder)
+        if candidates:
+            read = _read_file if _suffix(candidates[0]) else _read_parallel
+            splits[split] = read(candidates[0], names)
     if not splits:
         endings = f"{', '.join(SUFFIXES)} or .{names[0]}"
         raise DataError(f"there is no train, validation or test file that ends in {endings}", folder)
@@ -82,22 +96,34 @@ def _read_folder(folder: Path, names: Sequence[str]) -> dict[str, Rows]:
 
 
 def _read_parallel(first: Path, names: Sequence[str]) -> Rows:
-    paths = [first, *(first.with_suffix(f".{name}") for name in names[1:])]
+    paths = [first]
+    if len(names) > 1:
+        paths.append(first.with_suffix(f".{names[1]}"))
     if not paths[-1].is_file():
         raise DataError(f"this file is missing next to {first.name}", paths[-1])
-    texts = [[line.rstrip("\r\n") for line in read_lines(path)] for path in paths]
-    if len(texts[0]) != len(texts[-1]):
-        line, longer = min(map(len, texts)) + 1, paths[len(texts[-1]) > len(texts[0])]
-        raise DataError("the other file of the pair has fewer lines", longer, line)
-    place = first.with_suffix(".*")
-    rows = (dict(zip(names, pair, strict=True)) for pair in zip(*texts, strict=True))
-    return _rows((Record(row, str(place), line) for line, row in enumerate(rows, 1)), names, place)
+    texts = [_stripped_lines(path) for path in paths]
+    lengths = list(map(len, texts))
+    if lengths[0] != lengths[-1]:
+        longer = paths[lengths.index(max(lengths))]
+        raise DataError("the other file of the pair has fewer lines", longer, min(lengths) + 1)
+    location = first.with_suffix(".*")
+    records = []
+    for line, pair in enumerate(zip(*texts, strict=True), start=1):
+        fields = dict(zip(names, pair, strict=True))
+        records.append(Record(fields, str(location), line))
+    return _rows(records, names, location)
+
+
+def _stripped_lines(path: Path) -> list[str]:
+    return [line.rstrip("\r\n") for line in read_lines(path)]
 
 
 def _read_file(path: Path, names: Sequence[str]) -> Rows:
-    if _kind(path) is None:
+    suffix = _suffix(path)
+    if suffix is None:
         raise DataError(f"a file of pairs must end in {', '.join(SUFFIXES)}", path)
-    return _rows(read_records(path, _tsv_header(path, names) if _kind(path) == ".tsv" else ()), names, path)
+    header = _tsv_header(path, names) if suffix == ".tsv" else ()
+    return _rows(read_records(path, header), names, path)
 
 
 def _tsv_header(path: Path, names: Sequence[str]) -> list[str]:
@@ -105,14 +131,15 @@ def _tsv_header(path: Path, names: Sequence[str]) -> list[str]:
     cells = next(read_lines(path), "").rstrip("\r\n").split("\t")
     if {*names} <= {*cells}:
         return []
-    header = [str(place) for place in range(1, len(cells) + 1)]
-    if unknown := [name for name in names if name not in header]:
-        fault = f"unknown column. The first line has {', '.join(cells)[:80]!r}. If it is not a header, choose from the"
-        raise DataError(f"{fault} columns {', '.join(header)}", path, 1, unknown[0])
+    header = list(map(str, range(1, len(cells) + 1)))
+    for name in names:
+        if name not in header:
+            fault = f"unknown column. The first line has {', '.join(cells)[:80]!r}. If it is not a header, choose from"
+            raise DataError(f"{fault} the columns {', '.join(header)}", path, 1, name)
     return header
 
 
-def _rows(records: Iterable[Record], names: Sequence[str], place: Path) -> Rows:
+def _rows(records: Iterable[Record], names: Sequence[str], location: Path) -> Rows:
     rows = []
     for record in records:
         nested = record.fields.get("translation")
@@ -122,9 +149,10 @@ def _rows(records: Iterable[Record], names: Sequence[str], place: Path) -> Rows:
         if "" in texts:
             record.fail("the text is empty", names[texts.index("")])
         name = Path(record.file).name.partition(".")[0]
-        rows.append({"id": f"{name}-{record.line}", **dict(zip(("text", "target"), texts, strict=False))})
+        row = dict(zip(("id", "text", "target"), (f"{name}-{record.line}", *texts), strict=False))
+        rows.append(row)
     if not rows:
-        raise DataError("the dataset has no rows", place)
+        raise DataError("the dataset has no rows", location)
     return rows
 
 
@@ -132,14 +160,17 @@ def _read_hub(name: str, names: Sequence[str]) -> dict[str, Rows]:
     from datasets import load_dataset
 
     locate_pairs(name)
-    identifier, _, configuration = name.partition(":")
+    # The id and, if it is given, the configuration.
+    arguments = [argument for argument in name.split(":", 1) if argument]
     try:
-        loaded = load_dataset(identifier, *([configuration] if configuration else []))
+        loaded = load_dataset(*arguments)
     except (OSError, ValueError) as error:
         fault = f"not a file or folder, and the Hub cannot be reached or does not have this dataset ({error})"
         raise DataError(fault, name) from error
-    places = {split: Path(f"{name}/{split}") for split in loaded if split in SPLIT_FILES}
-    return {
-        split: _rows((Record(row, str(place), line) for line, row in enumerate(loaded[split])), names, place)
-        for split, place in places.items()
-    }
+    splits = {}
+    for split in loaded:
+        if split in SPLIT_FILES:
+            location = Path(f"{name}/{split}")
+            records = [Record(fields, str(location), number) for number, fields in enumerate(loaded[split])]
+            splits[split] = _rows(records, names, location)
+    return splits

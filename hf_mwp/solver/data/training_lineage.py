@@ -1,6 +1,7 @@
 """Functions that record the training texts of a model and of its ancestors (initial model, teacher, labeller)."""
 
 import os
+from collections.abc import Mapping
 from functools import reduce
 from operator import or_
 from pathlib import Path
@@ -17,26 +18,34 @@ from .training_texts import TrainingTexts, short_name
 def training_texts_of(model: Any) -> TrainingTexts | None:
     """Return the training texts of a model and its ancestors, from its attribute `training_texts` or from the folder
     or Hub repository it was loaded from. Returns `None` if they are unknown, or the model is not trained yet."""
-    noted, name = getattr(model, "training_texts", None), getattr(model, "name_or_path", None)
-    if noted is None and name and not hasattr(model, "inherited_texts"):
+    texts = getattr(model, "training_texts", None)
+    name = getattr(model, "name_or_path", None)
+    if texts is None and name and not hasattr(model, "inherited_texts"):
         return TrainingTexts.load(name, **download_options(model))
-    return noted
+    return texts
 
 
 def ancestry_of(model: Any) -> TrainingTexts:
     """Return the training texts that a model passes on. If they are unknown, `unknown` contains the model's name."""
-    name = getattr(model, "name_or_path", None)
     texts = training_texts_of(model)
-    texts = getattr(model, "inherited_texts", None) if texts is None else texts
-    return TrainingTexts(unknown=(short_name(name),) if name else ()) if texts is None else texts
+    if texts is None:
+        texts = getattr(model, "inherited_texts", None)
+    if texts is not None:
+        return texts
+    name = getattr(model, "name_or_path", None)
+    if name:
+        return TrainingTexts(unknown=(short_name(name),))
+    return TrainingTexts()
 
 
 def inherit_training_texts(model: Any, *sources: Any) -> None:
     """Add the training texts of `sources`, from which `model` was made, to those of `model`. For a model that is not
     trained yet, they are kept in its attribute `inherited_texts`."""
-    is_trained = getattr(model, "training_texts", None) is not None
-    united = reduce(or_, (ancestry_of(each) for each in (model, *sources)))
-    setattr(model, "training_texts" if is_trained else "inherited_texts", united)
+    texts = reduce(or_, map(ancestry_of, (model, *sources)))
+    if getattr(model, "training_texts", None) is None:
+        model.inherited_texts = texts
+    else:
+        model.training_texts = texts
 
 
 def inherit_from_labeller(model: Any, dataset: str | os.PathLike) -> None:
@@ -56,12 +65,14 @@ def write_training_texts(model: Any, folder: str | os.PathLike) -> None:
 def texts_of_rows(dataset: Any) -> TrainingTexts:
     """Return digests of the rows on which a solver is trained. For pseudo-labelled rows (in `extra_train` of
     [`load_mwp_dataset`]), the training texts of the labeller are added."""
+    texts = []
     if isinstance(dataset, list):
-        texts = (row.get("text") for row in dataset)
+        texts = [row.get("text") for row in dataset]
     else:
         # Without a transform (`set_transform`), whose rows may have no texts.
         dataset = dataset.with_format(None)
-        texts = dataset["text"] if "text" in dataset.column_names else ()
+        if "text" in dataset.column_names:
+            texts = dataset["text"]
     # Other columns of this name, such as lists of words, are no texts.
     texts = [text for text in texts if isinstance(text, str)]
     if not texts:
@@ -69,16 +80,26 @@ def texts_of_rows(dataset: Any) -> TrainingTexts:
     try:
         report = dataset_report(dataset)
     except DataError:
-        places = ([str(row[name]) for name in ("dataset", "file") if row.get(name)] for row in dataset)
-        return TrainingTexts.from_texts(texts, sorted({", ".join(place) or "rows" for place in places}))
+        return TrainingTexts.from_texts(texts, sorted({_source_of(row) for row in dataset}))
     sources = [f"{report.dataset} ({report.scheme}), train", *map(short_name, report.extra)]
     return reduce(or_, map(_labeller, report.extra), TrainingTexts.from_texts(texts, sources))
+
+
+def _source_of(row: Mapping[str, Any]) -> str:
+    """Return the dataset and the file of a row, or `"rows"` if the row has neither."""
+    names = [str(row[column]) for column in ("dataset", "file") if row.get(column)]
+    return ", ".join(names) or "rows"
 
 
 def _labeller(source: str) -> TrainingTexts:
     """Return the training texts of the model that labelled the problems in a file."""
     path = Path(source)
-    known = TrainingTexts.load(path.parent if path.is_file() else path) if path.exists() else TrainingTexts()
-    if known is None:
-        return TrainingTexts(unknown=(f"labeller of {short_name(source)}",) if path.name == "labelled.jsonl" else ())
-    return known
+    if not path.exists():
+        return TrainingTexts()
+    folder = path.parent if path.is_file() else path
+    texts = TrainingTexts.load(folder)
+    if texts is not None:
+        return texts
+    if path.name == "labelled.jsonl":
+        return TrainingTexts(unknown=(f"labeller of {short_name(source)}",))
+    return TrainingTexts()

@@ -45,10 +45,13 @@ class TrainingTexts:
     @classmethod
     def from_texts(cls, texts: Iterable[str], sources: Iterable[str] = ()) -> Self:
         """Create the digests of texts. `sources` contains the names of their datasets or files."""
-        keys = {keys for keys in map(TextKeys.of, texts) if keys.exact}
-        columns = (sorted({digest(key) for key in column}) for column in zip(*keys, strict=True))
-        exact, masked = (np.array(column, dtype=np.uint32) for column in columns) if keys else (NOTHING, NOTHING)
-        return cls(exact, masked, tuple(dict.fromkeys(sources)))
+        exact = set()
+        masked = set()
+        for keys in map(TextKeys.of, texts):
+            if keys.exact:
+                exact.add(digest(keys.exact))
+                masked.add(digest(keys.masked))
+        return cls(_sorted_array(exact), _sorted_array(masked), tuple(dict.fromkeys(sources)))
 
     @property
     def complete(self) -> bool:
@@ -70,7 +73,9 @@ class TrainingTexts:
         """Return whether `text` is a training text, and whether it is a training text if numbers are ignored. Spaces,
         punctuation and the form of numerals are always ignored."""
         exact, masked = TextKeys.of(text)
-        return exact != "" and digest(exact) in self.exact, masked != "" and digest(masked) in self.masked
+        is_training_text = exact != "" and digest(exact) in self.exact
+        is_masked_training_text = masked != "" and digest(masked) in self.masked
+        return is_training_text, is_masked_training_text
 
     def to_dict(self) -> dict[str, Any]:
         """Return the sizes, the sources and the ancestors with unknown training texts, for the record of a run."""
@@ -106,12 +111,17 @@ class TrainingTexts:
         try:
             with safe_open(path, framework="numpy") as file:
                 record = {name: json.loads(file.metadata()[name]) for name in ("rule", "sources", "not_known")}
-                exact, masked = file.get_tensor("exact"), file.get_tensor("masked")
+                exact = file.get_tensor("exact")
+                masked = file.get_tensor("masked")
         except (SafetensorError, ValueError, KeyError, TypeError) as error:
             raise DataError(f"the digests of training texts cannot be read ({error}). {remedy}", path) from error
         if record["rule"] != VERSION:
             raise DataError(f"the digests have version {record['rule']}, expected {VERSION}. {remedy}", path)
         return cls(exact, masked, tuple(record["sources"]), tuple(record["not_known"]))
+
+
+def _sorted_array(digests: set[int]) -> np.ndarray:
+    return np.array(sorted(digests), dtype=np.uint32)
 
 
 def digest(key: str) -> int:

@@ -15,21 +15,22 @@ from hf_mwp.runtime.unknown_tokens import TRAINING_LIMIT, share_of_unknown, unkn
 logger = logging.get_logger(__name__)
 
 # Unknown tokens are counted on this number of rows, or on fewer if reading them takes longer than a time in seconds.
-SAMPLE_SIZE, TIME_LIMIT = 200, 0.5
+SAMPLE_SIZE = 200
+TIME_LIMIT = 0.5
 # Well-known encoders whose vocabulary has the words of a language; `None` is any other language.
 FITTING_ENCODERS = {"zh": "bert-base-chinese", "en": "bert-base-uncased", None: "bert-base-multilingual-cased"}
-# Number of characters of a text and number of its unknown words in a warning.
-SHOWN_CHARACTERS, SHOWN_WORDS = 40, 3
+SHOWN_CHARACTERS = 40  # Number of characters of a text in a warning.
+SHOWN_WORDS = 3  # Number of unknown words in a warning.
 
 
 def sample_rows(rows: Any) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """Yield rows at equal distances with their indices; none if the rows are a stream or not encoded texts."""
     if not hasattr(rows, "__len__") or not hasattr(rows, "__getitem__"):
         return
-    count = min(SAMPLE_SIZE, len(rows))
+    size = min(SAMPLE_SIZE, len(rows))
     end = time.monotonic() + TIME_LIMIT
-    for number in range(count):
-        index = number * len(rows) // count
+    for number in range(size):
+        index = number * len(rows) // size
         row = rows[index]
         if not isinstance(row, Mapping) or row.get("input_ids") is None:
             return
@@ -46,8 +47,8 @@ def special_ids(processing: Any) -> tuple[int | None, set[int]]:
     unknown = getattr(tokenizer, "unk_token_id", None)
     if unknown in [getattr(tokenizer, name, None) for name in names]:
         unknown = None
-    aside = {*getattr(tokenizer, "all_special_ids", ()), *getattr(processing, "number_token_ids", ())}
-    return unknown, aside - {unknown}
+    special = {*getattr(tokenizer, "all_special_ids", ()), *getattr(processing, "number_token_ids", ())}
+    return unknown, special - {unknown}
 
 
 def warn_of_unknown_tokens(
@@ -62,18 +63,22 @@ def warn_of_unknown_tokens(
         processing ([`MwpProcessor`] or tokenizer): Encoded the texts. Without an unknown token there is no warning.
         tokenizer_name (`str`, *optional*, defaults to `"the tokenizer"`): Name of the tokenizer in the warning.
     """
-    unknown, aside = special_ids(processing)
+    unknown, special = special_ids(processing)
     if unknown is None:
         return
     tokens: list[int] = []
-    worst_share, worst_ids, worst_text = 0.0, [], None
+    worst_share = 0.0
+    worst_ids = []
+    worst_text = None
     for input_ids, text in sample:
         ids = np.asarray(input_ids).ravel().tolist()
         tokens += ids
-        share = share_of_unknown(ids, unknown, aside)
+        share = share_of_unknown(ids, unknown, special)
         if share > worst_share:
-            worst_share, worst_ids, worst_text = share, ids, text
-    total = share_of_unknown(tokens, unknown, aside)
+            worst_share = share
+            worst_ids = ids
+            worst_text = text
+    total = share_of_unknown(tokens, unknown, special)
     if not total:
         return
     example, language = _example(worst_ids, worst_text, processing, unknown)
@@ -108,9 +113,13 @@ def unknown_words(text: str, tokenizer: Any, unknown: int) -> list[str]:
         return []
     encoded = tokenizer(text, return_offsets_mapping=True, add_special_tokens=False)
     offsets = zip(encoded["input_ids"], encoded["offset_mapping"], strict=True)
-    words = [text[start:end].strip() for token, (start, end) in offsets if token == unknown]
+    words = {}
+    for token, (start, end) in offsets:
+        word = text[start:end].strip()
+        if token == unknown and word:
+            words[word] = None
     # Numbers last, as most processors replace them by placeholders.
-    return sorted(filter(None, dict.fromkeys(words)), key=str.isdecimal)
+    return sorted(words, key=str.isdecimal)
 
 
 def _language(words: str) -> str | None:
