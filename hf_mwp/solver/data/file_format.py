@@ -23,6 +23,7 @@ ALIASES = {
     "id": ("id", "ID", "iIndex"),
     "body": ("body", "Body"),
     "language": ("language",),
+    "context": ("context", "ctx"),
 }
 """Field names for each column. The first field with a value is used. A `body` is put before the text."""
 
@@ -94,7 +95,7 @@ class FileArguments:
     columns: dict | str | None = option(
         None,
         "Names of the fields in files of problems, as text=question,answer=result or a mapping in YAML or JSON. "
-        "Columns: text, equation, answer, id, body, language.",
+        "Columns: text, equation, answer, id, body, language, context.",
         common=True,
     )
     encoding: str | None = option(

@@ -116,8 +116,9 @@ def load_mwp_dataset(
             pretrain on their texts.
         return_report (`bool`, *optional*, defaults to `False`): Also return the [`LoadReport`] ([`dataset_report`]).
         columns (`Mapping[str, str]`, *optional*): Names of the fields in files of problems, for example `{"text":
-            "question", "answer": "result"}`. The keys are `"text"`, `"equation"`, `"answer"`, `"id"`, `"body"` and
-            `"language"`. A file of `extra_train` or `extra_exclude` without such a field is read by the usual names.
+            "question", "answer": "result"}`. The keys are `"text"`, `"equation"`, `"answer"`, `"id"`, `"body"`,
+            `"language"` and `"context"`. A file of `extra_train` or `extra_exclude` without such a field is read by
+            the usual names.
         encoding (`str`, *optional*): Encoding of files of problems. By default UTF-8, UTF-16 with a byte order mark,
             and Chinese in GB 18030 (GBK, GB2312) are detected.
         separator (`str`, *optional*): Separator of the columns in CSV files. By default comma, semicolon, tab and `|`

@@ -75,10 +75,11 @@ class FileLoader(MwpLoader):
     in `.jsonl`, `.json` or `.csv`, optionally gzipped. The beginning of the name of a single file determines its split
     (`test_hard.jsonl`), by default the training split.
 
-    Each record has a text and optionally an equation, an answer, an id and a `language` (`"zh"` or `"en"`). The names
-    of the fields are those in `file_format` and the usual names in `ALIASES`; with `usual_names=False`, a column that
-    is named in `file_format` must have this name. By default a text with Chinese characters is Chinese, a text without
-    words (`36÷4=?`) is Chinese if any text of the files is; other texts have the language passed to the loader.
+    Each record has a text and optionally an equation, an answer, an id, a `language` (`"zh"` or `"en"`) and a
+    `context`, which several questions share. The names of the fields are those in `file_format` and the usual names in
+    `ALIASES`; with `usual_names=False`, a column that is named in `file_format` must have this name. By default a text
+    with Chinese characters is Chinese, a text without words (`36÷4=?`) is Chinese if any text of the files is; other
+    texts have the language passed to the loader.
     """
 
     split_schemes = {"files": 0}
@@ -124,7 +125,10 @@ class FileLoader(MwpLoader):
         if language not in ("zh", "en", ""):
             record.fail(f"expected 'zh' or 'en', not {language!r}", names["language"])
         dataset = Path(record.file).name.partition(".")[0]
-        return make_row(record, dataset, language, text.strip(), **columns)
+        row = make_row(record, dataset, language, text.strip(), **columns)
+        if names["context"]:
+            row["context"] = record.text(names["context"])
+        return row
 
     def _split_files(self, reader: RecordReader) -> dict[str, list[str]]:
         """Return the possible file names of each split. Raises `DataError` if several files of a split exist."""
