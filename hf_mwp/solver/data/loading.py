@@ -263,7 +263,11 @@ def _augment(method: str, examples: list[Example], name: str | Path) -> list[Exa
     new_examples = []
     for example, problems_of_example in zip(examples, new_problems, strict=True):
         for problem in problems_of_example:
-            new_examples.append(_changed(example, problem, context=""))
+            new_example = _changed(example, problem, context="")
+            if problem.parse_number_words == example.parse_number_words:
+                # The numbers and the equation of the new problem are parsed already.
+                vars(new_example)["problem"] = problem
+            new_examples.append(new_example)
     return new_examples
 
 
