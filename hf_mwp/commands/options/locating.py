@@ -23,7 +23,9 @@ def locate_problems(source: str, options: Mapping[str, Any]) -> Path | None:
 def locate_glue(data_dir: str, options: Mapping[str, Any]) -> Path | None:
     """Return the folder of a GLUE task in `data_dir`, or `None` for other tasks, which locate their `dataset`."""
     task = options.get("task")
-    return find_glue_folder(task, data_dir) if task in GLUE_SOURCES else None
+    if task in GLUE_SOURCES:
+        return find_glue_folder(task, data_dir)
+    return None
 
 
 def locate_source(source: str, options: Mapping[str, Any]) -> Path | None:

@@ -4,7 +4,8 @@ from typing import Any
 
 from hf_mwp.utils.checked_types import checked
 
-from .mwp_processor import MwpProcessor, pad_rows
+from .mwp_processor import MwpProcessor
+from .padding import pad_rows
 from .tree_batch import TreeBatch
 
 
@@ -23,12 +24,16 @@ class MwpCollator:
 
     @checked
     def __init__(self, processor: MwpProcessor, trees: bool = True) -> None:
-        self.processor, self.trees = processor, trees
+        self.processor = processor
+        self.trees = trees
 
     def __call__(self, features: list[dict[str, Any]]) -> dict[str, Any]:
         """Return `input_ids`, `attention_mask`, `number_positions` and `number_groups`. If all problems have labels,
         the batch also contains `labels` of shape `(B, T)`, padded with -100, and `trees` ([`TreeBatch`])."""
-        batch = dict(self.processor.pad({name: [feature[name] for feature in features] for name in self.columns}))
+        columns = {}
+        for name in self.columns:
+            columns[name] = [feature[name] for feature in features]
+        batch = dict(self.processor.pad(columns))
         labels = [feature.get("labels") for feature in features]
         if all(labels):
             batch["labels"] = pad_rows(labels, -100)

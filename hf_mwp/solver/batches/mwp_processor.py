@@ -27,6 +27,7 @@ from hf_mwp.solver.data.schema import problem_from, problems_from
 from hf_mwp.utils.checked_types import checked
 from hf_mwp.utils.usage_error import UsageError
 
+from .padding import pad_rows
 from .tokenizer_files import load_tokenizer, tokenizer_digest
 
 
@@ -97,13 +98,17 @@ class MwpProcessor(PushToHubMixin):
         self.tokenizer.truncation_side = "right"
         self.number_reading = number_reading
         self.vocabulary = OutputVocabulary() if vocabulary is None else vocabulary
-        self.language, self.parse_number_words = language, parse_number_words
-        self.indexed_numbers, self.num_index_tokens, self.max_length = indexed_numbers, num_index_tokens, max_length
+        self.language = language
+        self.parse_number_words = parse_number_words
+        self.indexed_numbers = indexed_numbers
+        self.num_index_tokens = num_index_tokens
+        self.max_length = max_length
         self.extra_columns: tuple[str, ...] = ()
         self.add_columns(extra_columns)
-        missing = [token for token in self.number_tokens if token not in tokenizer.get_vocab()]
+        tokens = tokenizer.get_vocab()
+        missing = [AddedToken(token, special=True) for token in self.number_tokens if token not in tokens]
         if missing:
-            tokenizer.add_tokens([AddedToken(token, special=True) for token in missing], special_tokens=True)
+            tokenizer.add_tokens(missing, special_tokens=True)
 
     @classmethod
     def build(
@@ -142,8 +147,10 @@ class MwpProcessor(PushToHubMixin):
     @property
     def number_tokens(self) -> list[str]:
         """Number placeholders: `[NUM]`, and with `indexed_numbers` `[NUM0]`, `[NUM1]`, ..."""
-        indexed = range(self.num_index_tokens) if self.indexed_numbers else ()
-        return ["[NUM]", *(f"[NUM{index}]" for index in indexed)]
+        tokens = ["[NUM]"]
+        if self.indexed_numbers:
+            tokens += [f"[NUM{index}]" for index in range(self.num_index_tokens)]
+        return tokens
 
     @property
     def number_token_ids(self) -> list[int]:
@@ -182,31 +189,26 @@ class MwpProcessor(PushToHubMixin):
         """
         problems = self.problems(problems)
         encoded = self.tokenize(problems)
-        read = list(zip(problems, encoded["offset_mapping"], strict=True))
-        number_positions = [find_number_positions(*each, self.style) for each in read]
-        # The columns with numbers end at the last number that the model reads.
-        reached = [(problem, len(positions)) for problem, positions in zip(problems, number_positions, strict=True)]
-        columns: dict[str, list] = {
-            "input_ids": encoded["input_ids"],
-            "number_positions": number_positions,
-            "number_groups": [list(problem.number_groups[:count]) for problem, count in reached],
-            "length": [len(ids) for ids in encoded["input_ids"]],
-        }
-        if "question_positions" in self.extra_columns:
-            columns["question_positions"] = [find_question_positions(*each, self.style) for each in read]
-        if "number_values" in self.extra_columns:
-            columns["number_values"] = [[str(value) for value in problem.values[:count]] for problem, count in reached]
-        if not with_labels:
-            return columns
-        columns["labels"] = []
-        for problem, positions in zip(problems, columns["number_positions"], strict=True):
-            try:
-                columns["labels"].append(self._encode_equation(problem, positions))
-            except ValueError as error:
-                if skipped is None:
-                    raise
-                columns["labels"].append([])
-                skipped.append((problem.id, str(error)))
+        columns: dict[str, list] = {"input_ids": encoded["input_ids"]}
+        names = ["number_positions", "number_groups", "length"]
+        names += [name for name in EXTRA_COLUMNS if name in self.extra_columns]
+        if with_labels:
+            names.append("labels")
+        for name in names:
+            columns[name] = []
+        for problem, offsets in zip(problems, encoded["offset_mapping"], strict=True):
+            positions = find_number_positions(problem, offsets, self.style)
+            # The columns with numbers end at the last number that the model reads.
+            num_read = len(positions)
+            columns["number_positions"].append(positions)
+            columns["number_groups"].append(list(problem.number_groups[:num_read]))
+            columns["length"].append(len(offsets))
+            if "question_positions" in columns:
+                columns["question_positions"].append(find_question_positions(problem, offsets, self.style))
+            if "number_values" in columns:
+                columns["number_values"].append(list(map(str, problem.values[:num_read])))
+            if with_labels:
+                columns["labels"].append(self._encode_equation(problem, positions, skipped))
         return columns
 
     @property
@@ -228,28 +230,41 @@ class MwpProcessor(PushToHubMixin):
             return_token_type_ids=False,
         )
 
-    def _encode_equation(self, problem: MathWordProblem, positions: list[int]) -> list[int]:
-        ids = self.vocabulary.encode(problem.expression)
-        for symbol in ids:
-            slot = symbol - self.vocabulary.num_symbols
-            if slot >= len(positions) or (slot >= 0 and positions[slot] < 0):
-                number = problem.numbers[slot]
-                fault = f"the equation uses number {number!r}, which is beyond max_length={self.max_length} tokens"
-                raise ExpressionError(fault, token=number)
+    def _encode_equation(self, problem: MathWordProblem, positions: list[int], skipped: list | None) -> list[int]:
+        """Return the labels of a problem. With `skipped`, an error is added to it, and the labels are empty."""
+        try:
+            ids = self.vocabulary.encode(problem.expression)
+            for symbol in ids:
+                slot = symbol - self.vocabulary.num_symbols
+                if slot >= len(positions) or (slot >= 0 and positions[slot] < 0):
+                    number = problem.numbers[slot]
+                    fault = f"the equation uses number {number!r}, which is beyond max_length={self.max_length} tokens"
+                    raise ExpressionError(fault, token=number)
+        except ValueError as error:
+            if skipped is None:
+                raise
+            skipped.append((problem.id, str(error)))
+            return []
         return ids
 
     def __call__(self, problems: ProblemLike | Sequence[ProblemLike]) -> BatchEncoding:
         """Return padded tensors for [`MwpSolver.solve`]: `input_ids` and `attention_mask` of shape `(B, S)`,
         `number_positions` and `number_groups` `(B, N)`, and `question_positions` `(B, Q)` if it is an extra column."""
-        return self.pad(self.encode([problems] if isinstance(problems, (str, MathWordProblem, Mapping)) else problems))
+        if isinstance(problems, (str, MathWordProblem, Mapping)):
+            problems = [problems]
+        return self.pad(self.encode(problems))
 
     def pad(self, columns: dict[str, list]) -> BatchEncoding:
         """Convert encoded problems to tensors, padded to the longest problem."""
-        ids = pad_rows(columns["input_ids"], self.tokenizer.pad_token_id or 0)
-        mask = pad_rows([[1] * len(row) for row in columns["input_ids"]], 0)
-        names = ("number_positions", "number_groups", "question_positions")
-        padded = {name: pad_rows(columns[name], -1) for name in names if name in columns}
-        return BatchEncoding({"input_ids": ids, "attention_mask": mask, **padded})
+        ids = columns["input_ids"]
+        batch = {
+            "input_ids": pad_rows(ids, self.tokenizer.pad_token_id or 0),
+            "attention_mask": pad_rows([[1] * len(row) for row in ids], 0),
+        }
+        for name in ("number_positions", "number_groups", "question_positions"):
+            if name in columns:
+                batch[name] = pad_rows(columns[name], -1)
+        return BatchEncoding(batch)
 
     def decode(self, ids: Iterable[int]) -> Expression:
         """Convert a row of [`SolveOutput.sequences`] to a tree. Raises `ExpressionError` if it is not a valid tree."""
@@ -266,7 +281,8 @@ class MwpProcessor(PushToHubMixin):
 
         def encode(columns: dict[str, list]) -> dict[str, list]:
             rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-            return self.encode(rows, with_labels=True, skipped=[] if skipped is None else skipped)
+            errors = [] if skipped is None else skipped
+            return self.encode(rows, with_labels=True, skipped=errors)
 
         prepared = dataset.map(encode, batched=True, desc="Encoding problems", load_from_cache_file=False)
         if skipped is None:
@@ -275,12 +291,12 @@ class MwpProcessor(PushToHubMixin):
 
     def check_symbols(self, operators: Sequence[str], constants: Sequence[str]) -> None:
         """Raise `ValueError` unless a decoder has the same symbols as this processor, in the same order."""
-        theirs = (list(operators), list(constants))
-        ours = (list(self.vocabulary.operators), list(self.vocabulary.constants))
-        if theirs != ours:
+        decoder_symbols = (list(operators), list(constants))
+        symbols = (list(self.vocabulary.operators), list(self.vocabulary.constants))
+        if decoder_symbols != symbols:
             raise ValueError(
-                f"The decoder has the symbols {theirs}, but the processor has {ours}. Load both from the same folder, "
-                "or build the decoder from this processor."
+                f"The decoder has the symbols {decoder_symbols}, but the processor has {symbols}. Load both from "
+                "the same folder, or build the decoder from this processor."
             )
 
     def check_language(self, languages: Iterable[str | None], reader: str, source: str) -> None:
@@ -288,14 +304,15 @@ class MwpProcessor(PushToHubMixin):
         (`None`: not stated), and warn if only some are in it. `reader` and `source` name the model and the data."""
         counts = Counter(languages)
         del counts[None]
-        own, fault = counts.pop(self.language, 0), f"{reader} solves problems in {LANGUAGES[self.language]}, but"
-        if counts and own:
+        num_readable = counts.pop(self.language, 0)
+        fault = f"{reader} solves problems in {LANGUAGES[self.language]}, but"
+        if counts and num_readable:
             logger.warning(f"{fault} {counts.total()} of {source} are in another language and will be misread.")
         elif counts:
-            other = min(counts)
+            language = min(counts)
             raise UsageError(
-                f"{fault} the problems of {source} are in {LANGUAGES.get(other, other)}. Choose a dataset in the "
-                f"language of the model, or a model whose processor has `language={other!r}`."
+                f"{fault} the problems of {source} are in {LANGUAGES.get(language, language)}. Choose a dataset in "
+                f"the language of the model, or a model whose processor has `language={language!r}`."
             )
 
     def check_model(self, model) -> None:
@@ -319,16 +336,16 @@ class MwpProcessor(PushToHubMixin):
     def resize_embeddings(self, encoder) -> None:
         """Extend the word embeddings of an encoder to the size of the tokenizer. The new embedding of `[NUMi]` is the
         embedding of `[NUM]` plus noise."""
-        old, new = encoder.get_input_embeddings().num_embeddings, len(self.tokenizer)
-        if new > old:
-            encoder.resize_token_embeddings(new, mean_resizing=False)
+        old_size = encoder.get_input_embeddings().num_embeddings
+        if len(self.tokenizer) > old_size:
+            encoder.resize_token_embeddings(len(self.tokenizer), mean_resizing=False)
         weight = encoder.get_input_embeddings().weight
         generator = torch.Generator().manual_seed(0)
-        base, *indexed = self.number_token_ids
-        for index in indexed:
-            if index >= old:
-                noise = torch.randn(weight.shape[1], generator=generator) * weight[base].float().std().cpu()
-                weight[index] = weight[base] + noise.to(weight)
+        base_id, *indexed_ids = self.number_token_ids
+        for token_id in indexed_ids:
+            if token_id >= old_size:
+                noise = torch.randn(weight.shape[1], generator=generator) * weight[base_id].float().std().cpu()
+                weight[token_id] = weight[base_id] + noise.to(weight)
 
     def save_pretrained(self, save_directory: str | PathLike, push_to_hub: bool = False, **kwargs) -> None:
         """Write the tokenizer files and `mwp_processor.json`. `kwargs` are passed to `push_to_hub`."""
@@ -337,9 +354,10 @@ class MwpProcessor(PushToHubMixin):
         self.tokenizer.save_pretrained(folder)
         fields = {"operators": self.vocabulary.operators, "constants": self.vocabulary.constants, **self.settings}
         fields["tokenizer_digest"] = tokenizer_digest(self.tokenizer)
-        for name, values in (("extra_columns", self.extra_columns), ("written_constants", self.vocabulary.written)):
-            if values:
-                fields[name] = list(values)
+        if self.extra_columns:
+            fields["extra_columns"] = self.extra_columns
+        if self.vocabulary.written:
+            fields["written_constants"] = self.vocabulary.written
         (folder / self.file_name).write_text(json.dumps(fields, indent=2, ensure_ascii=False) + "\n", "utf-8")
         if push_to_hub:
             self.push_to_hub(kwargs.pop("repo_id", folder.name), **kwargs)
@@ -347,15 +365,14 @@ class MwpProcessor(PushToHubMixin):
     @property
     def settings(self) -> dict[str, Any]:
         """Arguments that determine how texts are encoded, besides the tokenizer."""
-        names = (
-            "language",
-            "parse_number_words",
-            "number_reading",
-            "indexed_numbers",
-            "num_index_tokens",
-            "max_length",
-        )
-        return {name: getattr(self, name) for name in names}
+        return {
+            "language": self.language,
+            "parse_number_words": self.parse_number_words,
+            "number_reading": self.number_reading,
+            "indexed_numbers": self.indexed_numbers,
+            "num_index_tokens": self.num_index_tokens,
+            "max_length": self.max_length,
+        }
 
     @classmethod
     def from_pretrained(cls, name_or_path: str | PathLike, **kwargs) -> Self:
@@ -374,17 +391,10 @@ class MwpProcessor(PushToHubMixin):
             open_tokenizer(tokenizer_path, fields)
         tokenizer = load_tokenizer(name_or_path, **kwargs)
         try:
-            symbols = (fields.pop(name, ()) for name in ("operators", "constants", "written_constants"))
+            symbols = [fields.pop(name, ()) for name in ("operators", "constants", "written_constants")]
             processor = cls(tokenizer, OutputVocabulary(*symbols), **fields)
         except ValueError as error:
             raise ValueError(f"{path}: {error} Save the processor again.") from error
         if digest is not None and digest != tokenizer_digest(processor.tokenizer):
             raise UsageError(foreign_tokenizer(Path(name_or_path) / TOKENIZER_NAME))
         return processor
-
-
-def pad_rows(rows: Sequence[Sequence[int]], padding: int) -> torch.Tensor:
-    """Return an int64 tensor `(rows, longest)` of rows with different lengths."""
-    longest = max((len(row) for row in rows), default=0)
-    padded = [list(row) + [padding] * (longest - len(row)) for row in rows]
-    return torch.tensor(padded, dtype=torch.long).view(len(rows), longest)

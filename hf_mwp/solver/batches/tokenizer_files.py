@@ -19,21 +19,22 @@ def load_tokenizer(source: str | PathLike, trust_remote_code: bool = False, **kw
         raise
     # For a damaged file, tokenizer classes raise KeyError, ValueError, TypeError or other errors.
     except Exception as error:
-        own_code = "trust_remote_code" in str(error)
-        fault = f"{source} {OWN_CODE}." if own_code else _damage(source, f"{type(error).__name__}: {error}")
-        raise UsageError(f"The tokenizer {fault}") from error
+        if "trust_remote_code" in str(error):
+            raise UsageError(f"The tokenizer {source} {OWN_CODE}.") from error
+        raise UsageError(f"The tokenizer {_damage(source, f'{type(error).__name__}: {error}')}") from error
     if not set(tokenizer.get_vocab()) - set(tokenizer.all_special_tokens) - set(tokenizer.get_added_vocab()):
         raise UsageError(f"The tokenizer {_damage(source, 'it has no words')}")
     return tokenizer
 
 
 def _damage(source: str | PathLike, reason: str) -> str:
-    for name in ("tokenizer_config.json", "tokenizer.json") if Path(source).is_dir() else ():
-        try:
-            json.loads((Path(source) / name).read_text("utf-8"))
-        except (OSError, ValueError) as error:
-            reason = f"{name} cannot be read as JSON: {error}"
-            break
+    if Path(source).is_dir():
+        for name in ("tokenizer_config.json", "tokenizer.json"):
+            try:
+                json.loads((Path(source) / name).read_text("utf-8"))
+            except (OSError, ValueError) as error:
+                reason = f"{name} cannot be read as JSON: {error}"
+                break
     reason = reason.strip().splitlines()[0]
     return f"of {source} cannot be used ({reason}). Download tokenizer.json again, or save the tokenizer again."
 

@@ -24,53 +24,63 @@ class TreeBatch(IndexBatch):
 
     The nodes are in the order of the downward sweep: by depth, in each level the left children and then the right
     children, both in the order of their parents. `down_sizes` and `up_sizes` are the numbers of nodes per depth and of
-    embedded subtrees per height. See `parts` in `__init__` for the tensors.
+    embedded subtrees per height. See `tensors` in `__init__` for the tensors.
     """
 
     @checked
     def __init__(self, sequences: Sequence[Sequence[int]], num_operators: int) -> None:
-        longest = max((len(ids) for ids in sequences), default=0)
+        sizes = list(map(len, sequences))
+        longest = max(sizes, default=0)
         roots, parent, left, right = _link(sequences, num_operators)
-        row = np.repeat(np.arange(len(sequences)), [len(ids) for ids in sequences])
+        row = np.repeat(np.arange(len(sequences)), sizes)
         symbol = _concatenate([np.array(ids, int) for ids in sequences])
         # Downward sweep: collect the nodes of each level and, in the same order, its operators.
-        levels, parents, level = [], [], roots
+        levels = []
+        parents = []
+        parent_positions = []
+        level = roots
         while len(level):
-            operators = level[left[level] >= 0]
+            is_operator = left[level] >= 0
+            operators = level[is_operator]
             levels.append(level)
             parents.append(operators)
+            parent_positions.append(np.flatnonzero(is_operator))
             level = np.concatenate([left[operators], right[operators]])
         # Upward sweep: collect the embedded subtrees of each height, leaves first.
-        heights, place = _up_order(parent, left)
-        leaves = heights[0] if heights else np.zeros(0, int)
-        down, operators, merged = _concatenate(levels), _concatenate(parents), _concatenate(heights[1:])
-        parts = {
+        heights, position = _up_order(parent, left)
+        leaves = _concatenate(heights[:1])
+        down = _concatenate(levels)
+        operators = _concatenate(parents)
+        merged = _concatenate(heights[1:])
+        tensors = {
             # Problem and symbol id of each node, and `problem * longest + index in the prefix sequence`.
             "rows": row[down],
             "targets": symbol[down],
             "positions": row[down] * longest + down - roots[row[down]],
             # Position of each operator in its level, symbol id, and left child's position in the upward buffer. If a
             # level has `p` operators, the children of operator `i` are at `i` and `p + i` in the next level.
-            "parents": _concatenate([np.flatnonzero(left[level] >= 0) for level in levels]),
+            "parents": _concatenate(parent_positions),
             "parent_operators": symbol[operators],
-            "siblings": place[left[operators]],
+            "siblings": position[left[operators]],
             # Leaves in the upward buffer, and inner subtrees with the positions of their children in the buffer.
             "leaf_rows": row[leaves],
             "leaf_symbols": symbol[leaves],
             "merge_operators": symbol[merged],
-            "merge_left": place[left[merged]],
-            "merge_right": place[right[merged]],
+            "merge_left": position[left[merged]],
+            "merge_right": position[right[merged]],
         }
         self.shape = (len(sequences), longest)
-        self.down_sizes = tuple(len(level) for level in levels)
-        self.up_sizes = tuple(len(height) for height in heights)
-        self._lengths = {name: len(part) for name, part in parts.items()}
-        self._set_buffer(torch.from_numpy(_concatenate(list(parts.values())).astype(np.int64)))
+        self.down_sizes = tuple(map(len, levels))
+        self.up_sizes = tuple(map(len, heights))
+        self._lengths = {name: len(tensor) for name, tensor in tensors.items()}
+        self._set_buffer(torch.from_numpy(_concatenate(list(tensors.values())).astype(np.int64)))
 
     @classmethod
     def from_labels(cls, labels: torch.Tensor, num_operators: int) -> Self:
         """Create the trees of a label tensor `(problems, longest)` of prefix ids. Negative values are padding."""
-        sequences = [[symbol for symbol in row if symbol >= 0] for row in labels.tolist()]
+        sequences = []
+        for row in labels.tolist():
+            sequences.append([symbol for symbol in row if symbol >= 0])
         trees = cls(sequences, num_operators)
         if trees.shape[1] != labels.shape[1]:
             first = trees.positions // max(trees.shape[1], 1)
@@ -103,24 +113,32 @@ def _link(sequences: Sequence[Sequence[int]], num_operators: int) -> tuple[np.nd
                 open_nodes.append(node)
         if open_nodes or not len(ids):
             raise ValueError(f"{list(ids)} is not a prefix expression: operands are missing at the end.")
-    return tuple(np.array(each, int) for each in (roots, parent, left, right))
+    return np.array(roots, int), np.array(parent, int), np.array(left, int), np.array(right, int)
 
 
 def _up_order(parent: np.ndarray, left: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
     """Return the embedded nodes of each height, and the position of each node in the concatenation (or -1)."""
-    above, left_of = parent.tolist(), left.tolist()
-    needed, height = [False] * len(above), [0] * len(above)
-    for node, up in enumerate(above):
-        needed[node] = up >= 0 and (needed[up] or left_of[up] == node)
-    for node in range(len(above) - 1, -1, -1):
-        if above[node] >= 0:
-            height[above[node]] = max(height[above[node]], height[node] + 1)
-    nodes, heights = np.flatnonzero(needed), np.array(height, int)
-    by_height = [nodes[heights[nodes] == level] for level in range(heights[nodes].max(initial=-1) + 1)]
-    place = np.full(len(above), -1)
-    place[_concatenate(by_height)] = np.arange(len(nodes))
-    return by_height, place
+    parents = parent.tolist()
+    left_children = left.tolist()
+    # Parents come before their children: a left child is embedded, and so is every child of an embedded node.
+    is_embedded = [False] * len(parents)
+    for node, above in enumerate(parents):
+        is_embedded[node] = above >= 0 and (is_embedded[above] or left_children[above] == node)
+    # In reverse, children come before their parents.
+    heights = [0] * len(parents)
+    for node in range(len(parents) - 1, -1, -1):
+        above = parents[node]
+        if above >= 0:
+            heights[above] = max(heights[above], heights[node] + 1)
+    nodes = np.flatnonzero(is_embedded)
+    node_heights = np.array(heights, int)[nodes]
+    by_height = [nodes[node_heights == height] for height in range(node_heights.max(initial=-1) + 1)]
+    position = np.full(len(parents), -1)
+    position[_concatenate(by_height)] = np.arange(len(nodes))
+    return by_height, position
 
 
-def _concatenate(parts: list[np.ndarray]) -> np.ndarray:
-    return np.concatenate(parts) if parts else np.zeros(0, int)
+def _concatenate(arrays: list[np.ndarray]) -> np.ndarray:
+    if not arrays:
+        return np.zeros(0, int)
+    return np.concatenate(arrays)

@@ -49,11 +49,16 @@ class PreTrainingCollator:
                 "The tokenizer has no mask token, which masked language modelling needs. Use a different tokenizer, "
                 "or set `mlm_loss_weight=0`."
             )
-        self.mlm_probability, self.seed, self.keep_original, self.epoch = mlm_probability, seed, keep_original, 0
+        self.mlm_probability = mlm_probability
+        self.seed = seed
+        self.keep_original = keep_original
+        self.epoch = 0
         self.weights = np.ones(4)
-        self.weights[KEYWORD], self.weights[NUMBER] = keyword_weight, number_weight
-        self.pad_id, self.mask_id = tokenizer.pad_token_id or 0, tokenizer.mask_token_id
-        special = set(tokenizer.all_special_ids) | set(tokenizer.convert_tokens_to_ids(processor.number_tokens))
+        self.weights[KEYWORD] = keyword_weight
+        self.weights[NUMBER] = number_weight
+        self.pad_id = tokenizer.pad_token_id or 0
+        self.mask_id = tokenizer.mask_token_id
+        special = {*tokenizer.all_special_ids, *processor.number_token_ids}
         self.random_ids = np.array([index for index in range(len(tokenizer)) if index not in special])
 
     def __call__(self, features: Sequence[dict[str, Any]]) -> dict[str, torch.Tensor]:
@@ -87,31 +92,37 @@ class PreTrainingCollator:
         return padded
 
     def _mask(self, ids, classes, units, keys):
-        place = np.arange(ids.shape[1])[None]
+        position = np.arange(ids.shape[1])[None]
         # Selecting the smallest exponential times, with the weights as rates, is a weighted draw without replacement.
         rates = np.where(classes == SPECIAL, 0.0, self.weights[classes])
         with np.errstate(divide="ignore"):
             times = -np.log1p(-self._uniform(keys, _CHOICE, np.maximum(units, 0))) / rates
         order = np.argsort(times, axis=1, kind="stable")
         rank = np.empty_like(order)
-        np.put_along_axis(rank, order, np.broadcast_to(place, order.shape), axis=1)
+        np.put_along_axis(rank, order, np.broadcast_to(position, order.shape), axis=1)
 
         # Find the first and the last token of the unit of each token.
-        begins, ends = np.diff(units, axis=1, prepend=-2) != 0, np.diff(units, axis=1, append=-2) != 0
-        start = np.maximum.accumulate(np.where(begins, place, 0), axis=1)
-        end = np.minimum.accumulate(np.where(ends, place, ids.shape[1])[:, ::-1], axis=1)[:, ::-1]
-        before, size = rank - (place - start), end - start + 1
+        begins = np.diff(units, axis=1, prepend=-2) != 0
+        ends = np.diff(units, axis=1, append=-2) != 0
+        start = np.maximum.accumulate(np.where(begins, position, 0), axis=1)
+        end = np.minimum.accumulate(np.where(ends, position, ids.shape[1])[:, ::-1], axis=1)[:, ::-1]
+        # Number of tokens that are drawn before the unit, and number of its tokens.
+        before = rank - (position - start)
+        size = end - start + 1
 
         # Round the number of tokens at random so that its mean is the share. Select units at least half within it.
-        wanted = (rates > 0).sum(axis=1, keepdims=True) * self.mlm_probability
-        wanted = np.floor(wanted + self._uniform(keys, _COUNT, np.zeros((1, 1), dtype=np.int64)))
-        chosen = (rates > 0) & ((2 * before + size <= 2 * wanted) | (before == 0))
+        is_maskable = rates > 0
+        num_tokens = is_maskable.sum(axis=1, keepdims=True) * self.mlm_probability
+        num_tokens = np.floor(num_tokens + self._uniform(keys, _COUNT, np.zeros((1, 1), dtype=np.int64)))
+        selected = is_maskable & ((2 * before + size <= 2 * num_tokens) | (before == 0))
 
-        action = self._uniform(keys, _ACTION, place)
-        token = self.random_ids[(self._uniform(keys, _TOKEN, place) * len(self.random_ids)).astype(np.int64)]
-        masked = np.where(chosen & (action < 0.8), self.mask_id, ids)
-        masked = np.where(chosen & (action >= 0.8) & (action < 0.9), token, masked)
-        return masked, np.where(chosen, ids, -100)
+        # Replace 80 % of the selected tokens by the mask token, and 10 % by a random token.
+        action = self._uniform(keys, _ACTION, position)
+        index = self._uniform(keys, _TOKEN, position) * len(self.random_ids)
+        random_ids = self.random_ids[index.astype(np.int64)]
+        masked = np.where(selected & (action < 0.8), self.mask_id, ids)
+        masked = np.where(selected & (action >= 0.8) & (action < 0.9), random_ids, masked)
+        return masked, np.where(selected, ids, -100)
 
     def _uniform(self, keys: np.ndarray, stream: int, counter: np.ndarray) -> np.ndarray:
         """Return pseudo-random numbers in [0, 1), determined by seed, epoch, stream, text key and counter."""

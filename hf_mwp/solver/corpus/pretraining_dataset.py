@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from itertools import islice
+from itertools import chain, compress, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,28 +42,28 @@ def prepare_texts(
         raise DataError(EMPTY)
     if hasattr(texts, "column_names"):
         needed = (*ENCODED_COLUMNS, "pos_labels") if with_tags else ENCODED_COLUMNS
-        if missing := [name for name in needed if name not in texts.column_names]:
-            raise DataError(
-                f"the dataset has no column {missing[0]!r} (columns: {', '.join(texts.column_names)}). Pass a corpus, "
-                "a list of texts, or the result of `encode_corpus`. With `pos_loss_weight`, texts must be tagged"
-            )
+        for name in needed:
+            if name not in texts.column_names:
+                raise DataError(
+                    f"the dataset has no column {name!r} (columns: {', '.join(texts.column_names)}). Pass a corpus, "
+                    "a list of texts, or the result of `encode_corpus`. With `pos_loss_weight`, texts must be tagged"
+                )
         if with_tags:
             _check_labels(config, *_read_labelling(texts))
         return texts.with_format("numpy")
-    tagger, corpus, tags = getattr(texts, "tagger", None), text_pairs(texts), None
+    tagger = getattr(texts, "tagger", None)
+    corpus = text_pairs(texts)
+    tags = None
     if with_tags:
         # In a `TaggedCorpus` every text has tagged words. Check any other corpus.
-        index = None if tagger else next((place for place, (_, words) in enumerate(corpus) if words is None), None)
-        if index is not None:
-            raise DataError(
-                f"text {index} has no tags, which `pos_loss_weight` needs. Tag the corpus with `tag_corpus`, or set "
-                "`pos_loss_weight=0`"
-            )
+        if not tagger:
+            _check_tagged(corpus)
         tags = getattr(texts, "tags", None)
         if config.pos_labels is not None:
-            tags = sorted({label[2:] for label in config.pos_labels} | set(tags or ()))
+            tags = sorted({label[2:] for label in config.pos_labels}.union(tags or ()))
         elif tags is None:
-            tags = sorted({word.tag for _, words in corpus for word in words})
+            tagged_words = chain.from_iterable(words for _, words in corpus)
+            tags = sorted({word.tag for word in tagged_words})
         _check_labels(config, tagger, pos_label_list(tags))
     # Models without a tagging head have no `pos_tagger`.
     encoder = PreTrainingEncoder(processor, tags, tagger or getattr(config, "pos_tagger", None))
@@ -72,17 +72,34 @@ def prepare_texts(
 
 def text_pairs(texts: Any) -> Sequence:
     """Return pairs of text and tagged words, with `None` for texts without tags."""
-    return texts if hasattr(texts, "tagger") else [(each, None) if isinstance(each, str) else each for each in texts]
+    if hasattr(texts, "tagger"):
+        return texts
+    pairs = []
+    for text in texts:
+        pairs.append((text, None) if isinstance(text, str) else text)
+    return pairs
+
+
+def _check_tagged(corpus: Sequence) -> None:
+    """Raise `DataError` if a text has no tagged words."""
+    for index, (_, words) in enumerate(corpus):
+        if words is None:
+            raise DataError(
+                f"text {index} has no tags, which `pos_loss_weight` needs. Tag the corpus with `tag_corpus`, or set "
+                "`pos_loss_weight=0`"
+            )
 
 
 def check_tagger(config: Any, tagger: str | None) -> None:
     """Raise `ValueError` if the labels of the tagging head come from a different tagger."""
-    ours = config.pos_tagger
-    if ours is not None and tagger is not None and ours.partition(":")[0] != tagger.partition(":")[0]:
+    head_tagger = config.pos_tagger
+    if head_tagger is None or tagger is None:
+        return
+    if head_tagger.partition(":")[0] != tagger.partition(":")[0]:
         raise ValueError(
-            f"The tagging head has the labels of {ours}, but the texts were tagged with {tagger}. Tag the texts with "
-            f"{ours}, or create a new head (`new_pos_head`; `MwpStudentForPreTraining.from_encoder(model, "
-            "pos_labels=...)`)."
+            f"The tagging head has the labels of {head_tagger}, but the texts were tagged with {tagger}. Tag the "
+            f"texts with {head_tagger}, or create a new head (`new_pos_head`; "
+            "`MwpStudentForPreTraining.from_encoder(model, pos_labels=...)`)."
         )
 
 
@@ -97,7 +114,8 @@ def _check_labels(config: Any, tagger: str | None, labels: list[str] | None) -> 
                 f"The tagging head has {config.num_pos_tags} labels, but the corpus needs {len(labels)}. Set "
                 "`pos_labels=pos_label_list(corpus.tags)` in the config of the model."
             )
-        config.pos_labels, config.pos_tagger = labels, tagger
+        config.pos_labels = labels
+        config.pos_tagger = tagger
     elif config.pos_labels != labels:
         unknown = [label for label in labels if label not in config.pos_labels]
         raise ValueError(
@@ -125,8 +143,8 @@ def encode_corpus(
     import pyarrow as pa
     from datasets import Dataset, DatasetInfo, concatenate_datasets
 
-    count, fingerprint = _fingerprint(corpus, encoder)
-    if not count:
+    num_texts, fingerprint = _fingerprint(corpus, encoder)
+    if not num_texts:
         raise DataError(EMPTY)
     store = RowStore(Path(cache_dir) / f"encoded-{fingerprint}", fingerprint)
     columns = {"input_ids": pa.list_(pa.int32())}
@@ -135,15 +153,17 @@ def encode_corpus(
     columns |= {"mask_class": pa.list_(pa.int8()), "mask_unit": pa.list_(pa.int16())}
     columns |= {"length": pa.int32(), "text_key": pa.int64()}
     with store.locked():
-        if len(store) < count:
+        if len(store) < num_texts:
             store.clear()
-            items, done = iter(corpus), 0
+            pairs = iter(corpus)
+            num_encoded = 0
             with store.writing(pa.schema(columns)):
-                while batch := list(islice(items, batch_size)):
-                    store.append(encoder.encode(*zip(*batch, strict=True)))
-                    done += len(batch)
+                while batch := list(islice(pairs, batch_size)):
+                    texts, words = zip(*batch, strict=True)
+                    store.append(encoder.encode(texts, words))
+                    num_encoded += len(batch)
                     if progress is not None:
-                        progress(done, count)
+                        progress(num_encoded, num_texts)
     labelling = {"tagger": encoder.tagger, "pos_labels": encoder.pos_labels}
     info = DatasetInfo(description=json.dumps(labelling, ensure_ascii=False))
     return concatenate_datasets([Dataset.from_file(str(path), info=info) for path in store.paths])
@@ -155,12 +175,15 @@ def _fingerprint(corpus: Iterable, encoder: PreTrainingEncoder) -> tuple[int, st
     fields: dict[str, Any] = {"version": VERSION, "tagger": encoder.tagger, "tags": encoder.tags, **processor.settings}
     fields["tokenizer"] = tokenizer_settings(processor.tokenizer)
     fields["keywords"] = read_keywords(processor.language)
-    digest, count = hashlib.blake2b(json.dumps(fields).encode(), digest_size=12), 0
+    digest = hashlib.blake2b(json.dumps(fields).encode(), digest_size=12)
+    num_texts = 0
     for text, words in corpus:
-        record = [text, *(f"{word.tag} {word.start} {word.end}" for word in words or ())]
+        record = [text]
+        for word in words or ():
+            record.append(f"{word.tag} {word.start} {word.end}")
         digest.update("\0".join(record).encode("utf-8", "surrogatepass") + b"\n")
-        count += 1
-    return count, digest.hexdigest()
+        num_texts += 1
+    return num_texts, digest.hexdigest()
 
 
 def _read_labelling(dataset: Dataset) -> tuple[str | None, list[str] | None]:
@@ -178,18 +201,22 @@ def texts_of_corpus(corpus: Any, encoded: Any, learned: Any, sources: Sequence[s
         return TrainingTexts()
     if hasattr(corpus, "column_names"):
         return TrainingTexts(unknown=("encoded texts",))
-    keys, kept = (np.asarray(part.with_format("numpy")["text_key"][:]) for part in (encoded, learned))
-    texts = (text for (text, _), is_kept in zip(text_pairs(corpus), np.isin(keys, kept), strict=True) if is_kept)
-    return TrainingTexts.from_texts(texts, sources)
+    is_learned = np.isin(_text_keys(encoded), _text_keys(learned))
+    pairs = compress(text_pairs(corpus), is_learned)
+    return TrainingTexts.from_texts((text for text, _ in pairs), sources)
+
+
+def _text_keys(dataset: Any) -> np.ndarray:
+    return np.asarray(dataset.with_format("numpy")["text_key"][:])
 
 
 def split_texts(dataset: Any, fraction: float, seed: int) -> tuple[Any, Any]:
     """Hold out a share of the encoded texts, at least one text, and return the training and the held-out texts. The
     choice depends only on the seed and on each text without its numbers, so it hardly changes when texts are added."""
-    keys = np.asarray(dataset.with_format("numpy")["text_key"][:])
-    distinct = {int(key): hashlib.blake2b(f"{seed} {key}".encode(), digest_size=8).digest() for key in np.unique(keys)}
-    chosen = sorted(distinct, key=distinct.__getitem__)[: max(1, round(fraction * len(distinct)))]
-    held_out = np.isin(keys, chosen)
+    keys = _text_keys(dataset)
+    distinct = np.unique(keys).tolist()
+    distinct.sort(key=lambda key: hashlib.blake2b(f"{seed} {key}".encode(), digest_size=8).digest())
+    held_out = np.isin(keys, distinct[: max(1, round(fraction * len(distinct)))])
     if held_out.all():
         raise DataError("the corpus has too few texts for a validation split. Set `validation_fraction=0`")
     return dataset.select(np.flatnonzero(~held_out)), dataset.select(np.flatnonzero(held_out))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +26,7 @@ SPECIAL, ORDINARY, KEYWORD, NUMBER = range(4)
 @checked
 def pos_label_list(tags: Sequence[str]) -> list[str]:
     """Return the labels `["B-n", "I-n", "B-v", ...]` of the sorted tags. `B-` begins a word, `I-` continues it."""
-    return [f"{prefix}-{tag}" for tag in sorted(set(tags)) for prefix in "BI"]
+    return [f"{prefix}-{tag}" for tag, prefix in product(sorted(set(tags)), "BI")]
 
 
 class PreTrainingEncoder:
@@ -35,7 +36,8 @@ class PreTrainingEncoder:
 
     @checked
     def __init__(self, processor: MwpProcessor, tags: Sequence[str] | None = None, tagger: str | None = None) -> None:
-        self.processor, self.tagger = processor, tagger
+        self.processor = processor
+        self.tagger = tagger
         self.tags = None if tags is None else sorted(set(tags))
         self.pos_labels = None if tags is None else pos_label_list(tags)
         self._tag_ids = {tag: index for index, tag in enumerate(self.tags or ())}
@@ -60,19 +62,22 @@ class PreTrainingEncoder:
         problems = [self.processor.problem(text) for text in texts]
         encoded = self.processor.tokenize(problems)
         unknown = self.processor.tokenizer.unk_token_id
+        if unknown is None:
+            unknown = -1
         columns: dict[str, list[Any]] = {"input_ids": [], "mask_class": [], "mask_unit": []}
         if self.tags is not None:
             columns["pos_labels"] = []
-        words = [None] * len(problems) if words is None else words
-        tokens = zip(encoded["input_ids"], encoded["offset_mapping"], strict=True)
-        for problem, own, (ids, offsets) in zip(problems, words, tokens, strict=True):
+        if words is None:
+            words = [None] * len(problems)
+        rows = zip(problems, words, encoded["input_ids"], encoded["offset_mapping"], strict=True)
+        for problem, tagged_words, ids, offsets in rows:
             ids = np.array(ids, dtype=np.int32)
             starts, ends = np.array(offsets, dtype=np.int64).reshape(-1, 2).T
             # Character at which each token begins; the last place stands for tokens that are not in the text.
             origin = np.append(self._origins(problem, self.processor.style), len(problem.text))
             at = origin[np.where(ends > starts, starts, -1)]
-            word_of, class_of, span_of = self._characters(problem, own)
-            classes = np.where(ids == (-1 if unknown is None else unknown), SPECIAL, class_of[at])
+            word_of, class_of, span_of = self._characters(problem, tagged_words)
+            classes = np.where(ids == unknown, SPECIAL, class_of[at])
             spans = span_of[at]
             # A new unit begins where the span or the class changes.
             begins = (spans < 0) | (np.diff(spans, prepend=-1) != 0) | (np.diff(classes, prepend=SPECIAL) != 0)
@@ -80,9 +85,9 @@ class PreTrainingEncoder:
             columns["mask_class"].append(classes.astype(np.int8))
             columns["mask_unit"].append((np.cumsum(begins) - 1).astype(np.int16))
             if self.tags is not None:
-                columns["pos_labels"].append(self._labels(own, word_of[at]))
-        columns["length"] = [len(ids) for ids in columns["input_ids"]]
-        columns["text_key"] = [text_key(problem) for problem in problems]
+                columns["pos_labels"].append(self._labels(tagged_words, word_of[at]))
+        columns["length"] = list(map(len, columns["input_ids"]))
+        columns["text_key"] = list(map(text_key, problems))
         return columns
 
     @staticmethod
@@ -94,16 +99,20 @@ class PreTrainingEncoder:
             # The unit inside of a number (千克 in 3千克半) follows the placeholder.
             end += len(mention.unit)
             origin[start:end] = mention.start
-            origin[end:] += mention.end - origin[end] if end < len(origin) else 0
+            if end < len(origin):
+                origin[end:] += mention.end - origin[end]
         return origin
 
     def _characters(self, problem: MathWordProblem, words: Sequence[TaggedWord] | None):
         """Return the index of the word (or -1), the class and the span masked together (or -1) of each character, and
         at the end those of a token that is not in the text."""
         text = problem.text
-        word_of, class_of, span_of = (np.full(len(text) + 1, value, np.int64) for value in (-1, ORDINARY, -1))
+        words = words or ()
+        word_of = np.full(len(text) + 1, -1)
+        class_of = np.full(len(text) + 1, ORDINARY)
+        span_of = np.full(len(text) + 1, -1)
         class_of[-1] = SPECIAL
-        for number, word in enumerate(words or ()):
+        for number, word in enumerate(words):
             if not 0 <= word.start < word.end <= len(text):
                 raise DataError(
                     f"the tagged word {word.word!r} at {word.start}-{word.end} is not in the text {text[:60]!r}. Tag "
@@ -113,11 +122,12 @@ class PreTrainingEncoder:
             if word.tag in self._quantities:
                 class_of[word.start : word.end] = NUMBER
                 span_of[word.start : word.end] = number
-        after = len(words or ())
-        for number, (start, end) in enumerate(find_keywords(text, problem.language)):
-            class_of[start:end], span_of[start:end] = KEYWORD, after + number
+        for number, (start, end) in enumerate(find_keywords(text, problem.language), start=len(words)):
+            class_of[start:end] = KEYWORD
+            span_of[start:end] = number
         for mention in problem.masked.mentions:
-            class_of[mention.start : mention.end], span_of[mention.start : mention.end] = NUMBER, -1
+            class_of[mention.start : mention.end] = NUMBER
+            span_of[mention.start : mention.end] = -1
         return word_of, class_of, span_of
 
     def _labels(self, words: Sequence[TaggedWord], word_of_token: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ from hf_mwp.runtime.problems.text_keys import TextKeys
 from hf_mwp.solver.data.data_error import DataError
 from hf_mwp.solver.data.file_contents import RECORD_SUFFIXES, is_record_file, read_lines, read_records
 from hf_mwp.solver.data.file_format import FileFormat
-from hf_mwp.solver.data.file_loader import text_fields
+from hf_mwp.solver.data.mwp_loader import text_fields
 from hf_mwp.solver.data.schema import Record
 from hf_mwp.solver.data.sources import LOADERS, read_part, split_name
 from hf_mwp.utils.checked_types import checked
@@ -37,7 +37,7 @@ def read_texts(
     and duplicates, which differ only in numbers and white space (`MathWordProblem.masked_key`).
 
     A source is a `.txt` file with one problem per line; a `.jsonl`, `.json` or `.csv` file with a field `text` (or
-    another name in `file_loader.ALIASES`); a dataset of [`load_mwp_dataset`], of which the training split is read (in
+    another name in `file_format.ALIASES`); a dataset of [`load_mwp_dataset`], of which the training split is read (in
     `exclude`, the validation and test splits); or a dataset with a split: `"ape210k:validation"`, `"cm17k:all"`. Files
     may be gzipped. Excluded texts are compared more loosely: punctuation, case, and digits or words for a number are
     ignored as well ([`~problems.text_keys.TextKeys`]).
@@ -50,7 +50,9 @@ def read_texts(
     """
     texts = _open(paths_or_names, ("train",), data_dir, file_format)
     held_out = held_out_texts(exclude, data_dir, file_format)
-    return _read(texts, held_out, language, Counter() if counts is None else counts)
+    if counts is None:
+        counts = Counter()
+    return _read(texts, held_out, language, counts)
 
 
 def held_out_texts(
@@ -65,10 +67,13 @@ def _read(texts: Iterator[str], held_out: Iterator[str], language: str | None, c
     seen: set[bytes] = set()
     for text in texts:
         key = masked_digest(text, language)
-        is_excluded = bool(excluded) and loose_digest(text) in excluded
-        kind = "excluded" if is_excluded else "duplicate" if key in seen else "kept"
-        counts.update(("read", kind))
-        if kind == "kept":
+        counts["read"] += 1
+        if excluded and loose_digest(text) in excluded:
+            counts["excluded"] += 1
+        elif key in seen:
+            counts["duplicate"] += 1
+        else:
+            counts["kept"] += 1
             seen.add(key)
             yield text
 
@@ -77,12 +82,14 @@ def _open(
     sources: Sources, parts: Sequence[str], data_dir: str | Path | None, file_format: FileFormat | None = None
 ) -> Iterator[str]:
     """Check the sources, and return an iterator over their texts."""
-    opened = []
-    for source in [sources] if isinstance(sources, str | Path) else sources:
+    texts = []
+    if isinstance(sources, str | Path):
+        sources = [sources]
+    for source in sources:
         if split_name(source)[0] in LOADERS:
-            opened.append(_texts_of_rows(source, parts, data_dir))
+            texts.append(_texts_of_rows(source, parts, data_dir))
         elif Path(source).is_file() and (is_record_file(source) or str(source).lower().endswith(_TEXT_FILES)):
-            opened.append(_texts_of_file(Path(source), FileFormat() if file_format is None else file_format))
+            texts.append(_texts_of_file(Path(source), file_format or FileFormat()))
         else:
             endings = ", ".join(_TEXT_FILES[:1] + RECORD_SUFFIXES)
             raise DataError(
@@ -90,25 +97,31 @@ def _open(
                 f"datasets {', '.join(LOADERS)}, optionally with a split (ape210k:validation)",
                 source,
             )
-    return filter(None, (without_controls(text).strip() for text in chain.from_iterable(opened)))
+    return filter(None, map(str.strip, map(without_controls, chain.from_iterable(texts))))
 
 
 def _texts_of_rows(source: str | Path, parts: Sequence[str], data_dir: str | Path | None) -> Iterator[str]:
-    yield from (row["text"] for row in read_part(source, data_dir, parts=parts)[0])
+    rows, _ = read_part(source, data_dir, parts=parts)
+    for row in rows:
+        yield row["text"]
 
 
 def _texts_of_file(path: Path, file_format: FileFormat) -> Iterator[str]:
     if is_record_file(path):
         records = read_records(path, file_format=file_format)
-        texts = ((record, text_fields(record, file_format)) for record in records)
     else:
-        lines = enumerate(read_lines(path, file_format.encoding), start=1)
-        texts = ((Record({"text": text}, str(path), line), ["text"]) for line, text in lines)
-    for record, names in texts:
-        text = " ".join(map(record.text, names))
+        records = _line_records(path, file_format.encoding)
+        file_format = FileFormat()
+    for record in records:
+        text = " ".join(map(record.text, text_fields(record, file_format)))
         if len(text) > MAX_TEXT_LENGTH:
             record.fail(TOO_LONG)
         yield text
+
+
+def _line_records(path: Path, encoding: str | None) -> Iterator[Record]:
+    for line, text in enumerate(read_lines(path, encoding), start=1):
+        yield Record({"text": text}, str(path), line)
 
 
 def masked_digest(text: str, language: str | None = None) -> bytes:

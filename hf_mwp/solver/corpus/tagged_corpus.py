@@ -27,11 +27,14 @@ class TaggedCorpus(Sequence[TaggedText]):
 
     @checked
     def __init__(self, store: RowStore, tagger: PosTagger, keys: bytes, tags: Iterable[str]):
-        self.folder, self.tagger, self.fingerprint = store.folder, tagger.name, tagger.fingerprint
+        self.folder = store.folder
+        self.tagger = tagger.name
+        self.fingerprint = tagger.fingerprint
         self.tags: list[str] = sorted(tags)
         facts = f"{self.tagger}\0{self.fingerprint}\0".encode()
         self.digest = hashlib.sha256(facts + keys).hexdigest()[:16]
-        self._store, self._numbers = store, store.find(np.frombuffer(keys, "S16"))
+        self._store = store
+        self._numbers = store.find(np.frombuffer(keys, "S16"))
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -46,9 +49,12 @@ class TaggedCorpus(Sequence[TaggedText]):
     def _read(self, numbers: Sequence[int]) -> list[TaggedText]:
         texts = []
         for row in self._store.rows(numbers, ["text", "tags", "words"]):
-            text, tags = row["text"], json.loads(row["tags"])
-            words = np.frombuffer(row["words"], np.int32).reshape(-1, 3)
-            texts.append((text, [TaggedWord(text[i:j], tags[tag], i, j) for tag, i, j in words.tolist()]))
+            text = row["text"]
+            tags = json.loads(row["tags"])
+            words = []
+            for tag, start, end in np.frombuffer(row["words"], np.int32).reshape(-1, 3).tolist():
+                words.append(TaggedWord(text[start:end], tags[tag], start, end))
+            texts.append((text, words))
         return texts
 
 
@@ -63,35 +69,46 @@ def tag_corpus(
     empty, and `OSError` if the files cannot be written; complete files are kept."""
     import pyarrow
 
-    progress, total = progress or (lambda done, total: None), len(texts) if hasattr(texts, "__len__") else None
-    stream, keys, tags, done, writing = iter(texts), bytearray(), set(), 0, False
+    if progress is None:
+        progress = _ignore_progress
+    total = len(texts) if hasattr(texts, "__len__") else None
+    stream = iter(texts)
+    corpus_keys = bytearray()
+    tags = set()
+    num_tagged = 0
+    is_writing = False
     store = RowStore(Path(cache_dir) / f"{tagger.name}-{tagger.fingerprint}", f"{tagger.name} {tagger.fingerprint}")
     with ExitStack() as stack:
         while chunk := list(islice(stream, SHARD_SIZE)):
-            own = [hashlib.blake2b(text.encode(), digest_size=16).digest() for text in chunk]
+            keys = [hashlib.blake2b(text.encode(), digest_size=16).digest() for text in chunk]
             # Lock the folder before the first file is written, then check again which texts are missing.
-            if len(store.missing(own)) and not writing:
+            if len(store.missing(keys)) and not is_writing:
                 stack.enter_context(store.locked())
                 columns = {"key": pyarrow.binary(16), "text": "string", "tags": "string", "words": "binary"}
                 stack.enter_context(store.writing(pyarrow.schema(columns)))
-                writing = True
-            missing = store.missing(own)
+                is_writing = True
+            missing = store.missing(keys)
             if len(missing):
-                rows = {"key": [own[index] for index in missing], "text": [chunk[index] for index in missing]}
-                rows |= {"tags": [], "words": []}
+                missing_texts = [chunk[index] for index in missing]
+                rows = {"key": [keys[index] for index in missing], "text": missing_texts, "tags": [], "words": []}
                 for start in range(0, len(missing), batch_size):
-                    progress(done + start, total)
-                    for words in tagger.tag(rows["text"][start : start + batch_size]):
-                        ids = {tag: number for number, tag in enumerate(sorted({word.tag for word in words}))}
-                        places = np.array([(ids[word.tag], word.start, word.end) for word in words], np.int32)
-                        rows["tags"].append(json.dumps(list(ids), ensure_ascii=False))
-                        rows["words"].append(places.tobytes())
+                    progress(num_tagged + start, total)
+                    for words in tagger.tag(missing_texts[start : start + batch_size]):
+                        word_tags = sorted({word.tag for word in words})
+                        spans = [(word_tags.index(word.tag), word.start, word.end) for word in words]
+                        rows["tags"].append(json.dumps(word_tags, ensure_ascii=False))
+                        rows["words"].append(np.array(spans, np.int32).tobytes())
                 store.append(rows)
                 store.complete()
-            tags.update(*(json.loads(row["tags"]) for row in store.rows(store.find(own), ["tags"])))
-            keys += b"".join(own)
-            done += len(chunk)
-            progress(done, total)
-    if not keys:
+            for row in store.rows(store.find(keys), ["tags"]):
+                tags.update(json.loads(row["tags"]))
+            corpus_keys += b"".join(keys)
+            num_tagged += len(chunk)
+            progress(num_tagged, total)
+    if not corpus_keys:
         raise DataError("the corpus is empty. Pass at least one text to tag")
-    return TaggedCorpus(store, tagger, bytes(keys), tags)
+    return TaggedCorpus(store, tagger, bytes(corpus_keys), tags)
+
+
+def _ignore_progress(done: int, total: int | None) -> None:
+    pass

@@ -5,7 +5,7 @@ from typing import Any
 from .file_contents import RecordReader
 from .mwp_loader import PARTS, MwpLoader, kind_by_operations
 from .schema import Record, Rows
-from .splits import hash_bucket, split_by_complexity, split_by_fold, split_by_lists, split_by_name
+from .splits import hash_bucket, split_by_complexity, split_by_fold, split_by_lists
 from .usability import REASONS
 
 
@@ -14,7 +14,7 @@ class Ape210kLoader(MwpLoader):
     published from `train.ape.json`, ... (200,488, 5,000 and 5,000 records). Each file is optional."""
 
     name = "ape210k"
-    files = {split: (f"{part}.jsonl", f"{part}.ape.json") for split, part in PARTS.items()}
+    files = {split: (f"{stem}.jsonl", f"{stem}.ape.json") for split, stem in PARTS.items()}
     origin = "The files are at https://github.com/Chenny0808/ape210k."
 
 
@@ -31,7 +31,9 @@ class ApeCleanLoader(MwpLoader):
 
     def read(self, reader: RecordReader, scheme: str, fold: int | None) -> dict[str, Rows]:
         splits = {"test": reader.rows(self.row, "test.jsonl", "ape_simple_test.json")}
-        lists = {"test": "ape_kg_test_id.txt"} if scheme == "listed" else {}
+        lists = {}
+        if scheme == "listed":
+            lists["test"] = "ape_kg_test_id.txt"
         training = ("train.jsonl", "ape_simple_train.json", "train.ape.json")
         if reader.find(*training) is not None:
             splits["train"] = reader.rows(self.row, *training)
@@ -65,8 +67,8 @@ class CmathLoader(MwpLoader):
 
     def row(self, record: Record) -> dict[str, Any]:
         """Create the row of a record, with the number of distractors as its `kind`."""
-        count = record.index("distractor")
-        return super().row(record) | {"kind": f"{count} distractor{'s' * (count != 1)}"}
+        num_distractors = record.index("distractor")
+        return super().row(record) | {"kind": f"{num_distractors} distractor{'s' * (num_distractors != 1)}"}
 
 
 class HmwpLoader(MwpLoader):
@@ -82,8 +84,9 @@ class HmwpLoader(MwpLoader):
 
     def read(self, reader: RecordReader, scheme: str, fold: int | None) -> dict[str, Rows]:
         rows = reader.rows(self.row, "hmwp.jsonl")
-        held_out = (map(int, reader.lines(f"split_{part}_lines.txt")) for part in ("valid", "test"))
-        return split_by_lists(rows, [row["line"] - 1 for row in rows], *held_out)
+        validation = map(int, reader.lines("split_valid_lines.txt"))
+        test = map(int, reader.lines("split_test_lines.txt"))
+        return split_by_lists(rows, [row["line"] - 1 for row in rows], validation, test)
 
 
 class Math23kLoader(MwpLoader):
@@ -105,21 +108,33 @@ class Math23kLoader(MwpLoader):
     )
 
     def read(self, reader: RecordReader, scheme: str, fold: int | None) -> dict[str, Rows]:
-        parts = {split: reader.rows(self.row, f"{part}.jsonl") for split, part in PARTS.items()}
+        splits = {split: reader.rows(self.row, f"{stem}.jsonl") for split, stem in PARTS.items()}
         if scheme == "public":
-            return parts
+            return splits
         if scheme == "train_test":
-            return {"train": parts["train"] + parts["validation"], "test": parts["test"]}
-        rows = [row for part in parts.values() for row in part]
+            return {"train": splits["train"] + splits["validation"], "test": splits["test"]}
+        rows = splits["train"] + splits["validation"] + splits["test"]
         if scheme == "five_fold":
-            # The header line is skipped because its second column is not a number.
-            pairs = (line.split("\t") for line in reader.lines("five_fold_ids.tsv"))
-            folds = {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdecimal()}
-            return split_by_fold((row | {"fold": folds.get(row["id"], -1)} for row in rows), fold)
+            folds = self._read_folds(reader)
+            for row in rows:
+                row["fold"] = folds.get(row["id"], -1)
+            return split_by_fold(rows, fold)
         if scheme == "stratified":
             return split_by_complexity(rows, {"train": 7, "validation": 1, "test": 2})
-        held_out = (reader.lines(f"mwptoolkit_split_{part}_ids.txt") for part in ("valid", "test"))
-        return split_by_lists(rows, [row["id"] for row in rows], *held_out)
+        validation = reader.lines("mwptoolkit_split_valid_ids.txt")
+        test = reader.lines("mwptoolkit_split_test_ids.txt")
+        return split_by_lists(rows, [row["id"] for row in rows], validation, test)
+
+    @staticmethod
+    def _read_folds(reader: RecordReader) -> dict[str, int]:
+        """Return the fold of each id."""
+        folds = {}
+        for line in reader.lines("five_fold_ids.tsv"):
+            name, _, fold = line.partition("\t")
+            # The header line is skipped because its second column is not a number.
+            if fold.isdecimal():
+                folds[name] = int(fold)
+        return folds
 
 
 class UnbiasedMwpLoader(MwpLoader):
@@ -135,14 +150,16 @@ class UnbiasedMwpLoader(MwpLoader):
 
     def read(self, reader: RecordReader, scheme: str, fold: int | None) -> dict[str, Rows]:
         rows = reader.rows(self.row, "unbiasedmwp_train.jsonl")
-        held_out = {0: "validation", 1: "test"}
-        return split_by_name(rows, (held_out.get(hash_bucket(row["context"]), "train") for row in rows))
+        buckets = [hash_bucket(row["context"]) for row in rows]
+        return split_by_lists(rows, buckets, validation=[0], test=[1])
 
     def row(self, record: Record) -> dict[str, Any]:
         """Create the row of a record, with its context, and with the number of operations as its `kind`."""
-        kind = kind_by_operations(record.index("operators"))
-        row = super().row(record) | {"context": record.text("ctx"), "kind": kind}
-        return row if row["context"] else row | {"fault": ("no_context", REASONS["no_context"])}
+        operations = kind_by_operations(record.index("operators"))
+        row = super().row(record) | {"context": record.text("ctx"), "kind": operations}
+        if not row["context"]:
+            row["fault"] = ("no_context", REASONS["no_context"])
+        return row
 
 
 LOADERS = (Ape210kLoader, ApeCleanLoader, Cm17kLoader, CmathLoader, HmwpLoader, Math23kLoader, UnbiasedMwpLoader)

@@ -18,8 +18,19 @@ class DataError(ValueError):
     def __init__(
         self, message: str, file: str | Path | None = None, line: int | None = None, field: str | None = None
     ):
-        self.reason, self.line, self.field = message, line, field
-        self.file = None if file is None else str(file)
-        place = {"{}": self.file, "line {}": line, "field {!r}": field}
-        where = ", ".join(form.format(part) for form, part in place.items() if part is not None)
-        super().__init__(f"{where}: {message}" if where else message)
+        self.reason = message
+        self.file = None
+        self.line = line
+        self.field = field
+        location = []
+        if file is not None:
+            self.file = str(file)
+            location.append(self.file)
+        if line is not None:
+            location.append(f"line {line}")
+        if field is not None:
+            location.append(f"field {field!r}")
+        prefix = ", ".join(location)
+        if prefix:
+            message = f"{prefix}: {message}"
+        super().__init__(message)

@@ -1,5 +1,6 @@
 """English datasets."""
 
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -7,9 +8,9 @@ from hf_mwp.runtime.augmentation.step_questions import ask_steps
 from hf_mwp.runtime.problems.worked_steps import StepError, compose_steps
 
 from .file_contents import RecordReader
-from .mwp_loader import CHANGED_COLUMNS, MwpLoader, kind_by_operations
+from .mwp_loader import MwpLoader, changed_columns, kind_by_operations
 from .schema import Record, Rows, make_row, problem_from_row
-from .splits import hash_bucket, split_by_complexity, split_by_fold, split_by_name
+from .splits import hash_bucket, split_by_complexity, split_by_fold, split_by_lists
 
 
 class AsdivALoader(MwpLoader):
@@ -69,9 +70,10 @@ class Gsm8kLoader(MwpLoader):
         columns = {"text": record.text("question").strip(), "answer": answer.strip(), "language": self.language}
         row = make_row(record, self.name, **columns) | {"worked": worked}
         try:
-            return row | {"equation": f"x={compose_steps(problem_from_row(columns), worked).to_infix()}"}
+            expression = compose_steps(problem_from_row(columns), worked)
         except StepError as error:
             return row | {"fault": (error.reason, str(error))}
+        return row | {"equation": f"x={expression.to_infix()}"}
 
 
 class Gsm8kStepsLoader(Gsm8kLoader):
@@ -84,25 +86,31 @@ class Gsm8kStepsLoader(Gsm8kLoader):
     folders = ("gsm8k",)
 
     def read(self, reader: RecordReader, scheme: str, fold: int | None) -> dict[str, Rows]:
-        read = super().read(reader, scheme, fold)
-        splits = {split: [each for row in rows for each in row["questions"]] for split, rows in read.items()}
+        splits = super().read(reader, scheme, fold)
+        for split, rows in splits.items():
+            splits[split] = list(chain.from_iterable(row["questions"] for row in rows))
         if "train" in splits:
             rows = splits.pop("train")
-            names = ("train" if hash_bucket(row["context"]) else "validation" for row in rows)
-            splits |= split_by_name(rows, names)
+            buckets = [hash_bucket(row["context"]) for row in rows]
+            splits |= split_by_lists(rows, buckets, validation=[0], test=[])
         return splits
 
     def row(self, record: Record) -> dict[str, Any]:
         """Create the row of a record. Its `questions` are the rows of all questions on its context."""
-        row = super().row(record) | {"context": f"{Path(record.file).name.partition('.')[0]}-{record.line}"}
-        usable = {column: value for column, value in row.items() if column != "fault"}
+        file_name = Path(record.file).name.partition(".")[0]
+        row = super().row(record) | {"context": f"{file_name}-{record.line}"}
         problem = problem_from_row(row)
-        asked = ask_steps(problem, row["worked"])
-        made = [usable | {name: getattr(new, name) for name in CHANGED_COLUMNS} for new in asked]
-        for each, new in zip((row, *made), (problem, *asked), strict=True) if made else ():
-            if each["equation"]:
-                each["kind"] = kind_by_operations(new.expression.num_operators)
-        return row | {"questions": [row, *made] if made else []}
+        step_problems = ask_steps(problem, row["worked"])
+        if not step_problems:
+            return row | {"questions": []}
+        # The steps of an answer are usable even if they cannot be composed into one equation.
+        step_row = dict(row)
+        step_row.pop("fault", None)
+        questions = [row, *(step_row | changed_columns(step_problem) for step_problem in step_problems)]
+        for question, asked_problem in zip(questions, (problem, *step_problems), strict=True):
+            if question["equation"]:
+                question["kind"] = kind_by_operations(asked_problem.expression.num_operators)
+        return row | {"questions": questions}
 
 
 class MawpsLoader(MwpLoader):

@@ -7,8 +7,8 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from io import TextIOWrapper
-from itertools import islice
+from io import BufferedReader, TextIOWrapper
+from itertools import islice, product
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from .schema import Record, Rows
 
 
 RECORD_SUFFIXES = (".jsonl", ".json", ".csv", ".tsv")
-RECORD_FILES = tuple(f"{suffix}{end}" for suffix in RECORD_SUFFIXES for end in ("", ".gz"))
+RECORD_FILES = tuple(map("".join, product(RECORD_SUFFIXES, ("", ".gz"))))
 ANY_FORMAT = FileFormat()
 SAMPLE_LINES = 100  # lines by which the separator of a CSV file is detected
 _parse = partial(json.loads, parse_constant=lambda name: None)  # NaN and infinite numbers become `None`.
@@ -40,8 +40,11 @@ class RecordReader:
 
     def find(self, *names: str) -> Path | None:
         """Return the path of the first existing file among `names`, or `None` if no file exists."""
-        paths = (self.folder / f"{name}{end}" for name in names for end in ("", ".gz"))
-        return next((path for path in paths if path.is_file()), None)
+        for name, ending in product(names, ("", ".gz")):
+            path = self.folder / f"{name}{ending}"
+            if path.is_file():
+                return path
+        return None
 
     def rows(self, make: Callable[[Record], dict[str, Any]], *names: str, header: Sequence[str] = ()) -> Rows:
         """Return the result of `make` for each record. Raises [`DataError`] for a missing file or a damaged record."""
@@ -60,13 +63,14 @@ class RecordReader:
 
     def lines(self, *names: str) -> list[str]:
         """Return the stripped lines of a file, without blank lines."""
-        return [line.strip() for line in read_lines(self._path(names)) if line.strip()]
+        lines = map(str.strip, read_lines(self._path(names)))
+        return list(filter(None, lines))
 
     def _path(self, names: tuple[str, ...]) -> Path:
         path = self.find(*names)
         if path is None:
-            hint = f" {self.origin}" if self.origin else ""
-            raise DataError(f"neither this file nor {names[0]}.gz exists.{hint}", self.folder / names[0])
+            fault = f"neither this file nor {names[0]}.gz exists. {self.origin}".rstrip(" ")
+            raise DataError(fault, self.folder / names[0])
         return path
 
 
@@ -82,11 +86,13 @@ def read_lines(path: Path, encoding: str | None = None) -> Iterator[str]:
     read."""
     number = 0
     try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb", buffering=SAMPLE_SIZE) as file:
+        with open_file(path) as file:
             encoding = encoding or detect_encoding(file.peek(SAMPLE_SIZE), path)
             for line in TextIOWrapper(file, encoding, "surrogateescape", newline=""):
                 number += 1
-                yield line.removeprefix("\ufeff") if number == 1 else line
+                if number == 1:
+                    line = line.removeprefix("\ufeff")
+                yield line
     except UnicodeDecodeError as error:
         fault = f"the {encoding.upper()} text is damaged or truncated here. Save it as UTF-8"
         raise DataError(fault, path, number + 1) from error
@@ -94,6 +100,13 @@ def read_lines(path: Path, encoding: str | None = None) -> Iterator[str]:
         raise DataError(f"the gzip file is damaged or truncated here: {error}", path, number + 1) from error
     except OSError as error:
         raise DataError(f"the file cannot be read: {error.strerror or error}", path) from error
+
+
+def open_file(path: Path) -> gzip.GzipFile | BufferedReader:
+    """Open a file, plain or gzipped, to read bytes."""
+    if path.suffix == ".gz":
+        return gzip.open(path)
+    return path.open("rb", buffering=SAMPLE_SIZE)
 
 
 def read_records(path: Path, header: Sequence[str] = (), file_format: FileFormat = ANY_FORMAT) -> Iterator[Record]:
@@ -141,8 +154,7 @@ def _find_separator(path: Path, file_format: FileFormat) -> str:
     first_lines = []
     # An unreadable file raises the error again when its lines are read.
     with suppress(DataError):
-        for line in islice(read_lines(path, file_format.encoding), SAMPLE_LINES):
-            first_lines.append(line)
+        first_lines.extend(islice(read_lines(path, file_format.encoding), SAMPLE_LINES))
     return detect_separator(first_lines, file_format, path)
 
 
@@ -150,13 +162,16 @@ def _object(path: Path, line: int, text: str) -> dict[str, Any] | DataError:
     try:
         return _checked(path, line, _parse(text.rstrip("\r\n")))
     except ValueError as error:
-        hint = "" if text.endswith(("\n", "\r")) else " (the last line may be truncated)"
-        return DataError(f"not a complete JSON object: {_fault(error)}{hint}", path, line)
+        fault = f"not a complete JSON object: {_fault(error)}"
+        if not text.endswith(("\n", "\r")):
+            fault += " (the last line may be truncated)"
+        return DataError(fault, path, line)
 
 
 def _fault(error: ValueError) -> str:
-    is_syntax = isinstance(error, json.JSONDecodeError)
-    return f"{error.msg.removesuffix(' at')} at column {error.colno}" if is_syntax else str(error)
+    if isinstance(error, json.JSONDecodeError):
+        return f"{error.msg.removesuffix(' at')} at column {error.colno}"
+    return str(error)
 
 
 def _checked(path: Path, line: int, value: Any) -> dict[str, Any] | DataError:
@@ -189,8 +204,9 @@ def _table_entries(path: Path, reader: Any, header: Sequence[str]) -> Iterator[t
             continue
         if values and not header:
             header = [name.strip() for name in values]
-            if repeated := [name for name in header if name and header.count(name) > 1]:
-                raise DataError(f"the header has the column {repeated[0]!r} twice", path, number)
+            for name in header:
+                if name and header.count(name) > 1:
+                    raise DataError(f"the header has the column {name!r} twice", path, number)
         elif values and len(values) == len(header):
             yield number, {name: value.strip() or None for name, value in zip(header, values, strict=True)}
         elif values:

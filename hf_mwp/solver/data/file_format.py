@@ -6,6 +6,7 @@ import difflib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 from hf_mwp.utils.checks import check_options
@@ -22,6 +23,7 @@ ALIASES = {
     "id": ("id", "ID", "iIndex"),
     "body": ("body", "Body"),
     "language": ("language",),
+    "context": ("context", "ctx"),
 }
 """Field names for each column. The first field with a value is used. A `body` is put before the text."""
 
@@ -59,10 +61,10 @@ class FileFormat:
     separator: str | None = None
 
     def __post_init__(self) -> None:
-        unknown = [column for column in self.columns if column not in ALIASES]
-        if unknown:
-            columns = ", ".join(ALIASES)
-            raise ValueError(f"`columns` has no column {unknown[0]!r}. Use text=FIELD, with one of {columns}.")
+        for column in self.columns:
+            if column not in ALIASES:
+                columns = ", ".join(ALIASES)
+                raise ValueError(f"`columns` has no column {column!r}. Use text=FIELD, with one of {columns}.")
         if self.encoding is not None:
             try:
                 codecs.lookup(self.encoding)
@@ -81,7 +83,9 @@ class FileFormat:
         field_name = self.columns.get(column)
         if field_name is None:
             return ALIASES[column]
-        return (field_name, *ALIASES[column]) if usual else (field_name,)
+        if usual:
+            return (field_name, *ALIASES[column])
+        return (field_name,)
 
 
 @dataclass(kw_only=True)
@@ -91,7 +95,7 @@ class FileArguments:
     columns: dict | str | None = option(
         None,
         "Names of the fields in files of problems, as text=question,answer=result or a mapping in YAML or JSON. "
-        "Columns: text, equation, answer, id, body, language.",
+        "Columns: text, equation, answer, id, body, language, context.",
         common=True,
     )
     encoding: str | None = option(
@@ -115,15 +119,20 @@ class FileArguments:
 def parse_columns(value: dict | str | None) -> dict[str, str] | None:
     """Return the mapping that `columns` describes: `text=question,answer=result`, or a mapping."""
     if isinstance(value, str) and "=" in value and not value.lstrip().startswith("{"):
-        pairs = [pair.partition("=") for pair in value.split(",")]
-        value = {column.strip(): name.strip() for column, _, name in pairs}
-    columns = parse_mapping("columns", value)
-    if columns is None:
+        pairs = value.split(",")
+        value = {}
+        for pair in pairs:
+            column, _, name = pair.partition("=")
+            value[column.strip()] = name.strip()
+    mapping = parse_mapping("columns", value)
+    if mapping is None:
         return None
-    wrong = [column for column, name in columns.items() if name in (None, "")]
-    if wrong:
-        raise ValueError(f"`columns` names no field for {wrong[0]!r}. Use text=FIELD,answer=FIELD.")
-    return {str(column): str(name) for column, name in columns.items()}
+    columns = {}
+    for column, name in mapping.items():
+        if name in (None, ""):
+            raise ValueError(f"`columns` names no field for {column!r}. Use text=FIELD,answer=FIELD.")
+        columns[str(column)] = str(name)
+    return columns
 
 
 def detect_encoding(sample: bytes, path: Path) -> str:
@@ -145,10 +154,11 @@ def detect_encoding(sample: bytes, path: Path) -> str:
         return "utf-8-sig"
     text = codecs.getincrementaldecoder("gb18030")("replace").decode(b"\n".join(lines))
     characters = [character for character in text if not character.isascii()]
-    frequent = sum(map(_is_frequent_in_chinese, characters))
-    usual = sum(character in USUAL_CHARACTERS for character in characters)
-    is_chinese = frequent >= LEAST_CHINESE * len(characters) and usual >= LEAST_USUAL * len(characters)
-    return "gb18030" if is_chinese else "utf-8-sig"
+    num_frequent = sum(map(_is_frequent_in_chinese, characters))
+    num_usual = sum(map(USUAL_CHARACTERS.count, characters))
+    if num_frequent >= LEAST_CHINESE * len(characters) and num_usual >= LEAST_USUAL * len(characters):
+        return "gb18030"
+    return "utf-8-sig"
 
 
 def _is_valid(line: bytes, encoding: str) -> bool:
@@ -171,19 +181,21 @@ def _is_frequent_in_chinese(character: str) -> bool:
 def detect_separator(lines: Sequence[str], file_format: FileFormat, path: Path) -> str:
     """Return the separator of a CSV file from its first lines: the one that makes the header contain a known field, or
     else divides all lines into the same number of cells. Raises `DataError` if this is true of several."""
-    names = {name for column in ALIASES for name in file_format.names_of(column)}
-    tables = {separator: _cells(lines, separator) for separator in SEPARATORS}
-    headers = {
-        separator: {cell.strip().lstrip("\ufeff") for cell in rows[0]} for separator, rows in tables.items() if rows
-    }
+    field_names = set(chain.from_iterable(map(file_format.names_of, ALIASES)))
+    tables = {}
     candidates = []
-    for separator, header in headers.items():
-        if len(header) > 1 and not names.isdisjoint(header):
+    for separator in SEPARATORS:
+        rows = _cells(lines, separator)
+        if not rows:
+            continue
+        tables[separator] = rows
+        header = {cell.strip().lstrip("\ufeff") for cell in rows[0]}
+        if len(header) > 1 and not field_names.isdisjoint(header):
             candidates.append(separator)
     if len(candidates) != 1:
-        candidates = [separator for separator in candidates or headers if _is_table(tables[separator])]
+        candidates = [separator for separator in candidates or tables if _is_table(tables[separator])]
     if len(candidates) > 1:
-        separators = " or ".join("tab" if separator == "\t" else separator for separator in candidates)
+        separators = " or ".join(candidates).replace("\t", "tab")
         raise DataError(f"the separator of the columns may be {separators}. Pass it as --separator", path, 1)
     return candidates[0] if candidates else ","
 
@@ -208,23 +220,28 @@ def guess_columns(fields: Mapping[str, object]) -> dict[str, str]:
     """Return a guess at the fields of text, equation and answer of a record, by their names, or else by the value: the
     longest is the text, one with an operator and without words the equation, and the only number the answer. Fields
     with a usual name are left out."""
-    usual = {name for names in ALIASES.values() for name in names}
-    fields = {name: value for name, value in fields.items() if name not in usual}
+    usual_names = set(chain.from_iterable(ALIASES.values()))
+    values = {}
+    for name, value in fields.items():
+        if name not in usual_names:
+            values[name] = "" if value is None else str(value).strip()
     guess: dict[str, str] = {}
+    # By the names.
     for column, hints in HINTS.items():
-        for name in fields:
+        for name in values:
             if name not in guess.values() and _resembles(name, hints):
                 guess[column] = name
                 break
-    values = {name: "" if value is None else str(value).strip() for name, value in fields.items()}
-    free = {name: value for name, value in values.items() if name not in guess.values()}
-    if "text" not in guess and free:
-        guess["text"] = max(free, key=lambda name: len(free[name]))
-        del free[guess["text"]]
-    equations = [name for name, value in free.items() if _EQUATION.fullmatch(value)]
+    # By the values of the other fields.
+    for name in guess.values():
+        del values[name]
+    if "text" not in guess and values:
+        guess["text"] = max(values, key=lambda name: len(values[name]))
+        del values[guess["text"]]
+    equations = [name for name, value in values.items() if _EQUATION.fullmatch(value)]
     if "equation" not in guess and equations:
         guess["equation"] = equations[0]
-    numbers = [name for name, value in free.items() if _NUMBER.fullmatch(value)]
+    numbers = [name for name, value in values.items() if _NUMBER.fullmatch(value)]
     if "answer" not in guess and len(numbers) == 1:
         guess["answer"] = numbers[0]
     return {column: guess[column] for column in HINTS if column in guess}

@@ -73,10 +73,14 @@ class LoadReport:
     @property
     def scheme(self) -> str:
         """Description of the split: fold, origin of the validation split, and treatment of held-out problems."""
-        scheme = self.split_scheme if self.fold is None else f"{self.split_scheme}, fold {self.fold}"
+        scheme = self.split_scheme
+        if self.fold is not None:
+            scheme += f", fold {self.fold}"
         if self.validation_fraction:
             scheme += f", {self.validation_fraction:g} of train as validation"
-        return f"{scheme}, held-out problems reversed" if self.reversed_held_out else scheme
+        if self.reversed_held_out:
+            scheme += ", held-out problems reversed"
+        return scheme
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain values."""
@@ -88,9 +92,10 @@ class LoadReport:
         for name, split in (self.splits | added).items():
             lines.append(f"  {name}: {split.kept} of {split.read} problems")
             for verb, counts in (("left out", split.dropped), ("kept although", split.kept_with)):
-                for reason, count in counts.items():
-                    lines.append(f"    {count} {verb}: {MEANINGS.get(reason, reason)}")
-                    lines += [f"      first: {example}" for example in split.examples.get(reason, [])[:1]]
+                for reason, num_problems in counts.items():
+                    lines.append(f"    {num_problems} {verb}: {MEANINGS.get(reason, reason)}")
+                    if split.examples.get(reason):
+                        lines.append(f"      first: {split.examples[reason][0]}")
             if split.with_constants:
                 lines.append(f"    {split.with_constants} use a number that is not in the text")
             if split.overlap is not None:
@@ -105,10 +110,12 @@ class LoadReport:
 def dataset_report(dataset: Dataset | DatasetDict) -> LoadReport:
     """Return the report of a dataset or split from [`load_mwp_dataset`]. Raises `DataError` for any other dataset."""
     try:
-        split = next(iter(dataset.values())) if isinstance(dataset, Mapping) else dataset
-        fields = json.loads(split.info.description)
-        for kind in ("splits", "extra"):
-            fields[kind] = {name: SplitReport(**counts) for name, counts in fields.get(kind, {}).items()}
+        if isinstance(dataset, Mapping):
+            dataset = next(iter(dataset.values()))
+        fields = json.loads(dataset.info.description)
+        for field_name in ("splits", "extra"):
+            reports = fields.get(field_name, {})
+            fields[field_name] = {name: SplitReport(**counts) for name, counts in reports.items()}
         return LoadReport(**fields)
     except (json.JSONDecodeError, KeyError, TypeError, AttributeError, StopIteration) as error:
         raise DataError("the dataset has no report. Load it with `load_mwp_dataset`") from error

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hf_mwp.runtime.problems import add_distractors, compare_counts, convert_units, reverse_operations, rewrite_numbers
+from hf_mwp.runtime.problems import (
+    MathWordProblem,
+    add_distractors,
+    compare_counts,
+    convert_units,
+    reverse_operations,
+    rewrite_numbers,
+)
 from hf_mwp.solver.corpus.pretraining_texts import held_out_texts
 from hf_mwp.utils.checked_types import checked
 from hf_mwp.utils.checks import check_share, check_weight
 
 from .data_error import DataError
 from .file_format import FileFormat
-from .file_loader import FileLoader
 from .load_report import LoadReport, SplitReport
-from .mwp_loader import CHANGED_COLUMNS
+from .mwp_loader import FileLoader, changed_columns
 from .row_selection import Example, select_extra_rows, select_rows
 from .schema import COLUMNS, Rows
 from .sources import SPLITS, find_folder, find_loader, find_scheme, make_reader, read_part
@@ -110,8 +116,9 @@ def load_mwp_dataset(
             pretrain on their texts.
         return_report (`bool`, *optional*, defaults to `False`): Also return the [`LoadReport`] ([`dataset_report`]).
         columns (`Mapping[str, str]`, *optional*): Names of the fields in files of problems, for example `{"text":
-            "question", "answer": "result"}`. The keys are `"text"`, `"equation"`, `"answer"`, `"id"`, `"body"` and
-            `"language"`. A file of `extra_train` or `extra_exclude` without such a field is read by the usual names.
+            "question", "answer": "result"}`. The keys are `"text"`, `"equation"`, `"answer"`, `"id"`, `"body"`,
+            `"language"` and `"context"`. A file of `extra_train` or `extra_exclude` without such a field is read by
+            the usual names.
         encoding (`str`, *optional*): Encoding of files of problems. By default UTF-8, UTF-16 with a byte order mark,
             and Chinese in GB 18030 (GBK, GB2312) are detected.
         separator (`str`, *optional*): Separator of the columns in CSV files. By default comma, semicolon, tab and `|`
@@ -127,65 +134,73 @@ def load_mwp_dataset(
     """
     file_format = FileFormat(columns or {}, encoding, separator)
     loader = find_loader(name, data_dir, file_format=file_format, usual_names=False)
-    if file_format != FileFormat() and not isinstance(loader, FileLoader) and not extra_train and not extra_exclude:
+    is_file = isinstance(loader, FileLoader)
+    if file_format != FileFormat() and not is_file and not extra_train and not extra_exclude:
         raise ValueError(f"`columns`, `encoding` and `separator` describe files of problems, not {name}. Omit them.")
     scheme, fold = find_scheme(loader, name, split_scheme, fold)
-    side = _check_options(on_error, drop_overlap, validation_fraction)
+    overlap_split = _check_options(on_error, drop_overlap, validation_fraction)
     check_weight({"augment_writing": augment_writing}, "augment_writing")
+
+    # Read the rows of the files.
     folder = find_folder(loader, data_dir)
     reader = make_reader(loader, folder, on_error)
     splits = loader.read(reader, scheme, fold)
-    if solve_equations:
-        splits = {split: _solved(rows) for split, rows in splits.items()}
-    title = Path(name).name if isinstance(loader, FileLoader) else str(name)
-    report = LoadReport(title, folder.resolve().name, scheme, fold, 0.0, reverse_held_out, side)
+    title = Path(name).name if is_file else str(name)
+    report = LoadReport(title, folder.resolve().name, scheme, fold, 0.0, reverse_held_out, overlap_split)
     report.add_damaged(reader.damaged)
     if validation_fraction and "validation" not in splits and "train" in splits:
         report.validation_fraction = validation_fraction
         splits["train"], splits["validation"] = hold_out(splits["train"], validation_fraction)
-    present = [split for split in SPLITS if split in splits]
-    examples = {split: [Example(row, parse_number_words) for row in splits[split]] for split in present}
-    if reverse_held_out:
-        examples |= {split: _augment("reversed", part, name) for split, part in examples.items() if split != "train"}
-    wanted = {
+
+    # Select the usable rows.
+    examples: dict[str, list[Example]] = {}
+    for split in SPLITS:
+        if split in splits:
+            examples[split] = _make_examples(splits[split], parse_number_words, solve_equations)
+            if reverse_held_out and split != "train":
+                examples[split] = _augment("reversed", examples[split], name)
+    augmentations = {
         "distractors": augment_distractors,
         "comparisons": augment_comparisons,
         "units": augment_units,
         "reversed": augment_reverse,
     }
-    kinds = [kind for kind in wanted if wanted[kind]]
-    kept, report.splits = select_rows(examples, keep_unusable, side, keep_problems=bool(extra_train or kinds))
-    if extra_train or kinds:
-        listed = [extra_train] if isinstance(extra_train, (str, Path)) else extra_train
-        rows = {str(source): _read_extra(source, examples, folder, on_error, report, file_format) for source in listed}
-        if solve_equations:
-            rows = {source: _solved(part) for source, part in rows.items()}
-        extra = {source: [Example(row, parse_number_words) for row in part] for source, part in rows.items()}
-        options = {
-            "keep_unusable": keep_unusable,
-            "excluded": list(held_out_texts(extra_exclude, folder, file_format)),
-        }
-        report.extra = _add_problems(kept, examples, extra, kinds, name, **options)
+    methods = [method for method, is_used in augmentations.items() if is_used]
+    adds_problems = bool(extra_train or methods)
+    usable, report.splits = select_rows(examples, keep_unusable, overlap_split, keep_problems=adds_problems)
+
+    # Add and change training problems.
+    if adds_problems:
+        extra = {}
+        for source in [extra_train] if isinstance(extra_train, (str, Path)) else extra_train:
+            rows = _read_extra(source, examples, folder, on_error, report, file_format)
+            extra[str(source)] = _make_examples(rows, parse_number_words, solve_equations)
+        excluded = list(held_out_texts(extra_exclude, folder, file_format))
+        report.extra = _add_problems(usable, examples, extra, methods, name, keep_unusable, excluded)
     if augment_writing:
-        kept["train"] = _rewritten(kept.get("train", []), augment_writing)
-    datasets = _to_datasets(kept, report)
+        usable["train"] = _rewrite(usable.get("train", []), augment_writing)
+    datasets = _to_datasets(usable, report)
     return (datasets, report) if return_report else datasets
 
 
-def _solved(rows: Rows) -> Rows:
-    return [with_solved_equation(row) for row in rows]
+def _make_examples(rows: Rows, parse_number_words: bool | None, solve_equations: bool) -> list[Example]:
+    if solve_equations:
+        rows = map(with_solved_equation, rows)
+    return [Example(row, parse_number_words) for row in rows]
 
 
 def _check_options(on_error: str, drop_overlap: str | bool | None, validation_fraction: float) -> str | None:
     """Check the options, and return the split from which overlapping problems are excluded, or `None`."""
     check_share({"validation_fraction": validation_fraction}, "validation_fraction")
-    side = "test" if drop_overlap is True else drop_overlap or None
-    if on_error not in ("raise", "skip") or side not in ("train", "test", None):
+    split = drop_overlap or None
+    if drop_overlap is True:
+        split = "test"
+    if on_error not in ("raise", "skip") or split not in ("train", "test", None):
         raise ValueError(
             "`on_error` must be 'raise' or 'skip', and `drop_overlap` 'test', 'train' or None, got "
             f"{on_error!r} and {drop_overlap!r}."
         )
-    return side
+    return split
 
 
 def _read_extra(
@@ -199,7 +214,9 @@ def _read_extra(
     """Read rows to add to the training split, and check that they have the same language."""
     if "train" not in splits:
         raise DataError("there is no training split to add problems to", source)
-    language = next((each.row["language"] for each in splits["train"]), None)
+    language = None
+    if splits["train"]:
+        language = splits["train"][0].row["language"]
     rows, damaged = read_part(source, folder, on_error, language or "en", file_format=file_format)
     for row in rows:
         if language is not None and row["language"] != language:
@@ -210,58 +227,72 @@ def _read_extra(
 
 
 def _add_problems(
-    kept: dict[str, list[Example]],
+    usable: dict[str, list[Example]],
     examples: Mapping[str, list[Example]],
     extra: Mapping[str, list[Example]],
-    kinds: Sequence[str],
+    methods: Sequence[str],
     name: str | Path,
-    **options,
+    keep_unusable: bool,
+    excluded: list[str],
 ) -> dict[str, SplitReport]:
-    """Add `extra` problems, then problems of these `kinds` made from all, to the training problems in `kept`, and
-    return the reports. `options` are arguments of [`select_extra_rows`]."""
-    added, reports = select_extra_rows(extra, examples, **options)
-    kept["train"] = kept.get("train", []) + added
-    known = {**examples, "train": [*examples.get("train", ()), *added]}
-    made = {kind: _augment(kind, kept["train"], name) for kind in kinds}
-    added, reports_of_made = select_extra_rows(made, known, **options)
-    kept["train"] += added
-    return reports | reports_of_made
+    """Add `extra` problems, then problems made from all by these augmentation `methods`, to the training problems in
+    `usable`, and return the reports. See [`select_extra_rows`] for the other arguments."""
+    added, reports = select_extra_rows(extra, examples, keep_unusable, excluded)
+    usable["train"] = usable.get("train", []) + added
+    present = {**examples, "train": [*examples.get("train", ()), *added]}
+    augmented = {method: _augment(method, usable["train"], name) for method in methods}
+    added, augmentation_reports = select_extra_rows(augmented, present, keep_unusable, excluded)
+    usable["train"] += added
+    return reports | augmentation_reports
 
 
-def _augment(kind: str, examples: list[Example], name: str | Path) -> list[Example]:
-    """Create problems without context from examples; `kind` is `"distractors"`, `"comparisons"`, `"units"` or
+def _augment(method: str, examples: list[Example], name: str | Path) -> list[Example]:
+    """Create problems without context from examples; `method` is `"distractors"`, `"comparisons"`, `"units"` or
     `"reversed"`."""
     if not examples:
         raise DataError("there are no problems to augment", name)
-    problems = [each.problem for each in examples]
-    if kind in ("distractors", "units"):
-        augment = add_distractors if kind == "distractors" else convert_units
-        made = ([] if new is None else [new] for new in augment(problems))
-    elif kind == "comparisons":
-        made = compare_counts(problems)
-    else:
-        made = map(reverse_operations, problems)
-    found = []
-    for each, news in zip(examples, made, strict=True):
-        for new in news:
-            columns = {name: getattr(new, name) for name in CHANGED_COLUMNS} | {"context": ""}
-            found.append(Example(each.row | columns, each.parse_number_words))
-    return found
-
-
-def _rewritten(examples: list[Example], share: float) -> list[Example]:
-    """Return the examples, a share of them with numbers in other forms."""
     problems = [example.problem for example in examples]
+    if method == "distractors":
+        new_problems = _listed(add_distractors(problems))
+    elif method == "units":
+        new_problems = _listed(convert_units(problems))
+    elif method == "comparisons":
+        new_problems = compare_counts(problems)
+    else:
+        new_problems = map(reverse_operations, problems)
+    new_examples = []
+    for example, problems_of_example in zip(examples, new_problems, strict=True):
+        for problem in problems_of_example:
+            new_example = _changed(example, problem, context="")
+            if problem.parse_number_words == example.parse_number_words:
+                # The numbers and the equation of the new problem are parsed already.
+                vars(new_example)["problem"] = problem
+            new_examples.append(new_example)
+    return new_examples
+
+
+def _listed(problems: Iterator[MathWordProblem | None]) -> Iterator[list[MathWordProblem]]:
+    """Yield a list with each problem, or an empty list for `None`."""
+    for problem in problems:
+        yield [] if problem is None else [problem]
+
+
+def _rewrite(examples: list[Example], share: float) -> list[Example]:
+    """Return the examples, a share of them with numbers in other forms."""
     rng = random.Random(0)
+    problems = [example.problem for example in examples]
     result = []
-    for example, new in zip(examples, rewrite_numbers(problems), strict=True):
-        is_chosen = rng.random() < share
-        if new is None or not is_chosen:
-            result.append(example)
-            continue
-        columns = {column: getattr(new, column) for column in CHANGED_COLUMNS}
-        result.append(Example(example.row | columns, example.parse_number_words))
+    for example, problem in zip(examples, rewrite_numbers(problems), strict=True):
+        is_selected = rng.random() < share
+        if is_selected and problem is not None:
+            example = _changed(example, problem)
+        result.append(example)
     return result
+
+
+def _changed(example: Example, problem: MathWordProblem, **columns) -> Example:
+    """Return an example with the text, equation and answer of a problem that was made from it."""
+    return Example(example.row | changed_columns(problem) | columns, example.parse_number_words)
 
 
 def _to_datasets(splits: dict[str, list[Example]], report: LoadReport) -> DatasetDict:
@@ -271,7 +302,9 @@ def _to_datasets(splits: dict[str, list[Example]], report: LoadReport) -> Datase
 
     info = DatasetInfo(description=json.dumps(report.to_dict(), ensure_ascii=False), features=FEATURES)
     datasets = DatasetDict()
-    for split, part in splits.items():
-        columns = {column: [each.row[column] for each in part] for column in COLUMNS}
+    for split, examples in splits.items():
+        columns = {}
+        for column in COLUMNS:
+            columns[column] = [example.row[column] for example in examples]
         datasets[split] = Dataset.from_dict(columns, info=info)
     return datasets

@@ -1,6 +1,5 @@
 """Functions that read problems without answers from arguments, a file, or standard input."""
 
-import gzip
 import re
 import sys
 import zlib
@@ -15,9 +14,9 @@ from typing import Any
 from hf_mwp.runtime.problems.math_word_problem import MAX_TEXT_LENGTH, TOO_LONG
 from hf_mwp.utils.usage_error import UsageError
 
-from .file_contents import ANY_FORMAT, is_record_file, read_lines, read_records
+from .file_contents import ANY_FORMAT, is_record_file, open_file, read_lines, read_records
 from .file_format import UTF16_MARKS, FileFormat
-from .file_loader import text_fields
+from .mwp_loader import text_fields
 from .schema import Record
 
 
@@ -37,7 +36,8 @@ def problem_batches(
     if texts and file is not None:
         raise UsageError("Pass problems either as arguments or with --file, not both.")
     if texts and texts != ["-"]:
-        return _batches(({"text": text} for text in texts), size)
+        problems = [{"text": text} for text in texts]
+        return _batches(iter(problems), size)
     if file not in (None, "-"):
         return _batches(_from_file(Path(file), file_format), size)
     if not texts and file is None and sys.stdin.isatty():
@@ -51,18 +51,26 @@ def _batches(problems: Iterator[dict[str, Any]], size: int) -> Iterator[list[dic
 
 
 def _waiting_batches(stream: BufferedIOBase, size: int, encoding: str | None = None) -> Iterator[list[dict[str, Any]]]:
-    number, rest, read, decoder = 0, "", b" ", None
-    while read:
+    number = 0
+    rest = ""
+    data = b" "
+    decoder = None
+    while data:
         # `read1` returns the available bytes and waits only if the pipe is empty.
-        read = stream.read1(1 << 16)
+        data = stream.read1(1 << 16)
         if decoder is None:
-            detected = encoding or ("utf-16" if read[:2] in UTF16_MARKS else "utf-8")
-            decoder = getincrementaldecoder(detected)("surrogateescape")
-        *lines, rest = (rest + decoder.decode(read, final=not read)).split("\n")
+            if encoding is None:
+                encoding = "utf-16" if data[:2] in UTF16_MARKS else "utf-8"
+            decoder = getincrementaldecoder(encoding)("surrogateescape")
+        *lines, rest = (rest + decoder.decode(data, final=not data)).split("\n")
         rest = rest[: 4 * MAX_TEXT_LENGTH]  # a longer line is refused in any case
-        lines += [] if read else [rest]
-        problems = [_checked(text, f"Line {at}") for at, text in enumerate(lines, start=number + 1) if text.strip()]
-        number += len(lines)
+        if not data:
+            lines.append(rest)
+        problems = []
+        for line in lines:
+            number += 1
+            if line.strip():
+                problems.append(_checked(line, f"Line {number}"))
         yield from _batches(iter(problems), size)
 
 
@@ -71,7 +79,7 @@ def _from_file(path: Path, file_format: FileFormat) -> Iterator[dict[str, Any]]:
         raise UsageError(f"--file: {path} is a folder. Pass a file with problems.")
     beginning = b""
     # Ignore errors here. A damaged file raises an error below, when its lines are read.
-    with suppress(EOFError, OSError, zlib.error), gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+    with suppress(EOFError, OSError, zlib.error), open_file(path) as file:
         beginning = file.read(8192)
     if b"\0" in beginning and not beginning.startswith(UTF16_MARKS) and file_format.encoding is None:
         remedy = "Pass a text file, save the file as UTF-8, or pass its --encoding"
@@ -86,24 +94,28 @@ def _from_file(path: Path, file_format: FileFormat) -> Iterator[dict[str, Any]]:
 
 
 def _problem(record: Record, file_format: FileFormat) -> dict[str, Any]:
-    place = f"{record.file}, line {record.line}"
+    location = f"{record.file}, line {record.line}"
     id_name = record.first_of(file_format.names_of("id"))
     names = text_fields(record, file_format)
-    parts = [record.fields.get(name) for name in names]
-    if parts[-1] is None and names[-1] in record.fields:
-        parts = [""]  # an empty cell, which is answered with an error like an empty text
-    if not all(isinstance(part, str) for part in parts):
+    texts = [record.fields.get(name) for name in names]
+    if texts[-1] is None and names[-1] in record.fields:
+        texts = [""]  # an empty cell, which is answered with an error like an empty text
+    if not all(isinstance(text, str) for text in texts):
         record.text(names[-1])
-        raise UsageError(f"{place}: Expected a text in the field `{names[-1]}`, found {parts[-1]!r:.80}.")
-    return ({"id": record.fields[id_name]} if id_name else {}) | _checked(" ".join(parts), place)
+        raise UsageError(f"{location}: Expected a text in the field `{names[-1]}`, found {texts[-1]!r:.80}.")
+    problem = _checked(" ".join(texts), location)
+    if id_name:
+        return {"id": record.fields[id_name]} | problem
+    return problem
 
 
-def _checked(text: str, place: str) -> dict[str, Any]:
+def _checked(text: str, location: str) -> dict[str, Any]:
     """Return the problem of a text, with an `error` if the text is too long or has bytes that are not UTF-8."""
     text = text.removeprefix("\ufeff").strip()  # Some editors begin UTF-8 files with this byte order mark.
     if len(text) > MAX_TEXT_LENGTH:
-        return {"text": text[:MAX_TEXT_LENGTH], "error": f"{place} cannot be read: {TOO_LONG}."}
-    if byte := _NO_UTF8.search(text):
-        fault = f"{place} is not UTF-8 text: byte {ord(byte.group()) - 0xDC00:#04x} at position {byte.start()}."
+        return {"text": text[:MAX_TEXT_LENGTH], "error": f"{location} cannot be read: {TOO_LONG}."}
+    byte = _NO_UTF8.search(text)
+    if byte is not None:
+        fault = f"{location} is not UTF-8 text: byte {ord(byte.group()) - 0xDC00:#04x} at position {byte.start()}."
         return {"text": _NO_UTF8.sub("\ufffd", text), "error": fault}
     return {"text": text}

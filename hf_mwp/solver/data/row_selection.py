@@ -50,28 +50,35 @@ def select_rows(
     `drop_overlap="test"`, test problems with the [`loose_digest`] of a training problem are left out; with `"train"`,
     training problems with the digest of a held-out problem. `keep_problems=False` frees the problems of the examples.
     See [`load_mwp_dataset`] for `keep_unusable`."""
-    trained = {each.key for each in splits.get("train", ())}
-    held_out = {each.key for split, part in splits.items() if split != "train" for each in part}
-    kept: dict[str, list[Example]] = {split: [] for split in splits}
-    reports = {split: SplitReport(read=len(part)) for split, part in splits.items()}
-    for split, part in splits.items():
-        report = reports[split]
+    training_keys = set()
+    held_out_keys = set()
+    for split, examples in splits.items():
+        keys = training_keys if split == "train" else held_out_keys
+        keys.update(example.key for example in examples)
+    usable: dict[str, list[Example]] = {}
+    reports = {}
+    for split, examples in splits.items():
+        report = SplitReport(read=len(examples))
+        reports[split] = report
+        usable[split] = []
+        keys = held_out_keys if split == "train" else training_keys
         if split != "train" and "train" in splits:
-            report.overlap = sum(each.key in trained for each in part)
-        overlapping = (held_out if split == "train" else trained) if split == drop_overlap else ()
-        for each in part:
-            fault = each.find_fault()
-            reason = fault if split == "train" else fault and find_answer_fault(each.problem)
+            report.overlap = sum(example.key in keys for example in examples)
+        for example in examples:
+            fault = example.find_fault()
+            reason = fault
+            if fault is not None and split != "train":
+                reason = find_answer_fault(example.problem)
             if reason is not None and not keep_unusable:
-                report.count(report.dropped, each.row, *reason)
-            elif each.key in overlapping:
-                report.count(report.dropped, each.row, "overlap")
+                report.count(report.dropped, example.row, *reason)
+            elif split == drop_overlap and example.key in keys:
+                report.count(report.dropped, example.row, "overlap")
             else:
-                _keep(each, fault, kept[split], report)
+                _keep(example, fault, usable[split], report)
             if not keep_problems:
                 # Free the problem, because many problems in memory slow down Python's garbage collection.
-                vars(each).pop("problem", None)
-    return kept, reports
+                vars(example).pop("problem", None)
+    return usable, reports
 
 
 def select_extra_rows(
@@ -84,54 +91,61 @@ def select_extra_rows(
     the report of each source. A duplicate has the same masked text as a problem in `splits` or as an example added
     before. A row is excluded if its [`loose_digest`] is the digest of a held-out row or of a text in `excluded`, or if
     such a text begins with the context of the row."""
-    seen = {each.problem.masked_key for part in splits.values() for each in part}
-    held_out = [each.row["text"] for split, part in splits.items() if split != "train" for each in part]
-    held_out += excluded
+    seen = set()
+    held_out = list(excluded)
+    for split, examples in splits.items():
+        seen.update(example.problem.masked_key for example in examples)
+        if split != "train":
+            held_out += [example.row["text"] for example in examples]
     digests = set(map(loose_digest, held_out))
     added: list[Example] = []
-    reports = {source: SplitReport(read=len(part)) for source, part in sources.items()}
-    for source, part in sources.items():
-        report = reports[source]
-        contexts = _held_out_contexts(part, held_out)
-        for each in part:
-            fault = each.find_fault()
+    reports = {}
+    for source, examples in sources.items():
+        report = SplitReport(read=len(examples))
+        reports[source] = report
+        contexts = _held_out_contexts(examples, held_out)
+        for example in examples:
+            fault = example.find_fault()
             if fault is not None and not keep_unusable:
-                report.count(report.dropped, each.row, *fault)
-            elif each.problem.masked_key in seen:
-                report.count(report.dropped, each.row, "known")
-            elif each.key in digests:
-                report.count(report.dropped, each.row, "excluded")
-            elif each.row["context"] in contexts:
-                report.count(report.dropped, each.row, "held_out_context")
+                report.count(report.dropped, example.row, *fault)
+            elif example.problem.masked_key in seen:
+                report.count(report.dropped, example.row, "known")
+            elif example.key in digests:
+                report.count(report.dropped, example.row, "excluded")
+            elif example.row["context"] in contexts:
+                report.count(report.dropped, example.row, "held_out_context")
             else:
-                seen.add(each.problem.masked_key)
-                _keep(each, fault, added, report)
+                seen.add(example.problem.masked_key)
+                _keep(example, fault, added, report)
     return added, reports
 
 
-def _held_out_contexts(part: Iterable[Example], held_out: Iterable[str]) -> set[str]:
+def _held_out_contexts(examples: Iterable[Example], held_out: Iterable[str]) -> set[str]:
     """Return the names of the contexts with which a held-out text begins. Numbers are ignored."""
     texts: dict[str, list[str]] = defaultdict(list)
-    for each in part:
-        if each.row["context"]:
-            texts[each.row["context"]].append(each.row["text"])
-    keys = sorted(TextKeys.of(text).masked for text in held_out) if texts else []
-    found = set()
+    for example in examples:
+        if example.row["context"]:
+            texts[example.row["context"]].append(example.row["text"])
+    if not texts:
+        return set()
+    keys = sorted(TextKeys.of(text).masked for text in held_out)
+    contexts = set()
     for name, questions in texts.items():
         # The context is the common first clauses of all questions; of a single question, all clauses but the last.
-        shared = commonprefix(questions)
-        begin = max((start for start, _ in split_clauses(questions[0]) if start <= len(shared)), default=0)
-        context = TextKeys.of(questions[0][:begin]).masked
-        place = bisect_left(keys, context)
-        if "#" in context and place < len(keys) and keys[place].startswith(context):
-            found.add(name)
-    return found
+        prefix = commonprefix(questions)
+        starts = [start for start, _ in split_clauses(questions[0]) if start <= len(prefix)]
+        context = TextKeys.of(questions[0][: max(starts, default=0)]).masked
+        # The first key that may begin with the context.
+        index = bisect_left(keys, context)
+        if "#" in context and index < len(keys) and keys[index].startswith(context):
+            contexts.add(name)
+    return contexts
 
 
-def _keep(example: Example, fault: tuple[str, str] | None, kept: list[Example], report: SplitReport) -> None:
+def _keep(example: Example, fault: tuple[str, str] | None, usable: list[Example], report: SplitReport) -> None:
     if fault is not None:
         report.count(report.kept_with, example.row, *fault)
     with suppress(ExpressionError, ProblemError):
         report.with_constants += bool(example.problem.constants)
     report.kept += 1
-    kept.append(example)
+    usable.append(example)

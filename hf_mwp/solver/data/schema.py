@@ -62,8 +62,9 @@ class Record:
     def joined(self, field: str) -> str:
         """Return a string or number as a string, or the elements of a list joined by `SEPARATOR`."""
         value = self._required(field)
-        values = value if isinstance(value, list) else [value]
-        return SEPARATOR.join(self._written(field, item) for item in values)
+        if isinstance(value, list):
+            return SEPARATOR.join(self._written(field, item) for item in value)
+        return self._written(field, value)
 
     def index(self, field: str) -> int | None:
         """Return a non-negative integer, or `None` for null."""
@@ -76,13 +77,17 @@ class Record:
 
     def first_of(self, names: tuple[str, ...]) -> str | None:
         """Return the first field name that has a value in the record, or `None`."""
-        return next((name for name in names if self.fields.get(name) is not None), None)
+        for name in names:
+            if self.fields.get(name) is not None:
+                return name
+        return None
 
     def _required(self, field: str) -> Any:
-        value = self.fields.get(field)
+        if field not in self.fields:
+            self.fail(f"the field is missing. The fields are {', '.join(map(str, self.fields))}", field)
+        value = self.fields[field]
         if value is None:
-            missing = f"the field is missing. The fields are {', '.join(map(str, self.fields))}"
-            self.fail("the field is null" if field in self.fields else missing, field)
+            self.fail("the field is null", field)
         return value
 
     def _written(self, field: str, value: Any) -> str:
@@ -97,14 +102,17 @@ class Record:
 
 
 def _describe(value: Any) -> str:
-    shown = repr(value)
-    return f"{type(value).__name__} {shown if len(shown) <= 40 else shown[:37] + '...'}"
+    written = repr(value)
+    if len(written) > 40:
+        written = written[:37] + "..."
+    return f"{type(value).__name__} {written}"
 
 
 def as_text(value: str | float) -> str:
     """Return a number as written in answers and equations: 0.00001, not 1e-05."""
-    plain = isinstance(value, float) and math.isfinite(value)
-    return format(Decimal(str(value)), "f") if plain else str(value)
+    if isinstance(value, float) and math.isfinite(value):
+        return format(Decimal(str(value)), "f")
+    return str(value)
 
 
 def make_row(
@@ -164,10 +172,11 @@ def problem_from(
     without a language; by default, texts with Chinese characters are Chinese and all others English."""
     if isinstance(source, MathWordProblem):
         return source
-    text = source.get("text") if isinstance(source, Mapping) else source
+    is_row = isinstance(source, Mapping)
+    text = source.get("text") if is_row else source
     if language is None:
         language = language_of(text) if isinstance(text, str) else "en"
-    if isinstance(source, Mapping):
+    if is_row:
         return problem_from_row(source, parse_number_words, language, number_reading)
     return MathWordProblem(
         text=text, language=language, parse_number_words=parse_number_words, number_reading=number_reading
@@ -184,12 +193,14 @@ def problem_from_row(
     """Create the problem of a row of [`load_mwp_dataset`]. Only `text` is required. `language` is used for a row
     without one, and answer and equation may be numbers. NaN is a missing value, as in pandas. See
     [`~problems.MathWordProblem`] for `parse_number_words` and `number_reading`."""
-    text, row = row.get("text"), without_nan(row)
+    text = row.get("text")
+    row = without_nan(row)
+    name = row.get("id", "")
     return MathWordProblem(
         text=text,
         equation=_written(row.get("equation")),
         answer=_written(row.get("answer")),
-        id="" if row.get("id") is None else str(row["id"]),
+        id="" if name is None else str(name),
         language=row.get("language") or language,
         parse_number_words=parse_number_words,
         context=row.get("context") or "",
@@ -200,9 +211,15 @@ def problem_from_row(
 
 def without_nan(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a row without its NaN values."""
-    return {name: value for name, value in row.items() if not (isinstance(value, float) and math.isnan(value))}
+    return {name: value for name, value in row.items() if not _is_nan(value)}
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
 
 
 def _written(value: Any) -> str | None:
     """Convert a number to text, and an empty text to `None`."""
-    return as_text(value) if isinstance(value, Number) else value or None
+    if isinstance(value, Number):
+        return as_text(value)
+    return value or None

@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Iterable
+from itertools import product
 from pathlib import Path
 
 from hf_mwp.utils.downloads import missing_folder
@@ -11,8 +12,7 @@ from . import chinese, english
 from .data_error import DataError
 from .file_contents import RECORD_FILES, RecordReader, is_record_file
 from .file_format import FileFormat
-from .file_loader import FileLoader
-from .mwp_loader import MwpLoader
+from .mwp_loader import FileLoader, MwpLoader
 from .schema import Rows
 
 
@@ -38,31 +38,42 @@ def read_part(
     records. The folder of a dataset is searched for in `near`, in the parent of `near`, and in the default folder of
     all datasets. See [`load_mwp_dataset`] for errors and `on_error`, and [`FileLoader`] for `language` and
     `file_format`."""
-    name, part = split_name(source)
+    name, named_split = split_name(source)
     loader = find_loader(name, None, language, file_format)
     reader = make_reader(loader, find_folder(loader, near, beside=True), on_error)
     splits = loader.read(reader, *find_scheme(loader, name, None, None))
-    parts = SPLITS if isinstance(loader, FileLoader) or part == "all" else [part] if part else parts
-    present = [each for each in parts if each in splits]
+    if isinstance(loader, FileLoader) or named_split == "all":
+        parts = SPLITS
+    elif named_split:
+        parts = [named_split]
+    present = [split for split in parts if split in splits]
     if not present:
         raise DataError(f"{name} has no {' or '.join(parts)} split. Choose from {', '.join(splits)}")
-    return [row for each in present for row in splits[each]], reader.damaged
+    rows = []
+    for split in present:
+        rows += splits[split]
+    return rows, reader.damaged
 
 
 def locate_dataset(name: str | Path, data_dir: str | Path | None = None, beside: bool = False) -> Path:
     """Return the file or folder that [`load_mwp_dataset`] reads, or with `beside` that [`read_part`] reads."""
-    loader = find_loader(split_name(name)[0], None) if beside else find_loader(name, data_dir)
-    return loader.path if isinstance(loader, FileLoader) else find_folder(loader, data_dir, beside)
+    if beside:
+        loader = find_loader(split_name(name)[0], None)
+    else:
+        loader = find_loader(name, data_dir)
+    if isinstance(loader, FileLoader):
+        return loader.path
+    return find_folder(loader, data_dir, beside)
 
 
 def split_name(source: str | Path) -> tuple[str, str | None]:
     """Return the dataset and split (or `None`) of a name such as `"ape210k:validation"`, or a path and `None`."""
-    name, _, part = str(source).partition(":")
+    name, _, split = str(source).partition(":")
     if name not in LOADERS or os.path.isfile(source):
         return str(source), None
-    if part and part not in (*SPLITS, "all"):
-        raise DataError(f"{source}: unknown split {part!r}. Choose one of {', '.join(SPLITS)}, all")
-    return name, part or None
+    if split and split not in (*SPLITS, "all"):
+        raise DataError(f"{source}: unknown split {split!r}. Choose one of {', '.join(SPLITS)}, all")
+    return name, split or None
 
 
 def find_loader(
@@ -78,28 +89,34 @@ def find_loader(
         return LOADERS[str(name)]()
     path = Path(data_dir or ".") / name
     # `Path.exists` raises an error for a name that is too long.
-    found = path if os.path.exists(path) else _hub_folder(name)
-    if found is None:
-        raise DataError(f"no such file or folder. Pass a path, or one of the datasets {', '.join(LOADERS)}", path)
-    return FileLoader(found, language, file_format, usual_names)
+    if not os.path.exists(path):
+        folder = _hub_folder(name)
+        if folder is None:
+            raise DataError(f"no such file or folder. Pass a path, or one of the datasets {', '.join(LOADERS)}", path)
+        path = folder
+    return FileLoader(path, language, file_format, usual_names)
 
 
 def make_reader(loader: MwpLoader, folder: Path, on_error: str) -> RecordReader:
     """Return the reader of the files in the folder of a loader."""
-    file_format = loader.file_format if isinstance(loader, FileLoader) else FileFormat()
+    file_format = getattr(loader, "file_format", FileFormat())
     return RecordReader(folder, on_error, loader.origin, file_format)
 
 
 def find_scheme(loader: MwpLoader, name: str | Path, scheme: str | None, fold: int | None) -> tuple[str, int | None]:
     """Return the split scheme and the fold to read. Raises `ValueError` if the dataset does not have them."""
-    scheme = next(iter(loader.split_schemes)) if scheme is None else scheme
+    if scheme is None:
+        scheme = next(iter(loader.split_schemes))
     if scheme not in loader.split_schemes:
         raise ValueError(f"{name} has no split scheme {scheme!r}. Choose one of {', '.join(loader.split_schemes)}.")
-    folds = range(loader.split_schemes[scheme])
+    num_folds = loader.split_schemes[scheme]
     if fold is None:
-        return scheme, 0 if folds else None
-    if fold not in folds:
-        fault = f"has folds 0 to {folds[-1]}, got `fold` {fold!r}." if folds else "has no folds. Leave out `fold`."
+        first_fold = 0 if num_folds else None
+        return scheme, first_fold
+    if fold not in range(num_folds):
+        fault = "has no folds. Leave out `fold`."
+        if num_folds:
+            fault = f"has folds 0 to {num_folds - 1}, got `fold` {fold!r}."
         raise ValueError(f"The split scheme {scheme!r} of {name} {fault}")
     return scheme, fold
 
@@ -110,23 +127,28 @@ def find_folder(loader: MwpLoader, data_dir: str | Path | None, beside: bool = F
     dataset. Raises `DataError` if it is not found."""
     if isinstance(loader, FileLoader):
         return loader.path.parent if loader.path.is_file() else loader.path
-    default = Path(os.environ.get(DATA_DIR) or _EXAMPLES_DIR)
-    parents = [default] if data_dir is None else [Path(data_dir)]
-    if beside and data_dir is not None:
-        parents += [Path(data_dir).parent, default]
+    parents = []
+    if data_dir is not None:
+        parents.append(Path(data_dir))
+        if beside:
+            parents.append(Path(data_dir).parent)
+    if data_dir is None or beside:
+        parents.append(Path(os.environ.get(DATA_DIR) or _EXAMPLES_DIR))
     names = (loader.name, *loader.folders)
-    found = next((parent / name for parent in parents for name in names if (parent / name).is_dir()), None)
-    if found is not None:
-        return found
+    for parent, name in product(parents, names):
+        if (parent / name).is_dir():
+            return parent / name
     if data_dir is None or (beside and Path(data_dir).resolve().name in LOADERS):
         raise DataError(
             f"{loader.name} was not found. Set `data_dir` to the folder of its files or the Hub id of a dataset "
             f"repository, or {DATA_DIR} to the folder of all datasets. {loader.origin}"
         )
-    found = Path(data_dir) if os.path.isdir(data_dir) else _hub_folder(data_dir, names)
-    if found is None:
+    if os.path.isdir(data_dir):
+        return Path(data_dir)
+    folder = _hub_folder(data_dir, names)
+    if folder is None:
         raise DataError(f"`data_dir` is not a folder. {loader.origin}", data_dir)
-    return found
+    return folder
 
 
 def _hub_folder(name: str | Path, folders: tuple[str, ...] = ()) -> Path | None:
@@ -144,6 +166,9 @@ def _hub_folder(name: str | Path, folders: tuple[str, ...] = ()) -> Path | None:
         reason = " ".join(str(error).split())
         fault = f"not a file or folder, and the Hub cannot be reached or does not have this dataset ({reason})"
         raise DataError(fault, name) from error
-    has_records = any(map(is_record_file, folder.iterdir()))
-    places = [folder / each for each in (*folders, "data") if (folder / each).is_dir()]
-    return next((each for each in places if each.name in folders or not has_records), folder)
+    if not any(map(is_record_file, folder.iterdir())):
+        folders = (*folders, "data")
+    for folder_name in folders:
+        if (folder / folder_name).is_dir():
+            return folder / folder_name
+    return folder

@@ -38,13 +38,14 @@ def find_fault(problem: MathWordProblem) -> tuple[str, str] | None:
     try:
         problem.expression  # noqa: B018
     except (ExpressionError, ProblemError) as error:
-        return _kind_of_equation(problem.equation), f"{problem.equation}: {error}"
+        return _equation_fault(problem.equation), f"{problem.equation}: {error}"
     try:
         value = problem.equation_value
     except ExpressionError as error:
         return "not_computable", f"{problem.equation}: {error}"
     if problem.answer is not None:
-        if fault := find_answer_fault(problem):
+        fault = find_answer_fault(problem)
+        if fault is not None:
             return fault
         if not problem.agrees():
             return "wrong_value", f"{problem.equation} is {float(value):.10g}, the answer is {problem.answer}"
@@ -73,7 +74,7 @@ def with_solved_equation(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a row whose equation is solved for its unknown ([`~problems.linear_equations.solve_equation`]), if it was
     not and can be."""
     equation = row["equation"]
-    if not equation or _kind_of_equation(equation) != "unsolved_equation":
+    if not equation or _equation_fault(equation) != "unsolved_equation":
         return dict(row)
     try:
         solution = solve_equation(equation)
@@ -82,16 +83,19 @@ def with_solved_equation(row: Mapping[str, Any]) -> dict[str, Any]:
     return {**row, "equation": f"x={solution.to_infix()}"}
 
 
-def _kind_of_equation(equation: str) -> str:
+def _equation_fault(equation: str) -> str:
+    """Return the key in `REASONS` of an equation that cannot be parsed."""
     if ";" in equation:
         return "system_of_equations"
-    unknowns = {word for word in _UNKNOWN.findall(_REMAINDER.sub("", equation)) if not _SLOT.fullmatch(word)}
+    words = _UNKNOWN.findall(_REMAINDER.sub("", equation))
+    unknowns = {word for word in words if not _SLOT.fullmatch(word)}
     sides = [side.strip() for side in equation.split("=")]
     if len(sides) == 2:
         # The equation is solved for an unknown. Words on the other side are units, or the unknown itself.
-        for unknown, other in (sides, sides[::-1]):
+        for unknown, other_side in (sides, sides[::-1]):
             if unknown in unknowns:
-                return "unsolved_equation" if unknown in _UNKNOWN.findall(other) else "unreadable_equation"
+                is_unsolved = unknown in _UNKNOWN.findall(other_side)
+                return "unsolved_equation" if is_unsolved else "unreadable_equation"
     if len(unknowns) > 1:
         return "several_unknowns"
     return "unsolved_equation" if unknowns else "unreadable_equation"

@@ -192,3 +192,14 @@ def test_field_names_in_an_unknown_encoding_are_not_shown(tmp_path):
     path.write_bytes("Größe;Zahl\nWie groß ist 3+5?;8\n".encode("latin-1"))
     with pytest.raises(DataError, match="names of the fields are not UTF-8. Pass .* --encoding"):
         load_mwp_dataset(path)
+
+
+@pytest.mark.parametrize("name", ["context", "ctx"])
+def test_a_file_names_the_context_of_its_questions(tmp_path, name):
+    path = tmp_path / "a.jsonl"
+    records = [
+        {"text": "Ann has 3 cups. She buys 4. How many cups?", "equation": "x=3+4", "answer": "7", name: "cups"},
+        {"text": "Bob has 5 pens. He buys 2. How many pens?", "equation": "x=5+2", "answer": "7", name: None},
+    ]
+    path.write_text("\n".join(map(json.dumps, records)))
+    assert load_mwp_dataset(path)["train"]["context"] == ["cups", ""]
