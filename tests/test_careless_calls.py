@@ -38,8 +38,19 @@ from tests.tiny import (
 )
 
 
-PACKAGES = ["hf_mwp", *(f"hf_mwp.{name}" for name in ("losses", "metrics", "problems", "data", "pruning", "runtime"))]
-PACKAGES += ["hf_mwp.compress.distillation", "hf_mwp.compress.distillation.objectives"]
+PACKAGES = [
+    "hf_mwp",
+    "hf_mwp.compress.distillation",
+    "hf_mwp.compress.distillation.objectives",
+    "hf_mwp.compress.losses",
+    "hf_mwp.compress.pruning",
+    "hf_mwp.runtime",
+    "hf_mwp.runtime.problems",
+    "hf_mwp.solver.batches",
+    "hf_mwp.solver.corpus",
+    "hf_mwp.solver.data",
+    "hf_mwp.solver.metrics",
+]
 CARELESS = [None, "", "x", b"x", -1, 0, 1.5, math.nan, True, [], ["x"], (), {}, {"x": 1}, object()]
 READABLE = (TypeError, ValueError, OSError, ImportError, NotImplementedError, StrictDataclassError)
 
