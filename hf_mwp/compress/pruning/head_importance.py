@@ -93,12 +93,16 @@ class WeightNorm(HeadImportance):
     def measure(self, model: nn.Module, batches: list[Mapping[str, Any]]) -> list[Tensor]:
         rows = []
         for linears in layer_parts(model):
-            row = torch.zeros(linears.num_heads, dtype=torch.float64)
+            if not linears.num_heads:
+                rows.append(torch.zeros(0))
+                continue
+            norms = []
             for linear in linears.state_projections:
                 # A fused layer has all queries, then all keys, then all values.
                 weights = linear.weight.abs().double().unflatten(0, (-1, linears.num_heads, linears.head_dim))
-                row += weights.mean((2, 3)).sum(0).cpu()
-            rows.append(row)
+                norms.append(weights.mean((2, 3)).sum(0))
+            # Add on the model's device, so that the host waits for it once for each layer.
+            rows.append(sum(norms).cpu())
         return rows
 
 
