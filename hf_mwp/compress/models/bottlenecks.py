@@ -39,7 +39,9 @@ class Bottleneck(nn.Module):
 
     def replace_output(self, layer: nn.Module, inputs: tuple, output):
         """Forward hook of an encoder layer, whose output is a tensor of states or a tuple that begins with it."""
-        return (self(output[0]), *output[1:]) if isinstance(output, tuple) else self(output)
+        if isinstance(output, tuple):
+            return (self(output[0]), *output[1:])
+        return self(output)
 
 
 class Bottlenecks(nn.ModuleDict):
@@ -57,10 +59,11 @@ class Bottlenecks(nn.ModuleDict):
     def recorded(self) -> Iterator[list[Tensor]]:
         """Context manager with a list to which bottleneck networks append their states `(batch, tokens, n)`."""
         states: list[Tensor] = []
-        hooks = [
-            bottleneck.reduce.register_forward_hook(lambda module, inputs, output: states.append(output))
-            for bottleneck in self.values()
-        ]
+
+        def record(module: nn.Module, inputs: tuple, output: Tensor) -> None:
+            states.append(output)
+
+        hooks = [bottleneck.reduce.register_forward_hook(record) for bottleneck in self.values()]
         try:
             yield states
         finally:
@@ -78,10 +81,13 @@ def detach_bottlenecks(encoder: nn.Module) -> None:
 def bottlenecks_apart(encoder: nn.Module) -> Iterator[dict[int, Bottleneck]]:
     """Context manager in which an encoder computes without its bottleneck networks, yielded by layer (from 1)."""
     hooks = list(bottleneck_hooks(encoder))
-    layers = list(encoder_layers(encoder)) if hooks else []
+    bottlenecks = {}
+    for module, _, hook in hooks:
+        layer = list(encoder_layers(encoder)).index(module) + 1
+        bottlenecks[layer] = hook.__self__
     detach_bottlenecks(encoder)
     try:
-        yield {layers.index(module) + 1: hook.__self__ for module, _, hook in hooks}
+        yield bottlenecks
     finally:
         for module, key, hook in hooks:
             module._forward_hooks[key] = hook
@@ -98,8 +104,9 @@ def bottleneck_hooks(encoder: nn.Module) -> Iterator[tuple[nn.Module, int, Any]]
 
 def encoder_layers(encoder: nn.Module) -> nn.ModuleList:
     """Return the transformer layers of an encoder. Raises `ValueError` if they are not in one module list."""
-    count = encoder.config.num_hidden_layers
+    num_layers = encoder.config.num_hidden_layers
     for module in encoder.modules():
-        if isinstance(module, nn.ModuleList) and len(module) == count:
+        if isinstance(module, nn.ModuleList) and len(module) == num_layers:
             return module
-    raise ValueError(f"`{type(encoder).__name__}` has no `nn.ModuleList` of {count} layers for bottleneck networks.")
+    name = type(encoder).__name__
+    raise ValueError(f"`{name}` has no `nn.ModuleList` of {num_layers} layers for bottleneck networks.")
