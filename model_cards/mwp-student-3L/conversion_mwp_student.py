@@ -19,11 +19,32 @@ SOURCES = {
     "mwp_student": False,
 }
 
-SIZES = ("vocab_size", "hidden_size", "embedding_size", "num_hidden_layers", "num_attention_heads", "head_dim")
-SIZES += ("intermediate_size", "max_position_embeddings", "type_vocab_size", "position_offset")
+# Fields that the weights of the encoder decide.
+SIZES = (
+    "vocab_size",
+    "hidden_size",
+    "embedding_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "head_dim",
+    "intermediate_size",
+    "max_position_embeddings",
+    "type_vocab_size",
+    "position_offset",
+)
 
-COPIED = ("hidden_act", "hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout")
-COPIED += ("initializer_range", "pad_token_id", "bos_token_id", "eos_token_id", "tie_word_embeddings")
+# Fields that a student copies from the config of the encoder.
+COPIED = (
+    "hidden_act",
+    "hidden_dropout_prob",
+    "attention_probs_dropout_prob",
+    "classifier_dropout",
+    "initializer_range",
+    "pad_token_id",
+    "bos_token_id",
+    "eos_token_id",
+    "tie_word_embeddings",
+)
 
 # Names of some of these fields in DistilBERT.
 DISTILBERT_FIELDS = {
@@ -98,6 +119,11 @@ def encoder_state_dict(source, indices):
     return selected
 
 
+def common_size(sizes):
+    """Return the size that all layers have, or the list of sizes if they differ."""
+    return sizes[0] if len(set(sizes)) == 1 else sizes
+
+
 def student_config(source, states, num_hidden_layers, **overrides):
     """Return the [`MwpStudentConfig`] for the weights `states` of the encoder `source`, with `overrides`."""
     config = source.config
@@ -111,29 +137,22 @@ def student_config(source, states, num_hidden_layers, **overrides):
         intermediate = states.get(f"encoder.layer.{layer}.intermediate.dense.weight", ())
         heads.append(len(query) // head_dim)
         neurons.append(len(intermediate))
-    fields = {
-        "vocab_size": words.shape[0],
-        "hidden_size": words.shape[1],
-        "num_hidden_layers": num_hidden_layers,
-        "num_attention_heads": heads[0] if len(set(heads)) == 1 else heads,
-        "head_dim": head_dim,
-        "intermediate_size": neurons[0] if len(set(neurons)) == 1 else neurons,
-        "max_position_embeddings": len(states["embeddings.position_embeddings.weight"]),
-        "type_vocab_size": len(states["embeddings.token_type_embeddings.weight"]),
-        "position_offset": getattr(config, "position_offset", 0),
-        "layer_norm_eps": getattr(config, "layer_norm_eps", 1e-12),
-        "classifier_activation": CLASSIFIER_ACTIVATIONS.get(config.model_type, "tanh"),
-        "source_type": config.model_type,
-        "attn_implementation": config._attn_implementation,
-    }
+    hidden_size = words.shape[1]
+    embedding_size = None
     if "embeddings_project.weight" in states:
-        fields["hidden_size"] = len(states["embeddings_project.weight"])
-        fields["embedding_size"] = words.shape[1]
+        hidden_size = len(states["embeddings_project.weight"])
+        embedding_size = words.shape[1]
+    offset = getattr(config, "position_offset", 0)
     if SOURCES[config.model_type]:
-        fields["position_offset"] = config.pad_token_id + 1
+        offset = config.pad_token_id + 1
     renamed = DISTILBERT_FIELDS if config.model_type == "distilbert" else {}
-    for name in COPIED:
-        fields[name] = getattr(config, renamed.get(name, name))
+    fields = {name: getattr(config, renamed.get(name, name)) for name in COPIED}
+    fields.update(
+        layer_norm_eps=getattr(config, "layer_norm_eps", 1e-12),
+        classifier_activation=CLASSIFIER_ACTIVATIONS.get(config.model_type, "tanh"),
+        source_type=config.model_type,
+        attn_implementation=config._attn_implementation,
+    )
     if config.model_type == "mwp_student":
         names = ("pos_loss_weight", "sparse_prediction", "classifier_activation", "source_type")
         if not set(TAGGING) & set(overrides):
@@ -141,7 +160,19 @@ def student_config(source, states, num_hidden_layers, **overrides):
         fields.update({name: getattr(config, name) for name in names})
     if not {"num_labels", "id2label", "label2id"} & set(overrides):
         fields.update(id2label=config.id2label, label2id=config.label2id, problem_type=config.problem_type)
-    return MwpStudentConfig(**(fields | overrides))
+    return MwpStudentConfig(
+        vocab_size=len(words),
+        hidden_size=hidden_size,
+        embedding_size=embedding_size,
+        num_hidden_layers=num_hidden_layers,
+        num_attention_heads=common_size(heads),
+        head_dim=head_dim,
+        intermediate_size=common_size(neurons),
+        max_position_embeddings=len(states["embeddings.position_embeddings.weight"]),
+        type_vocab_size=len(states["embeddings.token_type_embeddings.weight"]),
+        position_offset=offset,
+        **(fields | overrides),
+    )
 
 
 def replace_prefix(name, prefixes):

@@ -134,7 +134,7 @@ class MwpStudentSublayerOutput(nn.Module):
         super().__init__()
         size = config.hidden_size
         self.dense = nn.Linear(num_features, size) if num_features else MwpStudentBias(size)
-        self.LayerNorm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+        self.LayerNorm = nn.LayerNorm(size, eps=config.layer_norm_eps)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
     def forward(self, features, residual):

@@ -10,8 +10,19 @@ from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel
 
 
-PARTS = ("query", "key", "value", "query_key_value", "position_key", "position_query", "attention_output")
-PARTS += ("intermediate", "gate", "output")
+# Fields of `Architecture` that name a linear layer.
+PARTS = (
+    "query",
+    "key",
+    "value",
+    "query_key_value",
+    "position_key",
+    "position_query",
+    "attention_output",
+    "intermediate",
+    "gate",
+    "output",
+)
 
 # Prefix of the `model_type` of pruned Transformers encoders, see `cut_model`.
 CUT_PREFIX = "mwp_cut_"
@@ -229,6 +240,12 @@ def layer_parts(model: nn.Module) -> list[LayerParts]:
         for index, layer in enumerate(stack.stack(encoder)):
             layers.append(LayerParts(layer, stack, head_dim, index))
     return layers
+
+
+def count_units(model: nn.Module) -> tuple[list[int], list[int]]:
+    """Return the numbers of heads and of neurons in each layer of a model's encoder."""
+    layers = layer_parts(model)
+    return [linears.num_heads for linears in layers], [linears.num_neurons for linears in layers]
 
 
 def layer_order(model: nn.Module) -> list[int]:

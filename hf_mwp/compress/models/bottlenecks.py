@@ -58,7 +58,7 @@ class Bottlenecks(nn.ModuleDict):
     @contextmanager
     def recorded(self) -> Iterator[list[Tensor]]:
         """Context manager with a list to which bottleneck networks append their states `(batch, tokens, n)`."""
-        states: list[Tensor] = []
+        states = []
 
         def record(module: nn.Module, inputs: tuple, output: Tensor) -> None:
             states.append(output)

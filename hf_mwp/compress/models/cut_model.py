@@ -20,9 +20,15 @@ from .architecture import CUT_PREFIX, LayerParts, cut_heads, layer_parts
 
 
 # Auto classes that load pruned models, if Transformers has a class for the encoder.
-TASKS = ("MaskedLM", "Seq2SeqLM", "SequenceClassification", "TokenClassification")
-TASKS += ("QuestionAnswering", "MultipleChoice")
-AUTO_CLASSES = ("AutoModel", *(f"AutoModelFor{task}" for task in TASKS))
+AUTO_CLASSES = (
+    "AutoModel",
+    "AutoModelForMaskedLM",
+    "AutoModelForSeq2SeqLM",
+    "AutoModelForSequenceClassification",
+    "AutoModelForTokenClassification",
+    "AutoModelForQuestionAnswering",
+    "AutoModelForMultipleChoice",
+)
 
 
 class NoHeads(nn.Module):

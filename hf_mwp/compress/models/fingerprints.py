@@ -54,7 +54,7 @@ def hash_processing(processing: Any) -> str | None:
     """Return a hash of the vocabulary and settings with which a processor or tokenizer encodes texts."""
     if processing is None:
         return None
-    description: dict[str, Any] = {"class": _name(type(processing))}
+    description = {"class": _name(type(processing))}
     tokenizer = getattr(processing, "tokenizer", processing)
     if hasattr(tokenizer, "get_vocab"):
         description["tokens"] = sorted(tokenizer.get_vocab().items())

@@ -153,9 +153,9 @@ def save_adapters(model: nn.Module, folder: str | PathLike) -> None:
     """Save the adapters of a model, if it has any, to the folder of a checkpoint."""
     path = Path(folder) / ADAPTERS
     path.unlink(missing_ok=True)
-    if has_lora(model):
+    weights = {name: weight.cpu().contiguous() for name, weight in _adapters(model).items()}
+    if weights:
         path.parent.mkdir(parents=True, exist_ok=True)
-        weights = {name: weight.detach().cpu().contiguous() for name, weight in _adapters(model).items()}
         with writing_weights(path.parent):
             save_file(weights, path)
 
@@ -164,8 +164,7 @@ def load_adapters(model: nn.Module, folder: str | PathLike) -> None:
     """Load the adapters of a checkpoint. Raises `UsageError` if they differ from the adapters of the model."""
     path = Path(folder) / ADAPTERS
     saved = load_file(path) if path.is_file() else {}
-    adapters = _adapters(model) if has_lora(model) else {}
-    if _shapes(saved) != _shapes(adapters):
+    if _shapes(saved) != _shapes(_adapters(model)):
         raise UsageError(f"{folder} has different adapters. Resume with the LoRA options of the first run.")
     model.load_state_dict(saved, strict=False)
 
@@ -176,6 +175,8 @@ def _shapes(weights: dict[str, Tensor]) -> dict[str, torch.Size]:
 
 def _adapters(model: nn.Module) -> dict[str, Tensor]:
     """Return the weights of all adapted modules: adapters, unmerged linear layers and trained tokens."""
+    if not has_lora(model):
+        return {}
     from peft.tuners.lora import LoraLayer
 
     prefixes = []

@@ -9,10 +9,10 @@ from transformers import PreTrainedModel
 
 from hf_mwp.utils.provenance import inherit_training_texts
 
-from .architecture import CUT_PREFIX, cut_heads, find_encoder, layer_parts
+from .architecture import CUT_PREFIX, count_units, cut_heads, find_encoder, layer_parts
 from .cut_model import CutConfig, cut_class, slice_position_bias, stock_models
 from .mwp_student import MwpStudentForMaskedLM, MwpStudentForSequenceClassification, MwpStudentModel
-from .mwp_student.conversion_mwp_student import SOURCES
+from .mwp_student.conversion_mwp_student import SOURCES, common_size
 from .mwp_student.layers_mwp_student import MwpStudentBias
 
 
@@ -77,7 +77,7 @@ def cut_config(model: PreTrainedModel) -> CutConfig:
     """Return the config of a model of Transformers with the heads and neurons that it has after [`record_pruning`]."""
     values = {name: value for name, value in model.config.to_dict().items() if name not in PRUNING_FIELDS}
     values["cut_heads"] = cut_heads(model)
-    values["neurons_per_layer"] = [linears.num_neurons for linears in layer_parts(model)]
+    _, values["neurons_per_layer"] = count_units(model)
     config_class = cut_class(type(model.config))
     return config_class.from_dict(values, attn_implementation=model.config._attn_implementation)
 
@@ -146,8 +146,7 @@ def record_pruning(model: nn.Module, cut: Mapping[int, Iterable[int]]) -> None:
         pruned[layer].sort()
     config.cut_heads = pruned if any(pruned) else None
     slice_position_bias(model)
-    heads = [linears.num_heads for linears in layers]
-    neurons = [linears.num_neurons for linears in layers]
+    heads, neurons = count_units(model)
     if config.model_type.startswith(CUT_PREFIX):
         config.neurons_per_layer = neurons
     elif has_layer_sizes(encoder):
@@ -160,5 +159,5 @@ def record_pruning(model: nn.Module, cut: Mapping[int, Iterable[int]]) -> None:
                 layer.intermediate = None
                 layer.output.dense = MwpStudentBias(config.hidden_size)
                 layer.output.dense.bias = linears.output.bias
-        config.num_attention_heads = heads[0] if len(set(heads)) == 1 else heads
-        config.intermediate_size = neurons[0] if len(set(neurons)) == 1 else neurons
+        config.num_attention_heads = common_size(heads)
+        config.intermediate_size = common_size(neurons)

@@ -150,9 +150,10 @@ class MwpStudentModel(MwpStudentPreTrainedModel):
         )
         if output_attentions and not has_maps:
             attentions = ()
+        pooler_output = None if self.pooler is None else self.pooler(last_hidden_state)
         return BaseModelOutputWithPooling(
             last_hidden_state=last_hidden_state,
-            pooler_output=None if self.pooler is None else self.pooler(last_hidden_state),
+            pooler_output=pooler_output,
             hidden_states=hidden_states,
             attentions=attentions,
         )
@@ -307,9 +308,7 @@ class MwpStudentForSequenceClassification(MwpStudentPreTrainedModel):
         kwargs["return_dict"] = True
         outputs = self.mwp_student(input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds, **kwargs)
         logits = self.classifier(self.dropout(outputs.pooler_output))
+        loss = None if labels is None else self._loss(logits, labels)
         return SequenceClassifierOutput(
-            loss=None if labels is None else self._loss(logits, labels),
-            logits=logits,
-            hidden_states=outputs.hidden_states,
-            attentions=outputs.attentions,
+            loss=loss, logits=logits, hidden_states=outputs.hidden_states, attentions=outputs.attentions
         )
