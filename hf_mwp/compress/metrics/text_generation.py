@@ -24,7 +24,7 @@ def text_figures(metrics: Sequence[str]) -> list[str]:
     for package in sorted(packages):
         if find_spec(package) is None:
             raise UsageError(f"The metrics {', '.join(metrics)} need {package}: pip install 'hf-mwp[seq2seq]'.")
-    keys: list[str] = []
+    keys = []
     for name in metrics:
         if name == "rouge":
             keys += ROUGE
@@ -73,7 +73,7 @@ def text_report(
     if len(predictions) != len(references):
         counts = f"{len(predictions)} texts and {len(references)} references"
         raise ValueError(f"Pass one reference for each text, got {counts}.")
-    report: dict[str, float] = {}
+    report = {}
     if not references:
         return report
     if "bleu" in metrics or "chrf" in metrics:
